@@ -1,0 +1,168 @@
+//! Writes the files of a plan as one `.tar.gz`.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tar::{EntryType, Header};
+
+use super::gzip::GzipWriter;
+use super::method::Method;
+use super::plan::{PackError, PackPlan, PlannedFile};
+
+const TAR_BLOCK_BYTES: usize = 512;
+const READ_BUFFER_BYTES: usize = 256 * 1024;
+/// The name of the entry that carries the long name of the next one (GNU tar).
+const LONG_NAME: &[u8] = b"././@LongLink";
+
+/// Writes `plan` into `out` as one gzip member. `on_progress` gets the number of source bytes that were read
+/// so far. The same files with the same times make the same bytes.
+pub fn pack<W: Write>(plan: &PackPlan, out: W, on_progress: &mut dyn FnMut(u64)) -> Result<W, PackError> {
+    let mut packer =
+        Packer { gzip: GzipWriter::new(out), buffer: vec![0; READ_BUFFER_BYTES], read_bytes: 0, on_progress };
+    for file in plan.files() {
+        packer.file(file)?;
+    }
+    // Two empty blocks end an archive.
+    packer.put(Method::Deflate, &[0; 2 * TAR_BLOCK_BYTES])?;
+    packer.gzip.finish().map_err(PackError::Write)
+}
+
+struct Packer<'a, W> {
+    gzip: GzipWriter<W>,
+    buffer: Vec<u8>,
+    read_bytes: u64,
+    on_progress: &'a mut dyn FnMut(u64),
+}
+
+impl<W: Write> Packer<'_, W> {
+    /// Header, content, padding; the header goes the way of its file, so that jars are never interrupted by
+    /// the deflater.
+    fn file(&mut self, file: &PlannedFile) -> Result<(), PackError> {
+        let method = Method::for_name(&file.name);
+        let mut source = File::open(&file.path).map_err(|source| unreadable(&file.path, source))?;
+        check_unchanged(file, &source)?;
+        self.put(method, &headers(file))?;
+        self.content(method, file, &mut source)?;
+        check_unchanged(file, &source)?;
+        self.put(method, padding(file.size_bytes))
+    }
+
+    /// Exactly as many bytes as the header says.
+    fn content(&mut self, method: Method, file: &PlannedFile, source: &mut File) -> Result<(), PackError> {
+        let mut left = file.size_bytes;
+        while left > 0 {
+            let read = match method {
+                Method::Store => self.store_some(left, file, source)?,
+                Method::Deflate => self.deflate_some(left, file, source)?,
+            };
+            if read == 0 {
+                return Err(PackError::Changed { path: file.path.clone() });
+            }
+            left -= read;
+            self.read_bytes += read;
+            (self.on_progress)(self.read_bytes);
+        }
+        Ok(())
+    }
+
+    fn store_some(&mut self, left: u64, file: &PlannedFile, source: &mut File) -> Result<u64, PackError> {
+        let block = self.gzip.stored_block().map_err(PackError::Write)?;
+        let read = fill(block, left, source).map_err(|source| unreadable(&file.path, source))?;
+        self.gzip.commit_stored(read).map_err(PackError::Write)?;
+        Ok(read as u64)
+    }
+
+    fn deflate_some(&mut self, left: u64, file: &PlannedFile, source: &mut File) -> Result<u64, PackError> {
+        let read = fill(&mut self.buffer, left, source).map_err(|source| unreadable(&file.path, source))?;
+        self.gzip.deflate(&self.buffer[..read]).map_err(PackError::Write)?;
+        Ok(read as u64)
+    }
+
+    fn put(&mut self, method: Method, bytes: &[u8]) -> Result<(), PackError> {
+        match method {
+            Method::Store => self.gzip.store(bytes),
+            Method::Deflate => self.gzip.deflate(bytes),
+        }
+        .map_err(PackError::Write)
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> PackError {
+    PackError::Read { path: path.to_owned(), source }
+}
+
+/// Reads until the buffer is full, `left` bytes are there, or the source ends.
+fn fill(buffer: &mut [u8], left: u64, source: &mut File) -> io::Result<usize> {
+    let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+    let mut filled = 0;
+    while filled < wanted {
+        match source.read(&mut buffer[filled..wanted]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// The open file must still be the one that was planned: half of one build and half of the next is no jar.
+fn check_unchanged(file: &PlannedFile, source: &File) -> Result<(), PackError> {
+    let metadata: Metadata = source.metadata().map_err(|source| unreadable(&file.path, source))?;
+    if metadata.len() == file.size_bytes && metadata.modified().ok() == file.modified {
+        Ok(())
+    } else {
+        Err(PackError::Changed { path: file.path.clone() })
+    }
+}
+
+/// The entry's header, with one for its long name before it where it needs one.
+fn headers(file: &PlannedFile) -> Vec<u8> {
+    let name = file.name.as_bytes();
+    let mut bytes = Vec::with_capacity(4 * TAR_BLOCK_BYTES);
+    let mut main = header(name, file.size_bytes);
+    if name.len() > main.as_old().name.len() {
+        let mut long = header(LONG_NAME, name.len() as u64 + 1);
+        long.set_entry_type(EntryType::GNULongName);
+        long.set_cksum();
+        bytes.extend_from_slice(long.as_bytes());
+        bytes.extend_from_slice(name);
+        bytes.push(0);
+        bytes.resize(bytes.len().next_multiple_of(TAR_BLOCK_BYTES), 0);
+    }
+    main.set_mtime(seconds(file.modified));
+    main.set_cksum();
+    bytes.extend_from_slice(main.as_bytes());
+    bytes
+}
+
+/// A regular file that everybody may read and that belongs to nobody in particular.
+fn header(name: &[u8], size_bytes: u64) -> Header {
+    let mut header = Header::new_gnu();
+    let field = &mut header.as_old_mut().name;
+    let kept = name.len().min(field.len());
+    field[..kept].copy_from_slice(&name[..kept]);
+    header.set_entry_type(EntryType::Regular);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_size(size_bytes);
+    header
+}
+
+fn seconds(modified: Option<SystemTime>) -> u64 {
+    modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs())
+}
+
+/// The zeros that fill a file's last tar block.
+fn padding(size_bytes: u64) -> &'static [u8] {
+    static ZEROS: [u8; TAR_BLOCK_BYTES] = [0; TAR_BLOCK_BYTES];
+    let missing = size_bytes.next_multiple_of(TAR_BLOCK_BYTES as u64) - size_bytes;
+    ZEROS.get(..usize::try_from(missing).unwrap_or(0)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn folder_with(files: &[(&str, &[u8])]) -> (TempDir, Vec<PathBuf>) {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = files
+        .iter()
+        .map(|(name, content)| {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            path
+        })
+        .collect();
+    (folder, paths)
+}
+
+fn packed(paths: &[PathBuf]) -> Vec<u8> {
+    pack(&PackPlan::new(paths).unwrap(), Vec::new(), &mut |_| ()).unwrap()
+}
+
+#[test]
+fn a_bundle_is_one_gzip_member_of_plain_readable_files() {
+    let long = format!("{}.jar", "é".repeat(120));
+    let (_folder, paths) =
+        folder_with(&[("a.jar", &vec![9; 70_000]), ("b.txt", b"text"), (&long, b"x"), ("empty", b"")]);
+    // A decoder that stops after the first member.
+    let bundle = packed(&paths);
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&bundle[..]));
+    let mut seen = HashMap::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let header = entry.header();
+        assert_eq!((header.mode().unwrap(), header.uid().unwrap(), header.gid().unwrap()), (0o644, 0, 0));
+        assert!(header.mtime().unwrap() > 1_600_000_000);
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).unwrap();
+        seen.insert(entry.path().unwrap().to_str().unwrap().to_owned(), content);
+    }
+    assert_eq!(seen.len(), 4);
+    assert_eq!(seen["a.jar"], vec![9; 70_000]);
+    assert_eq!(seen["b.txt"], b"text");
+    assert_eq!(seen[&long], b"x");
+}
+
+#[test]
+fn the_same_files_make_the_same_bytes() {
+    let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 70_000]), ("b.txt", b"text")]);
+    assert!(packed(&paths) == packed(&paths));
+}
+
+#[test]
+fn jars_are_stored_and_text_shrinks() {
+    let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 1_000_000])]);
+    assert!(packed(&paths).len() > 1_000_000);
+    let (_folder, paths) = folder_with(&[("a.txt", &vec![9; 1_000_000])]);
+    assert!(packed(&paths).len() < 20_000);
+}
+
+#[test]
+fn progress_ends_at_the_total() {
+    let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 600_000]), ("b.txt", &vec![9; 600_000])]);
+    let plan = PackPlan::new(&paths).unwrap();
+    let mut seen = vec![0];
+    pack(&plan, io::sink(), &mut |bytes| seen.push(bytes)).unwrap();
+    assert!(seen.is_sorted() && seen.len() > 4);
+    assert_eq!(seen.last(), Some(&plan.total_bytes()));
+}
+
+#[test]
+fn a_file_that_changed_is_named() {
+    for content in [&b"shorter"[..], b"longer than it was before", b"same-length"] {
+        let (_folder, paths) = folder_with(&[("a.jar", b"eleven byte")]);
+        let plan = PackPlan::new(&paths).unwrap();
+        fs::write(&paths[0], content).unwrap();
+        let later = SystemTime::now() + std::time::Duration::from_secs(5);
+        File::options().write(true).open(&paths[0]).unwrap().set_modified(later).unwrap();
+        let error = pack(&plan, io::sink(), &mut |_| ()).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("{} changed while", paths[0].display())), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_is_named() {
+    for new_length in [0, 1_500_000] {
+        let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 1_000_000])]);
+        let plan = PackPlan::new(&paths).unwrap();
+        let mut changed = false;
+        let result = pack(&plan, io::sink(), &mut |_| {
+            if !changed {
+                File::options().write(true).open(&paths[0]).unwrap().set_len(new_length).unwrap();
+                changed = true;
+            }
+        });
+        assert!(matches!(result, Err(PackError::Changed { .. })));
+    }
+}
+
+#[test]
+fn a_full_disk_is_not_blamed_on_a_file() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 1_000_000])]);
+    let error = pack(&PackPlan::new(&paths).unwrap(), Full, &mut |_| ()).map(|_| ()).unwrap_err();
+    assert!(matches!(error, PackError::Write(_)));
+}
+
+#[test]
+fn sizes_over_eight_gibibytes_fit_a_header() {
+    assert_eq!(header(b"huge", 9 << 30).entry_size().unwrap(), 9 << 30);
+    assert_eq!(
+        [padding(0).len(), padding(1).len(), padding(512).len(), padding(513).len()],
+        [0, 511, 0, 511]
+    );
+}

@@ -1,0 +1,216 @@
+//! Moves what was unpacked to where it belongs, and finds out first whether it can.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, FileType, Permissions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::policy::{NameFault, clean_path, printable};
+use super::unpack::UnpackedFile;
+
+const FOLDER_MODE: u32 = 0o755;
+const COMPARE_BUFFER_BYTES: usize = 128 * 1024;
+
+/// Why files were not put into place.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// Not a name that unpacking gives.
+    #[error("cannot place {name}")]
+    Name {
+        /// Made harmless.
+        name: String,
+        /// What is wrong with it.
+        source: NameFault,
+    },
+    /// Somebody else's file is there.
+    #[error("{name} already exists in {} with other content; choose an empty folder", .to.display())]
+    OtherContent {
+        /// Relative to the target.
+        name: String,
+        /// The target folder.
+        to: PathBuf,
+    },
+    /// Something else than a file is there.
+    #[error("cannot put a file at {}: {what} is there; choose an empty folder", .path.display())]
+    NotAFile {
+        /// Where the file would go.
+        path: PathBuf,
+        /// With its article.
+        what: &'static str,
+    },
+    /// A folder is needed where something else is.
+    #[error("cannot put files into {}: it is {what}, not a folder; choose an empty folder", .path.display())]
+    NotAFolder {
+        /// Where the folder would be.
+        path: PathBuf,
+        /// With its article.
+        what: &'static str,
+    },
+    /// Rename works inside one file system only.
+    #[error("cannot move {} to {}: they are on different file systems", .from.display(), .path.display())]
+    OtherFileSystem {
+        /// Where it was unpacked.
+        from: PathBuf,
+        /// Where it would go.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot {action} {}", .path.display())]
+    Disk {
+        /// A verb.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Moves each of `files` from the folder `from` to the folder `to`, which is on the same file system.
+/// Everything is checked before anything is changed. A file that is there already with the same bytes stays,
+/// so that a second run of the same work succeeds; its copy in `from` is left for the caller to remove.
+pub fn place(from: &Path, files: &[UnpackedFile], to: &Path) -> Result<(), PlaceError> {
+    let mut missing_folders = Vec::new();
+    let mut known = HashSet::new();
+    let mut moves = Vec::new();
+    check_target(to)?;
+    for file in files {
+        check_name(&file.name)?;
+        missing_folders.extend(check_parents(&file.name, to, &mut known)?);
+        if !is_there(from, file, to)? {
+            moves.push(file.name.as_str());
+        }
+    }
+    make_target(to)?;
+    missing_folders.iter().try_for_each(|folder| make_folder(&to.join(folder)))?;
+    moves.iter().try_for_each(|name| rename(&from.join(name), &to.join(name)))
+}
+
+fn check_name(name: &str) -> Result<(), PlaceError> {
+    let fault = match clean_path(name.as_bytes()) {
+        Ok(clean) if clean == name => return Ok(()),
+        Ok(_) => NameFault::Empty,
+        Err(fault) => fault,
+    };
+    Err(PlaceError::Name { name: printable(name.as_bytes()), source: fault })
+}
+
+/// The target itself may be a link, as volumes are mounted in all ways; what is below may not.
+fn check_target(to: &Path) -> Result<(), PlaceError> {
+    match fs::metadata(to) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(metadata) => Err(PlaceError::NotAFolder { path: to.to_owned(), what: kind(metadata.file_type()) }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(disk("look at", to, source)),
+    }
+}
+
+/// The folders above a file that are still to be made, outermost first.
+fn check_parents<'a>(
+    name: &'a str,
+    to: &Path,
+    known: &mut HashSet<&'a str>,
+) -> Result<Vec<&'a str>, PlaceError> {
+    let mut missing = Vec::new();
+    for (slash, _) in name.match_indices('/') {
+        let folder = &name[..slash];
+        if !known.insert(folder) {
+            continue;
+        }
+        let path = to.join(folder);
+        match look(&path)? {
+            None => missing.push(folder),
+            Some(found) if found.is_dir() => {}
+            Some(found) => return Err(PlaceError::NotAFolder { path, what: kind(found.file_type()) }),
+        }
+    }
+    Ok(missing)
+}
+
+/// Whether the target has this very file already.
+fn is_there(from: &Path, file: &UnpackedFile, to: &Path) -> Result<bool, PlaceError> {
+    let path = to.join(&file.name);
+    match look(&path)? {
+        None => Ok(false),
+        Some(found) if !found.is_file() => Err(PlaceError::NotAFile { path, what: kind(found.file_type()) }),
+        Some(found) if found.len() == file.size_bytes && same_bytes(&from.join(&file.name), &path)? => {
+            Ok(true)
+        }
+        Some(_) => Err(PlaceError::OtherContent { name: file.name.clone(), to: to.to_owned() }),
+    }
+}
+
+fn look(path: &Path) -> Result<Option<fs::Metadata>, PlaceError> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(disk("look at", path, source)),
+    }
+}
+
+fn kind(found: FileType) -> &'static str {
+    match () {
+        () if found.is_dir() => "a folder",
+        () if found.is_symlink() => "a symbolic link",
+        () if found.is_file() => "a file",
+        () => "a device, a pipe or a socket",
+    }
+}
+
+fn same_bytes(left: &Path, right: &Path) -> Result<bool, PlaceError> {
+    let open = |path: &Path| File::open(path).map_err(|source| disk("read", path, source));
+    let (mut left_file, mut right_file) = (open(left)?, open(right)?);
+    let (mut left_bytes, mut right_bytes) = (Vec::new(), Vec::new());
+    loop {
+        next_piece(left, &mut left_file, &mut left_bytes)?;
+        next_piece(right, &mut right_file, &mut right_bytes)?;
+        if left_bytes != right_bytes {
+            return Ok(false);
+        }
+        if left_bytes.is_empty() {
+            return Ok(true);
+        }
+    }
+}
+
+fn next_piece(path: &Path, file: &mut File, piece: &mut Vec<u8>) -> Result<(), PlaceError> {
+    piece.clear();
+    let read = file.take(COMPARE_BUFFER_BYTES as u64).read_to_end(piece);
+    read.map(|_| ()).map_err(|source| disk("read", path, source))
+}
+
+fn make_target(to: &Path) -> Result<(), PlaceError> {
+    if look(to)?.is_some() {
+        return Ok(());
+    }
+    fs::create_dir_all(to)
+        .and_then(|()| fs::set_permissions(to, Permissions::from_mode(FOLDER_MODE)))
+        .map_err(|source| disk("create the folder", to, source))
+}
+
+/// Readable for all, whatever the umask: another user's process reads what is placed here.
+fn make_folder(path: &Path) -> Result<(), PlaceError> {
+    DirBuilder::new()
+        .create(path)
+        .and_then(|()| fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE)))
+        .map_err(|source| disk("create the folder", path, source))
+}
+
+fn rename(from: &Path, path: &Path) -> Result<(), PlaceError> {
+    fs::rename(from, path).map_err(|source| match source.kind() {
+        ErrorKind::CrossesDevices => {
+            PlaceError::OtherFileSystem { from: from.to_owned(), path: path.to_owned() }
+        }
+        _ => disk("move a file to", path, source),
+    })
+}
+
+fn disk(action: &'static str, path: &Path, source: io::Error) -> PlaceError {
+    PlaceError::Disk { action, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! What goes into a bundle: every file checked and named before the first byte is written.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use thiserror::Error;
+
+use super::names::unique_names;
+use super::policy::{NameFault, check_file_name};
+
+/// Why files cannot be packed.
+#[derive(Debug, Error)]
+pub enum PackError {
+    /// The list of files was empty.
+    #[error("there is nothing to pack: name at least one file")]
+    NoFiles,
+    /// Nothing is at that path.
+    #[error("cannot pack {}: no such file; check its path", .path.display())]
+    Missing {
+        /// As it was given.
+        path: PathBuf,
+    },
+    /// Bundles are flat.
+    #[error(
+        "cannot pack {}: it is a folder, and a bundle holds files; name the files in it, or make one archive of it with tar or zip",
+        .path.display()
+    )]
+    Folder {
+        /// As it was given.
+        path: PathBuf,
+    },
+    /// A device, a pipe or a socket.
+    #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file", .path.display())]
+    Special {
+        /// As it was given.
+        path: PathBuf,
+    },
+    /// The name could not be unpacked again.
+    #[error("cannot pack {}: rename it", .path.display())]
+    Name {
+        /// As it was given.
+        path: PathBuf,
+        /// What is wrong with its name.
+        source: NameFault,
+    },
+    /// The system refused.
+    #[error("cannot read {}", .path.display())]
+    Read {
+        /// As it was given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its size or time is no longer what the plan saw.
+    #[error("{} changed while it was being packed; try again when nothing writes to it", .path.display())]
+    Changed {
+        /// As it was given.
+        path: PathBuf,
+    },
+    /// Where the bundle goes took no more.
+    #[error("cannot write the bundle")]
+    Write(#[source] io::Error),
+}
+
+/// The files that go into one flat bundle, each under a name of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackPlan {
+    files: Vec<PlannedFile>,
+    renamed: Vec<Renamed>,
+}
+
+/// One file of a [`PackPlan`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedFile {
+    /// As it was given.
+    pub path: PathBuf,
+    /// In the bundle.
+    pub name: String,
+    /// When the plan was made.
+    pub size_bytes: u64,
+    /// When the plan was made, where the file system keeps it.
+    pub modified: Option<SystemTime>,
+}
+
+/// A file that could not keep its name, because another one has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    /// As it was given.
+    pub path: PathBuf,
+    /// In the bundle.
+    pub name: String,
+}
+
+impl PackPlan {
+    /// Checks all files and names them; their order stays. Symbolic links are followed.
+    pub fn new(paths: &[PathBuf]) -> Result<PackPlan, PackError> {
+        if paths.is_empty() {
+            return Err(PackError::NoFiles);
+        }
+        let mut files = paths.iter().map(|path| inspect(path)).collect::<Result<Vec<_>, _>>()?;
+        let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+        let mut renamed = Vec::new();
+        for (file, name) in files.iter_mut().zip(unique_names(&names)) {
+            if file.name != name {
+                check_name(&file.path, &name)?;
+                renamed.push(Renamed { path: file.path.clone(), name: name.clone() });
+                file.name = name;
+            }
+        }
+        Ok(PackPlan { files, renamed })
+    }
+
+    /// One for each given path, in the same order.
+    #[must_use]
+    pub fn files(&self) -> &[PlannedFile] {
+        &self.files
+    }
+
+    /// Those that got a number, in the order of the files.
+    #[must_use]
+    pub fn renamed(&self) -> &[Renamed] {
+        &self.renamed
+    }
+
+    /// The bytes of all files; the bundle may be smaller.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.files.iter().fold(0, |total, file| total.saturating_add(file.size_bytes))
+    }
+}
+
+/// Looks at one file. The kind is asked before the file is opened, for opening a pipe would wait for its
+/// writer.
+fn inspect(path: &Path) -> Result<PlannedFile, PackError> {
+    let metadata = fs::metadata(path).map_err(|source| not_there(path, source))?;
+    if metadata.is_dir() {
+        return Err(PackError::Folder { path: path.to_owned() });
+    }
+    if !metadata.is_file() {
+        return Err(PackError::Special { path: path.to_owned() });
+    }
+    let name = file_name(path)?;
+    File::open(path).map_err(|source| not_there(path, source))?;
+    Ok(PlannedFile {
+        path: path.to_owned(),
+        name,
+        size_bytes: metadata.len(),
+        modified: metadata.modified().ok(),
+    })
+}
+
+fn not_there(path: &Path, source: io::Error) -> PackError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => PackError::Missing { path },
+        _ => PackError::Read { path, source },
+    }
+}
+
+fn file_name(path: &Path) -> Result<String, PackError> {
+    let fault = |source| PackError::Name { path: path.to_owned(), source };
+    let name = path.file_name().ok_or_else(|| fault(NameFault::Empty))?;
+    let name = name.to_str().ok_or_else(|| fault(NameFault::NotUtf8))?;
+    check_name(path, name)?;
+    Ok(name.to_owned())
+}
+
+fn check_name(path: &Path, name: &str) -> Result<(), PackError> {
+    check_file_name(name).map_err(|source| PackError::Name { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! The folder that an archive is extracted into.
+//!
+//! Modes are set in so many words, for a strict umask would hide the files from the user of another
+//! container: stock Spark runs as uid 185 and reads what an init-container wrote as root.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::archive::{Content, Entry};
+use super::error::UnpackError;
+
+const FOLDER_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o644;
+const EXECUTABLE_MODE: u32 = 0o755;
+/// Later times (the year 2242) are mistakes, and not every file system can keep them.
+const MAX_SECONDS: u64 = 1 << 33;
+
+/// Where everything goes.
+pub(super) struct Folder<'a>(&'a Path);
+
+/// A file being written.
+pub(super) struct NewFile {
+    file: File,
+    path: PathBuf,
+    mode: u32,
+    modified: Option<u64>,
+}
+
+impl Folder<'_> {
+    /// Makes the folder if it is missing.
+    pub(super) fn open(root: &Path) -> Result<Folder<'_>, UnpackError> {
+        fs::create_dir_all(root).map_err(|source| disk("create the folder", root, source))?;
+        Ok(Folder(root))
+    }
+
+    /// Makes one folder; its parents are there.
+    pub(super) fn make_folder(&self, name: &str) -> Result<(), UnpackError> {
+        let path = self.0.join(name);
+        DirBuilder::new()
+            .create(&path)
+            .and_then(|()| fs::set_permissions(&path, Permissions::from_mode(FOLDER_MODE)))
+            .map_err(|source| disk("create the folder", &path, source))
+    }
+
+    /// Makes a new file: what is there already, a link included, is an error.
+    pub(super) fn create(&self, entry: &Entry) -> Result<NewFile, UnpackError> {
+        let path = self.0.join(&entry.name);
+        let file = File::create_new(&path).map_err(|source| disk("create", &path, source))?;
+        let (executable, modified) = match entry.content {
+            Content::File { executable, modified } => (executable, modified),
+            Content::Folder => (false, None),
+        };
+        let mode = if executable { EXECUTABLE_MODE } else { FILE_MODE };
+        Ok(NewFile { file, path, mode, modified })
+    }
+}
+
+impl NewFile {
+    /// Appends.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), UnpackError> {
+        self.file.write_all(bytes).map_err(|source| disk("write", &self.path, source))
+    }
+
+    /// Gives the file its mode and its time. A file system that keeps no times loses nothing that a job
+    /// needs.
+    pub(super) fn finish(self) -> Result<(), UnpackError> {
+        self.file
+            .set_permissions(Permissions::from_mode(self.mode))
+            .map_err(|source| disk("set the permissions of", &self.path, source))?;
+        if let Some(seconds) = self.modified.filter(|&seconds| seconds <= MAX_SECONDS)
+            && let Err(error) = self.file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds))
+        {
+            tracing::debug!(path = %self.path.display(), %error, "cannot set the time of an unpacked file");
+        }
+        Ok(())
+    }
+}
+
+fn disk(action: &'static str, path: &Path, source: io::Error) -> UnpackError {
+    UnpackError::Disk { action, path: path.to_owned(), source }
+}

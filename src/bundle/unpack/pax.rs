@@ -1,0 +1,95 @@
+//! pax records (POSIX `pax`, extended header): lines of `LENGTH KEY=VALUE` before the entry that they
+//! describe.
+
+/// What pax records say about an entry, as far as it matters here.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Records {
+    pub(super) path: Option<Vec<u8>>,
+    pub(super) size_bytes: Option<u64>,
+    /// The content is a map of holes, and the size of the header is not the file's (GNU and star).
+    pub(super) sparse: bool,
+}
+
+impl Records {
+    /// Reads all records, or says what is wrong with them. Keys that are unknown here mean nothing here.
+    pub(super) fn parse(mut bytes: &[u8]) -> Result<Records, &'static str> {
+        let mut records = Records::default();
+        while !bytes.is_empty() {
+            let (key, value, rest) = split_record(bytes).ok_or("its pax records are damaged")?;
+            match key {
+                b"path" => records.path = Some(value.to_vec()),
+                b"size" => records.size_bytes = Some(decimal(value).ok_or("its pax size is not a number")?),
+                _ => records.sparse |= key.starts_with(b"GNU.sparse.") || key.starts_with(b"SCHILY.realsize"),
+            }
+            bytes = rest;
+        }
+        Ok(records)
+    }
+
+    /// Nothing in it that changes an entry.
+    pub(super) fn is_harmless(&self) -> bool {
+        *self == Records::default()
+    }
+}
+
+/// Key, value and what follows. The length counts itself, the space and the line end.
+fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let space = bytes.iter().take(8).position(|&byte| byte == b' ')?;
+    let length = usize::try_from(decimal(&bytes[..space])?).ok()?;
+    let (record, rest) = bytes.split_at_checked(length)?;
+    let (&end, record) = record.get(space + 1..)?.split_last()?;
+    let equals = record.iter().position(|&byte| byte == b'=').filter(|_| end == b'\n')?;
+    Some((&record[..equals], &record[equals + 1..], rest))
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    if plain { str::from_utf8(digits).ok()?.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn path_and_size_are_read_and_the_rest_is_passed_over() {
+        let records = Records::parse(b"30 mtime=1350244992.023960108\n14 path=a/b=c\n11 size=77\n").unwrap();
+        assert_eq!(records, Records { path: Some(b"a/b=c".to_vec()), size_bytes: Some(77), sparse: false });
+    }
+
+    #[test]
+    fn sparse_files_show_themselves() {
+        assert!(Records::parse(b"22 GNU.sparse.major=1\n").unwrap().sparse);
+        assert!(!Records::parse(b"22 GNU.sparse.major=1\n").unwrap().is_harmless());
+    }
+
+    #[test]
+    fn damaged_records_are_refused() {
+        for bad in [
+            &b"x"[..],
+            b"5 a=b",
+            b"99 a=b\n",
+            b"0 a=b\n",
+            b"1 a=b\n",
+            b"6 a=bc",
+            b"6 abc\n",
+            b"-6 a=b\n",
+            b"13 size=1e10\n\n",
+            b"10 size=-1\n",
+        ] {
+            assert!(Records::parse(bad).is_err(), "{}", String::from_utf8_lossy(bad));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            bytes in prop::collection::vec(
+                prop_oneof![Just(b'1'), Just(b' '), Just(b'='), Just(b'\n'), any::<u8>()], 0..40)
+        ) {
+            let _ = Records::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Command line types.
+
+mod fetch;
+mod serve;
+mod stage;
+
+use clap::{Parser, Subcommand};
+
+pub use fetch::FetchArgs;
+pub use serve::{ServeArgs, UploadAuthChoice};
+pub use stage::StageArgs;
+
+/// A resource staging server for Kubernetes: hand your jars in, get a ticket; the pods show the ticket and get
+/// the jars
+#[derive(Debug, Parser)]
+#[command(name = "cloakroom", version, max_term_width = 100)]
+#[command(
+    after_help = "A properties file of kubespark's resource staging server or init-container as the only \
+                        argument means `serve` or `fetch`, by its keys."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve staged resources
+    Serve(Box<ServeArgs>),
+    /// Pack local files, hand them in, print the ticket
+    Stage(StageArgs),
+    /// Show tickets, get the files: what an init-container does
+    Fetch(FetchArgs),
+}

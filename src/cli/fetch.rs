@@ -1,0 +1,64 @@
+//! The command line of `cloakroom fetch`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use cloakroom::fetch::TERMINATION_LOG;
+use cloakroom::spark::{ByteSize, SparkDuration};
+
+/// Names the server where no flag does.
+const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
+
+/// Download staged bundles and files from the web into folders: what an init-container does
+///
+/// Either name the init-container's properties file, or one bundle by --server, --id, --secret-file and --to.
+#[derive(Debug, Clone, Args)]
+pub struct FetchArgs {
+    /// The init-container's properties file, such as /etc/spark-init/spark-init.properties
+    #[arg(value_name = "PROPERTIES_FILE")]
+    pub properties_file: Option<PathBuf>,
+
+    /// Address of the staging server
+    #[arg(long, value_name = "URI", env = SERVER_VARIABLE)]
+    pub server: Option<String>,
+
+    /// The bundle's resource id
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+
+    /// File that holds the bundle's resource secret
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+
+    /// Folder that the bundle's files go to; it is made if it is missing
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+
+    /// Bound on everything together, retries included [default: mountTimeout of the properties file, else 5m]
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<SparkDuration>,
+
+    /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
+    #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
+    pub ca_files: Vec<PathBuf>,
+
+    /// How many entries one bundle may have
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub max_entries: u64,
+
+    /// How large one bundle may be once it is unpacked
+    #[arg(long, value_name = "SIZE", default_value_t = ByteSize::new(64 << 30))]
+    pub max_unpacked: ByteSize,
+
+    /// File that gets the reason of a failure, if it exists
+    #[arg(long, value_name = "PATH", env = "CLOAKROOM_TERMINATION_LOG", default_value = TERMINATION_LOG)]
+    pub termination_log: PathBuf,
+}
+
+impl FetchArgs {
+    /// Whether the server was named by a flag, and not only by the environment.
+    pub fn has_server_flag(&self) -> bool {
+        self.server.as_ref().is_some_and(|server| std::env::var(SERVER_VARIABLE).as_ref() != Ok(server))
+    }
+}

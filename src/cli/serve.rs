@@ -1,0 +1,182 @@
+//! The flags of `cloakroom serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use cloakroom::resource::OwnerKinds;
+use cloakroom::server::PublicUrl;
+use cloakroom::spark::{ByteSize, SparkDuration};
+use cloakroom::telemetry::LogFormat;
+
+/// Who may upload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UploadAuthChoice {
+    /// Everybody who reaches the port.
+    None,
+    /// Whoever shows a token of --upload-token-file.
+    Token,
+}
+
+/// Serve staged resources.
+///
+/// Precedence: flags, then environment, then the properties file, then defaults. Sizes are binary (8GiB), times have a
+/// unit (30m, 500ms).
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// A Java properties file of kubespark's resource staging server
+    #[arg(env = "CLOAKROOM_PROPERTIES_FILE")]
+    pub properties_file: Option<PathBuf>,
+
+    /// Validate the whole configuration, say what it comes to, and exit
+    #[arg(long)]
+    pub check: bool,
+
+    #[command(flatten)]
+    pub network: NetworkArgs,
+
+    #[command(flatten)]
+    pub access: AccessArgs,
+
+    #[command(flatten)]
+    pub storage: StorageArgs,
+
+    #[command(flatten)]
+    pub lifecycle: LifecycleArgs,
+
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Network")]
+pub struct NetworkArgs {
+    /// Address and port to serve on [default: 127.0.0.1:10000, or 0.0.0.0:10000 in a pod or with a properties file]
+    #[arg(long, env = "CLOAKROOM_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+
+    /// Serve /healthz and /readyz here, and not on --listen [default: on --listen]
+    #[arg(long, env = "CLOAKROOM_OPS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub ops_listen: Option<SocketAddr>,
+
+    /// What the URLs in tickets begin with [default: what the request was sent to]
+    #[arg(long, env = "CLOAKROOM_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<PublicUrl>,
+
+    /// Certificate chain in PEM; with --tls-key, serves https. Read again when it changes [default: none, plain http]
+    #[arg(long, env = "CLOAKROOM_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Private key of --tls-cert in PEM [default: none]
+    #[arg(long, env = "CLOAKROOM_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Connections at once
+    #[arg(long, env = "CLOAKROOM_MAX_CONNECTIONS", value_name = "N", default_value_t = 2048,
+          value_parser = at_least_one)]
+    pub max_connections: usize,
+
+    /// For a TLS handshake, and for the head of a request
+    #[arg(long, env = "CLOAKROOM_HEADER_TIMEOUT", value_name = "TIME", default_value = "10s")]
+    pub header_timeout: SparkDuration,
+
+    /// Longest wait for a single byte of a transfer
+    #[arg(long, env = "CLOAKROOM_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s")]
+    pub idle_timeout: SparkDuration,
+
+    /// Least average speed of a transfer, in bytes a second over 60 s of waiting for the client; 0b is none
+    #[arg(long, env = "CLOAKROOM_MIN_RATE", value_name = "SIZE", default_value = "16KiB")]
+    pub min_rate: ByteSize,
+
+    /// How long transfers in flight may go on after SIGTERM or SIGINT
+    #[arg(long, env = "CLOAKROOM_SHUTDOWN_DEADLINE", value_name = "TIME", default_value = "25s")]
+    pub shutdown_deadline: SparkDuration,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Access")]
+pub struct AccessArgs {
+    /// Who may upload; must be chosen to serve on other than loopback addresses [default: none on loopback]
+    #[arg(long, env = "CLOAKROOM_UPLOAD_AUTH", value_name = "HOW")]
+    pub upload_auth: Option<UploadAuthChoice>,
+
+    /// Upload tokens, one a line, of 16 characters or more; read again when it changes [default: none]
+    #[arg(long, env = "CLOAKROOM_UPLOAD_TOKEN_FILE", value_name = "FILE")]
+    pub upload_token_file: Option<PathBuf>,
+
+    /// Owner kinds that are accepted, Kind or Kind.group, separated by commas
+    #[arg(long, env = "CLOAKROOM_OWNER_KINDS", value_name = "KINDS", default_value = OwnerKinds::DEFAULT,
+          value_parser = OwnerKinds::parse)]
+    pub owner_kinds: OwnerKinds,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Storage")]
+pub struct StorageArgs {
+    /// Where bundles and ledger are; a local or block volume, for this process alone
+    #[arg(long, env = "CLOAKROOM_DATA_DIR", value_name = "DIR", default_value = "./cloakroom-data")]
+    pub data_dir: PathBuf,
+
+    /// Largest bundle
+    #[arg(long, env = "CLOAKROOM_MAX_RESOURCE_SIZE", value_name = "SIZE", default_value = "8GiB")]
+    pub max_resource_size: ByteSize,
+
+    /// All bundles together [default: off]
+    #[arg(long, env = "CLOAKROOM_MAX_TOTAL_SIZE", value_name = "SIZE")]
+    pub max_total_size: Option<ByteSize>,
+
+    /// Disk space to leave free
+    #[arg(long, env = "CLOAKROOM_MIN_FREE_SPACE", value_name = "SIZE", default_value = "512MiB")]
+    pub min_free_space: ByteSize,
+
+    /// Uploads at once
+    #[arg(long, env = "CLOAKROOM_MAX_CONCURRENT_UPLOADS", value_name = "N", default_value_t = 64,
+          value_parser = at_least_one)]
+    pub max_concurrent_uploads: usize,
+
+    /// Downloads at once
+    #[arg(long, env = "CLOAKROOM_MAX_CONCURRENT_DOWNLOADS", value_name = "N", default_value_t = 512,
+          value_parser = at_least_one)]
+    pub max_concurrent_downloads: usize,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Lifecycle")]
+pub struct LifecycleArgs {
+    /// A resource that nobody downloads goes after this time [default: 30m]
+    #[arg(long, env = "CLOAKROOM_UNUSED_TIMEOUT", value_name = "TIME")]
+    pub unused_timeout: Option<SparkDuration>,
+
+    /// The most that an upload may ask for as its unusedTimeout
+    #[arg(long, env = "CLOAKROOM_MAX_UNUSED", value_name = "TIME", default_value = "7d")]
+    pub max_unused: SparkDuration,
+
+    /// Every resource goes at this age, used or not [default: off]
+    #[arg(long, env = "CLOAKROOM_MAX_AGE", value_name = "TIME")]
+    pub max_age: Option<SparkDuration>,
+
+    /// Time between two sweeps
+    #[arg(long, env = "CLOAKROOM_CLEANUP_INTERVAL", value_name = "TIME", default_value = "30s")]
+    pub cleanup_interval: SparkDuration,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Logs")]
+pub struct LogArgs {
+    /// How log lines on stderr look
+    #[arg(long, env = "CLOAKROOM_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+
+    /// What is logged: a level, or directives as in RUST_LOG
+    #[arg(long, env = "CLOAKROOM_LOG", value_name = "FILTER", default_value = "info")]
+    pub log: String,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("0 would let nothing through: it must be 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("not a whole number".to_owned()),
+    }
+}

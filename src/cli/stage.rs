@@ -1,0 +1,71 @@
+//! The command line of `cloakroom stage`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use cloakroom::client::ServerAddress;
+use cloakroom::resource::{Owner, OwnerError, OwnerKind, POD};
+use cloakroom::spark::SparkDuration;
+
+/// Pack files into one bundle, upload it while packing, and print its ticket as JSON on stdout
+#[derive(Debug, Clone, Args)]
+pub struct StageArgs {
+    /// Address of the staging server
+    #[arg(
+        long,
+        value_name = "URI",
+        env = "CLOAKROOM_SERVER",
+        default_value = "http://127.0.0.1:10000",
+        value_parser = ServerAddress::parse
+    )]
+    pub server: ServerAddress,
+
+    /// Namespace of the owner, the Kubernetes objects that the bundle lives for
+    #[arg(long, value_name = "NS")]
+    pub namespace: String,
+
+    /// Label that all owning objects carry; repeatable. A label or a name is needed
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
+
+    /// Name of the one owning object [default: whatever carries the labels]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Kind of the owning objects: Pod, Deployment, StatefulSet, Job or KIND.GROUP
+    #[arg(long, value_name = "KIND", default_value = POD, value_parser = OwnerKind::parse)]
+    pub kind: OwnerKind,
+
+    /// Upper bound on the bundle's life, such as 2h [default: none]
+    #[arg(long, value_name = "DURATION")]
+    pub ttl: Option<SparkDuration>,
+
+    /// How long the bundle may stay without being downloaded, such as 6h [default: the server's]
+    #[arg(long, value_name = "DURATION")]
+    pub unused_timeout: Option<SparkDuration>,
+
+    /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
+    #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
+    pub ca_files: Vec<PathBuf>,
+
+    /// File that holds the upload token. It is sent over https or to this machine only [default: no token]
+    #[arg(long, value_name = "FILE", env = "CLOAKROOM_UPLOAD_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// How often to try before giving up
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub attempts: u32,
+
+    /// Show no progress and no summary; warnings and errors only
+    #[arg(long, short)]
+    pub quiet: bool,
+
+    /// Files to stage. The bundle is flat: a second file of one name becomes NAME-1.EXT
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+fn label(text: &str) -> Result<(String, String), OwnerError> {
+    Owner::split_label(text)
+}

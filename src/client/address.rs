@@ -1,0 +1,150 @@
+//! Where a server is, and how an address may be shown.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+/// The base address of a server: `http` or `https`, a host, perhaps a port and a path in front of `/api`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerAddress(Url);
+
+/// A text that does not say where a server is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// Not a URI with a host.
+    #[error("“{text}” is not a server's address ({why}): write it like http://HOST:10000")]
+    Malformed {
+        /// What was given, without credentials.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A user name or a password in it.
+    #[error("{text} has a user name or password in it, which this server has no use for: leave it out")]
+    Credentials {
+        /// What was given, without credentials.
+        text: String,
+    },
+}
+
+impl ServerAddress {
+    /// Reads `http://HOST[:PORT][/PATH]`, or the same with `https`. A query and a fragment are dropped.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        let malformed = |why: &str| AddressError::Malformed { text: without_credentials(text), why: why.to_owned() };
+        let mut url = Url::parse(text).map_err(|error| malformed(&error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(malformed("its scheme is neither http nor https"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(AddressError::Credentials { text: shown(&url) });
+        }
+        url.set_query(None);
+        url.set_fragment(None);
+        Ok(Self(url))
+    }
+
+    /// The address of `path`, which begins with a slash, on this server.
+    #[must_use]
+    pub fn join(&self, path: &str) -> Url {
+        let mut url = self.0.clone();
+        url.set_path(&format!("{}{path}", self.0.path().trim_end_matches('/')));
+        url
+    }
+
+    /// Whether a token may be sent there: nobody on the way can read it.
+    #[must_use]
+    pub fn is_confidential(&self) -> bool {
+        self.0.scheme() == "https" || is_loopback(&self.0)
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(shown(&self.0).trim_end_matches('/'))
+    }
+}
+
+impl fmt::Debug for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Whether the host is this machine: 127.0.0.0/8, `::1` or `localhost`.
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// An address as errors and logs show it. Credentials, query and fragment are left out: they can hold secrets
+/// (a signed URL does).
+#[must_use]
+pub fn shown(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}{}", url.scheme(), url.path())
+}
+
+/// The same for a text that is not a URL.
+fn without_credentials(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    let shown = match text.rsplit_once('@') {
+        Some((_, host)) => format!("…@{host}"),
+        None => text.to_owned(),
+    };
+    shown.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_joined_behind_the_base_path() {
+        for (base, expected) in [
+            ("http://h:10000", "http://h:10000/api/v1/x"),
+            ("http://h:10000/", "http://h:10000/api/v1/x"),
+            ("https://h/staging/?a=b#c", "https://h/staging/api/v1/x"),
+        ] {
+            assert_eq!(ServerAddress::parse(base).unwrap().join("/api/v1/x").as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn only_http_and_https_are_addresses_and_credentials_are_not_repeated() {
+        for text in ["", "host:10000", "ftp://h", "http://", "http://u:hunter2@:x", "k8s://http://u:hunter2@h"] {
+            let refusal = ServerAddress::parse(text).unwrap_err().to_string();
+            assert!(refusal.contains("http://HOST:10000") && !refusal.contains("hunter2"), "{refusal}");
+        }
+        let refusal = ServerAddress::parse("http://u:hunter2@h:1/").unwrap_err().to_string();
+        assert!(refusal.starts_with("http://h:1/ has a user name"), "{refusal}");
+    }
+
+    #[test]
+    fn only_https_and_this_machine_are_confidential() {
+        for (text, expected) in [
+            ("http://127.0.0.1:10000", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]:10000", true),
+            ("http://LOCALHOST:10000", true),
+            ("https://staging.example", true),
+            ("http://staging.example", false),
+            ("http://127.0.0.1.example", false),
+            ("http://localhost.example", false),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(ServerAddress::parse(text).unwrap().is_confidential(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_shown_without_what_can_be_secret() {
+        let url = Url::parse("https://u:p@h:8443/a/b.jar?X-Amz-Signature=s3cret#t0ken").unwrap();
+        assert_eq!(shown(&url), "https://h:8443/a/b.jar");
+        assert_eq!(ServerAddress::parse("http://h:10000/").unwrap().to_string(), "http://h:10000");
+    }
+}

@@ -1,0 +1,172 @@
+//! Answers other than the one hoped for, in words.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::{Response, StatusCode, Url};
+
+use crate::protocol::problem::{self, Problem};
+
+/// More of an error's body is not read.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+/// No error's body is waited for any longer.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// No more of it is shown.
+const MAX_SHOWN_CHARS: usize = 500;
+
+/// What a server said instead of doing what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The stable code, if it came from a cloakroom server.
+    pub code: Option<String>,
+    /// Its own words, or what can be said for it.
+    pub detail: String,
+    /// When it wants to be asked again.
+    pub retry_after: Option<Duration>,
+}
+
+impl Answer {
+    /// Reads it, a bounded part of its body included.
+    pub async fn read(response: Response) -> Self {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let base = response.url().clone();
+        let body = bounded_body(response).await;
+        let mut answer = Self::from_parts(status, &headers, &body);
+        if status.is_redirection() {
+            answer.detail = redirection(&base, &headers);
+        }
+        answer
+    }
+
+    fn from_parts(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let problem = problem(headers, body);
+        let detail = match &problem {
+            Some(problem) if !problem.detail.is_empty() => one_line(&problem.detail),
+            Some(problem) if !problem.title.is_empty() => one_line(&problem.title),
+            _ => described(status, headers, body),
+        };
+        let code = problem.map(|problem| one_line(&problem.code)).filter(|code| !code.is_empty());
+        Self { status: status.as_u16(), code, detail, retry_after: retry_after(headers) }
+    }
+}
+
+/// `the bundle is larger than … (413 too-large)`.
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.code {
+            Some(code) => write!(f, "{} ({} {code})", self.detail, self.status),
+            None => write!(f, "{} ({})", self.detail, self.status),
+        }
+    }
+}
+
+/// Text from outside on one line, without control characters, not too long, without a full stop at its end.
+pub(super) fn one_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let line = words.collect::<Vec<_>>().join(" ");
+    let mut short: String = line.chars().take(MAX_SHOWN_CHARS).collect();
+    if short.len() < line.len() {
+        short.push('…');
+    }
+    short.trim_end_matches('.').to_owned()
+}
+
+/// The whole body, or as much of it as is allowed and comes in time.
+pub(super) async fn bounded_body(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = MAX_BODY_BYTES - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == MAX_BODY_BYTES {
+                break;
+            }
+        }
+    };
+    // What came until then is better than nothing.
+    let _ = tokio::time::timeout(BODY_TIMEOUT, reading).await;
+    body
+}
+
+/// Whether the content type begins with `expected`.
+pub(super) fn has_content_type(headers: &HeaderMap, expected: &str) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    content_type.get(..expected.len()).is_some_and(|start| start.eq_ignore_ascii_case(expected))
+}
+
+fn problem(headers: &HeaderMap, body: &[u8]) -> Option<Problem> {
+    if has_content_type(headers, problem::CONTENT_TYPE) { serde_json::from_slice(body).ok() } else { None }
+}
+
+fn described(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
+    let reason = status.canonical_reason().unwrap_or("an unknown status").to_lowercase();
+    let text = String::from_utf8_lossy(body);
+    if has_content_type(headers, "text/html") {
+        let title = title(&text).map(|title| format!(" “{title}”")).unwrap_or_default();
+        return format!("{reason}, as an HTML page{title}: probably not from the server but from a proxy in front of it");
+    }
+    match one_line(&text) {
+        text if has_content_type(headers, "text/plain") && !text.is_empty() => format!("{reason}: {text}"),
+        _ => reason,
+    }
+}
+
+fn title(html: &str) -> Option<String> {
+    let (_, rest) = html.split_once("<title>").or_else(|| html.split_once("<TITLE>"))?;
+    let title = one_line(rest.split('<').next()?);
+    (!title.is_empty()).then_some(title)
+}
+
+fn redirection(base: &Url, headers: &HeaderMap) -> String {
+    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    match location.and_then(|location| base.join(location).ok()) {
+        Some(to) => format!("it redirects to {}, which is not followed: give that address instead", super::shown(&to)),
+        None => "it redirects to nowhere".to_owned(),
+    }
+}
+
+/// `Retry-After` in seconds; the form with a date is not used by what stands in front of such servers.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    fn answer(status: u16, content_type: &'static str, body: &str) -> Answer {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("7"));
+        Answer::from_parts(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes())
+    }
+
+    #[test]
+    fn a_problem_is_shown_in_the_servers_own_words_with_its_code() {
+        let body = r#"{"status":413,"code":"too-large","detail":"the bundle is larger than 8GiB."}"#;
+        let answer = answer(413, "application/problem+json", body);
+        assert_eq!(answer.to_string(), "the bundle is larger than 8GiB (413 too-large)");
+        assert_eq!(answer.retry_after, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn a_proxys_page_is_recognised_as_one() {
+        let shown = answer(502, "text/html; charset=utf-8", "<html><title>Bad\n Gateway</title>").to_string();
+        assert_eq!(
+            shown,
+            "bad gateway, as an HTML page “Bad Gateway”: probably not from the server but from a proxy in front of it (502)"
+        );
+    }
+
+    #[test]
+    fn other_bodies_are_shown_on_one_line_or_not_at_all() {
+        assert_eq!(answer(403, "text/plain", "no\x1b[31m\nway\n").to_string(), "forbidden: no [31m way (403)");
+        assert_eq!(answer(500, "application/json", "{}").to_string(), "internal server error (500)");
+        assert!(answer(500, "text/plain", &"x".repeat(10_000)).to_string().len() < 600);
+    }
+}

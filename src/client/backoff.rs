@@ -1,0 +1,42 @@
+//! How long to wait before the next attempt.
+
+use std::time::Duration;
+
+/// Waits that double from `first` up to `longest`. Half of each is random, so that pods that failed together
+/// do not come back together.
+#[derive(Debug, Clone, Copy)]
+pub struct Backoff {
+    /// The first wait.
+    pub first: Duration,
+    /// No wait is longer.
+    pub longest: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { first: Duration::from_millis(200), longest: Duration::from_secs(5) }
+    }
+}
+
+impl Backoff {
+    /// The wait after `failures` failures in a row; `random` is from 0 to 1.
+    #[must_use]
+    pub fn delay(&self, failures: u32, random: f64) -> Duration {
+        let doubled = self.first.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
+        doubled.min(self.longest).mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        let backoff = Backoff::default();
+        let waits = [1, 2, 3, 5, 6, 40].map(|failures| backoff.delay(failures, 1.0).as_millis());
+        assert_eq!(waits, [200, 400, 800, 3200, 5000, 5000]);
+        assert_eq!(backoff.delay(1, 0.0), Duration::from_millis(100));
+        assert_eq!(backoff.delay(0, 1.0), Duration::from_millis(200));
+    }
+}

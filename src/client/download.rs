@@ -1,0 +1,165 @@
+//! One GET, from the first byte or from where another one broke.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{
+    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE,
+};
+use reqwest::{RequestBuilder, Response, StatusCode, Url};
+
+use super::address::ServerAddress;
+use super::answer::Answer;
+use super::failure::Failure;
+use super::http::HttpClient;
+use crate::protocol::{REPR_DIGEST, digest, v1};
+use crate::resource::{ResourceId, ResourceSecret};
+
+/// Where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resume {
+    /// How many bytes are there already.
+    pub offset: u64,
+    /// The strong entity tag of what they belong to.
+    pub etag: String,
+}
+
+/// What is known of the whole representation (RFC 9110 section 3.2).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Representation {
+    /// Its size.
+    pub size_bytes: Option<u64>,
+    /// Its SHA-256.
+    pub sha256: Option<[u8; 32]>,
+    /// Its strong entity tag. Without one, nothing proves that two answers have the same bytes.
+    pub etag: Option<String>,
+}
+
+/// An answer whose body is still to come.
+#[derive(Debug)]
+pub struct Download {
+    /// What it is a part or the whole of.
+    pub representation: Representation,
+    /// Where the body begins: 0, or the offset that was asked for.
+    pub offset: u64,
+    response: Response,
+    http: HttpClient,
+}
+
+impl HttpClient {
+    /// Begins to download a bundle. With `resume` the answer may still begin at 0: see [`Download::offset`].
+    pub async fn open_resource(
+        &self,
+        server: &ServerAddress,
+        id: ResourceId,
+        secret: &ResourceSecret,
+        resume: Option<&Resume>,
+    ) -> Result<Download, Failure> {
+        let url = server.join(&v1::resource_path(id));
+        let request = self.to_server(&url).get(url).bearer_auth(secret.expose());
+        self.open(request, resume).await
+    }
+
+    /// Begins to download any file. With `resume` the answer may still begin at 0: see [`Download::offset`].
+    pub async fn open_file(&self, url: &Url, resume: Option<&Resume>) -> Result<Download, Failure> {
+        self.open(self.to_web(url).get(url.clone()), resume).await
+    }
+
+    async fn open(&self, request: RequestBuilder, resume: Option<&Resume>) -> Result<Download, Failure> {
+        // The bytes are wanted as they are stored: a range of a compressed form would be one of other bytes.
+        let mut request = request.header(ACCEPT_ENCODING, "identity");
+        if let Some(resume) = resume {
+            request = request.header(RANGE, format!("bytes={}-", resume.offset)).header(IF_RANGE, &resume.etag);
+        }
+        let patience = self.timeouts().connect + self.timeouts().stall;
+        let response = within(patience, request.send()).await?.map_err(|error| self.failure(&error))?;
+        match opened(response.status(), response.headers(), resume) {
+            Some((representation, offset)) => {
+                Ok(Download { representation, offset, response, http: self.clone() })
+            }
+            None => Err(Failure::Answered(Answer::read(response).await)),
+        }
+    }
+}
+
+impl Download {
+    /// The next bytes; `None` at the end of the body.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
+        let next = within(self.http.timeouts().stall, self.response.chunk()).await?;
+        next.map_err(|error| self.http.failure(&error))
+    }
+}
+
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Failure> {
+    tokio::time::timeout(limit, work).await.map_err(|_| Failure::Stalled { after: limit })
+}
+
+/// What a successful answer brings and where it begins; `None` for every other answer.
+fn opened(status: StatusCode, headers: &HeaderMap, resume: Option<&Resume>) -> Option<(Representation, u64)> {
+    let mut representation = Representation {
+        size_bytes: text(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok()),
+        sha256: text(headers, REPR_DIGEST).and_then(|value| digest::parse(value).ok()),
+        etag: text(headers, ETAG.as_str()).filter(|etag| etag.starts_with('"')).map(str::to_owned),
+    };
+    match (status, resume) {
+        (StatusCode::OK, _) => Some((representation, 0)),
+        (StatusCode::PARTIAL_CONTENT, Some(resume)) => {
+            let (first, size_bytes) = content_range(text(headers, CONTENT_RANGE.as_str())?)?;
+            representation.size_bytes = size_bytes;
+            (first == resume.offset).then_some((representation, first))
+        }
+        _ => None,
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The first byte and the size of the whole, from `bytes 5-9/10` or `bytes 5-9/*`.
+fn content_range(value: &str) -> Option<(u64, Option<u64>)> {
+    let (range, size) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let _: u64 = last.parse().ok()?;
+    let size_bytes = if size == "*" { None } else { Some(size.parse().ok()?) };
+    Some((first.parse().ok()?, size_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        pairs.collect()
+    }
+
+    fn resume() -> Resume {
+        Resume { offset: 5, etag: "\"a\"".to_owned() }
+    }
+
+    #[test]
+    fn a_part_tells_the_size_of_the_whole() {
+        let headers = headers(&[("content-length", "5"), ("content-range", "bytes 5-9/10"), ("etag", "\"a\"")]);
+        let (representation, offset) = opened(StatusCode::PARTIAL_CONTENT, &headers, Some(&resume())).unwrap();
+        assert_eq!((representation.size_bytes, offset), (Some(10), 5));
+    }
+
+    #[test]
+    fn a_part_that_begins_elsewhere_or_was_not_asked_for_is_not_taken() {
+        let headers = headers(&[("content-range", "bytes 4-9/10")]);
+        assert!(opened(StatusCode::PARTIAL_CONTENT, &headers, Some(&resume())).is_none());
+        assert!(opened(StatusCode::PARTIAL_CONTENT, &headers, None).is_none());
+        for value in ["", "bytes", "bytes 5-/10", "bytes */10", "bytes 5-9/x", "items 5-9/10"] {
+            assert_eq!(content_range(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_weak_tag_proves_nothing() {
+        let (representation, _) = opened(StatusCode::OK, &headers(&[("etag", "W/\"a\"")]), None).unwrap();
+        assert_eq!(representation.etag, None);
+    }
+}

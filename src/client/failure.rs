@@ -1,0 +1,265 @@
+//! What can go wrong between here and a server, why, and what to check.
+
+use std::error::Error as StdError;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use rustls::CertificateError;
+
+use super::answer::{Answer, one_line};
+use super::tls::NO_ROOTS;
+use crate::spark::format_duration;
+
+/// Why one exchange with a server did not succeed. The text says why, [`Failure::advice`] what to check; neither
+/// has the address in it, and neither can have a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// Nobody listens there.
+    #[error("connection refused")]
+    Refused,
+    /// The name is unknown.
+    #[error("the host name does not resolve ({why})")]
+    UnknownHost {
+        /// The resolver's words.
+        why: String,
+    },
+    /// No connection in time.
+    #[error("no connection within {}", format_duration(*.after))]
+    ConnectTimeout {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// No connection for another reason.
+    #[error("no connection ({why})")]
+    Unreachable {
+        /// The system's words.
+        why: String,
+    },
+    /// The certificate does not lead to anybody who is trusted.
+    #[error("its TLS certificate is not signed by anybody who is trusted here")]
+    UnknownIssuer,
+    /// The certificate is somebody else's.
+    #[error("its TLS certificate is for another name ({why})")]
+    WrongName {
+        /// Which names it has.
+        why: String,
+    },
+    /// TLS failed for another reason.
+    #[error("TLS failed ({why})")]
+    Tls {
+        /// Why.
+        why: String,
+    },
+    /// The proxy would not pass the connection on.
+    #[error("the proxy would not connect ({why})")]
+    Proxy {
+        /// Its words.
+        why: String,
+    },
+    /// The connection broke, or what came over it ended early.
+    #[error("the connection broke ({why})")]
+    Broken {
+        /// Why.
+        why: String,
+    },
+    /// Nothing moved.
+    #[error("nothing came for {}", format_duration(*.after))]
+    Stalled {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The server said no.
+    #[error("{0}")]
+    Answered(Answer),
+    /// Whoever answers there speaks another language.
+    #[error("{why}")]
+    Foreign {
+        /// How that showed.
+        why: String,
+    },
+    /// Redirections that are not followed.
+    #[error("{why}")]
+    Redirected {
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Failure {
+    /// Whether the same request may succeed in a moment.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Refused
+            | Self::UnknownHost { .. }
+            | Self::ConnectTimeout { .. }
+            | Self::Unreachable { .. }
+            | Self::Proxy { .. }
+            | Self::Broken { .. }
+            | Self::Stalled { .. } => true,
+            Self::Answered(answer) => matches!(answer.status, 429 | 502..=504),
+            Self::UnknownIssuer
+            | Self::WrongName { .. }
+            | Self::Tls { .. }
+            | Self::Foreign { .. }
+            | Self::Redirected { .. } => false,
+        }
+    }
+
+    /// When the server wants to be asked again.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Answered(answer) => answer.retry_after,
+            _ => None,
+        }
+    }
+
+    /// Whether it broke while bytes were on their way, so that their number says something.
+    #[must_use]
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, Self::Broken { .. } | Self::Stalled { .. })
+    }
+
+    /// What to check. It ends a sentence.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Refused => "check that it is running and reachable from here",
+            Self::UnknownHost { .. } => "check the host name and this machine's DNS",
+            Self::ConnectTimeout { .. } | Self::Unreachable { .. } => {
+                "check the address, and that no firewall or NetworkPolicy stands in between"
+            }
+            Self::UnknownIssuer => "give the certificate of its CA, or its own, with --ca-file (clientCertPem for an init-container)",
+            Self::WrongName { .. } => {
+                "use a name from its certificate, or give it a certificate with this one as subjectAltName"
+            }
+            Self::Tls { .. } => "check that it speaks TLS at this address, and its certificate",
+            Self::Proxy { .. } => "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY",
+            Self::Broken { .. } | Self::Stalled { .. } => "check the network in between and the server's log",
+            Self::Answered(answer) => advice_on(answer),
+            Self::Foreign { .. } => "check the address and its port: no cloakroom server answers there",
+            Self::Redirected { .. } => "check the address",
+        }
+    }
+}
+
+fn advice_on(answer: &Answer) -> &'static str {
+    match answer.status {
+        401 | 403 => "check the secret or token that was given",
+        404 | 410 => "check the address and the resource id; if the resource has expired, stage it again",
+        400..=499 if answer.code.is_some() => "change what it refuses and try again",
+        429 | 500..=599 => "check the server's log, and that its pod is ready",
+        _ => "check the address",
+    }
+}
+
+/// Sorts what reqwest reports. Its own text is never used: it can have the URL in it, and a URL a secret.
+pub(super) fn classify(error: &reqwest::Error, connect_timeout: Duration) -> Failure {
+    if error.is_redirect() {
+        return Failure::Redirected { why: deepest(error) };
+    }
+    if let Some(failure) = find::<rustls::Error>(error).map(tls_failure) {
+        return failure;
+    }
+    if error.is_connect() {
+        return connect_failure(error, connect_timeout);
+    }
+    if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
+        return Failure::Foreign { why: "what answers there does not speak HTTP (perhaps it speaks TLS: https)".to_owned() };
+    }
+    Failure::Broken { why: broken(error) }
+}
+
+fn connect_failure(error: &reqwest::Error, connect_timeout: Duration) -> Failure {
+    let why = deepest(error);
+    if error.is_dns() {
+        return Failure::UnknownHost { why };
+    }
+    match find::<std::io::Error>(error).map(std::io::Error::kind) {
+        Some(ErrorKind::ConnectionRefused) => Failure::Refused,
+        Some(ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe) => Failure::Broken { why },
+        _ if error.is_timeout() => Failure::ConnectTimeout { after: connect_timeout },
+        _ if why.contains("proxy") || why.contains("tunnel") || why.contains("unsuccessful") => Failure::Proxy { why },
+        _ => Failure::Unreachable { why },
+    }
+}
+
+fn tls_failure(error: &rustls::Error) -> Failure {
+    use rustls::Error as Tls;
+    match error {
+        Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Failure::UnknownIssuer,
+        // webpki's word for a self-signed CA certificate that was not given as trusted.
+        Tls::InvalidCertificate(CertificateError::Other(other)) if other.to_string().contains("CaUsedAsEndEntity") => {
+            Failure::UnknownIssuer
+        }
+        Tls::InvalidCertificate(
+            reason @ (CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }),
+        ) => Failure::WrongName { why: one_line(&reason.to_string()) },
+        Tls::InvalidCertificate(reason) => Failure::Tls { why: one_line(&reason.to_string()) },
+        Tls::InvalidMessage(_) => Failure::Tls { why: "what answers there does not speak TLS; perhaps http".to_owned() },
+        Tls::General(why) if why == NO_ROOTS => {
+            Failure::Tls { why: format!("{NO_ROOTS}, and no --ca-file was given") }
+        }
+        other => Failure::Tls { why: one_line(&other.to_string()) },
+    }
+}
+
+fn broken(error: &reqwest::Error) -> String {
+    match find::<hyper::Error>(error) {
+        Some(error) if error.is_incomplete_message() => "the server closed it".to_owned(),
+        _ => deepest(error),
+    }
+}
+
+/// The first error of type `T` in the chain, also inside an `io::Error`, which hides what it wraps.
+fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<T>() {
+            return Some(found);
+        }
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// The words of the innermost error, which say most and never have the URL in them.
+fn deepest(error: &reqwest::Error) -> String {
+    let mut last: Option<&dyn StdError> = None;
+    let mut next = error.source();
+    while let Some(error) = next {
+        last = Some(error);
+        next = error.source();
+    }
+    one_line(&last.map_or_else(|| "no reason given".to_owned(), ToString::to_string))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_fail_with_what_to_do_about_it() {
+        let untrusted = tls_failure(&rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer));
+        assert_eq!(untrusted, Failure::UnknownIssuer);
+        assert!(untrusted.advice().contains("--ca-file"));
+        let other_name = tls_failure(&rustls::Error::InvalidCertificate(CertificateError::NotValidForName));
+        assert!(other_name.advice().contains("subjectAltName"));
+        assert!(!other_name.is_transient());
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        let answered = |status| {
+            Failure::Answered(Answer { status, code: None, detail: String::new(), retry_after: None }).is_transient()
+        };
+        let transient: Vec<u16> = (400..600).filter(|status| answered(*status)).collect();
+        assert_eq!(transient, [429, 502, 503, 504]);
+        assert!(Failure::Refused.is_transient());
+    }
+}

@@ -1,0 +1,138 @@
+//! Connections: what all requests have in common.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, ClientBuilder, Url};
+use rustls::ClientConfig;
+
+use super::address::{is_loopback, shown};
+use super::failure::{Failure, classify};
+use super::tls::{self, TrustError};
+
+/// How the program names itself.
+const USER_AGENT: &str = concat!("cloakroom/", env!("CARGO_PKG_VERSION"));
+/// A file on the web is followed over this many redirections.
+const MAX_REDIRECTIONS: usize = 10;
+
+/// Limits in time. None of them bounds a whole transfer.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// For a connection to be there, TLS included.
+    pub connect: Duration,
+    /// For the next byte, in either direction.
+    pub stall: Duration,
+    /// For the answer to an upload that was sent completely: the server makes it durable first.
+    pub answer: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+            answer: Duration::from_mins(10),
+        }
+    }
+}
+
+/// Makes requests: to staging servers, which are not followed anywhere else, and to the web at large.
+#[derive(Debug, Clone)]
+pub struct HttpClient {
+    server: Routes,
+    web: Routes,
+    timeouts: Timeouts,
+}
+
+/// An HTTP client that cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// Its trust.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// Its connector.
+    #[error("cannot set up the HTTP client")]
+    Client(#[source] reqwest::Error),
+}
+
+/// The way there: through the proxies of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`),
+/// or straight for this machine itself, as Go and Java do: no proxy can reach it, and a token that is sent there
+/// because it is near must not go to a proxy in clear.
+#[derive(Debug, Clone)]
+struct Routes {
+    straight: Client,
+    by_environment: Client,
+}
+
+impl HttpClient {
+    /// A client that trusts the system's roots and the certificates in `ca_files`.
+    pub fn new(ca_files: &[PathBuf], timeouts: Timeouts) -> Result<Self, SetupError> {
+        let tls = tls::client_config(ca_files)?;
+        let routes = |policy: fn() -> Policy| Routes::new(&tls, timeouts, policy);
+        Ok(Self { server: routes(Policy::none)?, web: routes(web_policy)?, timeouts })
+    }
+
+    /// Its limits in time.
+    #[must_use]
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
+    /// The client for a staging server's `url`: redirections are answers, so that no ticket goes astray.
+    pub(super) fn to_server(&self, url: &Url) -> &Client {
+        self.server.to(url)
+    }
+
+    /// The client for any other `url`.
+    pub(super) fn to_web(&self, url: &Url) -> &Client {
+        self.web.to(url)
+    }
+
+    /// What `error` means.
+    pub(super) fn failure(&self, error: &reqwest::Error) -> Failure {
+        classify(error, self.timeouts.connect)
+    }
+}
+
+impl Routes {
+    fn new(tls: &ClientConfig, timeouts: Timeouts, policy: fn() -> Policy) -> Result<Self, SetupError> {
+        let builder = || settings(tls, timeouts).redirect(policy());
+        Ok(Self {
+            straight: builder().no_proxy().build().map_err(SetupError::Client)?,
+            by_environment: builder().build().map_err(SetupError::Client)?,
+        })
+    }
+
+    fn to(&self, url: &Url) -> &Client {
+        if is_loopback(url) { &self.straight } else { &self.by_environment }
+    }
+}
+
+/// No connection is used twice: a body that is being streamed cannot be sent again when an idle connection
+/// turns out to be dead, and there are few requests.
+fn settings(tls: &ClientConfig, timeouts: Timeouts) -> ClientBuilder {
+    Client::builder()
+        .tls_backend_preconfigured(tls.clone())
+        .http1_only()
+        .user_agent(USER_AGENT)
+        .connect_timeout(timeouts.connect)
+        .pool_max_idle_per_host(0)
+        // It would have the query of a signed URL in it.
+        .referer(false)
+}
+
+/// Up to ten, and never from `https` to `http`: whoever wrote `https` wants to know what the bytes come from.
+fn web_policy() -> Policy {
+    Policy::custom(|attempt: Attempt<'_>| {
+        let was_encrypted = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+        if attempt.previous().len() > MAX_REDIRECTIONS {
+            attempt.error(format!("more than {MAX_REDIRECTIONS} redirections"))
+        } else if was_encrypted && attempt.url().scheme() != "https" {
+            let why = format!("it redirects from https to {}, which is not followed", shown(attempt.url()));
+            attempt.error(why)
+        } else {
+            attempt.follow()
+        }
+    })
+}

@@ -1,0 +1,25 @@
+//! The HTTP client of the server: stages bundles, packing them meanwhile, and downloads them.
+
+mod address;
+mod answer;
+mod backoff;
+mod download;
+mod failure;
+mod http;
+mod packing;
+mod pem;
+mod secret_file;
+mod stage;
+mod tls;
+mod upload;
+
+pub use address::{AddressError, ServerAddress, is_loopback, shown};
+pub use answer::Answer;
+pub use backoff::Backoff;
+pub use download::{Download, Representation, Resume};
+pub use failure::Failure;
+pub use http::{HttpClient, SetupError, Timeouts};
+pub use pem::{PemError, read_certificates};
+pub use secret_file::{SecretFileError, UploadToken, read as read_secret};
+pub use stage::{RetryNotice, RetryPolicy, StageError, StageObserver, StageRequest, Staged};
+pub use tls::{TrustError, client_config};

@@ -1,0 +1,183 @@
+//! A bundle that is packed while it is being sent: a thread packs, a bounded channel holds it back, and what
+//! comes out of the channel is the request's body. Memory does not grow with the bundle.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, Stream};
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::http::Timeouts;
+use super::stage::StageObserver;
+use crate::bundle::{PackError, PackPlan, pack};
+
+const CHUNK_BYTES: usize = 512 * 1024;
+const CHUNKS_IN_FLIGHT: usize = 3;
+
+/// What was sent in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Packed {
+    pub size_bytes: u64,
+    pub sha256: [u8; 32],
+}
+
+/// A packing thread at work. Dropping this stops it, and breaks the request that its body belongs to.
+pub(super) struct Packing {
+    gauge: Arc<Gauge>,
+    outcome: JoinHandle<Result<Packed, PackError>>,
+    stop: DropGuard,
+}
+
+/// How sending gets on.
+#[derive(Debug, Default)]
+struct Gauge {
+    sent_bytes: AtomicU64,
+    /// The connection has nothing to send and waits for the packer.
+    is_hungry: AtomicBool,
+    is_complete: AtomicBool,
+}
+
+enum Piece {
+    Bytes(Bytes),
+    End,
+}
+
+impl Packing {
+    /// Starts to pack, and gives the body that the bundle comes out of.
+    pub(super) fn start(plan: Arc<PackPlan>, observer: Arc<dyn StageObserver>) -> (Self, reqwest::Body) {
+        let (sender, receiver) = mpsc::channel(CHUNKS_IN_FLIGHT);
+        let (gauge, stop) = (Arc::new(Gauge::default()), CancellationToken::new());
+        let outcome = tokio::task::spawn_blocking(move || {
+            let writer = ChannelWriter { sender, chunk: BytesMut::new(), sha256: Sha256::new(), size_bytes: 0 };
+            let writer = pack(&plan, writer, &mut |read_bytes| observer.packed(read_bytes))?;
+            writer.finish().map_err(PackError::Write)
+        });
+        let body = reqwest::Body::wrap_stream(pieces(receiver, Arc::clone(&gauge), stop.clone()));
+        (Self { gauge, outcome, stop: stop.drop_guard() }, body)
+    }
+
+    /// How many bytes were handed to the connection.
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.gauge.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Ends once the other side has taken nothing for too long, with how long that was.
+    pub(super) async fn stalled(&self, timeouts: Timeouts) -> Duration {
+        let tick = (timeouts.stall / 8).max(Duration::from_millis(1));
+        let (mut seen, mut since) = (0, Instant::now());
+        loop {
+            tokio::time::sleep(tick).await;
+            let limit = if self.gauge.is_complete.load(Ordering::Relaxed) { timeouts.answer } else { timeouts.stall };
+            if self.sent_bytes() != seen || self.gauge.is_hungry.load(Ordering::Relaxed) {
+                (seen, since) = (self.sent_bytes(), Instant::now());
+            } else if since.elapsed() >= limit {
+                return limit;
+            }
+        }
+    }
+
+    /// What was sent. It waits for the end, so the request must have come to one.
+    pub(super) async fn finish(self) -> Result<Packed, PackError> {
+        joined(self.outcome.await)
+    }
+
+    /// Stops, and says why packing itself failed, if it was that.
+    pub(super) async fn abort(self) -> Option<PackError> {
+        drop(self.stop);
+        match joined(self.outcome.await) {
+            // Nobody took the bytes any more: the consequence, not the cause.
+            Ok(_) | Err(PackError::Write(_)) => None,
+            Err(cause) => Some(cause),
+        }
+    }
+}
+
+fn joined(outcome: Result<Result<Packed, PackError>, tokio::task::JoinError>) -> Result<Packed, PackError> {
+    outcome.unwrap_or_else(|error| Err(PackError::Write(io::Error::other(error))))
+}
+
+/// The body: the packer's pieces, or an error that breaks the request when packing stops before its end.
+fn pieces(
+    receiver: mpsc::Receiver<Piece>,
+    gauge: Arc<Gauge>,
+    stop: CancellationToken,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    stream::unfold(Some((receiver, gauge, stop)), |state| async move {
+        let (mut receiver, gauge, stop) = state?;
+        gauge.is_hungry.store(true, Ordering::Relaxed);
+        let piece = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            piece = receiver.recv() => piece,
+        };
+        gauge.is_hungry.store(false, Ordering::Relaxed);
+        match piece {
+            Some(Piece::Bytes(bytes)) => {
+                gauge.sent_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                Some((Ok(bytes), Some((receiver, gauge, stop))))
+            }
+            Some(Piece::End) => {
+                gauge.is_complete.store(true, Ordering::Relaxed);
+                None
+            }
+            None => Some((Err(io::Error::other("packing was stopped")), None)),
+        }
+    })
+}
+
+/// The packer's end of the channel: counts, hashes, and blocks while the network is slower.
+struct ChannelWriter {
+    sender: mpsc::Sender<Piece>,
+    chunk: BytesMut,
+    sha256: Sha256,
+    size_bytes: u64,
+}
+
+impl ChannelWriter {
+    fn finish(mut self) -> io::Result<Packed> {
+        self.send_chunk()?;
+        self.send(Piece::End)?;
+        Ok(Packed { size_bytes: self.size_bytes, sha256: self.sha256.finalize().into() })
+    }
+
+    fn send_chunk(&mut self) -> io::Result<()> {
+        let chunk = self.chunk.split().freeze();
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        self.sha256.update(&chunk);
+        self.size_bytes += chunk.len() as u64;
+        self.send(Piece::Bytes(chunk))
+    }
+
+    fn send(&self, piece: Piece) -> io::Result<()> {
+        self.sender.blocking_send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Write for ChannelWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.chunk.is_empty() {
+            self.chunk.reserve(CHUNK_BYTES);
+        }
+        let room = CHUNK_BYTES - self.chunk.len();
+        let taken = &bytes[..bytes.len().min(room)];
+        self.chunk.extend_from_slice(taken);
+        if self.chunk.len() == CHUNK_BYTES {
+            self.send_chunk()?;
+        }
+        Ok(taken.len())
+    }
+
+    /// Small pieces would only be slower: what is left goes out at the end.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

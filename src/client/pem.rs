@@ -1,0 +1,109 @@
+//! Certificates to trust, from PEM files.
+
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+/// A file from which no certificate to trust could be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PemError {
+    /// Not readable.
+    #[error("cannot read the CA file {path}", path = .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A Java key store.
+    #[error(
+        "the CA file {path} is a Java key store, and PEM is needed: \
+         keytool -exportcert -rfc -keystore {path} -alias ALIAS -file ca.pem (keytool -list shows the aliases)",
+        path = .path.display()
+    )]
+    JavaKeyStore {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A PKCS #12 store, or one certificate in DER.
+    #[error(
+        "the CA file {path} is PKCS #12 or DER, and PEM is needed: \
+         openssl pkcs12 -in {path} -nokeys -out ca.pem (for a single certificate: \
+         openssl x509 -inform der -in {path} -out ca.pem)",
+        path = .path.display()
+    )]
+    Der {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No certificate in it.
+    #[error("the CA file {path} has no “-----BEGIN CERTIFICATE-----” in it", path = .path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Damaged.
+    #[error("the CA file {path} has a certificate that cannot be read: {why}", path = .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Reads every certificate in the PEM file at `path`; at least one. Keys in it are passed over.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
+    let path = path.to_owned();
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(PemError::Unreadable { path, source }),
+    };
+    if bytes.starts_with(&[0xfe, 0xed, 0xfe, 0xed]) {
+        return Err(PemError::JavaKeyStore { path });
+    }
+    if bytes.starts_with(&[0x30, 0x82]) {
+        return Err(PemError::Der { path });
+    }
+    match CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>() {
+        Ok(certificates) if certificates.is_empty() => Err(PemError::NoCertificate { path }),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(PemError::Malformed { path, why: error.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(content: &[u8]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trust");
+        std::fs::write(&path, content).unwrap();
+        read_certificates(&path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn java_stores_get_the_line_that_converts_them() {
+        assert!(refusal(b"\xfe\xed\xfe\xed\0\0\0\x02").contains("keytool -exportcert -rfc -keystore /"));
+        assert!(refusal(b"\x30\x82\x09\x01").contains("openssl pkcs12 -in /"));
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_named() {
+        assert!(refusal(b"hello").contains("/trust has no"));
+        assert!(refusal(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").contains("cannot be read"));
+        let missing = read_certificates(Path::new("/nonexistent/ca.pem")).unwrap_err().to_string();
+        assert_eq!(missing, "cannot read the CA file /nonexistent/ca.pem");
+    }
+
+    #[test]
+    fn all_certificates_of_a_chain_are_read() {
+        let pem = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap().cert.pem();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        std::fs::write(&path, pem("a") + &pem("b")).unwrap();
+        assert_eq!(read_certificates(&path).unwrap().len(), 2);
+    }
+}

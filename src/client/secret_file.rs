@@ -1,0 +1,105 @@
+//! Secrets come from files, never from the command line, where every user of the machine could read them.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A file that has no usable secret. The message names the file and the setting that names it.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretFileError {
+    /// Not readable.
+    #[error("{setting} names {path}, which cannot be read", path = .path.display())]
+    Unreadable {
+        /// The flag or property.
+        setting: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Nothing in it.
+    #[error("{setting} names {path}, which is empty: it must hold the secret", path = .path.display())]
+    Empty {
+        /// The flag or property.
+        setting: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something that no HTTP header can carry.
+    #[error(
+        "{setting} names {path}, whose content is not a secret: it must be one line of printable ASCII",
+        path = .path.display()
+    )]
+    NotText {
+        /// The flag or property.
+        setting: String,
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Reads the one line in the file at `path`, which `setting` (a flag or a property) names.
+pub fn read(path: &Path, setting: &str) -> Result<String, SecretFileError> {
+    let (setting, path) = (setting.to_owned(), path.to_owned());
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(SecretFileError::Unreadable { setting, path, source }),
+    };
+    match String::from_utf8(bytes).map(|text| text.trim_end_matches(['\r', '\n']).to_owned()) {
+        Ok(text) if text.trim().is_empty() => Err(SecretFileError::Empty { setting, path }),
+        Ok(text) if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) => Ok(text),
+        _ => Err(SecretFileError::NotText { setting, path }),
+    }
+}
+
+/// Whoever shows this may upload.
+#[derive(Clone)]
+pub struct UploadToken(String);
+
+impl UploadToken {
+    /// Reads the token in the file at `path`, which `setting` names.
+    pub fn read(path: &Path, setting: &str) -> Result<Self, SecretFileError> {
+        read(path, setting).map(Self)
+    }
+
+    /// The text, for the one header that carries it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Never shows the token.
+impl fmt::Debug for UploadToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UploadToken(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trailing_newline_is_not_part_of_the_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        for text in ["s3cret", "s3cret\n", "s3cret\r\n"] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read(&path, "--secret-file").unwrap(), "s3cret");
+        }
+        assert_eq!(format!("{:?}", UploadToken::read(&path, "--token-file").unwrap()), "UploadToken(…)");
+    }
+
+    #[test]
+    fn a_file_without_a_secret_is_named_with_its_setting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let refusal = read(&path, "--secret-file").unwrap_err().to_string();
+        assert!(refusal.starts_with("--secret-file names /") && refusal.contains("cannot be read"), "{refusal}");
+        for (content, expected) in [(&b""[..], "empty"), (b"\n", "empty"), (b"a\nb", "one line"), (b"\xff", "one line")] {
+            std::fs::write(&path, content).unwrap();
+            let refusal = read(&path, "--secret-file").unwrap_err().to_string();
+            assert!(refusal.contains(expected) && refusal.contains("/secret"), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Staging: packing while uploading, and trying again what is safe to try again.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address::ServerAddress;
+use super::backoff::Backoff;
+use super::failure::Failure;
+use super::http::HttpClient;
+use super::secret_file::UploadToken;
+use super::upload::{UploadError, upload};
+use crate::bundle::{PackError, PackPlan};
+use crate::protocol::v1::Ticket;
+use crate::resource::Owner;
+use crate::spark::{SparkDuration, format_duration, format_size};
+
+/// No server's `Retry-After` makes a person wait any longer for one attempt.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+
+/// What to stage, where, and whom for.
+#[derive(Debug, Clone)]
+pub struct StageRequest {
+    /// The server.
+    pub server: ServerAddress,
+    /// Whom for.
+    pub owner: Owner,
+    /// Upper bound on the resource's life.
+    pub ttl: Option<SparkDuration>,
+    /// How long it may stay without being downloaded, instead of what the server says.
+    pub unused_timeout: Option<SparkDuration>,
+    /// What the server wants to see from whoever uploads.
+    pub token: Option<UploadToken>,
+    /// The files.
+    pub plan: Arc<PackPlan>,
+}
+
+/// How often to try, and how long to wait in between.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPolicy {
+    /// At most so many attempts; 0 is taken as 1.
+    pub attempts: u32,
+    /// The waits.
+    pub backoff: Backoff,
+}
+
+/// Hears how an upload gets on.
+pub trait StageObserver: Send + Sync + 'static {
+    /// So many bytes of the files were read in this attempt.
+    fn packed(&self, read_bytes: u64);
+    /// An attempt failed, and another one follows.
+    fn retrying(&self, notice: &RetryNotice);
+}
+
+/// An attempt that failed, and when the next one follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryNotice {
+    /// Why it failed.
+    pub why: String,
+    /// The number of the next attempt, from 2.
+    pub next_attempt: u32,
+    /// How many there can be.
+    pub attempts: u32,
+    /// How long until then.
+    pub wait: Duration,
+}
+
+impl fmt::Display for RetryNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let wait = Duration::from_millis(u64::try_from(self.wait.as_millis()).unwrap_or(u64::MAX));
+        let Self { why, next_attempt, attempts, .. } = self;
+        write!(f, "{why}; attempt {next_attempt} of {attempts} in {}", format_duration(wait))
+    }
+}
+
+/// A bundle that is on the server.
+#[derive(Clone)]
+pub struct Staged {
+    /// Its ticket.
+    pub ticket: Ticket,
+    /// The ticket as the server wrote it, on one line. It has the secret in it.
+    pub json: String,
+}
+
+/// Never shows the secret.
+impl fmt::Debug for Staged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Staged").field("ticket", &self.ticket).finish_non_exhaustive()
+    }
+}
+
+/// A bundle that is not on the server.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// Somebody on the way could read the token.
+    #[error(
+        "the upload token would travel unencrypted to {server}, so nothing was sent: \
+         use an https address, or leave the token out if the server wants none"
+    )]
+    TokenInClear {
+        /// Where to.
+        server: ServerAddress,
+    },
+    /// The files could not be packed.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    /// The server did not take it.
+    #[error("could not stage to {server}: {why}{made}; {advice}", made = attempts_made(*.attempts), advice = .failure.advice())]
+    Failed {
+        /// Where to.
+        server: ServerAddress,
+        /// Why, and how far it came.
+        why: String,
+        /// What happened last.
+        failure: Failure,
+        /// So many attempts were made.
+        attempts: u32,
+    },
+    /// What is on the server is not what was sent.
+    #[error("{server} stored {stored}, but sent were {sent}: something in between changes what passes; stage it again")]
+    OtherBytes {
+        /// Where to.
+        server: ServerAddress,
+        /// What the ticket says.
+        stored: String,
+        /// What was sent.
+        sent: String,
+    },
+}
+
+fn attempts_made(attempts: u32) -> String {
+    if attempts > 1 { format!(" ({attempts} attempts)") } else { String::new() }
+}
+
+impl HttpClient {
+    /// Stages one bundle. An attempt that failed left nothing behind, except that after a lost answer there may
+    /// be a second resource, which expires unused: so all that may pass is tried again.
+    pub async fn stage(
+        &self,
+        request: &StageRequest,
+        policy: RetryPolicy,
+        observer: Arc<dyn StageObserver>,
+    ) -> Result<Staged, StageError> {
+        if request.token.is_some() && !request.server.is_confidential() {
+            return Err(StageError::TokenInClear { server: request.server.clone() });
+        }
+        let mut attempt = 1;
+        loop {
+            let (failure, sent_bytes) = match upload(self, request, Arc::clone(&observer)).await {
+                Ok(staged) => return Ok(staged),
+                Err(UploadError::Failed { failure, sent_bytes }) => (failure, sent_bytes),
+                Err(other) => return Err(request.error(other)),
+            };
+            let why = how_far(&failure, sent_bytes, request.plan.total_bytes());
+            if attempt >= policy.attempts || !is_worth_another(&failure) {
+                return Err(StageError::Failed { server: request.server.clone(), why, failure, attempts: attempt });
+            }
+            let wait = wait(&policy.backoff, attempt, &failure);
+            attempt += 1;
+            observer.retrying(&RetryNotice { why, next_attempt: attempt, attempts: policy.attempts, wait });
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+impl StageRequest {
+    fn error(&self, error: UploadError) -> StageError {
+        let server = self.server.clone();
+        match error {
+            UploadError::Pack(error) => StageError::Pack(error),
+            UploadError::OtherBytes { stored, sent } => StageError::OtherBytes { server, stored, sent },
+            UploadError::Failed { failure, .. } => {
+                StageError::Failed { server, why: failure.to_string(), failure, attempts: 1 }
+            }
+        }
+    }
+}
+
+/// A 4xx is the server's last word on this request.
+fn is_worth_another(failure: &Failure) -> bool {
+    let is_final = matches!(failure, Failure::Answered(answer) if answer.status < 500);
+    failure.is_transient() && !is_final
+}
+
+/// The server's wish counts, within reason.
+fn wait(backoff: &Backoff, failures: u32, failure: &Failure) -> Duration {
+    let wished = failure.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
+    backoff.delay(failures, rand::random()).max(wished)
+}
+
+fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: u64) -> String {
+    let progress = format!("{} of about {}", format_size(sent_bytes), format_size(total_bytes));
+    match failure {
+        Failure::Broken { why } if sent_bytes > 0 => format!("the connection broke after {progress} ({why})"),
+        Failure::Stalled { after } if sent_bytes > 0 => {
+            format!("nothing moved for {} after {progress}", format_duration(*after))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::Answer;
+    use super::*;
+
+    fn answered(status: u16, retry_after: Option<u64>) -> Failure {
+        let retry_after = retry_after.map(Duration::from_secs);
+        Failure::Answered(Answer { status, code: None, detail: "no".to_owned(), retry_after })
+    }
+
+    #[test]
+    fn a_break_says_how_far_it_came() {
+        let broken = Failure::Broken { why: "reset by peer".to_owned() };
+        let why = how_far(&broken, 120 << 20, 300 << 20);
+        assert_eq!(why, "the connection broke after 120 MiB of about 300 MiB (reset by peer)");
+        assert_eq!(how_far(&Failure::Refused, 0, 1), "connection refused");
+    }
+
+    #[test]
+    fn what_the_server_refuses_is_not_sent_again() {
+        let retried: Vec<u16> = (400..600).filter(|status| is_worth_another(&answered(*status, None))).collect();
+        assert_eq!(retried, [502, 503, 504]);
+    }
+
+    #[test]
+    fn the_servers_wish_to_wait_is_honoured_within_a_minute() {
+        let backoff = Backoff::default();
+        assert_eq!(wait(&backoff, 1, &answered(503, Some(7))), Duration::from_secs(7));
+        assert_eq!(wait(&backoff, 1, &answered(503, Some(86_400))), LONGEST_RETRY_AFTER);
+        assert!(wait(&backoff, 1, &answered(503, None)) <= backoff.first);
+    }
+}

@@ -1,0 +1,115 @@
+//! One attempt to stage a bundle.
+
+use std::sync::Arc;
+
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Response, Url};
+
+use super::answer::{Answer, bounded_body, has_content_type};
+use super::failure::Failure;
+use super::http::HttpClient;
+use super::packing::{Packed, Packing};
+use super::stage::{StageObserver, StageRequest, Staged};
+use crate::bundle::PackError;
+use crate::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
+
+/// Why one attempt did not succeed.
+#[derive(Debug)]
+pub(super) enum UploadError {
+    /// The files could not be packed.
+    Pack(PackError),
+    /// The server did not take it, after so many bytes.
+    Failed { failure: Failure, sent_bytes: u64 },
+    /// The server's ticket is for other bytes than those that were sent.
+    OtherBytes { stored: String, sent: String },
+}
+
+/// The address that `request` is posted to, its owner in the query.
+pub(super) fn upload_url(request: &StageRequest) -> Url {
+    let mut url = request.server.join(v1::RESOURCES);
+    let owner = &request.owner;
+    {
+        let mut query = url.query_pairs_mut();
+        query.append_pair(v1::query::NAMESPACE, owner.namespace());
+        query.append_pair(v1::query::KIND, owner.kind().as_str());
+        for (key, value) in owner.labels() {
+            query.append_pair(v1::query::LABEL, &format!("{key}={value}"));
+        }
+        let times = [(v1::query::TTL, request.ttl), (v1::query::UNUSED_TIMEOUT, request.unused_timeout)];
+        for (name, time) in times.into_iter().filter_map(|(name, time)| time.map(|time| (name, time))) {
+            query.append_pair(name, &time.to_string());
+        }
+        if let Some(name) = owner.name() {
+            query.append_pair(v1::query::NAME, name);
+        }
+    }
+    url
+}
+
+/// Packs and sends the bundle once.
+pub(super) async fn upload(
+    http: &HttpClient,
+    request: &StageRequest,
+    observer: Arc<dyn StageObserver>,
+) -> Result<Staged, UploadError> {
+    let url = upload_url(request);
+    let (packing, body) = Packing::start(Arc::clone(&request.plan), observer);
+    let mut post = http.to_server(&url).post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
+    if let Some(token) = &request.token {
+        post = post.bearer_auth(token.expose());
+    }
+    let answered = tokio::select! {
+        answered = post.send() => answered.map_err(|error| http.failure(&error)),
+        after = packing.stalled(http.timeouts()) => Err(Failure::Stalled { after }),
+    };
+    match answered {
+        Ok(response) if response.status().is_success() => accepted(response, packing).await,
+        Ok(response) => refused(response, packing).await,
+        Err(failure) => Err(aborted(failure, packing).await),
+    }
+}
+
+/// The server's answer may come while the body is still being sent. It is read to its end before packing
+/// stops, because that breaks the connection.
+async fn refused(response: Response, packing: Packing) -> Result<Staged, UploadError> {
+    let failure = Failure::Answered(Answer::read(response).await);
+    Err(aborted(failure, packing).await)
+}
+
+async fn aborted(failure: Failure, packing: Packing) -> UploadError {
+    let sent_bytes = packing.sent_bytes();
+    match packing.abort().await {
+        Some(cause) => UploadError::Pack(cause),
+        None => UploadError::Failed { failure, sent_bytes },
+    }
+}
+
+async fn accepted(response: Response, packing: Packing) -> Result<Staged, UploadError> {
+    let is_json = has_content_type(response.headers(), "application/json");
+    let body = bounded_body(response).await;
+    let Some(staged) = Some(body).filter(|_| is_json).and_then(|body| staged(&body)) else {
+        let why = "the answer is not a ticket, so this is not a cloakroom server".to_owned();
+        return Err(aborted(Failure::Foreign { why }, packing).await);
+    };
+    let sent = packing.finish().await.map_err(UploadError::Pack)?;
+    check(&sent, staged)
+}
+
+fn staged(body: &[u8]) -> Option<Staged> {
+    let ticket = serde_json::from_slice(body).ok()?;
+    // In JSON, line breaks only stand between tokens.
+    let json = std::str::from_utf8(body).ok()?.trim().replace(['\r', '\n'], " ");
+    Some(Staged { ticket, json })
+}
+
+fn check(sent: &Packed, staged: Staged) -> Result<Staged, UploadError> {
+    let sha256 = digest::to_hex(&sent.sha256);
+    let ticket = &staged.ticket;
+    if ticket.size_bytes == sent.size_bytes && ticket.sha256.eq_ignore_ascii_case(&sha256) {
+        return Ok(staged);
+    }
+    Err(UploadError::OtherBytes {
+        stored: format!("{} bytes with SHA-256 {}", ticket.size_bytes, ticket.sha256),
+        sent: format!("{} bytes with SHA-256 {sha256}", sent.size_bytes),
+    })
+}

@@ -1,0 +1,151 @@
+//! `cloakroom fetch`: what an init-container runs. Everything is told on stderr.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::old_entrypoint;
+use crate::cli::FetchArgs;
+
+use cloakroom::bundle::UnpackLimits;
+use cloakroom::client::{HttpClient, Timeouts};
+use cloakroom::fetch::{self, FetchError, FetchObserver, FetchOptions, FetchPlan, SourceReport};
+use cloakroom::spark::{InitContainerProperties, Properties};
+use cloakroom::telemetry::chain;
+
+/// 128 and the number of SIGTERM, as shells show it.
+const EXIT_TERMINATED: u8 = 143;
+/// The same for SIGINT.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// What the command line and the properties file ask for.
+struct Job {
+    plan: FetchPlan,
+    ca_files: Vec<PathBuf>,
+    options: FetchOptions,
+}
+
+/// Fetches, and leaves the reason of a failure in the termination log as well.
+pub async fn run(args: FetchArgs) -> anyhow::Result<ExitCode> {
+    let outcome = fetch(&args).await;
+    if let Err(error) = &outcome {
+        fetch::write_termination_log(&args.termination_log, &chain(error.as_ref()));
+    }
+    outcome
+}
+
+async fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
+    let job = job(args)?;
+    if job.plan.is_empty() {
+        eprintln!("the properties file names nothing to fetch");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let http = HttpClient::new(&job.ca_files, Timeouts::default())?;
+    let stop = CancellationToken::new();
+    let fetching = fetch::run(job.plan, &http, &job.options, &stop, Arc::new(Lines));
+    tokio::pin!(fetching);
+    let (outcome, exit_code) = tokio::select! {
+        outcome = &mut fetching => (outcome, ExitCode::SUCCESS),
+        exit_code = stop_signal() => {
+            stop.cancel();
+            (fetching.await, ExitCode::from(exit_code?))
+        }
+    };
+    match outcome {
+        Ok(reports) => {
+            reports.iter().for_each(told);
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error @ FetchError::Stopped) => {
+            eprintln!("{error}");
+            Ok(exit_code)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn told(report: &SourceReport) {
+    eprintln!("{report}");
+}
+
+async fn stop_signal() -> anyhow::Result<u8> {
+    let mut terminated = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+    tokio::select! {
+        _ = terminated.recv() => Ok(EXIT_TERMINATED),
+        _ = interrupted.recv() => Ok(EXIT_INTERRUPTED),
+    }
+}
+
+fn job(args: &FetchArgs) -> anyhow::Result<Job> {
+    let limits = UnpackLimits { max_entries: args.max_entries, max_bytes: args.max_unpacked.bytes() };
+    let mut options = FetchOptions { limits, ..FetchOptions::default() };
+    let mut ca_files = args.ca_files.clone();
+    let plan = match &args.properties_file {
+        Some(path) => {
+            refuse_both_forms(args, path)?;
+            let properties = read_properties(path)?;
+            options.timeout = properties.mount_timeout;
+            ca_files.extend(properties.ca_cert_pem.clone());
+            FetchPlan::from_properties(&properties)?
+        }
+        None => plan_of_flags(args)?,
+    };
+    if let Some(timeout) = args.timeout {
+        options.timeout = timeout.get();
+    }
+    Ok(Job { plan, ca_files, options })
+}
+
+fn read_properties(path: &Path) -> anyhow::Result<InitContainerProperties> {
+    let text = old_entrypoint::read(path)?;
+    let properties = InitContainerProperties::from(&Properties::parse(path, &text)?)?;
+    for warning in &properties.warnings {
+        eprintln!("warning: {warning}");
+    }
+    Ok(properties)
+}
+
+/// The server of the environment is for the flag form, and no flag.
+fn refuse_both_forms(args: &FetchArgs, path: &Path) -> anyhow::Result<()> {
+    let given = [
+        ("--server", args.has_server_flag()),
+        ("--id", args.id.is_some()),
+        ("--secret-file", args.secret_file.is_some()),
+        ("--to", args.to.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => bail!(
+            "{flag} and the properties file {} say the same thing in two ways: give the file, or --server, --id, \
+             --secret-file and --to without it",
+            path.display()
+        ),
+        None => Ok(()),
+    }
+}
+
+fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
+    match (&args.server, &args.id, &args.secret_file, &args.to) {
+        (Some(server), Some(id), Some(secret_file), Some(to)) => {
+            Ok(FetchPlan::from_ticket(server, id, secret_file, to)?)
+        }
+        _ => bail!("give the init-container's properties file, or all of --server, --id, --secret-file and --to"),
+    }
+}
+
+/// Tells what happens on the way, a line each.
+struct Lines;
+
+impl FetchObserver for Lines {
+    fn retrying(&self, what: &str, why: &str) {
+        eprintln!("{what}: {why}; trying again");
+    }
+
+    fn starting_over(&self, what: &str, why: &str) {
+        eprintln!("{what}: {why}; starting over");
+    }
+}

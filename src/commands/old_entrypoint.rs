@@ -1,0 +1,39 @@
+//! Both images of the original took one argument, the path of a properties file. So does this binary.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::Context as _;
+use cloakroom::spark::{Properties, Role};
+
+/// The arguments of this process, with `serve` or `fetch` put before a properties file that is the only one.
+pub fn arguments() -> anyhow::Result<Vec<OsString>> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if let [_, only] = arguments.as_slice()
+        && is_properties_file(Path::new(only))
+    {
+        let role = match role(Path::new(only))? {
+            Role::Serve => "serve",
+            Role::Fetch => "fetch",
+        };
+        arguments.insert(1, role.into());
+    }
+    Ok(arguments)
+}
+
+/// A path, and neither a flag nor the name of a subcommand.
+fn is_properties_file(argument: &Path) -> bool {
+    let text = argument.to_string_lossy();
+    !text.starts_with('-') && (text.contains('/') || text.ends_with(".properties"))
+}
+
+fn role(path: &Path) -> anyhow::Result<Role> {
+    let text = read(path)?;
+    Ok(Role::of(&Properties::parse(path, &text)?)?)
+}
+
+/// Reads a properties file, which is UTF-8 as Spark reads it.
+pub fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the properties file {}", path.display()))
+}

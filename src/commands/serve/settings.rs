@@ -1,0 +1,191 @@
+//! What flags, environment and properties file come to.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::bail;
+
+use crate::cli::{ServeArgs, UploadAuthChoice};
+use crate::commands::old_entrypoint::read;
+use cloakroom::server::{Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, UploadAuth};
+use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
+use cloakroom::staging::{CapacityLimits, Limits};
+
+/// The original's port.
+const DEFAULT_PORT: u16 = 10_000;
+
+/// The original's `initialAccessExpirationTimeout`.
+const DEFAULT_UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
+
+/// The time over which `--min-rate` is taken.
+const RATE_WINDOW: Duration = Duration::from_mins(1);
+
+/// A whole configuration: everything in it was read and checked.
+pub struct ServeSettings {
+    pub listen: SocketAddr,
+    pub ops_listen: Option<SocketAddr>,
+    pub tls: Option<ServerTls>,
+    pub server: Settings,
+    pub limits: Limits,
+    pub warnings: Vec<String>,
+}
+
+impl ServeSettings {
+    /// Flags and environment win over the properties file, which wins over defaults.
+    pub fn resolve(args: &ServeArgs) -> anyhow::Result<Self> {
+        let file = args.properties_file.as_deref().map(|path| {
+            let properties = Properties::parse(path, &read(path)?)?;
+            anyhow::Ok(StagingServerProperties::from(&properties)?)
+        });
+        let file = file.transpose()?;
+        let mut warnings = file.as_ref().map(|file| file.warnings.clone()).unwrap_or_default();
+        let listen = listen(args, file.as_ref());
+        let tls = tls(args, file.as_ref())?;
+        let upload_auth = upload_auth(args, listen, file.is_some(), &mut warnings)?;
+        let lifetimes = lifetimes(args, file.as_ref())?;
+        check_times(args)?;
+        let server = Settings {
+            upload_auth,
+            owner_kinds: args.access.owner_kinds.clone(),
+            lifetimes,
+            public_url: args.network.public_url.clone(),
+            serves_tls: tls.is_some(),
+            pace: pace(args),
+        };
+        Ok(Self { listen, ops_listen: args.network.ops_listen, tls, server, limits: limits(args), warnings })
+    }
+
+    /// Bounds for connections.
+    pub fn connections(&self, args: &ServeArgs) -> Connections {
+        Connections {
+            max: args.network.max_connections,
+            header_timeout: args.network.header_timeout.get(),
+            pace: self.server.pace,
+            shutdown_deadline: args.network.shutdown_deadline.get(),
+        }
+    }
+
+    /// What `--check` prints.
+    pub fn summary(&self, args: &ServeArgs) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let auth = match self.server.upload_auth {
+            UploadAuth::None => "none: everybody who reaches the port may upload".to_owned(),
+            UploadAuth::Token(_) => "token".to_owned(),
+        };
+        let total = self.limits.capacity.max_total_size.map_or_else(|| "off".to_owned(), format_size);
+        let mut text = String::from("the configuration is valid\n");
+        for (name, value) in [
+            ("serves on", format!("{scheme}://{}", self.listen)),
+            ("upload auth", auth),
+            ("data directory", args.storage.data_dir.display().to_string()),
+            ("largest bundle", format_size(self.limits.capacity.max_resource_size)),
+            ("all bundles", total),
+            ("free space to leave", format_size(self.limits.capacity.min_free_space)),
+            ("unused timeout", format_duration(self.server.lifetimes.unused_timeout)),
+            ("owner kinds", self.server.owner_kinds.to_string()),
+        ] {
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "  {name:<20}{value}");
+        }
+        text
+    }
+}
+
+fn listen(args: &ServeArgs, file: Option<&StagingServerProperties>) -> SocketAddr {
+    let in_a_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    let everywhere = in_a_pod || file.is_some();
+    let address = if everywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+    let port = file.and_then(|file| file.port).unwrap_or(DEFAULT_PORT);
+    args.network.listen.unwrap_or_else(|| SocketAddr::new(IpAddr::V4(address), port))
+}
+
+fn tls(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow::Result<Option<ServerTls>> {
+    let from_flags = args.network.tls_cert.as_deref().zip(args.network.tls_key.as_deref());
+    let from_file =
+        file.and_then(|file| file.tls.as_ref()).map(|tls| (tls.cert_pem.as_path(), tls.key_pem.as_path()));
+    let files = from_flags.or(from_file);
+    Ok(files.map(|(cert, key)| ServerTls::open(cert, key)).transpose()?)
+}
+
+fn upload_auth(
+    args: &ServeArgs,
+    listen: SocketAddr,
+    has_properties: bool,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<UploadAuth> {
+    let choice = match (args.access.upload_auth, &args.access.upload_token_file) {
+        (Some(UploadAuthChoice::None), Some(_)) => {
+            bail!("--upload-auth none and --upload-token-file contradict each other: leave one of them out")
+        }
+        (Some(UploadAuthChoice::Token), None) => {
+            bail!("--upload-auth token needs the tokens: give their file with --upload-token-file")
+        }
+        (Some(UploadAuthChoice::Token) | None, Some(path)) => {
+            return Ok(UploadAuth::Token(TokenFile::open(path)?));
+        }
+        (choice, None) => choice,
+    };
+    if choice.is_some() || listen.ip().is_loopback() {
+        return Ok(UploadAuth::None);
+    }
+    if !has_properties {
+        bail!(
+            "{listen} can be reached from other machines, so it must be chosen who may upload: --upload-auth token \
+             with --upload-token-file FILE, or --upload-auth none for everybody who reaches the port"
+        );
+    }
+    warnings.push(format!(
+        "everybody who reaches {listen} may upload, as with the original: --upload-auth token would change that, \
+         --upload-auth none says that it is meant"
+    ));
+    Ok(UploadAuth::None)
+}
+
+fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow::Result<Lifetimes> {
+    let from_flag = args.lifecycle.unused_timeout.map(Duration::from);
+    let from_file = file.and_then(|file| file.unused_timeout);
+    let unused_timeout = from_flag.or(from_file).unwrap_or(DEFAULT_UNUSED_TIMEOUT);
+    let max_unused = args.lifecycle.max_unused.get().max(unused_timeout);
+    if unused_timeout.is_zero() {
+        bail!(
+            "the unused timeout is zero: nothing could ever be downloaded; leave --unused-timeout out or make it longer"
+        );
+    }
+    Ok(Lifetimes { unused_timeout, max_unused })
+}
+
+/// Times that must not be zero.
+fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
+    let times = [
+        ("--header-timeout", Some(args.network.header_timeout)),
+        ("--idle-timeout", Some(args.network.idle_timeout)),
+        ("--cleanup-interval", Some(args.lifecycle.cleanup_interval)),
+        ("--max-unused", Some(args.lifecycle.max_unused)),
+        ("--max-age", args.lifecycle.max_age),
+    ];
+    match times.iter().find(|(_, time)| time.is_some_and(|time| time.get().is_zero())) {
+        Some((flag, _)) => bail!("{flag} is zero: give a time, such as 30s"),
+        None => Ok(()),
+    }
+}
+
+fn pace(args: &ServeArgs) -> PaceLimits {
+    PaceLimits {
+        idle_timeout: args.network.idle_timeout.get(),
+        min_rate: args.network.min_rate.bytes(),
+        rate_window: RATE_WINDOW,
+    }
+}
+
+fn limits(args: &ServeArgs) -> Limits {
+    Limits {
+        capacity: CapacityLimits {
+            max_resource_size: args.storage.max_resource_size.bytes(),
+            max_total_size: args.storage.max_total_size.map(ByteSize::bytes),
+            min_free_space: args.storage.min_free_space.bytes(),
+        },
+        max_concurrent_uploads: args.storage.max_concurrent_uploads,
+        max_concurrent_downloads: args.storage.max_concurrent_downloads,
+    }
+}

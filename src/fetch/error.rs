@@ -1,0 +1,162 @@
+//! Why fetching failed, in one sentence: which source, at which address, why, and what to check.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::plan::{Origin, PlanError, Source};
+use crate::bundle::{PlaceError, UnpackError};
+use crate::client::Failure;
+use crate::protocol::digest;
+use crate::spark::format_duration;
+use crate::telemetry::chain;
+
+/// Why a fetch did not succeed. Except for [`FetchError::Place`] and [`FetchError::Target`], nothing was put into place.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The plan cannot work.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// One source failed, and the others were given up.
+    #[error("could not fetch {what} from {address}: {why}; {advice}")]
+    Source {
+        /// What it is to the user.
+        what: String,
+        /// Where it is, without what can be a secret.
+        address: String,
+        /// Why.
+        why: String,
+        /// What to check.
+        advice: String,
+    },
+    /// One name came from two sources.
+    #[error("both {first} and {second} bring {name} to {folder}: rename one of the files, or fetch into two folders", folder = .folder.display())]
+    SameName {
+        /// One source.
+        first: String,
+        /// The other.
+        second: String,
+        /// The file.
+        name: String,
+        /// Where it would go.
+        folder: PathBuf,
+    },
+    /// What was fetched could not be put where it belongs.
+    #[error("could not put {what} into place: {why}")]
+    Place {
+        /// What it is to the user.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// The target folder.
+    #[error("cannot use {folder} for what is fetched; check that the volume is mounted and writable", folder = .folder.display())]
+    Target {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A signal came.
+    #[error("stopped by a signal before everything was fetched, so nothing was put into place")]
+    Stopped,
+}
+
+impl FetchError {
+    pub(super) fn of_source(source: &Source, cause: &Cause) -> Self {
+        let (what, address) = (source.what(), source.address());
+        Self::Source { what, address, why: cause.why(), advice: cause.advice(source) }
+    }
+
+    pub(super) fn of_place(source: &Source, error: &PlaceError) -> Self {
+        Self::Place { what: source.what(), why: chain(error) }
+    }
+
+    pub(super) fn of_folder(folder: &Path, source: io::Error) -> Self {
+        Self::Target { folder: folder.to_owned(), source }
+    }
+}
+
+/// Why one source failed.
+#[derive(Debug)]
+pub(super) enum Cause {
+    /// The way there, for good.
+    Failure(Failure),
+    /// The way there, until time was up.
+    TimeUp { last: Failure, limit: Duration },
+    /// Time was up while bytes were still coming.
+    TooSlow { came: String, limit: Duration },
+    /// Other bytes than were announced.
+    Damaged { announced: [u8; 32], came: [u8; 32] },
+    /// Not a bundle, or a hostile one.
+    Unpack(UnpackError),
+    /// Larger than allowed.
+    TooLarge { limit: String },
+    /// The disk.
+    Disk { path: PathBuf, source: io::Error },
+    /// The extracting thread is gone.
+    Lost,
+}
+
+impl Cause {
+    fn why(&self) -> String {
+        match self {
+            Self::Failure(failure) => failure.to_string(),
+            Self::TimeUp { last: Failure::Refused, limit } => {
+                format!("connection refused for {}", format_duration(*limit))
+            }
+            Self::TimeUp { last, limit } => format!("{last} (tried for {})", format_duration(*limit)),
+            Self::TooSlow { came, limit } => format!("{came} within {}", format_duration(*limit)),
+            Self::Damaged { announced, came } => format!(
+                "what came has the SHA-256 {} and not {}, as announced",
+                digest::to_hex(came),
+                digest::to_hex(announced)
+            ),
+            Self::Unpack(error) => format!("the bundle was not extracted: {}", chain(error)),
+            Self::TooLarge { limit } => format!("it is larger than {limit}"),
+            Self::Disk { path, source } => format!("cannot write {}: {source}", path.display()),
+            Self::Lost => "extracting stopped without saying why".to_owned(),
+        }
+    }
+
+    fn advice(&self, source: &Source) -> String {
+        let is_staged = matches!(source.origin, Origin::Staged { .. });
+        match self {
+            Self::Failure(failure) | Self::TimeUp { last: failure, .. } if is_staged => staged_advice(failure),
+            Self::Failure(failure) | Self::TimeUp { last: failure, .. } => remote_advice(failure),
+            Self::TooSlow { .. } => "check the network, or give it more time (mountTimeout, --timeout)".to_owned(),
+            Self::Damaged { .. } => "check what stands between here and there, and the stored file".to_owned(),
+            Self::Unpack(_) => "check what was staged, or raise --max-entries or --max-unpacked if it is right".to_owned(),
+            Self::TooLarge { .. } => "raise --max-unpacked if it is right".to_owned(),
+            Self::Disk { .. } => "check the volume's free space and that it is writable".to_owned(),
+            Self::Lost => "try again".to_owned(),
+        }
+    }
+}
+
+fn staged_advice(failure: &Failure) -> String {
+    match failure {
+        Failure::Refused | Failure::ConnectTimeout { .. } | Failure::Unreachable { .. } => {
+            "check that the staging server runs and that a NetworkPolicy lets this pod reach it".to_owned()
+        }
+        Failure::UnknownHost { .. } => {
+            "check the staging server's name (its Service and namespace) and that this pod may ask the cluster's DNS".to_owned()
+        }
+        Failure::Answered(answer) if matches!(answer.status, 401 | 404) => {
+            "check the resource id, its secret and the address; if it was deleted, submit the application again".to_owned()
+        }
+        Failure::Answered(answer) if answer.status == 410 => "submit the application again".to_owned(),
+        other => other.advice().to_owned(),
+    }
+}
+
+fn remote_advice(failure: &Failure) -> String {
+    match failure {
+        Failure::Answered(answer) if matches!(answer.status, 401 | 403) => {
+            "check that the address may be read without further credentials".to_owned()
+        }
+        Failure::Answered(answer) if answer.status < 500 => "check the address".to_owned(),
+        Failure::Answered(_) | Failure::Foreign { .. } => "check what serves that address".to_owned(),
+        other => other.advice().to_owned(),
+    }
+}

@@ -1,0 +1,22 @@
+//! The init-container: fetches staged bundles and files from the web into folders, all of them or none.
+//!
+//! [`FetchPlan`] says what goes where, [`run()`] does it.
+
+mod error;
+mod observer;
+mod pace;
+mod plan;
+mod receipt;
+mod remote;
+mod resume;
+mod run;
+mod settle;
+mod source;
+mod stream;
+mod termination;
+
+pub use error::FetchError;
+pub use observer::{FetchObserver, SourceReport};
+pub use plan::{FetchPlan, PlanError, Source};
+pub use run::{FetchOptions, run};
+pub use termination::{TERMINATION_LOG, write_termination_log};

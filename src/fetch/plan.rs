@@ -1,0 +1,278 @@
+//! What to fetch and where to put it, checked as far as that goes without a network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::remote::RemoteFile;
+use crate::client::{AddressError, SecretFileError, ServerAddress, read_secret};
+use crate::protocol::digest;
+use crate::resource::{InvalidResourceId, ResourceId, ResourceSecret};
+use crate::spark::{InitContainerProperties, RemoteUri, TicketFile, keys};
+
+/// A plan that cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The server's address.
+    #[error("{setting} is not usable")]
+    Server {
+        /// The flag or property.
+        setting: &'static str,
+        /// What is wrong with it.
+        source: AddressError,
+    },
+    /// A ticket without a server.
+    #[error("{setting} is missing: it says where the staged files are")]
+    NoServer {
+        /// The flag or property.
+        setting: &'static str,
+    },
+    /// A ticket's id.
+    #[error("{setting} is not usable")]
+    Id {
+        /// The flag or property.
+        setting: &'static str,
+        /// What is wrong with it.
+        source: InvalidResourceId,
+    },
+    /// A ticket's secret.
+    #[error(transparent)]
+    Secret(#[from] SecretFileError),
+    /// A file's address.
+    #[error("cannot fetch {uri}: {why}")]
+    Remote {
+        /// The address, without what can be a secret.
+        uri: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file's name.
+    #[error("{0}")]
+    RemoteName(String),
+    /// Two files on the web that would become one.
+    #[error("{first} and {second} would both become {path}: rename one of them", path = .path.display())]
+    SameName {
+        /// The address of one, without what can be a secret.
+        first: String,
+        /// The address of the other.
+        second: String,
+        /// What both would be.
+        path: PathBuf,
+    },
+}
+
+/// What to fetch: any number of sources, which succeed or fail together.
+#[derive(Debug, Clone, Default)]
+pub struct FetchPlan {
+    pub(super) sources: Vec<Source>,
+}
+
+/// One bundle or file to fetch.
+#[derive(Clone)]
+pub struct Source {
+    /// What it is to the user: `the staged jars`.
+    role: &'static str,
+    pub(super) origin: Origin,
+    pub(super) target: PathBuf,
+}
+
+/// Where it comes from.
+#[derive(Clone)]
+pub(super) enum Origin {
+    Staged { server: ServerAddress, id: ResourceId, secret: ResourceSecret },
+    Remote(RemoteFile),
+}
+
+impl FetchPlan {
+    /// The plan of one bundle, from flags.
+    pub fn from_ticket(server: &str, id: &str, secret_file: &Path, to: &Path) -> Result<Self, PlanError> {
+        let names = TicketNames { role: "the bundle", server: "--server", id: "--id", secret: "--secret-file" };
+        let ticket = TicketFile { resource_id: id.to_owned(), secret_file: secret_file.to_owned() };
+        let mut plan = Self::default();
+        plan.add_ticket(&names, Some(server), &ticket, to)?;
+        Ok(plan)
+    }
+
+    /// The plan of an init-container's properties file. It may be empty.
+    pub fn from_properties(properties: &InitContainerProperties) -> Result<Self, PlanError> {
+        let (jars_dir, files_dir) = (properties.jars_dir.as_path(), properties.files_dir.as_path());
+        let server = properties.server_uri.as_deref();
+        let mut plan = Self::default();
+        for (names, ticket, to) in
+            [(&STAGED_JARS, &properties.jars, jars_dir), (&STAGED_FILES, &properties.files, files_dir)]
+        {
+            if let Some(ticket) = ticket {
+                plan.add_ticket(names, server, ticket, to)?;
+            }
+        }
+        plan.add_remote("the remote jar", &properties.remote_jars, jars_dir)?;
+        plan.add_remote("the remote file", &properties.remote_files, files_dir)?;
+        plan.check_names()?;
+        Ok(plan)
+    }
+
+    /// Whether there is nothing to fetch.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    fn add_ticket(
+        &mut self,
+        names: &TicketNames,
+        server: Option<&str>,
+        ticket: &TicketFile,
+        to: &Path,
+    ) -> Result<(), PlanError> {
+        let server = server.ok_or(PlanError::NoServer { setting: names.server })?;
+        let server = ServerAddress::parse(server)
+            .map_err(|source| PlanError::Server { setting: names.server, source })?;
+        let id = ResourceId::parse(&ticket.resource_id)
+            .map_err(|source| PlanError::Id { setting: names.id, source })?;
+        let secret = ResourceSecret::from_text(read_secret(&ticket.secret_file, names.secret)?);
+        self.add(names.role, Origin::Staged { server, id, secret }, to);
+        Ok(())
+    }
+
+    fn add_remote(&mut self, role: &'static str, uris: &[RemoteUri], to: &Path) -> Result<(), PlanError> {
+        for uri in uris {
+            self.add(role, Origin::Remote(RemoteFile::new(uri)?), to);
+        }
+        Ok(())
+    }
+
+    /// The same source for the same folder is fetched once.
+    fn add(&mut self, role: &'static str, origin: Origin, to: &Path) {
+        let source = Source { role, origin, target: to.to_owned() };
+        let key = source.key();
+        if !self.sources.iter().any(|present| present.target == source.target && present.key() == key) {
+            self.sources.push(source);
+        }
+    }
+
+    fn check_names(&self) -> Result<(), PlanError> {
+        let mut seen = BTreeMap::new();
+        for source in &self.sources {
+            let Origin::Remote(file) = &source.origin else { continue };
+            if let Some(first) = seen.insert((&source.target, &file.name), file.shown()) {
+                let path = source.target.join(&file.name);
+                return Err(PlanError::SameName { first, second: file.shown(), path });
+            }
+        }
+        Ok(())
+    }
+
+    /// The folders that things go to.
+    pub(super) fn targets(&self) -> BTreeSet<&Path> {
+        self.sources.iter().map(|source| source.target.as_path()).collect()
+    }
+}
+
+impl Source {
+    /// What it is, for people: `the staged jars (resource 4c1a…)`.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match &self.origin {
+            Origin::Staged { id, .. } => format!("{} (resource {id})", self.role),
+            Origin::Remote(file) => format!("{} {}", self.role, file.name),
+        }
+    }
+
+    /// Where it comes from, for people: without what can be a secret.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match &self.origin {
+            Origin::Staged { server, .. } => server.to_string(),
+            Origin::Remote(file) => file.shown(),
+        }
+    }
+
+    /// Names the source's hidden folder and receipt: the resource's id, or a hash of the URL, which may be a secret.
+    pub(super) fn key(&self) -> String {
+        match &self.origin {
+            Origin::Staged { id, .. } => id.to_string(),
+            Origin::Remote(file) => digest::to_hex(&Sha256::digest(file.url.as_str()).into())[..32].to_owned(),
+        }
+    }
+}
+
+/// Never shows a secret.
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} from {} to {}", self.what(), self.address(), self.target.display())
+    }
+}
+
+/// What a ticket and its parts are called where they come from.
+struct TicketNames {
+    role: &'static str,
+    server: &'static str,
+    id: &'static str,
+    secret: &'static str,
+}
+
+const STAGED_JARS: TicketNames = TicketNames {
+    role: "the staged jars",
+    server: keys::SERVER_URI,
+    id: keys::INIT_JARS_RESOURCE_ID,
+    secret: keys::INIT_JARS_SECRET_FILE,
+};
+
+const STAGED_FILES: TicketNames = TicketNames {
+    role: "the staged files",
+    server: keys::SERVER_URI,
+    id: keys::INIT_FILES_RESOURCE_ID,
+    secret: keys::INIT_FILES_SECRET_FILE,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spark::Properties;
+
+    fn plan(text: &str) -> Result<FetchPlan, PlanError> {
+        let properties = Properties::parse("spark-init.properties", text).unwrap();
+        FetchPlan::from_properties(&InitContainerProperties::from(&properties).unwrap())
+    }
+
+    #[test]
+    fn without_any_key_there_is_nothing_to_fetch() {
+        assert!(plan("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn one_name_from_two_addresses_is_refused_for_one_folder_only() {
+        let same_folder = "spark.kubernetes.initcontainer.remoteJars=http://a/x.jar?sig=s3cret,http://b/y/x.jar\n";
+        let refusal = plan(same_folder).unwrap_err().to_string();
+        assert_eq!(
+            refusal,
+            "http://a/x.jar and http://b/y/x.jar would both become /var/spark-data/spark-jars/x.jar: rename one of them"
+        );
+        let two_keys = "spark.kubernetes.initcontainer.remoteJars=http://a/x.jar\n\
+                        spark.kubernetes.initcontainer.remoteFiles=http://b/x.jar\n";
+        assert_eq!(plan(two_keys).unwrap().sources.len(), 2);
+        let one_folder = format!("{two_keys}spark.kubernetes.mountdependencies.filesDownloadDir=/var/spark-data/spark-jars/\n");
+        plan(&one_folder).unwrap_err();
+    }
+
+    #[test]
+    fn the_same_address_twice_is_fetched_once() {
+        let twice = "spark.kubernetes.initcontainer.remoteJars=http://a/x.jar,http://a/x.jar\n";
+        assert_eq!(plan(twice).unwrap().sources.len(), 1);
+    }
+
+    #[test]
+    fn a_ticket_is_checked_before_anything_is_fetched() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        let id = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
+        let plan = |server: &str, id: &str| FetchPlan::from_ticket(server, id, &secret, Path::new("/t"));
+        assert!(plan("http://h", id).unwrap_err().to_string().starts_with("--secret-file names /"));
+        std::fs::write(&secret, "hunter2\n").unwrap();
+        assert!(plan("h:10000", id).unwrap_err().to_string().starts_with("--server is"));
+        assert!(plan("http://h", "../x").unwrap_err().to_string().starts_with("--id is"));
+        let shown = format!("{:?}", plan("http://h:10000", id).unwrap());
+        assert!(shown.contains(id) && !shown.contains("hunter2"), "{shown}");
+    }
+}

@@ -1,0 +1,123 @@
+//! What an earlier run put into place: an init-container that runs again finds it and is done.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::settle::HIDDEN_PREFIX;
+use crate::bundle::UnpackedFile;
+use crate::protocol::digest;
+
+const VERSION: u32 = 1;
+
+/// The hidden file in the target folder that lists one source's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Receipt {
+    version: u32,
+    /// The source's key.
+    source: String,
+    /// Of the bytes that were downloaded.
+    sha256: String,
+    files: Vec<ReceiptFile>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReceiptFile {
+    name: String,
+    size_bytes: u64,
+}
+
+impl Receipt {
+    pub(super) fn new(source: &str, sha256: &[u8; 32], files: &[UnpackedFile]) -> Self {
+        let files = files
+            .iter()
+            .map(|file| ReceiptFile { name: file.name.clone(), size_bytes: file.size_bytes })
+            .collect();
+        Self { version: VERSION, source: source.to_owned(), sha256: digest::to_hex(sha256), files }
+    }
+
+    /// The receipt of the source `key` in `folder`. One that cannot be read is as good as none.
+    pub(super) fn read(folder: &Path, key: &str) -> Option<Self> {
+        let receipt: Self = serde_json::from_slice(&fs::read(path(folder, key)).ok()?).ok()?;
+        let names_are_plain = receipt.files.iter().all(|file| is_plain(&file.name));
+        (receipt.version == VERSION && receipt.source == key && names_are_plain).then_some(receipt)
+    }
+
+    /// Writes it whole or not at all: first under `hidden`, then renamed.
+    pub(super) fn write(&self, hidden: &Path, folder: &Path) -> io::Result<()> {
+        // No file of a bundle can be called so: that one would be in the folder, and this is beside it.
+        let draft = hidden.with_extension("draft");
+        fs::write(&draft, serde_json::to_vec(self)?)?;
+        fs::rename(&draft, path(folder, &self.source))
+    }
+
+    /// Whether every file is there with its size.
+    pub(super) fn is_fulfilled(&self, folder: &Path) -> bool {
+        self.files.iter().all(|file| {
+            let found = fs::symlink_metadata(folder.join(&file.name));
+            found.is_ok_and(|found| found.is_file() && found.len() == file.size_bytes)
+        })
+    }
+
+    /// Removes the files that it lists: they are this program's own, and about to be replaced.
+    pub(super) fn revoke(&self, folder: &Path) -> io::Result<()> {
+        self.files.iter().try_for_each(|file| match fs::remove_file(folder.join(&file.name)) {
+            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Err(error),
+            _ => Ok(()),
+        })
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.name.as_str())
+    }
+}
+
+fn path(folder: &Path, key: &str) -> PathBuf {
+    folder.join(format!("{HIDDEN_PREFIX}{key}.json"))
+}
+
+/// A relative path that stays below its folder.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receipt() -> Receipt {
+        Receipt::new("key", &[7; 32], &[UnpackedFile { name: "a.jar".to_owned(), size_bytes: 3 }])
+    }
+
+    #[test]
+    fn a_receipt_holds_as_long_as_every_file_is_there_with_its_size() {
+        let folder = tempfile::tempdir().unwrap();
+        receipt().write(&folder.path().join(".cloakroom-key"), folder.path()).unwrap();
+        let found = Receipt::read(folder.path(), "key").unwrap();
+        assert_eq!(found, receipt());
+        assert!(!found.is_fulfilled(folder.path()));
+        fs::write(folder.path().join("a.jar"), "abc").unwrap();
+        assert!(found.is_fulfilled(folder.path()));
+        fs::write(folder.path().join("a.jar"), "ab").unwrap();
+        assert!(!found.is_fulfilled(folder.path()));
+        found.revoke(folder.path()).unwrap();
+        found.revoke(folder.path()).unwrap();
+        assert!(!folder.path().join("a.jar").exists());
+    }
+
+    #[test]
+    fn a_receipt_of_something_else_or_with_names_that_leave_the_folder_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Receipt::read(folder.path(), "key"), None);
+        for (name, source) in [("../a", "key"), ("/a", "key"), ("", "key"), ("a", "other")] {
+            let mut receipt = receipt();
+            (receipt.files[0].name, receipt.source) = (name.to_owned(), source.to_owned());
+            fs::write(path(folder.path(), "key"), serde_json::to_vec(&receipt).unwrap()).unwrap();
+            assert_eq!(Receipt::read(folder.path(), "key"), None, "{name} {source}");
+        }
+    }
+}

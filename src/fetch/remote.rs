@@ -1,0 +1,116 @@
+//! Files on the web: plain GETs of `http` and `https` addresses, each into one file.
+
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use reqwest::Url;
+
+use super::error::Cause;
+use super::plan::PlanError;
+use crate::bundle::UnpackedFile;
+use crate::client::shown;
+use crate::resource::FileName;
+use crate::spark::{RemoteUri, format_size};
+
+/// Readable for all: Spark's images run as user 185.
+const FILE_MODE: u32 = 0o644;
+
+/// A file on the web, and the name that it gets.
+#[derive(Clone)]
+pub(super) struct RemoteFile {
+    pub url: Url,
+    pub name: String,
+}
+
+impl RemoteFile {
+    /// Takes the last segment of the path, percent-decoded, for a name. Names in front of which this room puts its
+    /// own hidden files are refused.
+    pub(super) fn new(uri: &RemoteUri) -> Result<Self, PlanError> {
+        let unusable = |why: String| PlanError::Remote { uri: uri.redacted(), why };
+        let mut url = Url::parse(uri.as_str()).map_err(|error| unusable(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(unusable("its scheme is neither http nor https".to_owned()));
+        }
+        url.set_fragment(None);
+        let name = uri.file_name().map_err(|error| PlanError::RemoteName(error.to_string()))?;
+        let is_hidden = name.starts_with(super::settle::HIDDEN_PREFIX);
+        if is_hidden || FileName::parse(&name).is_err() {
+            return Err(unusable("its last segment is not usable as a file name".to_owned()));
+        }
+        Ok(Self { url, name })
+    }
+
+    /// For people: without what can be a secret.
+    pub(super) fn shown(&self) -> String {
+        shown(&self.url)
+    }
+}
+
+/// Writes what `input` brings to `folder`/`name`; more than `max_bytes` is refused.
+pub(super) fn save(input: &mut impl Read, folder: &Path, name: &str, max_bytes: u64) -> Result<UnpackedFile, Cause> {
+    let path = folder.join(name);
+    let disk = |source: io::Error| Cause::Disk { path: path.clone(), source };
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(disk)?;
+    let size_bytes = io::copy(&mut input.take(max_bytes.saturating_add(1)), &mut file).map_err(disk)?;
+    if size_bytes > max_bytes {
+        return Err(Cause::TooLarge { limit: format_size(max_bytes) });
+    }
+    file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(disk)?;
+    Ok(UnpackedFile { name: name.to_owned(), size_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spark::DependencyUri;
+
+    fn remote(text: &str) -> Result<RemoteFile, PlanError> {
+        match DependencyUri::parse(text).unwrap() {
+            DependencyUri::Http(uri) => RemoteFile::new(&uri),
+            other => panic!("{other:?} is not remote"),
+        }
+    }
+
+    #[test]
+    fn the_name_is_the_last_segment_decoded_without_query() {
+        for (text, expected) in [
+            ("https://h/a/b.jar", "b.jar"),
+            ("https://h/a/my%20lib%2B1.jar?sig=s3cret#x", "my lib+1.jar"),
+            ("http://u:p@h:8080/b.jar", "b.jar"),
+        ] {
+            let file = remote(text).unwrap();
+            assert_eq!(file.name, expected);
+            assert!(!file.shown().contains("s3cret") && !file.shown().contains("u:p"), "{}", file.shown());
+        }
+    }
+
+    #[test]
+    fn hostile_names_are_refused_without_their_secrets() {
+        for text in [
+            "https://h/a/%2e%2e%2fpasswd?sig=s3cret",
+            "https://h/a/..%2f?sig=s3cret",
+            "https://h/a/%2e%2e?sig=s3cret",
+            "https://h/?sig=s3cret",
+            "https://h?sig=s3cret",
+            "https://h/a%00b?sig=s3cret",
+            "https://h/a%0ab?sig=s3cret",
+            "https://h/%ff?sig=s3cret",
+            "https://h/.cloakroom-x.json?sig=s3cret",
+        ] {
+            let refusal = remote(text).err().unwrap().to_string();
+            assert!(!refusal.contains("s3cret") && refusal.contains('h'), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_readable_for_all_and_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = save(&mut &b"12345"[..], folder.path(), "a", 5).unwrap();
+        assert_eq!(file.size_bytes, 5);
+        let mode = std::fs::metadata(folder.path().join("a")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
+        assert!(matches!(save(&mut &b"12345"[..], folder.path(), "b", 4), Err(Cause::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,174 @@
+//! One representation, downloaded to its end: a download that breaks goes on where it stopped.
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use super::error::Cause;
+use super::pace::Pace;
+use super::plan::{Origin, Source};
+use super::stream::Piece;
+use crate::client::{Download, Failure, HttpClient, Representation, Resume};
+
+/// How a download ended.
+pub(super) enum Ended {
+    /// Every byte came, and they are right.
+    Complete { sha256: [u8; 32], size_bytes: u64 },
+    /// What is there now is not what the first bytes came from. The new answer, if there is one, begins at 0.
+    StartOver { why: &'static str, next: Option<Box<Download>> },
+    /// Nobody reads any more: the reason is the reader's.
+    NobodyReads,
+}
+
+/// The bytes that came so far.
+struct Transfer<'a> {
+    pace: &'a Pace,
+    sink: &'a mpsc::Sender<Piece>,
+    representation: Option<Representation>,
+    received_bytes: u64,
+    sha256: Sha256,
+}
+
+/// What became of one answer's body.
+enum Poured {
+    ToTheEnd,
+    Broke(Failure),
+    NobodyReads,
+}
+
+/// Downloads `source` into `sink`, from `first` if that answer is there already.
+pub(super) async fn download(
+    source: &Source,
+    http: &HttpClient,
+    pace: &Pace,
+    mut first: Option<Box<Download>>,
+    sink: &mpsc::Sender<Piece>,
+) -> Result<Ended, Cause> {
+    let mut transfer = Transfer { pace, sink, representation: None, received_bytes: 0, sha256: Sha256::new() };
+    loop {
+        let resume = match transfer.resume() {
+            Ok(resume) => resume,
+            Err(why) => return Ok(Ended::StartOver { why, next: None }),
+        };
+        let opened = match first.take() {
+            Some(download) => Ok(*download),
+            None => open(source, http, resume.as_ref()).await,
+        };
+        let failure = match opened {
+            Ok(next) if !transfer.continues_with(&next) => {
+                let why = "the server has other bytes now, or cannot go on in the middle";
+                return Ok(Ended::StartOver { why, next: begins_at_zero(next) });
+            }
+            Ok(next) => match transfer.pour(next).await {
+                Poured::ToTheEnd => return transfer.complete().await,
+                Poured::NobodyReads => return Ok(Ended::NobodyReads),
+                Poured::Broke(failure) => failure,
+            },
+            Err(failure) if resume.is_some() && is_about_the_range(&failure) => {
+                return Ok(Ended::StartOver { why: "the server refuses to go on in the middle", next: None });
+            }
+            Err(failure) => failure,
+        };
+        if !failure.is_transient() {
+            return Err(Cause::Failure(failure));
+        }
+        pace.wait(failure).await;
+    }
+}
+
+async fn open(source: &Source, http: &HttpClient, resume: Option<&Resume>) -> Result<Download, Failure> {
+    match &source.origin {
+        Origin::Staged { server, id, secret } => http.open_resource(server, *id, secret, resume).await,
+        Origin::Remote(file) => http.open_file(&file.url, resume).await,
+    }
+}
+
+fn begins_at_zero(download: Download) -> Option<Box<Download>> {
+    (download.offset == 0).then(|| Box::new(download))
+}
+
+/// 416, and a 206 with another range than the one that was asked for.
+fn is_about_the_range(failure: &Failure) -> bool {
+    matches!(failure, Failure::Answered(answer) if matches!(answer.status, 206 | 416))
+}
+
+impl Transfer<'_> {
+    /// How to ask for the rest; nothing while no byte came; the reason if the rest cannot be asked for.
+    fn resume(&self) -> Result<Option<Resume>, &'static str> {
+        if self.received_bytes == 0 {
+            return Ok(None);
+        }
+        match self.representation.as_ref().and_then(|representation| representation.etag.clone()) {
+            Some(etag) => Ok(Some(Resume { offset: self.received_bytes, etag })),
+            None => Err("the connection broke, and without a strong ETag nobody can go on in the middle"),
+        }
+    }
+
+    /// Whether the body of `next` goes on exactly where this stopped.
+    fn continues_with(&self, next: &Download) -> bool {
+        let Some(known) = self.representation.as_ref().filter(|_| self.received_bytes > 0) else {
+            return next.offset == 0;
+        };
+        let is_same = |known: Option<u64>, new: Option<u64>| known.is_none() || new.is_none() || known == new;
+        let same_digest = match (known.sha256, next.representation.sha256) {
+            (Some(known), Some(new)) => known == new,
+            _ => true,
+        };
+        next.offset == self.received_bytes
+            && same_digest
+            && is_same(known.size_bytes, next.representation.size_bytes)
+    }
+
+    async fn pour(&mut self, mut download: Download) -> Poured {
+        if self.received_bytes == 0 {
+            self.representation = Some(download.representation.clone());
+        }
+        loop {
+            let next = tokio::select! {
+                next = download.chunk() => next,
+                () = self.sink.closed() => return Poured::NobodyReads,
+            };
+            match next {
+                Ok(Some(bytes)) => {
+                    if !self.take(bytes).await {
+                        return Poured::NobodyReads;
+                    }
+                }
+                Ok(None) if self.is_short() => {
+                    return Poured::Broke(Failure::Broken { why: "the answer ended early".to_owned() });
+                }
+                Ok(None) => return Poured::ToTheEnd,
+                Err(failure) => return Poured::Broke(failure),
+            }
+        }
+    }
+
+    async fn take(&mut self, bytes: Bytes) -> bool {
+        self.sha256.update(&bytes);
+        self.received_bytes += bytes.len() as u64;
+        self.pace.progressed(self.received_bytes, self.size_bytes());
+        self.sink.send(Piece::Bytes(bytes)).await.is_ok()
+    }
+
+    fn size_bytes(&self) -> Option<u64> {
+        self.representation.as_ref().and_then(|representation| representation.size_bytes)
+    }
+
+    fn is_short(&self) -> bool {
+        self.size_bytes().is_some_and(|size_bytes| self.received_bytes < size_bytes)
+    }
+
+    /// Only bytes that are right get an end.
+    async fn complete(self) -> Result<Ended, Cause> {
+        let came: [u8; 32] = self.sha256.finalize().into();
+        if let Some(announced) = self.representation.and_then(|representation| representation.sha256)
+            && announced != came
+        {
+            return Err(Cause::Damaged { announced, came });
+        }
+        match self.sink.send(Piece::End).await {
+            Ok(()) => Ok(Ended::Complete { sha256: came, size_bytes: self.received_bytes }),
+            Err(_) => Ok(Ended::NobodyReads),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Before and after the downloads: which sources are there already, and putting all others into place at once.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::FetchError;
+use super::observer::SourceReport;
+use super::plan::{FetchPlan, Source};
+use super::receipt::Receipt;
+use super::source::{Fetched, remove};
+use crate::bundle::{PlaceError, place};
+
+/// What every file begins with that this room makes for itself in a target folder.
+pub(super) const HIDDEN_PREFIX: &str = ".cloakroom-";
+
+/// A source, and what is known of it in its target folder.
+pub(super) struct Prepared {
+    pub source: Source,
+    /// The target with every link in its path followed: two spellings of one folder are one.
+    folder: PathBuf,
+    /// What an earlier run put there.
+    receipt: Option<Receipt>,
+    /// Whether all of it is still there.
+    pub is_there: bool,
+}
+
+impl Prepared {
+    /// Where it is extracted before it is put into place.
+    pub(super) fn hidden(&self) -> PathBuf {
+        self.folder.join(format!("{HIDDEN_PREFIX}{}", self.source.key()))
+    }
+}
+
+/// Makes the target folders, and looks for what an earlier run put there.
+pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
+    let mut folders = BTreeMap::new();
+    for target in plan.targets() {
+        let made = fs::create_dir_all(target).and_then(|()| target.canonicalize());
+        let folder = made.map_err(|source| FetchError::of_folder(target, source))?;
+        folders.insert(target.to_owned(), folder);
+    }
+    Ok(plan.sources.into_iter().map(|source| look(source, &folders)).collect())
+}
+
+fn look(source: Source, folders: &BTreeMap<PathBuf, PathBuf>) -> Prepared {
+    let folder = folders.get(&source.target).unwrap_or(&source.target).clone();
+    let receipt = Receipt::read(&folder, &source.key());
+    let is_there = receipt.as_ref().is_some_and(|receipt| receipt.is_fulfilled(&folder));
+    Prepared { source, folder, receipt, is_there }
+}
+
+/// Puts everything into place, or nothing if two sources bring the same name. `fetched` has an entry for each of
+/// `sources` that was not there.
+pub(super) fn settle(
+    sources: &[Prepared],
+    mut fetched: BTreeMap<usize, Fetched>,
+) -> Result<Vec<SourceReport>, FetchError> {
+    check_names(sources, &fetched)?;
+    let settle_one = |(index, prepared): (usize, &Prepared)| match fetched.remove(&index) {
+        Some(fetched) => install(prepared, &fetched),
+        None => Ok(already_there(prepared)),
+    };
+    sources.iter().enumerate().map(settle_one).collect()
+}
+
+fn check_names(sources: &[Prepared], fetched: &BTreeMap<usize, Fetched>) -> Result<(), FetchError> {
+    let mut seen: BTreeMap<(&Path, &str), &Source> = BTreeMap::new();
+    for (index, prepared) in sources.iter().enumerate() {
+        for name in names(prepared, fetched.get(&index)) {
+            check_not_hidden(prepared, name)?;
+            match seen.entry((&prepared.folder, name)) {
+                Entry::Vacant(entry) => entry.insert(&prepared.source),
+                Entry::Occupied(entry) => return Err(same_name(entry.get(), prepared, name)),
+            };
+        }
+    }
+    Ok(())
+}
+
+fn names<'a>(prepared: &'a Prepared, fetched: Option<&'a Fetched>) -> Vec<&'a str> {
+    match (fetched, &prepared.receipt) {
+        (Some(fetched), _) => fetched.files.iter().map(|file| file.name.as_str()).collect(),
+        (None, Some(receipt)) => receipt.names().collect(),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// A bundle could otherwise bring a receipt of its own.
+fn check_not_hidden(prepared: &Prepared, name: &str) -> Result<(), FetchError> {
+    if !name.starts_with(HIDDEN_PREFIX) {
+        return Ok(());
+    }
+    let why = format!("it has a file {name}, and names that begin with {HIDDEN_PREFIX} are not for bundles; rename it");
+    Err(FetchError::Place { what: prepared.source.what(), why })
+}
+
+fn same_name(first: &Source, second: &Prepared, name: &str) -> FetchError {
+    FetchError::SameName {
+        first: first.what(),
+        second: second.source.what(),
+        name: name.to_owned(),
+        folder: second.source.target.clone(),
+    }
+}
+
+/// The receipt comes first: a run that is killed between the two finds some of its files missing and knows those
+/// that are there for its own.
+fn install(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, FetchError> {
+    let (hidden, folder) = (prepared.hidden(), prepared.folder.as_path());
+    if let Some(old) = &prepared.receipt {
+        old.revoke(folder).map_err(|source| FetchError::of_folder(folder, source))?;
+    }
+    let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.files);
+    receipt.write(&hidden, folder).map_err(|source| FetchError::of_folder(folder, source))?;
+    place(&hidden, &fetched.files, folder).map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
+    remove(&hidden).map_err(|source| FetchError::of_folder(&hidden, source))?;
+    Ok(SourceReport {
+        what: prepared.source.what(),
+        files: fetched.files.len(),
+        downloaded_bytes: fetched.downloaded_bytes,
+        elapsed: fetched.elapsed,
+        was_there: false,
+    })
+}
+
+fn already_there(prepared: &Prepared) -> SourceReport {
+    SourceReport {
+        what: prepared.source.what(),
+        files: prepared.receipt.as_ref().map_or(0, |receipt| receipt.names().count()),
+        downloaded_bytes: 0,
+        elapsed: std::time::Duration::ZERO,
+        was_there: true,
+    }
+}
+
+/// Removes what was extracted and not put into place. What cannot be removed is left to the next run, which
+/// removes it first.
+pub(super) fn clean(sources: &[Prepared]) {
+    for prepared in sources {
+        if let Err(error) = remove(&prepared.hidden()) {
+            tracing::debug!(%error, path = %prepared.hidden().display(), "a hidden folder is left behind");
+        }
+    }
+}

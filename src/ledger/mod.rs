@@ -1,0 +1,194 @@
+//! Who owns what: the ownership table.
+
+mod sqlite;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::resource::{
+    Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, SecretHash, State,
+};
+
+pub use sqlite::SqliteLedger;
+
+/// A row as an upload begins it: nothing but the ticket is certain yet.
+#[derive(Debug, Clone)]
+pub struct PendingResource {
+    /// Its public name.
+    pub id: ResourceId,
+    /// Hash of its secret.
+    pub secret_hash: SecretHash,
+    /// The name it came with.
+    pub file_name: Option<FileName>,
+    /// When the upload began.
+    pub created_at: Timestamp,
+    /// Who uploads.
+    pub uploaded_by: Option<String>,
+}
+
+/// What makes a pending row ready.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    /// Which row.
+    pub id: ResourceId,
+    /// Whom it is for.
+    pub owner: Owner,
+    /// Its stored bytes.
+    pub bundle: Bundle,
+    /// How long it may stay.
+    pub lifetime: Lifetime,
+    /// The moment from which that counts.
+    pub created_at: Timestamp,
+}
+
+/// How much is acknowledged and not yet removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stored {
+    /// Number of resources.
+    pub resources: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The ownership table. Every method that changes something returns only after the change is durable.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Adds a `pending` row.
+    async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError>;
+
+    /// `pending → ready`. [`LedgerError::NotPending`] if there is no such pending row.
+    async fn complete(&self, completion: Completion) -> Result<(), LedgerError>;
+
+    /// Removes a `pending` row; no such row is success, and a row in another state is left alone.
+    async fn abandon(&self, id: ResourceId) -> Result<(), LedgerError>;
+
+    /// Notes a download. `false` if the resource is not `ready` (any more).
+    async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError>;
+
+    /// `ready → deleting`, if the last download is still the one that the decision was made on; `None`
+    /// stands for "never downloaded". `false` if something changed.
+    async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError>;
+
+    /// `deleting → deleted`: the bytes are gone, a tombstone remains.
+    async fn mark_deleted(&self, id: ResourceId) -> Result<(), LedgerError>;
+
+    /// Removes tombstones of resources deleted before `before`; returns how many.
+    async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
+
+    /// One row.
+    async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
+
+    /// Up to `limit` ids in `state`, in order, after `after`.
+    async fn ids_in(
+        &self,
+        state: State,
+        after: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Vec<ResourceId>, LedgerError>;
+
+    /// Up to `limit` ready resources that expire at `now` or earlier, or were created at `oldest` or earlier.
+    async fn due(
+        &self,
+        now: Timestamp,
+        oldest: Option<Timestamp>,
+        limit: u32,
+    ) -> Result<Vec<Resource>, LedgerError>;
+
+    /// What is acknowledged and not yet removed.
+    async fn stored(&self) -> Result<Stored, LedgerError>;
+
+    /// How many rows there are in each state that has any.
+    async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;
+
+    /// Finishes what was accepted and lets go of the database.
+    async fn close(&self);
+}
+
+/// A decision to delete, and what it was made on.
+#[derive(Debug, Clone, Copy)]
+pub struct Deletion {
+    /// Which resource.
+    pub id: ResourceId,
+    /// Why.
+    pub reason: DeletionReason,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The deletion holds only if nothing was downloaded since; see [`Condition`].
+    pub condition: Condition,
+}
+
+/// When a deletion still holds at the moment it is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// The last download is the one that was seen, or there still is none.
+    LastUsedAt(Option<Timestamp>),
+    /// Always: the ticket holder asked for it, or its time is up whether it is used or not.
+    Always,
+}
+
+/// The ledger could not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The database could not be opened.
+    #[error(
+        "cannot open the ledger {path}: check that the folder belongs to this user and that the file is a cloakroom ledger"
+    )]
+    Open {
+        /// Its path.
+        path: String,
+        /// What SQLite said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The database was written by a version that this one does not know, or a migration failed.
+    #[error("cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom")]
+    Migrate {
+        /// Its path.
+        path: String,
+        /// What went wrong.
+        #[source]
+        source: sqlx::migrate::MigrateError,
+    },
+    /// The disk is full.
+    #[error("the ledger cannot grow: the disk is full")]
+    Full,
+    /// SQLite failed otherwise.
+    #[error("the ledger failed")]
+    Database(#[source] Arc<sqlx::Error>),
+    /// A stored value is not what this version writes.
+    #[error("resource {id} has an unreadable {column} in the ledger")]
+    Unreadable {
+        /// Which row.
+        id: String,
+        /// Which column.
+        column: &'static str,
+    },
+    /// There is no pending row of that id.
+    #[error("resource {id} is not pending in the ledger")]
+    NotPending {
+        /// Which row.
+        id: ResourceId,
+    },
+    /// The ledger was closed.
+    #[error("the ledger is closed: the server is stopping")]
+    Closed,
+}
+
+impl From<Arc<sqlx::Error>> for LedgerError {
+    fn from(error: Arc<sqlx::Error>) -> Self {
+        /// Primary result code of SQLite for "database or disk is full".
+        const SQLITE_FULL: i32 = 13;
+        let code = error.as_database_error().and_then(|error| error.code());
+        let code = code.and_then(|code| code.parse::<i32>().ok());
+        if code.is_some_and(|code| code & 0xff == SQLITE_FULL) { Self::Full } else { Self::Database(error) }
+    }
+}
+
+impl From<sqlx::Error> for LedgerError {
+    fn from(error: sqlx::Error) -> Self {
+        Arc::new(error).into()
+    }
+}

@@ -1,0 +1,168 @@
+//! The ledger in SQLite: one writer task that shares a commit among operations, and a pool of readers.
+
+mod operation;
+mod row;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Row as _};
+
+use super::{Completion, Deletion, Ledger, LedgerError, PendingResource, Stored};
+use crate::resource::{Resource, ResourceId, State};
+use operation::{Operation, Outcome};
+use writer::Writer;
+
+/// How long a connection waits for another one's lock. There is one writer, so this is for checkpoints.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Look-ups at once; more wait their turn.
+const READERS: u32 = 4;
+
+/// The ownership table in a SQLite file.
+pub struct SqliteLedger {
+    readers: SqlitePool,
+    writer: Writer,
+}
+
+impl SqliteLedger {
+    /// Opens the database at `path`, creates it if it is not there, and brings it to this version's form.
+    pub async fn open(path: &Path) -> Result<Self, LedgerError> {
+        let options = options(path);
+        let shown = || path.display().to_string();
+        let mut connection =
+            options.connect().await.map_err(|source| LedgerError::Open { path: shown(), source })?;
+        sqlx::migrate!("./migrations")
+            .run(&mut connection)
+            .await
+            .map_err(|source| LedgerError::Migrate { path: shown(), source })?;
+        let readers =
+            SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(options.read_only(true));
+        Ok(Self { readers, writer: Writer::start(connection) })
+    }
+
+    /// Runs one change and returns once it is committed.
+    async fn change(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        self.writer.run(operation).await
+    }
+}
+
+/// Write-ahead log and `synchronous=FULL`: a committed transaction survives power loss
+/// (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(BUSY_TIMEOUT)
+        .disable_statement_logging()
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError> {
+        self.change(Operation::Begin(pending)).await.map(drop)
+    }
+
+    async fn complete(&self, completion: Completion) -> Result<(), LedgerError> {
+        let id = completion.id;
+        let outcome = self.change(Operation::Complete(Box::new(completion))).await?;
+        if outcome.changed() { Ok(()) } else { Err(LedgerError::NotPending { id }) }
+    }
+
+    async fn abandon(&self, id: ResourceId) -> Result<(), LedgerError> {
+        self.change(Operation::Abandon(id)).await.map(drop)
+    }
+
+    async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
+        self.change(Operation::MarkUsed(id, at)).await.map(Outcome::changed)
+    }
+
+    async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError> {
+        self.change(Operation::MarkDeleting(decision)).await.map(Outcome::changed)
+    }
+
+    async fn mark_deleted(&self, id: ResourceId) -> Result<(), LedgerError> {
+        self.change(Operation::MarkDeleted(id)).await.map(drop)
+    }
+
+    async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
+        self.change(Operation::ForgetTombstones(before)).await.map(|outcome| outcome.rows)
+    }
+
+    async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        let row = sqlx::query("SELECT * FROM resources WHERE id = ?")
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await?;
+        row.as_ref().map(row::resource).transpose()
+    }
+
+    async fn ids_in(
+        &self,
+        state: State,
+        after: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Vec<ResourceId>, LedgerError> {
+        let rows = sqlx::query("SELECT id FROM resources WHERE state = ? AND id > ? ORDER BY id LIMIT ?")
+            .bind(state.as_str())
+            .bind(after.map(|id| id.to_string()).unwrap_or_default())
+            .bind(limit)
+            .fetch_all(&self.readers)
+            .await?;
+        rows.iter().map(row::id).collect()
+    }
+
+    async fn due(
+        &self,
+        now: Timestamp,
+        oldest: Option<Timestamp>,
+        limit: u32,
+    ) -> Result<Vec<Resource>, LedgerError> {
+        let rows = sqlx::query(
+            "SELECT * FROM resources WHERE state = 'ready' AND expires_at <= ?1 \
+             UNION SELECT * FROM resources WHERE state = 'ready' AND created_at <= ?2 LIMIT ?3",
+        )
+        .bind(now.as_millisecond())
+        .bind(oldest.map(Timestamp::as_millisecond))
+        .bind(limit)
+        .fetch_all(&self.readers)
+        .await?;
+        rows.iter().map(row::resource).collect()
+    }
+
+    async fn stored(&self) -> Result<Stored, LedgerError> {
+        let row = sqlx::query(
+            "SELECT COUNT(*) AS resources, COALESCE(SUM(size_bytes), 0) AS bytes \
+             FROM resources WHERE state IN ('ready', 'deleting')",
+        )
+        .fetch_one(&self.readers)
+        .await?;
+        Ok(Stored {
+            resources: row.try_get::<i64, _>("resources")?.unsigned_abs(),
+            bytes: row.try_get::<i64, _>("bytes")?.unsigned_abs(),
+        })
+    }
+
+    async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
+        let rows = sqlx::query("SELECT state, COUNT(*) AS rows FROM resources GROUP BY state")
+            .fetch_all(&self.readers)
+            .await?;
+        rows.iter()
+            .map(|row| Ok((row::state(row)?.as_str(), row.try_get::<i64, _>("rows")?.unsigned_abs())))
+            .collect()
+    }
+
+    async fn close(&self) {
+        self.writer.close().await;
+        self.readers.close().await;
+    }
+}

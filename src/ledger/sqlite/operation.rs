@@ -1,0 +1,155 @@
+//! The changes that the writer makes, one SQL statement each.
+
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteConnection;
+
+use crate::ledger::{Completion, Condition, Deletion, LedgerError, PendingResource};
+use crate::resource::ResourceId;
+
+/// One change to the table.
+#[derive(Debug)]
+pub(super) enum Operation {
+    Begin(PendingResource),
+    Complete(Box<Completion>),
+    Abandon(ResourceId),
+    MarkUsed(ResourceId, Timestamp),
+    MarkDeleting(Deletion),
+    MarkDeleted(ResourceId),
+    ForgetTombstones(Timestamp),
+}
+
+/// What a change did.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outcome {
+    /// Rows that it touched.
+    pub(super) rows: u64,
+}
+
+impl Outcome {
+    /// Whether it touched any.
+    pub(super) fn changed(self) -> bool {
+        self.rows > 0
+    }
+}
+
+impl Operation {
+    /// Runs the statement on a connection that is in a transaction.
+    pub(super) async fn apply(&self, connection: &mut SqliteConnection) -> Result<Outcome, LedgerError> {
+        let rows = match self {
+            Self::Begin(pending) => begin(pending, connection).await,
+            Self::Complete(completion) => complete(completion, connection).await,
+            Self::Abandon(id) => abandon(*id, connection).await,
+            Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
+            Self::MarkDeleting(deletion) => mark_deleting(deletion, connection).await,
+            Self::MarkDeleted(id) => mark_deleted(*id, connection).await,
+            Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
+        }?;
+        Ok(Outcome { rows })
+    }
+}
+
+async fn begin(pending: &PendingResource, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO resources (id, secret_hash, state, file_name, created_at, unused_timeout_millis, uploaded_by) \
+         VALUES (?, ?, 'pending', ?, ?, 0, ?)",
+    )
+    .bind(pending.id.to_string())
+    .bind(pending.secret_hash.as_bytes().as_slice())
+    .bind(pending.file_name.as_ref().map(ToString::to_string))
+    .bind(pending.created_at.as_millisecond())
+    .bind(pending.uploaded_by.as_deref())
+    .execute(connection)
+    .await
+    .map(|done| done.rows_affected())
+}
+
+async fn complete(completion: &Completion, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let owner = &completion.owner;
+    let lifetime = &completion.lifetime;
+    let expires_at = lifetime.expiry_if_unused(completion.created_at);
+    let labels = serde_json::to_string(owner.labels()).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    sqlx::query(
+        "UPDATE resources SET state = 'ready', size_bytes = ?, sha256 = ?, owner_kind = ?, owner_namespace = ?, \
+         owner_labels = ?, owner_name = ?, created_at = ?, unused_timeout_millis = ?, ttl_millis = ?, expires_at = ? \
+         WHERE id = ? AND state = 'pending'",
+    )
+    .bind(i64::try_from(completion.bundle.size_bytes).unwrap_or(i64::MAX))
+    .bind(completion.bundle.sha256.as_slice())
+    .bind(owner.kind().as_str())
+    .bind(owner.namespace())
+    .bind(labels)
+    .bind(owner.name())
+    .bind(completion.created_at.as_millisecond())
+    .bind(millis(lifetime.unused_timeout))
+    .bind(lifetime.ttl.map(millis))
+    .bind(expires_at.as_millisecond())
+    .bind(completion.id.to_string())
+    .execute(connection)
+    .await
+    .map(|done| done.rows_affected())
+}
+
+fn millis(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+async fn abandon(id: ResourceId, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    sqlx::query("DELETE FROM resources WHERE id = ? AND state = 'pending'")
+        .bind(id.to_string())
+        .execute(connection)
+        .await
+        .map(|done| done.rows_affected())
+}
+
+/// From the first use on only the `ttl` counts. A used mark that arrives late does not set the clock back.
+async fn mark_used(
+    id: ResourceId,
+    at: Timestamp,
+    connection: &mut SqliteConnection,
+) -> Result<u64, sqlx::Error> {
+    sqlx::query(
+        "UPDATE resources SET first_used_at = COALESCE(first_used_at, ?1), \
+         last_used_at = MAX(COALESCE(last_used_at, ?1), ?1), expires_at = created_at + ttl_millis \
+         WHERE id = ?2 AND state = 'ready'",
+    )
+    .bind(at.as_millisecond())
+    .bind(id.to_string())
+    .execute(connection)
+    .await
+    .map(|done| done.rows_affected())
+}
+
+async fn mark_deleting(deletion: &Deletion, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let (always, last_used_at) = match deletion.condition {
+        Condition::Always => (true, None),
+        Condition::LastUsedAt(at) => (false, at),
+    };
+    sqlx::query(
+        "UPDATE resources SET state = 'deleting', deleted_at = ?, deletion_reason = ? \
+         WHERE id = ? AND state = 'ready' AND (? OR last_used_at IS ?)",
+    )
+    .bind(deletion.at.as_millisecond())
+    .bind(deletion.reason.as_str())
+    .bind(deletion.id.to_string())
+    .bind(always)
+    .bind(last_used_at.map(Timestamp::as_millisecond))
+    .execute(connection)
+    .await
+    .map(|done| done.rows_affected())
+}
+
+async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    sqlx::query("UPDATE resources SET state = 'deleted' WHERE id = ? AND state = 'deleting'")
+        .bind(id.to_string())
+        .execute(connection)
+        .await
+        .map(|done| done.rows_affected())
+}
+
+async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    sqlx::query("DELETE FROM resources WHERE state = 'deleted' AND deleted_at < ?")
+        .bind(before.as_millisecond())
+        .execute(connection)
+        .await
+        .map(|done| done.rows_affected())
+}

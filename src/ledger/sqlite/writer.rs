@@ -1,0 +1,118 @@
+//! One task writes. Operations that wait at the same time share a transaction, and so one fsync.
+
+use std::sync::Arc;
+
+use sqlx::Connection as _;
+use sqlx::sqlite::SqliteConnection;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::operation::{Operation, Outcome};
+use crate::ledger::LedgerError;
+
+/// Operations that may wait before senders have to.
+const QUEUE: usize = 1024;
+
+/// Operations in one transaction.
+const LARGEST_GROUP: usize = 256;
+
+struct Job {
+    operation: Operation,
+    answer: oneshot::Sender<Result<Outcome, LedgerError>>,
+}
+
+/// The way to the writing task.
+pub(super) struct Writer {
+    jobs: mpsc::Sender<Job>,
+    task: Mutex<Option<JoinHandle<()>>>,
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl Writer {
+    /// Starts the task.
+    pub(super) fn start(connection: SqliteConnection) -> Self {
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(write(connection, queue, stopped));
+        Self { jobs, task: Mutex::new(Some(task)), stop: Mutex::new(Some(stop)) }
+    }
+
+    /// Runs one operation and returns once it is committed.
+    pub(super) async fn run(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        let (answer, outcome) = oneshot::channel();
+        self.jobs.send(Job { operation, answer }).await.map_err(|_| LedgerError::Closed)?;
+        outcome.await.map_err(|_| LedgerError::Closed)?
+    }
+
+    /// Finishes what is queued, then closes the database.
+    pub(super) async fn close(&self) {
+        drop(self.stop.lock().await.take());
+        if let Some(task) = self.task.lock().await.take() {
+            // The task ends by itself; a panic in it was reported when it happened.
+            let _ = task.await;
+        }
+    }
+}
+
+async fn write(
+    mut connection: SqliteConnection,
+    mut queue: mpsc::Receiver<Job>,
+    mut stop: oneshot::Receiver<()>,
+) {
+    let mut group = Vec::with_capacity(LARGEST_GROUP);
+    loop {
+        tokio::select! {
+            biased;
+            received = queue.recv_many(&mut group, LARGEST_GROUP) => {
+                if received == 0 {
+                    break;
+                }
+                commit(&mut connection, &mut group).await;
+            }
+            _ = &mut stop, if !queue.is_closed() => queue.close(),
+        }
+    }
+    if let Err(error) = connection.close().await {
+        tracing::warn!(error = %error, "the ledger did not close cleanly; it recovers at the next start");
+    }
+}
+
+/// Runs a group in one transaction and answers each operation after the commit.
+async fn commit(connection: &mut SqliteConnection, group: &mut Vec<Job>) {
+    let (operations, answers): (Vec<_>, Vec<_>) =
+        group.drain(..).map(|job| (job.operation, job.answer)).unzip();
+    match transact(connection, &operations).await {
+        Ok(outcomes) => {
+            for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                // Whoever asked may have gone; the change holds all the same.
+                let _ = answer.send(outcome);
+            }
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            for answer in answers {
+                let _ = answer.send(Err(Arc::clone(&error).into()));
+            }
+        }
+    }
+}
+
+/// A savepoint for each operation: one that fails must not take the others with it.
+async fn transact(
+    connection: &mut SqliteConnection,
+    operations: &[Operation],
+) -> Result<Vec<Result<Outcome, LedgerError>>, sqlx::Error> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let mut outcomes = Vec::with_capacity(operations.len());
+    for operation in operations {
+        let mut savepoint = transaction.begin().await?;
+        let outcome = operation.apply(&mut savepoint).await;
+        match &outcome {
+            Ok(_) => savepoint.commit().await?,
+            Err(_) => savepoint.rollback().await?,
+        }
+        outcomes.push(outcome);
+    }
+    transaction.commit().await?;
+    Ok(outcomes)
+}

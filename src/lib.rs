@@ -1,0 +1,32 @@
+//! A resource staging server for Kubernetes, and both ends of its wire.
+//!
+//! The map, from the top floor down; each room uses only rooms below it:
+//!
+//! - [`server`]: the HTTP edge, the only room that knows axum
+//! - [`cleaner`]: what is due for deletion, and its deletion
+//! - [`fetch`]: the init-container
+//! - [`staging`]: stage, open, release, recover: joins ledger and store
+//! - [`store`]: bundles' bytes
+//! - [`ledger`]: the ownership table
+//! - [`client`]: the HTTP client of the server, packing while uploading
+//! - [`resource`]: ids, secrets, owners, states
+//! - [`protocol`]: what goes over the wire
+//! - [`bundle`]: packing, and unpacking without harm
+//! - [`spark`]: what Spark's users write: properties, sizes, times, URIs
+//!
+//! [`clock`], [`shutdown`] and [`telemetry`] are used from anywhere. The binary adds the command line.
+
+pub mod bundle;
+pub mod cleaner;
+pub mod client;
+pub mod clock;
+pub mod fetch;
+pub mod ledger;
+pub mod protocol;
+pub mod resource;
+pub mod server;
+pub mod shutdown;
+pub mod spark;
+pub mod staging;
+pub mod store;
+pub mod telemetry;

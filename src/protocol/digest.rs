@@ -1,0 +1,71 @@
+//! `Content-Digest` and `Repr-Digest` (RFC 9530), of which only `sha-256` is used here.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// A digest header that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DigestError {
+    /// Another algorithm only.
+    #[error("the digest header has no sha-256 entry: write sha-256=:BASE64: (RFC 9530)")]
+    NoSha256,
+    /// Not the form of the RFC.
+    #[error(
+        "the digest header is malformed: write sha-256=:BASE64:, with 44 characters of base64 (RFC 9530)"
+    )]
+    Malformed,
+}
+
+/// The header's value for a SHA-256 digest.
+pub fn format(sha256: &[u8; 32]) -> String {
+    format!("sha-256=:{}:", STANDARD.encode(sha256))
+}
+
+/// Reads the `sha-256` entry from a header's value, which may list several algorithms (a dictionary of
+/// byte sequences, RFC 8941). The last of several `sha-256` entries counts, as the RFC says.
+pub fn parse(value: &str) -> Result<[u8; 32], DigestError> {
+    let mut found = Err(DigestError::NoSha256);
+    for entry in value.split(',') {
+        let (algorithm, digest) = entry.trim().split_once('=').ok_or(DigestError::Malformed)?;
+        if algorithm.trim() == "sha-256" {
+            found = Ok(decode(digest.trim())?);
+        }
+    }
+    found
+}
+
+/// Sixty-four hexadecimal digits, as `sha256sum` prints them.
+pub fn to_hex(sha256: &[u8; 32]) -> String {
+    use std::fmt::Write as _;
+    sha256.iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn decode(text: &str) -> Result<[u8; 32], DigestError> {
+    let base64 =
+        text.strip_prefix(':').and_then(|text| text.strip_suffix(':')).ok_or(DigestError::Malformed)?;
+    let bytes = STANDARD.decode(base64).map_err(|_| DigestError::Malformed)?;
+    bytes.try_into().map_err(|_| DigestError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_reads_back() {
+        let digest = [7; 32];
+        assert_eq!(parse(&format(&digest)), Ok(digest));
+        assert_eq!(parse(&format!("sha-512=:AAAA:, {}", format(&digest))), Ok(digest));
+    }
+
+    #[test]
+    fn other_algorithms_and_malformed_values_are_told_apart() {
+        assert_eq!(parse("sha-512=:AAAA:"), Err(DigestError::NoSha256));
+        for value in ["", "sha-256", "sha-256=abc", "sha-256=:abc:", "sha-256=:AAAA:"] {
+            assert_eq!(parse(value), Err(DigestError::Malformed), "{value}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! How much of everything but content a body may have.
+
+use super::error::MultipartError;
+
+/// What a body may have. The content of parts is unlimited here: it is never kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes before the first boundary.
+    pub preamble_bytes: usize,
+    /// Bytes of one part's headers, from the line end of its boundary to the empty line; also of the blanks before it.
+    pub header_bytes: usize,
+    /// Headers of one part.
+    pub headers: usize,
+    /// Parts.
+    pub parts: usize,
+    /// Bytes after the closing boundary.
+    pub epilogue_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            preamble_bytes: 8 * 1024,
+            header_bytes: 16 * 1024,
+            headers: 32,
+            parts: 16,
+            epilogue_bytes: 8 * 1024,
+        }
+    }
+}
+
+/// Adds to a count that may not pass its limit; `what` completes "the multipart body has".
+pub(super) fn bounded(
+    so_far: usize,
+    more: usize,
+    limit: usize,
+    what: &'static str,
+) -> Result<usize, MultipartError> {
+    let sum = so_far.saturating_add(more);
+    if sum > limit {
+        return Err(MultipartError::TooMuch { what, limit });
+    }
+    Ok(sum)
+}

@@ -1,0 +1,108 @@
+//! Error answers: `application/problem+json` (RFC 9457) with a code that does not change.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The content type of every error answer.
+pub const CONTENT_TYPE: &str = "application/problem+json";
+
+/// An error answer.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Problem {
+    /// Always `about:blank`: the code says what kind of problem it is.
+    #[serde(rename = "type", default = "about_blank")]
+    pub kind: String,
+    /// The HTTP status' own words.
+    #[serde(default)]
+    pub title: String,
+    /// The HTTP status.
+    #[serde(default)]
+    pub status: u16,
+    /// The stable name of the problem, one of [`Code`]'s.
+    #[serde(default)]
+    pub code: String,
+    /// What failed, on what, why, and what to do next.
+    #[serde(default)]
+    pub detail: String,
+    /// The request's id, which the server's log has as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// For a resource that is gone: why it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_reason: Option<String>,
+    /// For a resource that is gone: when it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub deleted_at: Option<jiff::Timestamp>,
+}
+
+fn about_blank() -> String {
+    "about:blank".to_owned()
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident => ($name:literal, $status:literal)),+ $(,)?) => {
+        /// The stable names of problems. Each belongs to one HTTP status.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code { $($(#[doc = $doc])+ $variant),+ }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The stable name, as it stands in the body.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// The HTTP status it comes with in v1.
+            pub fn status(self) -> u16 {
+                match self { $(Self::$variant => $status),+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The owner is missing or one that Kubernetes would refuse.
+    InvalidOwner => ("invalid-owner", 400),
+    /// A query parameter is unknown, given twice, or not of its form.
+    InvalidParameter => ("invalid-parameter", 400),
+    /// A header is not of its form.
+    InvalidHeader => ("invalid-header", 400),
+    /// The bytes do not have the digest that was announced.
+    DigestMismatch => ("digest-mismatch", 400),
+    /// The body is not what was announced, or broke off.
+    IncompleteBody => ("incomplete-body", 400),
+    /// The v0 multipart body is not what the protocol says.
+    InvalidMultipart => ("invalid-multipart", 400),
+    /// No ticket, or no upload token.
+    Unauthorized => ("unauthorized", 401),
+    /// No such resource for this ticket.
+    NotFound => ("not-found", 404),
+    /// There is nothing at this path.
+    NoSuchPath => ("no-such-path", 404),
+    /// Not with this method.
+    MethodNotAllowed => ("method-not-allowed", 405),
+    /// The body came too slowly, or stopped.
+    TooSlow => ("too-slow", 408),
+    /// The resource was deleted.
+    Gone => ("gone", 410),
+    /// The bundle is not the one that `If-Match` names.
+    PreconditionFailed => ("precondition-failed", 412),
+    /// The bundle is larger than the server takes.
+    TooLarge => ("too-large", 413),
+    /// The wrong kind of body.
+    UnsupportedMediaType => ("unsupported-media-type", 415),
+    /// None of the requested bytes exist.
+    RangeNotSatisfiable => ("range-not-satisfiable", 416),
+    /// The server could not do it, and says no more.
+    Internal => ("internal", 500),
+    /// As much as possible is going on already.
+    Overloaded => ("overloaded", 503),
+    /// The server is about to stop.
+    ShuttingDown => ("shutting-down", 503),
+    /// There is no room for the bundle.
+    InsufficientStorage => ("insufficient-storage", 507),
+}

@@ -1,0 +1,44 @@
+//! The original's protocol (kubespark, 2017), as its clients speak it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Where bundles are staged, with and without a trailing slash.
+pub const RESOURCES: &str = "/api/v0/resources";
+/// Answers `pong`.
+pub const PING: &str = "/api/v0/ping";
+/// Where the original's own Java client asked by mistake; answers `pong` as well.
+pub const PING_WITHOUT_VERSION: &str = "/api/ping";
+/// The part that has the bundle.
+pub const RESOURCES_PART: &str = "resources";
+/// The part that has the owner, in JSON.
+pub const OWNER_PART: &str = "resourcesOwner";
+
+/// The `resourcesOwner` part.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StagedResourcesOwner {
+    /// The owner's namespace.
+    pub owner_namespace: String,
+    /// Labels that all owning objects carry.
+    pub owner_labels: BTreeMap<String, String>,
+    /// The owner's kind; `Pod` was the only one.
+    #[serde(default = "pod")]
+    pub owner_type: String,
+}
+
+fn pod() -> String {
+    crate::resource::POD.to_owned()
+}
+
+/// The ticket, as v0 prints it.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubmittedResourceIdAndSecret {
+    /// Names the resource.
+    pub resource_id: String,
+    /// Opens it.
+    pub resource_secret: String,
+}

@@ -1,0 +1,117 @@
+//! cloakroom's own protocol.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Where bundles are staged.
+pub const RESOURCES: &str = "/api/v1/resources";
+
+/// The query parameters of an upload.
+pub mod query {
+    /// The owner's namespace. Required.
+    pub const NAMESPACE: &str = "namespace";
+    /// A label of the owner, `KEY=VALUE`; repeatable.
+    pub const LABEL: &str = "label";
+    /// The owner's name.
+    pub const NAME: &str = "name";
+    /// The owner's kind.
+    pub const KIND: &str = "kind";
+    /// Upper bound on the resource's life.
+    pub const TTL: &str = "ttl";
+    /// How long it may stay without being downloaded.
+    pub const UNUSED_TIMEOUT: &str = "unusedTimeout";
+    /// All of them.
+    pub const ALL: [&str; 6] = [NAMESPACE, LABEL, NAME, KIND, TTL, UNUSED_TIMEOUT];
+}
+
+/// The path of one resource.
+pub fn resource_path(id: impl fmt::Display) -> String {
+    format!("{RESOURCES}/{id}")
+}
+
+/// The path of one resource's metadata.
+pub fn metadata_path(id: impl fmt::Display) -> String {
+    format!("{RESOURCES}/{id}/metadata")
+}
+
+/// The answer to an upload.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ticket {
+    /// Names the resource. Not a secret.
+    pub resource_id: String,
+    /// Opens the resource, and is never shown again.
+    pub resource_secret: String,
+    /// How many bytes were stored.
+    pub size_bytes: u64,
+    /// Their SHA-256, in hexadecimal digits.
+    pub sha256: String,
+    /// When the resource was acknowledged.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it goes if nobody uses it.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+    /// Where to download it.
+    pub url: String,
+}
+
+/// Never shows the secret.
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("resource_id", &self.resource_id).finish_non_exhaustive()
+    }
+}
+
+/// What the server knows of a resource.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// Names the resource.
+    pub resource_id: String,
+    /// Where it is in its life: `ready` for everything that can be asked about.
+    pub state: String,
+    /// How many bytes it has.
+    pub size_bytes: u64,
+    /// Their SHA-256, in hexadecimal digits.
+    pub sha256: String,
+    /// Whom it is for.
+    pub owner: OwnerMetadata,
+    /// The name it was uploaded under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_name: Option<String>,
+    /// When it was acknowledged.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// Its first download.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub first_used_at: Option<Timestamp>,
+    /// Its last download.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_used_at: Option<Timestamp>,
+    /// When time alone will delete it, as things stand; absent if only DELETE will.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The owner of a resource.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerMetadata {
+    /// `Pod`, or `Kind.group`.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Labels that all owning objects carry.
+    pub labels: BTreeMap<String, String>,
+    /// The one owning object's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}

@@ -1,0 +1,15 @@
+//! What was staged: one bundle with its ticket, its owner and its state. No I/O.
+
+mod file_name;
+mod id;
+mod owner;
+mod record;
+mod secret;
+mod state;
+
+pub use file_name::{FileName, FileNameError};
+pub use id::{InvalidResourceId, ResourceId};
+pub use owner::{Owner, OwnerError, OwnerKind, OwnerKinds, POD};
+pub use record::{Bundle, Lifetime, Resource};
+pub use secret::{ResourceSecret, SecretHash};
+pub use state::{DeletionReason, State, UnknownName};

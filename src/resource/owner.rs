@@ -1,0 +1,359 @@
+//! The Kubernetes objects that a resource lives for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The kind of owner that is meant when none is named, and the only one that the original knew.
+pub const POD: &str = "Pod";
+
+/// An owner kind, as `Kind` for the built-in ones or `Kind.group` for all others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnerKind(String);
+
+impl OwnerKind {
+    /// Reads `Pod`, `Deployment`, `SparkApplication.sparkoperator.k8s.io` and the like: a kind is upper camel
+    /// case, a group is a DNS subdomain (RFC 1123).
+    pub fn parse(text: &str) -> Result<Self, OwnerError> {
+        let (kind, group) = text.split_once('.').map_or((text, None), |(kind, group)| (kind, Some(group)));
+        let kind_is_good = kind.len() <= 63
+            && kind.starts_with(|c: char| c.is_ascii_uppercase())
+            && kind.chars().all(|c| c.is_ascii_alphanumeric());
+        if kind_is_good && group.is_none_or(is_dns_subdomain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(OwnerError::Kind { kind: shown(text) })
+        }
+    }
+
+    /// The text it was read from.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for OwnerKind {
+    fn default() -> Self {
+        Self(POD.to_owned())
+    }
+}
+
+impl fmt::Display for OwnerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The owner kinds that this server accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerKinds(Vec<OwnerKind>);
+
+impl OwnerKinds {
+    /// What `--owner-kinds` says unless it is given.
+    pub const DEFAULT: &str = "Pod,Deployment,StatefulSet,Job,SparkApplication.sparkoperator.k8s.io";
+
+    /// Reads a comma-separated list of kinds; at least one.
+    pub fn parse(text: &str) -> Result<Self, OwnerError> {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let kinds = names.map(OwnerKind::parse).collect::<Result<Vec<_>, _>>()?;
+        if kinds.is_empty() { Err(OwnerError::Kind { kind: String::new() }) } else { Ok(Self(kinds)) }
+    }
+
+    /// Accepts `kind`, or says which ones are known.
+    pub fn check(&self, kind: &OwnerKind) -> Result<(), OwnerError> {
+        if self.0.contains(kind) {
+            return Ok(());
+        }
+        Err(OwnerError::UnknownKind { kind: kind.to_string(), known: self.to_string() })
+    }
+}
+
+impl fmt::Display for OwnerKinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(OwnerKind::as_str).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+/// Which objects own a resource: all of `kind` in `namespace` that carry every one of `labels` and, if a
+/// name is given, have that name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    kind: OwnerKind,
+    namespace: String,
+    labels: BTreeMap<String, String>,
+    name: Option<String>,
+}
+
+/// An owner that Kubernetes would refuse, or that names nothing. The message names the field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OwnerError {
+    /// No namespace.
+    #[error("namespace is missing: say in which namespace the owner lives, for example namespace=default")]
+    NoNamespace,
+    /// Not an RFC 1123 label.
+    #[error(
+        "namespace “{namespace}” is not a Kubernetes namespace: at most 63 characters of a-z, 0-9 and -, \
+         beginning and ending with a letter or digit"
+    )]
+    Namespace {
+        /// The text that was given, shortened.
+        namespace: String,
+    },
+    /// Neither a label nor a name.
+    #[error("label is missing: name the owner by at least one label=KEY=VALUE or by name=NAME")]
+    NoSelector,
+    /// A label without an equals sign.
+    #[error("label “{label}” has no value: write label=KEY=VALUE")]
+    LabelWithoutValue {
+        /// The text that was given, shortened.
+        label: String,
+    },
+    /// A key that Kubernetes refuses.
+    #[error(
+        "label key “{key}” is not a Kubernetes label key: an optional DNS prefix and /, then at most 63 \
+         characters of letters, digits, - _ and ., beginning and ending with a letter or digit"
+    )]
+    LabelKey {
+        /// The text that was given, shortened.
+        key: String,
+    },
+    /// A value that Kubernetes refuses.
+    #[error(
+        "value “{value}” of label {key} is not a Kubernetes label value: at most 63 characters of letters, \
+         digits, - _ and ., beginning and ending with a letter or digit"
+    )]
+    LabelValue {
+        /// The label's key.
+        key: String,
+        /// The text that was given, shortened.
+        value: String,
+    },
+    /// The same key twice with two values, which no object can have.
+    #[error("label {key} is given twice with different values: no object can carry both")]
+    LabelTwice {
+        /// The label's key.
+        key: String,
+    },
+    /// More labels than any sensible owner has.
+    #[error("{count} labels are too many: at most {MAX_LABELS} may name an owner")]
+    TooManyLabels {
+        /// How many were given.
+        count: usize,
+    },
+    /// Not a DNS subdomain.
+    #[error(
+        "name “{name}” is not a Kubernetes object name: at most 253 characters of a-z, 0-9, - and ., \
+         beginning and ending with a letter or digit"
+    )]
+    Name {
+        /// The text that was given, shortened.
+        name: String,
+    },
+    /// Not the form of a kind.
+    #[error(
+        "kind “{kind}” is not a Kubernetes kind: write Kind or Kind.group, for example Pod or Workflow.argoproj.io"
+    )]
+    Kind {
+        /// The text that was given, shortened.
+        kind: String,
+    },
+    /// A kind that this server does not accept.
+    #[error("kind “{kind}” is not accepted here: this server knows {known} (its --owner-kinds)")]
+    UnknownKind {
+        /// The kind that was asked for.
+        kind: String,
+        /// The accepted kinds.
+        known: String,
+    },
+}
+
+const MAX_LABELS: usize = 64;
+
+impl Owner {
+    /// Checks every part as Kubernetes' API validation would (`apimachinery/pkg/util/validation`): an owner that
+    /// could never exist is refused now instead of keeping its resource for ever or not at all.
+    pub fn new(
+        kind: OwnerKind,
+        namespace: &str,
+        labels: impl IntoIterator<Item = (String, String)>,
+        name: Option<&str>,
+    ) -> Result<Self, OwnerError> {
+        check_namespace(namespace)?;
+        let labels = checked_labels(labels)?;
+        if let Some(name) = name.filter(|name| !is_dns_subdomain(name)) {
+            return Err(OwnerError::Name { name: shown(name) });
+        }
+        if labels.is_empty() && name.is_none() {
+            return Err(OwnerError::NoSelector);
+        }
+        Ok(Self { kind, namespace: namespace.to_owned(), labels, name: name.map(str::to_owned) })
+    }
+
+    /// Splits `KEY=VALUE` at the first equals sign.
+    pub fn split_label(text: &str) -> Result<(String, String), OwnerError> {
+        text.split_once('=')
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .ok_or_else(|| OwnerError::LabelWithoutValue { label: shown(text) })
+    }
+
+    /// The kind of the owning objects.
+    pub fn kind(&self) -> &OwnerKind {
+        &self.kind
+    }
+
+    /// The namespace they live in.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The labels that all of them carry.
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+
+    /// The one object's name, if it is named.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+fn check_namespace(namespace: &str) -> Result<(), OwnerError> {
+    if namespace.is_empty() {
+        Err(OwnerError::NoNamespace)
+    } else if is_dns_label(namespace) {
+        Ok(())
+    } else {
+        Err(OwnerError::Namespace { namespace: shown(namespace) })
+    }
+}
+
+fn checked_labels(
+    labels: impl IntoIterator<Item = (String, String)>,
+) -> Result<BTreeMap<String, String>, OwnerError> {
+    let mut checked = BTreeMap::new();
+    for (key, value) in labels {
+        if !is_label_key(&key) {
+            return Err(OwnerError::LabelKey { key: shown(&key) });
+        }
+        if !value.is_empty() && !is_qualified_name(&value) {
+            return Err(OwnerError::LabelValue { key, value: shown(&value) });
+        }
+        if checked.get(&key).is_some_and(|present| *present != value) {
+            return Err(OwnerError::LabelTwice { key });
+        }
+        checked.insert(key, value);
+    }
+    if checked.len() > MAX_LABELS {
+        Err(OwnerError::TooManyLabels { count: checked.len() })
+    } else {
+        Ok(checked)
+    }
+}
+
+/// `IsDNS1123Label`.
+fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && is_dns_word(text)
+}
+
+/// `IsDNS1123Subdomain`.
+fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_dns_word)
+}
+
+fn is_dns_word(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || c == '-')
+}
+
+/// `IsQualifiedName`: an optional DNS prefix and a name.
+fn is_label_key(text: &str) -> bool {
+    match text.split_once('/') {
+        Some((prefix, name)) => is_dns_subdomain(prefix) && is_qualified_name(name),
+        None => is_qualified_name(text),
+    }
+}
+
+fn is_qualified_name(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    text.len() <= 63
+        && text.starts_with(edge)
+        && text.ends_with(edge)
+        && text.chars().all(|c| edge(c) || matches!(c, '-' | '_' | '.'))
+}
+
+/// Text from outside as an error may show it: short, and without control characters.
+fn shown(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let mut short: String =
+        text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(LONGEST).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn refusal(namespace: &str, pairs: &[(&str, &str)], name: Option<&str>) -> String {
+        Owner::new(OwnerKind::default(), namespace, labels(pairs), name).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_owner_is_named_by_labels_or_by_a_name() {
+        for (pairs, name) in [
+            (&[("app", "demo")][..], None),
+            (&[("spark-app-selector", "spark-0a1b"), ("example.com/role", "")], None),
+            (&[], Some("driver.pod-1")),
+        ] {
+            Owner::new(OwnerKind::default(), "team-a", labels(pairs), name).unwrap();
+        }
+        assert!(refusal("team-a", &[], None).starts_with("label is missing"));
+    }
+
+    #[test]
+    fn what_kubernetes_would_refuse_is_refused_with_the_field_named() {
+        assert!(refusal("", &[("a", "b")], None).starts_with("namespace is missing"));
+        for namespace in ["Team", "a_b", "-a", "a-", "a.b", &"a".repeat(64), "a\n"] {
+            assert!(refusal(namespace, &[("a", "b")], None).starts_with("namespace “"), "{namespace}");
+        }
+        for key in ["", "/a", "a/", "A_/b", "a/b/c", "-a", "a b", &"a".repeat(64)] {
+            assert!(refusal("ns", &[(key, "b")], None).starts_with("label key “"), "{key}");
+        }
+        for value in ["-a", "a-", "a b", "a=b", &"a".repeat(64)] {
+            assert!(refusal("ns", &[("a", value)], None).starts_with("value “"), "{value}");
+        }
+        assert!(refusal("ns", &[("a", "b"), ("a", "c")], None).starts_with("label a is given twice"));
+        for name in ["", "A", "a_b", "a..b", &"a".repeat(254)] {
+            assert!(refusal("ns", &[], Some(name)).starts_with("name “"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_label_is_split_at_its_first_equals_sign() {
+        assert_eq!(Owner::split_label("a=b=c").unwrap(), ("a".to_owned(), "b=c".to_owned()));
+        assert!(Owner::split_label("app").is_err());
+    }
+
+    #[test]
+    fn only_listed_kinds_are_accepted() {
+        let kinds = OwnerKinds::parse(OwnerKinds::DEFAULT).unwrap();
+        kinds.check(&OwnerKind::parse("SparkApplication.sparkoperator.k8s.io").unwrap()).unwrap();
+        let refused = kinds.check(&OwnerKind::parse("Banana").unwrap()).unwrap_err().to_string();
+        assert!(refused.contains("Banana") && refused.contains("StatefulSet"), "{refused}");
+        for text in ["pod", "", "Pod.", "Pod/x", "Pöd", "P\0"] {
+            assert!(OwnerKind::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_shows_at_most_a_line_of_what_it_refuses() {
+        let refused = refusal(&"x\n".repeat(10_000), &[("a", "b")], None);
+        assert!(refused.len() < 500 && !refused.contains('\n'), "{refused}");
+    }
+}

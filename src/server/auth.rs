@@ -1,0 +1,162 @@
+//! Who may upload. Downloads are opened by the ticket.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+use std::time::SystemTime;
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::error::ApiError;
+use crate::resource::ResourceSecret;
+use crate::telemetry::chain;
+
+/// Shorter tokens could be guessed.
+const SHORTEST_TOKEN: usize = 16;
+
+/// How uploads are authorised.
+#[derive(Debug)]
+pub enum UploadAuth {
+    /// Everybody who reaches the port may upload.
+    None,
+    /// Whoever shows one of the tokens in a file.
+    Token(TokenFile),
+}
+
+impl UploadAuth {
+    /// Lets the request pass or says what is missing.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let Self::Token(file) = self else { return Ok(()) };
+        let shown = credentials(headers).ok_or_else(|| {
+            ApiError::unauthorized(
+                "uploads to this server need its upload token: send it as “Authorization: Bearer TOKEN” \
+                 (cloakroom stage: --token-file)",
+            )
+        })?;
+        if file.accepts(shown.expose()) {
+            Ok(())
+        } else {
+            Err(ApiError::unauthorized(
+                "this is not an upload token of this server: ask its admin for the current one",
+            ))
+        }
+    }
+}
+
+/// The secret in `Authorization`, after `Bearer` or bare, as the original's clients send it.
+pub(super) fn credentials(headers: &HeaderMap) -> Option<ResourceSecret> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let secret = match value.split_once(' ') {
+        Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => secret.trim(),
+        _ => value,
+    };
+    (!secret.is_empty()).then(|| ResourceSecret::from_text(secret))
+}
+
+/// Upload tokens, one a line, in a file that is read again when it changes.
+#[derive(Debug)]
+pub struct TokenFile {
+    path: PathBuf,
+    tokens: RwLock<Tokens>,
+}
+
+#[derive(Debug)]
+struct Tokens {
+    modified: Option<SystemTime>,
+    hashes: Vec<TokenHash>,
+}
+
+/// SHA-256 of a token.
+struct TokenHash([u8; 32]);
+
+/// Never shows the hash.
+impl std::fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenHash(…)")
+    }
+}
+
+/// The token file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFileError {
+    /// It cannot be read.
+    #[error("cannot read the upload token file {}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It has no token.
+    #[error("the upload token file {} is empty: put a token of at least {SHORTEST_TOKEN} characters on a line", path.display())]
+    Empty {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A token that could be guessed.
+    #[error("the upload token file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
+    Short {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+    },
+}
+
+impl TokenFile {
+    /// Reads the file for the first time.
+    pub fn open(path: &Path) -> Result<Self, TokenFileError> {
+        let tokens = read(path)?;
+        Ok(Self { path: path.to_owned(), tokens: RwLock::new(tokens) })
+    }
+
+    fn accepts(&self, token: &str) -> bool {
+        self.refresh();
+        let shown: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        // All are compared, so that the time does not tell which one it was.
+        tokens.hashes.iter().fold(false, |found, hash| found | bool::from(hash.0.ct_eq(&shown)))
+    }
+
+    /// A file that cannot be read (any more) leaves the tokens as they were: a rotation must not lock people out.
+    fn refresh(&self) {
+        let known = self.tokens.read().unwrap_or_else(PoisonError::into_inner).modified;
+        if modified(&self.path) == known {
+            return;
+        }
+        match read(&self.path) {
+            Ok(tokens) => {
+                *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+                tracing::info!(path = %self.path.display(), "read the upload tokens again");
+            }
+            Err(error) => tracing::warn!(error = %chain(&error), "the upload tokens stay as they were"),
+        }
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}
+
+fn read(path: &Path) -> Result<Tokens, TokenFileError> {
+    // Before the content: a change in between is then seen the next time.
+    let modified = modified(path);
+    let text = fs::read_to_string(path)
+        .map_err(|source| TokenFileError::Unreadable { path: path.to_owned(), source })?;
+    let mut hashes = Vec::new();
+    for (index, token) in text.lines().map(str::trim).enumerate().filter(|(_, token)| !token.is_empty()) {
+        if token.len() < SHORTEST_TOKEN {
+            return Err(TokenFileError::Short { path: path.to_owned(), line: index + 1 });
+        }
+        hashes.push(TokenHash(Sha256::digest(token.as_bytes()).into()));
+    }
+    if hashes.is_empty() {
+        Err(TokenFileError::Empty { path: path.to_owned() })
+    } else {
+        Ok(Tokens { modified, hashes })
+    }
+}

@@ -1,0 +1,161 @@
+//! The one map from errors to answers.
+
+use std::error::Error;
+
+use axum::extract::Request;
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+
+use super::request_id;
+use crate::protocol::problem::{self, Code, Problem};
+use crate::resource::{DeletionReason, OwnerError};
+use crate::staging::{AccessError, StageError};
+use crate::telemetry::chain;
+
+/// An error answer.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    code: Code,
+    status: StatusCode,
+    detail: String,
+    headers: HeaderMap,
+    deleted: Option<(Timestamp, DeletionReason)>,
+}
+
+impl ApiError {
+    /// An answer of that code, with a text for people.
+    pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
+        let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { code, status, detail: detail.into(), headers: HeaderMap::new(), deleted: None }
+    }
+
+    /// Adds a header.
+    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// No ticket, or no token.
+    pub(super) fn unauthorized(detail: &str) -> Self {
+        Self::new(Code::Unauthorized, detail)
+            .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"cloakroom\""))
+    }
+
+    /// Overloaded or stopping: worth another try after some seconds.
+    pub(super) fn try_again(code: Code, detail: impl Into<String>) -> Self {
+        Self::new(code, detail).with_header(RETRY_AFTER, HeaderValue::from_static("2"))
+    }
+
+    /// About to stop.
+    pub(super) fn shutting_down() -> Self {
+        Self::try_again(
+            Code::ShuttingDown,
+            "this server is about to stop: try again, its successor will answer",
+        )
+        .with_header(CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    /// A failure that is the server's own: the log has it all, the client only that it happened.
+    pub(super) fn internal(error: &dyn Error) -> Self {
+        tracing::error!(error = %chain(error), "request failed");
+        Self::new(Code::Internal, "the server failed; its log says why, under this request's id")
+    }
+
+    /// What v0 says where v1 is more precise: gone is `404`, a wrong secret is `401`.
+    pub(super) fn for_v0(error: AccessError) -> Self {
+        match error {
+            AccessError::WrongSecret => Self::unauthorized("this is not the resource's secret"),
+            AccessError::Gone { .. } => Self { status: StatusCode::NOT_FOUND, ..Self::from(error) },
+            other => other.into(),
+        }
+    }
+}
+
+impl From<OwnerError> for ApiError {
+    fn from(error: OwnerError) -> Self {
+        Self::new(Code::InvalidOwner, error.to_string())
+    }
+}
+
+impl From<StageError> for ApiError {
+    fn from(error: StageError) -> Self {
+        let code = match &error {
+            StageError::TooLarge { .. } => Code::TooLarge,
+            StageError::NoRoom(_) | StageError::DiskFull(_) => Code::InsufficientStorage,
+            StageError::DigestMismatch => Code::DigestMismatch,
+            StageError::WrongLength { .. } => Code::IncompleteBody,
+            StageError::TooManyUploads => return Self::try_again(Code::Overloaded, error.to_string()),
+            StageError::Store(_) | StageError::Ledger(_) => return Self::internal(&error),
+        };
+        if code == Code::InsufficientStorage {
+            tracing::warn!(error = %chain(&error), "upload refused");
+        }
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<AccessError> for ApiError {
+    fn from(error: AccessError) -> Self {
+        match error {
+            AccessError::NotFound | AccessError::WrongSecret => Self::new(
+                Code::NotFound,
+                "there is no resource with this id and secret: check both, or stage it again",
+            ),
+            AccessError::Gone { at, reason, .. } => Self {
+                deleted: Some((at, reason)),
+                ..Self::new(Code::Gone, format!("{error}: stage it again"))
+            },
+            AccessError::TooManyDownloads => Self::try_again(Code::Overloaded, error.to_string()),
+            AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {
+                Self::internal(&error)
+            }
+        }
+    }
+}
+
+/// The body follows in [`finish`], which knows the request's id.
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let problem = Problem {
+            kind: "about:blank".to_owned(),
+            title: self.status.canonical_reason().unwrap_or_default().to_owned(),
+            status: self.status.as_u16(),
+            code: self.code.as_str().to_owned(),
+            detail: self.detail,
+            request_id: None,
+            deletion_reason: self.deleted.map(|(_, reason)| reason.to_string()),
+            deleted_at: self.deleted.map(|(at, _)| at),
+        };
+        let mut response = (self.status, self.headers).into_response();
+        response.extensions_mut().insert(problem);
+        response
+    }
+}
+
+/// Writes the bodies of error answers.
+pub(super) async fn finish(request: Request, next: Next) -> Response {
+    let request_id = request_id::of(&request);
+    let mut response = next.run(request).await;
+    let Some(mut problem) = response.extensions_mut().remove::<Problem>() else { return response };
+    problem.request_id = request_id;
+    let body = serde_json::to_vec(&problem).unwrap_or_default();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(problem::CONTENT_TYPE));
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    *response.body_mut() = body.into();
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_status_that_exists() {
+        for code in Code::ALL {
+            assert_eq!(ApiError::new(*code, "").status.as_u16(), code.status(), "{}", code.as_str());
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The HTTP edge: everything that knows axum.
+
+mod auth;
+mod body;
+mod error;
+mod listen;
+mod pace;
+mod request_id;
+mod router;
+mod routes;
+mod socket;
+mod state;
+mod tls;
+
+pub use auth::{TokenFile, TokenFileError, UploadAuth};
+pub use listen::{Connections, Listener, serve};
+pub use pace::PaceLimits;
+pub use router::{operational, staging};
+pub use routes::openapi;
+pub use state::{AppState, Lifetimes, PublicUrl, PublicUrlError, Settings};
+pub use tls::{ServerTls, ServerTlsError};

@@ -1,0 +1,110 @@
+//! How slow the other side may be. Only time spent waiting for it counts, never time that the server needs.
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+/// What is asked of the other side of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct PaceLimits {
+    /// Longest time without a single byte.
+    pub idle_timeout: Duration,
+    /// Least average, in bytes for each second of waiting.
+    pub min_rate: u64,
+    /// The waiting time over which the average is taken.
+    pub rate_window: Duration,
+}
+
+/// The other side was too slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TooSlow {
+    /// It stopped.
+    #[error("nothing came for {} s (--idle-timeout)", .0.as_secs_f64())]
+    Idle(Duration),
+    /// It crawls.
+    #[error("less than {rate} bytes a second moved over {} s (--min-rate)", window.as_secs_f64())]
+    BelowRate {
+        /// Bytes a second that are asked for.
+        rate: u64,
+        /// Over this time.
+        window: Duration,
+    },
+}
+
+/// Judges one direction of a connection.
+#[derive(Debug)]
+pub(super) struct Pace {
+    limits: PaceLimits,
+    waiting_since: Option<Instant>,
+    /// Within the window so far.
+    waited: Duration,
+    moved_bytes: u64,
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+impl Pace {
+    pub(super) fn new(limits: PaceLimits) -> Self {
+        Self { limits, waiting_since: None, waited: Duration::ZERO, moved_bytes: 0, alarm: None }
+    }
+
+    /// The other side moved `bytes`.
+    pub(super) fn moved(&mut self, bytes: usize) -> Result<(), TooSlow> {
+        self.moved_bytes += bytes as u64;
+        if let Some(since) = self.waiting_since.take() {
+            self.waited += since.elapsed();
+        }
+        self.judge_window(self.waited)
+    }
+
+    /// The other side keeps us waiting. Registers the task to be woken when that has lasted too long.
+    pub(super) fn poll_waiting(&mut self, context: &mut Context<'_>) -> Poll<TooSlow> {
+        let now = Instant::now();
+        let since = *self.waiting_since.get_or_insert(now);
+        if now - since >= self.limits.idle_timeout {
+            return Poll::Ready(TooSlow::Idle(self.limits.idle_timeout));
+        }
+        let waited = self.waited + (now - since);
+        if waited >= self.limits.rate_window {
+            if let Err(too_slow) = self.judge_window(waited) {
+                return Poll::Ready(too_slow);
+            }
+            self.waiting_since = Some(now);
+        }
+        self.set_alarm(now, context)
+    }
+
+    fn set_alarm(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<TooSlow> {
+        let since = self.waiting_since.unwrap_or(now);
+        let window_ends = since + self.limits.rate_window.saturating_sub(self.waited);
+        let at = (since + self.limits.idle_timeout).min(window_ends);
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if alarm.deadline() != at {
+            alarm.as_mut().reset(at);
+        }
+        match alarm.as_mut().poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => {
+                // The alarm is due: look again, as the one who is woken.
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
+    fn judge_window(&mut self, waited: Duration) -> Result<(), TooSlow> {
+        if waited < self.limits.rate_window {
+            return Ok(());
+        }
+        let asked = u128::from(self.limits.min_rate) * waited.as_millis() / 1000;
+        let is_too_slow = u128::from(self.moved_bytes) < asked;
+        (self.waited, self.moved_bytes) = (Duration::ZERO, 0);
+        if is_too_slow {
+            Err(TooSlow::BelowRate { rate: self.limits.min_rate, window: self.limits.rate_window })
+        } else {
+            Ok(())
+        }
+    }
+}

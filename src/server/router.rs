@@ -1,0 +1,94 @@
+//! Which path leads where, and what every request passes on its way.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::Response;
+use axum::middleware;
+use axum::response::IntoResponse as _;
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::request_id::{PropagateRequestIdLayer, SetRequestIdLayer};
+use tower_http::trace::{DefaultOnFailure, TraceLayer};
+use tracing::{Level, Span};
+
+use super::body;
+use super::error::{self, ApiError};
+use super::request_id::{self, RandomId};
+use super::routes;
+use super::state::AppState;
+use crate::protocol::problem::Code;
+use crate::protocol::{HEALTHZ, READYZ};
+
+/// Everything: both protocols, and with `with_operational` also what an operator asks.
+pub fn staging(state: AppState, with_operational: bool) -> Router {
+    let router = routes::api();
+    let router = if with_operational { router.merge(operational_routes()) } else { router };
+    finish(router, state)
+}
+
+/// Only what an operator asks, for a listener of its own.
+pub fn operational(state: AppState) -> Router {
+    finish(operational_routes(), state)
+}
+
+fn operational_routes() -> Router<AppState> {
+    Router::new().route(HEALTHZ, get(routes::health::healthz)).route(READYZ, get(routes::health::readyz))
+}
+
+/// Layers run from the last to the first.
+fn finish(router: Router<AppState>, state: AppState) -> Router {
+    router
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(state.clone(), body::guard))
+        .layer(middleware::from_fn(error::finish))
+        .layer(
+            TraceLayer::new_for_http()
+                .make_span_with(span)
+                .on_request(())
+                .on_response(log)
+                .on_failure(DefaultOnFailure::new().level(Level::DEBUG)),
+        )
+        .layer(PropagateRequestIdLayer::x_request_id())
+        .layer(SetRequestIdLayer::x_request_id(RandomId))
+        .layer(axum::middleware::map_request(async |request: Request| request_id::sanitize(request)))
+        .with_state(state)
+}
+
+async fn no_such_path(request: Request) -> ApiError {
+    let path: String = request.uri().path().chars().take(80).collect();
+    ApiError::new(
+        Code::NoSuchPath,
+        format!(
+            "there is nothing at {path}: resources are at /api/v1/resources, the contract at /api/openapi.json"
+        ),
+    )
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    ApiError::new(
+        Code::MethodNotAllowed,
+        format!("{} is not possible here: the Allow header says what is", request.method()),
+    )
+}
+
+/// The panic itself was logged by the panic hook, with the place.
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response<axum::body::Body> {
+    let error = std::io::Error::other("the handler panicked");
+    ApiError::internal(&error).into_response()
+}
+
+/// Only the path of the URL is logged: what a client mistakenly puts into its query stays out.
+fn span<B>(request: &axum::http::Request<B>) -> Span {
+    let id = request.headers().get(crate::protocol::REQUEST_ID).and_then(|id| id.to_str().ok());
+    tracing::info_span!("request", request_id = id, method = %request.method(), path = request.uri().path())
+}
+
+fn log<B>(response: &Response<B>, latency: std::time::Duration, _: &Span) {
+    tracing::info!(
+        status = response.status().as_u16(),
+        milliseconds = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
+        "answered"
+    );
+}

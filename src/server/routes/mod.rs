@@ -1,0 +1,52 @@
+//! The handlers.
+
+pub(super) mod health;
+mod v0;
+mod v1;
+
+use axum::Json;
+use axum::Router;
+use axum::routing::get;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use super::state::AppState;
+use crate::protocol::OPENAPI;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "cloakroom",
+        description = "A resource staging server for Kubernetes: hand a bundle in, get a ticket, show the ticket, \
+                       get the bundle. Errors are application/problem+json with a stable code."
+    ),
+    components(schemas(crate::protocol::problem::Problem)),
+    modifiers(&TicketScheme)
+)]
+struct Contract;
+
+/// Both secrets, the upload token and the resource secret, travel as bearer tokens.
+struct TicketScheme;
+
+impl utoipa::Modify for TicketScheme {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+        let components = openapi.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    }
+}
+
+fn documented() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(Contract::openapi()).merge(v1::routes()).merge(v0::routes())
+}
+
+/// Both protocols and the document that describes them.
+pub(super) fn api() -> Router<AppState> {
+    let (router, openapi) = documented().split_for_parts();
+    router.route(OPENAPI, get(async move || Json(openapi)))
+}
+
+/// The OpenAPI document of what is served.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    documented().into_openapi()
+}

@@ -1,0 +1,153 @@
+//! The two parts of an upload, in either order. The bundle comes before its owner, as a rule, so it is stored
+//! before anybody knows for whom.
+
+use std::mem;
+
+use axum::body::Bytes;
+
+use crate::protocol::multipart::{Event, MultipartError, PartHeaders};
+use crate::protocol::problem::Code;
+use crate::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
+use crate::resource::FileName;
+use crate::server::error::ApiError;
+use crate::staging::{NewUpload, Staging, Upload};
+
+/// An owner is some labels; this is far more than any.
+const LARGEST_OWNER: usize = 64 << 10;
+
+/// What of the form has arrived.
+pub(super) struct Form {
+    staging: Staging,
+    uploaded_by: String,
+    upload: Option<Upload>,
+    owner: Option<Vec<u8>>,
+    part: Part,
+    is_done: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    None,
+    Resources,
+    Owner,
+}
+
+impl Form {
+    pub(super) fn new(staging: Staging, uploaded_by: String) -> Self {
+        Self { staging, uploaded_by, upload: None, owner: None, part: Part::None, is_done: false }
+    }
+
+    /// Takes the next event of the body.
+    pub(super) async fn take(&mut self, event: Event) -> Result<(), ApiError> {
+        match event {
+            Event::PartBegin(headers) => self.begin(headers).await?,
+            Event::Data(bytes) => self.data(bytes).await?,
+            Event::PartEnd => self.part = Part::None,
+            Event::Done => self.is_done = true,
+        }
+        Ok(())
+    }
+
+    /// Whether the closing boundary has come.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Bytes of the bundle so far.
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.upload.as_ref().map_or(0, Upload::received_bytes)
+    }
+
+    /// Whether the bundle's part has come.
+    pub(super) fn has_resources(&self) -> bool {
+        self.upload.is_some()
+    }
+
+    /// The upload, to be finished or abandoned by whoever takes it.
+    pub(super) fn take_upload(&mut self) -> Option<Upload> {
+        self.upload.take()
+    }
+
+    /// The owner, once the form is complete.
+    pub(super) fn take_owner(&mut self) -> Result<StagedResourcesOwner, ApiError> {
+        let json = mem::take(&mut self.owner).ok_or_else(|| {
+            ApiError::new(
+                Code::InvalidOwner,
+                format!("the form has no part “{OWNER_PART}”: send the owner's namespace and labels in it, as JSON"),
+            )
+        })?;
+        serde_json::from_slice(&json).map_err(|error| {
+            ApiError::new(
+                Code::InvalidOwner,
+                format!(
+                    "the part “{OWNER_PART}” cannot be read: {error}; write \
+                     {{\"ownerNamespace\":\"NS\",\"ownerLabels\":{{\"KEY\":\"VALUE\"}},\"ownerType\":\"Pod\"}}"
+                ),
+            )
+        })
+    }
+
+    async fn begin(&mut self, headers: PartHeaders) -> Result<(), ApiError> {
+        match headers.name.as_str() {
+            RESOURCES_PART if self.upload.is_some() => Err(twice(RESOURCES_PART)),
+            RESOURCES_PART => {
+                let new = NewUpload {
+                    announced_bytes: headers.content_length,
+                    file_name: headers.file_name.and_then(|name| FileName::parse(&name).ok()),
+                    uploaded_by: Some(self.uploaded_by.clone()),
+                };
+                self.upload = Some(self.staging.begin_upload(new).await?);
+                self.part = Part::Resources;
+                Ok(())
+            }
+            OWNER_PART if self.owner.is_some() => Err(twice(OWNER_PART)),
+            OWNER_PART => {
+                self.owner = Some(Vec::new());
+                self.part = Part::Owner;
+                Ok(())
+            }
+            other => {
+                let other: String = other.chars().filter(|c| !c.is_control()).take(40).collect();
+                Err(invalid(format!(
+                    "the form has a part “{other}”: it takes “{RESOURCES_PART}” and “{OWNER_PART}”, one of each"
+                )))
+            }
+        }
+    }
+
+    async fn data(&mut self, bytes: Bytes) -> Result<(), ApiError> {
+        match (self.part, &mut self.upload, &mut self.owner) {
+            (Part::Resources, Some(upload), _) => Ok(upload.write(bytes).await?),
+            (Part::Owner, _, Some(owner)) if owner.len() + bytes.len() > LARGEST_OWNER => Err(ApiError::new(
+                Code::InvalidOwner,
+                format!(
+                    "the part “{OWNER_PART}” has more than {LARGEST_OWNER} bytes: it is the owner, in JSON"
+                ),
+            )),
+            (Part::Owner, _, Some(owner)) => {
+                owner.extend_from_slice(&bytes);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A form without a bundle.
+pub(super) fn no_resources() -> ApiError {
+    invalid(format!("the form has no part “{RESOURCES_PART}”: send the bundle in it"))
+}
+
+fn twice(part: &str) -> ApiError {
+    invalid(format!("the form has two parts “{part}”: it takes one; put all files into one bundle"))
+}
+
+fn invalid(detail: String) -> ApiError {
+    ApiError::new(Code::InvalidMultipart, detail)
+}
+
+impl From<MultipartError> for ApiError {
+    fn from(error: MultipartError) -> Self {
+        invalid(error.to_string())
+    }
+}

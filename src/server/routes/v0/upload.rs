@@ -1,0 +1,133 @@
+//! The way in: `multipart/form-data` with the bundle and then its owner.
+
+use std::net::SocketAddr;
+
+use axum::Json;
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{ConnectInfo, State};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use http_body_util::BodyExt as _;
+
+use super::form::{Form, no_resources};
+use crate::protocol::multipart::{Limits, Parser, boundary_of};
+use crate::protocol::problem::{Code, Problem};
+use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret};
+use crate::resource::{Lifetime, Owner, OwnerKind};
+use crate::server::error::ApiError;
+use crate::server::routes::v1::{begin, receive_error};
+use crate::server::state::{AppState, Settings};
+use crate::staging::Terms;
+
+/// What a form may have besides the bundle: boundaries, headers, the owner.
+const FORM_BYTES: u64 = 1 << 20;
+
+macro_rules! upload_handler {
+    ($(#[$doc:meta])* $name:ident, $path:literal) => {
+        $(#[$doc])*
+        #[utoipa::path(
+            post, path = $path, tag = "v0", security((), ("bearer" = [])),
+            request_body(content = Vec<u8>, content_type = "multipart/form-data", description = "part resources: the bundle; part resourcesOwner: {\"ownerNamespace\",\"ownerLabels\",\"ownerType\"}"),
+            responses(
+                (status = 200, description = "staged", body = SubmittedResourceIdAndSecret),
+                (status = 400, description = "invalid-multipart, invalid-owner, incomplete-body", body = Problem, content_type = "application/problem+json"),
+                (status = 401, description = "unauthorized: no upload token, or the wrong one", body = Problem, content_type = "application/problem+json"),
+                (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
+                (status = 415, description = "unsupported-media-type: not multipart/form-data", body = Problem, content_type = "application/problem+json"),
+                (status = 503, description = "overloaded, shutting-down", body = Problem, content_type = "application/problem+json"),
+                (status = 507, description = "insufficient-storage", body = Problem, content_type = "application/problem+json"),
+            )
+        )]
+        pub(super) async fn $name(
+            State(state): State<AppState>,
+            ConnectInfo(peer): ConnectInfo<SocketAddr>,
+            headers: HeaderMap,
+            body: Body,
+        ) -> Result<Json<SubmittedResourceIdAndSecret>, ApiError> {
+            stage(state, peer, headers, body).await.map(Json)
+        }
+    };
+}
+
+upload_handler!(
+    /// Stage a bundle.
+    post, "/api/v0/resources"
+);
+upload_handler!(
+    /// Stage a bundle, as the original's client sends it.
+    post_slash, "/api/v0/resources/"
+);
+
+async fn stage(
+    state: AppState,
+    peer: SocketAddr,
+    headers: HeaderMap,
+    mut body: Body,
+) -> Result<SubmittedResourceIdAndSecret, ApiError> {
+    begin(&state, &headers)?;
+    let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
+    state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
+    let mut form = Form::new(state.staging.clone(), peer.ip().to_string());
+    let terms = match receive(&mut form, &mut parser, &mut body, &state.settings).await {
+        Ok(terms) => terms,
+        Err(error) => {
+            if let Some(upload) = form.take_upload() {
+                upload.abandon().await;
+            }
+            return Err(error);
+        }
+    };
+    let owner = terms.owner.clone();
+    let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms).await?;
+    tracing::info!(
+        resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
+        kind = %owner.kind(), "staged"
+    );
+    Ok(SubmittedResourceIdAndSecret {
+        resource_id: staged.id.to_string(),
+        resource_secret: staged.secret.expose().to_owned(),
+    })
+}
+
+fn content_type(headers: &HeaderMap) -> Result<&str, ApiError> {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if value.to_ascii_lowercase().starts_with("multipart/form-data") {
+        return Ok(value);
+    }
+    Err(ApiError::new(
+        Code::UnsupportedMediaType,
+        "v0 takes multipart/form-data with the parts resources and resourcesOwner; to send the bundle itself as the \
+         body, use v1, at /api/v1/resources",
+    ))
+}
+
+/// Reads the body to its end, and says what the resource is for.
+async fn receive(
+    form: &mut Form,
+    parser: &mut Parser,
+    body: &mut Body,
+    settings: &Settings,
+) -> Result<Terms, ApiError> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| receive_error(&error, form.received_bytes()))?;
+        if let Ok(bytes) = frame.into_data() {
+            parser.push(bytes);
+        }
+        while let Some(event) = parser.next()? {
+            form.take(event).await?;
+        }
+    }
+    parser.finish()?;
+    if !form.is_done() || !form.has_resources() {
+        return Err(no_resources());
+    }
+    terms(form.take_owner()?, settings)
+}
+
+fn terms(owner: StagedResourcesOwner, settings: &Settings) -> Result<Terms, ApiError> {
+    let kind = OwnerKind::parse(&owner.owner_type)?;
+    settings.owner_kinds.check(&kind)?;
+    let owner = Owner::new(kind, &owner.owner_namespace, owner.owner_labels, None)?;
+    let lifetime = Lifetime { unused_timeout: settings.lifetimes.unused_timeout, ttl: None };
+    Ok(Terms { owner, lifetime, expected_sha256: None })
+}

@@ -1,0 +1,217 @@
+//! The way out.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    RANGE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::{StreamExt as _, stream};
+
+use super::conditional::{Outcome, evaluate, range_counts};
+use super::range::{Requested, parse};
+use super::resource::ticket;
+use crate::protocol::problem::{Code, Problem};
+use crate::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
+use crate::resource::{Bundle, FileName};
+use crate::server::error::ApiError;
+use crate::server::state::AppState;
+use crate::staging::{Download, Staging};
+
+/// What all downloads together may hold in memory, in bytes, as a goal for the size of their pieces.
+const MEMORY_GOAL: usize = 8 << 20;
+const LARGEST_PIECE: usize = 512 << 10;
+const SMALLEST_PIECE: usize = 64 << 10;
+
+/// Pieces read ahead of the network.
+const PIECES_AHEAD: usize = 2;
+
+/// Download a bundle: the whole, or the part that Range names.
+#[utoipa::path(
+    get, path = "/api/v1/resources/{id}", tag = "v1", security(("bearer" = [])),
+    params(
+        ("id" = String, Path, description = "the resource's id"),
+        ("range" = Option<String>, Header, description = "bytes=FIRST-LAST, bytes=FIRST- or bytes=-SUFFIX"),
+        ("if-range" = Option<String>, Header, description = "the ETag that the range is meant for"),
+        ("if-none-match" = Option<String>, Header, description = "ETags that the client has"),
+        ("if-match" = Option<String>, Header, description = "ETags that the client means"),
+    ),
+    responses(
+        (status = 200, description = "the bundle", body = Vec<u8>, content_type = "application/octet-stream",
+         headers(("etag" = String), ("repr-digest" = String), ("accept-ranges" = String), ("content-disposition" = String))),
+        (status = 206, description = "a part of it", body = Vec<u8>, content_type = "application/octet-stream", headers(("content-range" = String))),
+        (status = 304, description = "the client has it"),
+        (status = 401, description = "unauthorized: no ticket", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "not-found: no such resource for this ticket", body = Problem, content_type = "application/problem+json"),
+        (status = 410, description = "gone: deleted, with reason and time", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "precondition-failed", body = Problem, content_type = "application/problem+json"),
+        (status = 416, description = "range-not-satisfiable", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "overloaded; with Retry-After", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn get(
+    State(state): State<AppState>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let (id, secret) = ticket(path, &headers)?;
+    let download = state.staging.open_download(id, &secret).await?;
+    send(&state.staging, download, &Method::GET, &headers, Ranges::Honoured).await
+}
+
+/// What a download would answer, without the bytes. Does not count as a use.
+#[utoipa::path(
+    head, path = "/api/v1/resources/{id}", tag = "v1", security(("bearer" = [])),
+    params(("id" = String, Path, description = "the resource's id")),
+    responses(
+        (status = 200, description = "it is there", headers(("content-length" = u64), ("etag" = String), ("repr-digest" = String))),
+        (status = 401, description = "no ticket"),
+        (status = 404, description = "no such resource for this ticket"),
+        (status = 410, description = "deleted"),
+    )
+)]
+pub(super) async fn head(
+    State(state): State<AppState>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let (id, secret) = ticket(path, &headers)?;
+    let download = state.staging.open_download(id, &secret).await?;
+    send(&state.staging, download, &Method::HEAD, &headers, Ranges::Ignored).await
+}
+
+/// Whether `Range` is looked at: it has a meaning for GET only (RFC 9110, section 14.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server::routes) enum Ranges {
+    Honoured,
+    Ignored,
+}
+
+/// The answer to a download in both protocols. Only bytes that are sent count as a use.
+pub(in crate::server::routes) async fn send(
+    staging: &Staging,
+    download: Download,
+    method: &Method,
+    headers: &HeaderMap,
+    ranges: Ranges,
+) -> Result<Response, ApiError> {
+    let bundle = Bundle { size_bytes: download.size_bytes(), sha256: sha256(&download) };
+    let etag = format!("\"{}\"", digest::to_hex(&bundle.sha256));
+    match evaluate(headers, &etag) {
+        Outcome::Proceed => {}
+        Outcome::NotModified => {
+            return Ok((StatusCode::NOT_MODIFIED, [(ETAG, value(&etag)?)]).into_response());
+        }
+        Outcome::Failed => {
+            return Err(ApiError::new(
+                Code::PreconditionFailed,
+                "If-Match names another bundle than this one",
+            ));
+        }
+    }
+    let requested = match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
+        Some(range) if ranges == Ranges::Honoured && range_counts(headers, &etag) => {
+            parse(range, bundle.size_bytes)
+        }
+        _ => Requested::Whole,
+    };
+    let (status, range) = match requested {
+        Requested::Whole => (StatusCode::OK, 0..bundle.size_bytes),
+        Requested::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+        Requested::Unsatisfiable => return Err(unsatisfiable(bundle.size_bytes)),
+    };
+    let mut answer = representation_headers(&bundle, &etag, download.resource().file_name.as_ref())?;
+    answer.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
+    if status == StatusCode::PARTIAL_CONTENT {
+        let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bundle.size_bytes);
+        answer.insert(CONTENT_RANGE, value(&part)?);
+    }
+    if method == Method::HEAD {
+        return Ok((status, answer).into_response());
+    }
+    staging.mark_used(&download).await?;
+    Ok((status, answer, content(staging.clone(), download, range)).into_response())
+}
+
+fn sha256(download: &Download) -> [u8; 32] {
+    download.resource().bundle.map(|bundle| bundle.sha256).unwrap_or_default()
+}
+
+fn unsatisfiable(size_bytes: u64) -> ApiError {
+    let error = ApiError::new(
+        Code::RangeNotSatisfiable,
+        format!("the bundle has {size_bytes} bytes, and none in this range"),
+    );
+    match HeaderValue::from_str(&format!("bytes */{size_bytes}")) {
+        Ok(all) => error.with_header(CONTENT_RANGE, all),
+        Err(_) => error,
+    }
+}
+
+fn representation_headers(
+    bundle: &Bundle,
+    etag: &str,
+    name: Option<&FileName>,
+) -> Result<HeaderMap, ApiError> {
+    let mut headers = HeaderMap::from_iter([
+        (CONTENT_TYPE, HeaderValue::from_static(BUNDLE_CONTENT_TYPE)),
+        (ETAG, value(etag)?),
+        (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
+        // A proxy must neither keep what a secret protects nor change bytes that have a digest.
+        (CACHE_CONTROL, HeaderValue::from_static("private, no-transform")),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ]);
+    headers.insert(REPR_DIGEST, value(&digest::format(&bundle.sha256))?);
+    if let Some(name) = name {
+        headers.insert(CONTENT_DISPOSITION, value(&disposition(name.as_str()))?);
+    }
+    Ok(headers)
+}
+
+/// RFC 6266: a plain name for old readers, the true one for the rest (RFC 8187).
+fn disposition(name: &str) -> String {
+    use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+    const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii() && !matches!(c, '"' | '\\') { c } else { '_' }).collect();
+    if plain == name {
+        return format!("attachment; filename=\"{plain}\"");
+    }
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{}", utf8_percent_encode(name, ATTRIBUTE))
+}
+
+fn value(text: &str) -> Result<HeaderValue, ApiError> {
+    HeaderValue::from_str(text).map_err(|error| ApiError::internal(&error))
+}
+
+/// The bytes, in pieces that get smaller when there are many downloads.
+fn content(staging: Staging, download: Download, range: Range<u64>) -> Body {
+    let download = Arc::new(download);
+    let pieces = stream::unfold(range.start, move |from| {
+        let (_, downloads) = staging.in_flight();
+        let piece = (MEMORY_GOAL / downloads.max(1)).clamp(SMALLEST_PIECE, LARGEST_PIECE);
+        let to = range.end.min(from.saturating_add(piece as u64));
+        std::future::ready((from < range.end).then_some((from..to, to)))
+    });
+    let reads = pieces.map(move |piece| {
+        let download = Arc::clone(&download);
+        async move {
+            let length = usize::try_from(piece.end - piece.start).unwrap_or(LARGEST_PIECE);
+            let bytes = download.read(piece.start, length).await.inspect_err(|error| {
+                tracing::error!(error = %crate::telemetry::chain(error), "a download broke off");
+            })?;
+            if bytes.len() == length {
+                Ok(bytes)
+            } else {
+                Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into())
+            }
+        }
+    });
+    Body::from_stream(reads.buffered(PIECES_AHEAD).map(|piece: Result<_, axum::BoxError>| piece))
+}

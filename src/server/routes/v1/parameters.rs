@@ -1,0 +1,82 @@
+//! The query of an upload.
+
+use std::time::Duration;
+
+use crate::protocol::problem::Code;
+use crate::protocol::v1::query;
+use crate::resource::{Lifetime, Owner, OwnerKind};
+use crate::server::error::ApiError;
+use crate::server::state::{Lifetimes, Settings};
+use crate::spark::{SparkDuration, format_duration};
+
+/// What the query of an upload asks for.
+#[derive(Debug)]
+pub(super) struct Parameters {
+    pub(super) owner: Owner,
+    pub(super) lifetime: Lifetime,
+}
+
+impl Parameters {
+    /// Checks every parameter; the message names the one that is wrong.
+    pub(super) fn parse(pairs: &[(String, String)], settings: &Settings) -> Result<Self, ApiError> {
+        refuse_unknown(pairs)?;
+        let owner = owner(pairs, settings)?;
+        let lifetime = lifetime(pairs, &settings.lifetimes)?;
+        Ok(Self { owner, lifetime })
+    }
+}
+
+fn refuse_unknown(pairs: &[(String, String)]) -> Result<(), ApiError> {
+    match pairs.iter().find(|(name, _)| !query::ALL.contains(&name.as_str())) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let name: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+            let known = query::ALL.join(", ");
+            Err(invalid(format!("parameter “{name}” is unknown: an upload takes {known}")))
+        }
+    }
+}
+
+fn owner(pairs: &[(String, String)], settings: &Settings) -> Result<Owner, ApiError> {
+    let kind = single(pairs, query::KIND)?.map(OwnerKind::parse).transpose()?.unwrap_or_default();
+    settings.owner_kinds.check(&kind)?;
+    let labels = pairs.iter().filter(|(name, _)| name == query::LABEL);
+    let labels = labels.map(|(_, label)| Owner::split_label(label)).collect::<Result<Vec<_>, _>>()?;
+    let namespace = single(pairs, query::NAMESPACE)?.unwrap_or_default();
+    Ok(Owner::new(kind, namespace, labels, single(pairs, query::NAME)?)?)
+}
+
+fn lifetime(pairs: &[(String, String)], limits: &Lifetimes) -> Result<Lifetime, ApiError> {
+    let unused_timeout = duration(pairs, query::UNUSED_TIMEOUT)?.unwrap_or(limits.unused_timeout);
+    if unused_timeout > limits.max_unused {
+        let most = format_duration(limits.max_unused);
+        return Err(invalid(format!("unusedTimeout may be {most} at most on this server (--max-unused)")));
+    }
+    Ok(Lifetime { unused_timeout, ttl: duration(pairs, query::TTL)? })
+}
+
+fn duration(pairs: &[(String, String)], name: &str) -> Result<Option<Duration>, ApiError> {
+    let Some(text) = single(pairs, name)? else { return Ok(None) };
+    let text: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    let duration: SparkDuration =
+        text.parse().map_err(|error| invalid(format!("{name} is not usable: {error}")))?;
+    if duration.get() < Duration::from_millis(1) {
+        return Err(invalid(format!(
+            "{name} is zero: nothing could ever be downloaded; leave it out or make it longer"
+        )));
+    }
+    Ok(Some(duration.get()))
+}
+
+fn single<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, ApiError> {
+    let mut found = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(invalid(format!("parameter {name} is given more than once: it takes one value")));
+    }
+    Ok(first)
+}
+
+fn invalid(detail: String) -> ApiError {
+    ApiError::new(Code::InvalidParameter, detail)
+}

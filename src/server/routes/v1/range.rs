@@ -1,0 +1,92 @@
+//! `Range` (RFC 9110, section 14), as far as resuming needs it.
+
+use std::ops::Range;
+
+/// What a `Range` header asks for, of a representation of known length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Requested {
+    /// No range, or one that may be ignored: other units, several ranges, malformed.
+    Whole,
+    /// These bytes.
+    Part(Range<u64>),
+    /// None of the bytes exist.
+    Unsatisfiable,
+}
+
+/// Reads the header's value. A server may ignore a `Range` it does not like (section 14.2).
+pub(super) fn parse(value: &str, length: u64) -> Requested {
+    let Some((unit, set)) = value.split_once('=') else { return Requested::Whole };
+    if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
+        return Requested::Whole;
+    }
+    let Some((first, last)) = set.trim().split_once('-') else { return Requested::Whole };
+    match (number(first), number(last)) {
+        (Number::Absent, Number::Given(suffix)) => {
+            part(length.saturating_sub(suffix), length, length, suffix > 0)
+        }
+        (Number::Given(first), Number::Absent) => part(first, length, length, true),
+        (Number::Given(first), Number::Given(last)) if first <= last => {
+            part(first, last.saturating_add(1).min(length), length, true)
+        }
+        _ => Requested::Whole,
+    }
+}
+
+fn part(from: u64, to: u64, length: u64, is_some: bool) -> Requested {
+    if is_some && from < length { Requested::Part(from..to) } else { Requested::Unsatisfiable }
+}
+
+enum Number {
+    Absent,
+    Given(u64),
+    Malformed,
+}
+
+/// Digits only; a number past 64 bits is past every end.
+fn number(text: &str) -> Number {
+    if text.is_empty() {
+        Number::Absent
+    } else if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        Number::Given(text.parse().unwrap_or(u64::MAX))
+    } else {
+        Number::Malformed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Requested::{Part, Unsatisfiable, Whole};
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_the_rfc_says() {
+        for (value, expected) in [
+            ("bytes=0-0", Part(0..1)),
+            ("bytes=2-4", Part(2..5)),
+            ("bytes=2-", Part(2..10)),
+            ("bytes=2-99", Part(2..10)),
+            ("bytes=-3", Part(7..10)),
+            ("bytes=-99", Part(0..10)),
+            ("Bytes=9-9", Part(9..10)),
+            ("bytes=0-99999999999999999999", Part(0..10)),
+            ("bytes=10-", Unsatisfiable),
+            ("bytes=99999999999999999999-", Unsatisfiable),
+            ("bytes=-0", Unsatisfiable),
+            ("bytes=4-2", Whole),
+            ("bytes=0-1,3-4", Whole),
+            ("bytes=a-b", Whole),
+            ("bytes=-", Whole),
+            ("lines=1-2", Whole),
+            ("bytes", Whole),
+        ] {
+            assert_eq!(parse(value, 10), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_an_empty_bundle_can_be_had() {
+        for value in ["bytes=0-", "bytes=-1", "bytes=0-0"] {
+            assert_eq!(parse(value, 0), Unsatisfiable, "{value}");
+        }
+    }
+}

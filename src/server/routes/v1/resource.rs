@@ -1,0 +1,94 @@
+//! What else a ticket holder can do.
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+
+use crate::protocol::digest;
+use crate::protocol::problem::Problem;
+use crate::protocol::v1::{Metadata, OwnerMetadata};
+use crate::resource::{Owner, Resource, ResourceId, ResourceSecret};
+use crate::server::auth::credentials;
+use crate::server::error::ApiError;
+use crate::server::state::AppState;
+use crate::staging::AccessError;
+
+/// The ticket of a request: no secret is `401`, an id that is none is as unknown as any other.
+pub(super) fn ticket(
+    path: Result<Path<String>, PathRejection>,
+    headers: &HeaderMap,
+) -> Result<(ResourceId, ResourceSecret), ApiError> {
+    let secret = credentials(headers).ok_or_else(|| {
+        ApiError::unauthorized("show the ticket: send its secret as “Authorization: Bearer SECRET”")
+    })?;
+    let id = path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok());
+    Ok((id.ok_or(AccessError::NotFound)?, secret))
+}
+
+/// What the server knows of a resource. Does not count as a use.
+#[utoipa::path(
+    get, path = "/api/v1/resources/{id}/metadata", tag = "v1", security(("bearer" = [])),
+    params(("id" = String, Path, description = "the resource's id")),
+    responses(
+        (status = 200, description = "what is known", body = Metadata),
+        (status = 401, description = "unauthorized: no ticket", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
+        (status = 410, description = "gone", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn metadata(
+    State(state): State<AppState>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Json<Metadata>, ApiError> {
+    let (id, secret) = ticket(path, &headers)?;
+    let resource = state.staging.find(id, &secret).await?;
+    describe(&resource).map(Json).ok_or_else(|| AccessError::NotFound.into())
+}
+
+/// Only what is complete can be described, and only what is complete is found.
+fn describe(resource: &Resource) -> Option<Metadata> {
+    let (owner, bundle) = (resource.owner.as_ref()?, resource.bundle?);
+    Some(Metadata {
+        resource_id: resource.id.to_string(),
+        state: resource.state.to_string(),
+        size_bytes: bundle.size_bytes,
+        sha256: digest::to_hex(&bundle.sha256),
+        owner: describe_owner(owner),
+        file_name: resource.file_name.as_ref().map(ToString::to_string),
+        created_at: resource.created_at,
+        first_used_at: resource.first_used_at,
+        last_used_at: resource.last_used_at,
+        expires_at: resource.expires_at,
+    })
+}
+
+fn describe_owner(owner: &Owner) -> OwnerMetadata {
+    OwnerMetadata {
+        kind: owner.kind().to_string(),
+        namespace: owner.namespace().to_owned(),
+        labels: owner.labels().clone(),
+        name: owner.name().map(str::to_owned),
+    }
+}
+
+/// Release a resource now. Repeating it is fine.
+#[utoipa::path(
+    delete, path = "/api/v1/resources/{id}", tag = "v1", security(("bearer" = [])),
+    params(("id" = String, Path, description = "the resource's id")),
+    responses(
+        (status = 204, description = "released, now or before"),
+        (status = 401, description = "unauthorized: no ticket", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let (id, secret) = ticket(path, &headers)?;
+    state.staging.release(id, &secret).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

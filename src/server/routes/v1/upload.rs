@@ -1,0 +1,257 @@
+//! The way in.
+
+use std::error::Error;
+use std::net::SocketAddr;
+
+use axum::Json;
+use axum::body::{Body, HttpBody as _};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, HOST, LOCATION};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use http_body_util::BodyExt as _;
+
+use super::parameters::Parameters;
+use crate::protocol::problem::{Code, Problem};
+use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
+use crate::resource::FileName;
+use crate::server::body::too_slow;
+use crate::server::error::ApiError;
+use crate::server::state::{AppState, Settings};
+use crate::staging::{NewUpload, Staged, Terms, Upload};
+use crate::telemetry::chain;
+
+type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
+type Peer = ConnectInfo<SocketAddr>;
+
+/// Everything an upload's handler is given.
+struct Request {
+    state: AppState,
+    peer: SocketAddr,
+    headers: HeaderMap,
+    query: QueryPairs,
+    file_name: Option<FileName>,
+    body: Body,
+}
+
+macro_rules! upload_handler {
+    ($(#[$doc:meta])* $name:ident, $method:ident, $path:literal) => {
+        $(#[$doc])*
+        #[utoipa::path(
+            $method, path = $path, tag = "v1", security((), ("bearer" = [])),
+            params(
+                ("namespace" = String, Query, description = "the owner's namespace"),
+                ("label" = Option<Vec<String>>, Query, description = "KEY=VALUE, a label that all owning objects carry; repeatable; at least one label or a name"),
+                ("name" = Option<String>, Query, description = "the owning object's name"),
+                ("kind" = Option<String>, Query, description = "the owner's kind, Kind or Kind.group; default Pod"),
+                ("ttl" = Option<String>, Query, description = "upper bound on the resource's life, such as 2h"),
+                ("unusedTimeout" = Option<String>, Query, description = "how long it may stay without being downloaded, such as 6h"),
+                ("content-digest" = Option<String>, Header, description = "sha-256=:BASE64: of the body (RFC 9530); verified"),
+            ),
+            request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "the bundle; any type but multipart/form-data"),
+            responses(
+                (status = 201, description = "staged", body = v1::Ticket, headers(("location" = String, description = "where to download it"))),
+                (status = 400, description = "invalid-owner, invalid-parameter, invalid-header, digest-mismatch, incomplete-body", body = Problem, content_type = "application/problem+json"),
+                (status = 401, description = "unauthorized: no upload token, or the wrong one", body = Problem, content_type = "application/problem+json"),
+                (status = 408, description = "too-slow", body = Problem, content_type = "application/problem+json"),
+                (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
+                (status = 415, description = "unsupported-media-type: multipart/form-data is v0's", body = Problem, content_type = "application/problem+json"),
+                (status = 503, description = "overloaded, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
+                (status = 507, description = "insufficient-storage", body = Problem, content_type = "application/problem+json"),
+            )
+        )]
+        pub(super) async fn $name(
+            State(state): State<AppState>,
+            ConnectInfo(peer): Peer,
+            headers: HeaderMap,
+            query: QueryPairs,
+            body: Body,
+        ) -> Result<Response, ApiError> {
+            stage(Request { state, peer, headers, query, file_name: None, body }).await
+        }
+    };
+}
+
+upload_handler!(
+    /// Stage a bundle.
+    post, post, "/api/v1/resources"
+);
+upload_handler!(
+    /// Stage a bundle, as curl -T sends it.
+    put, put, "/api/v1/resources"
+);
+upload_handler!(
+    /// Stage a bundle.
+    post_slash, post, "/api/v1/resources/"
+);
+upload_handler!(
+    /// Stage a bundle, as curl -T sends it from a pipe.
+    put_slash, put, "/api/v1/resources/"
+);
+
+/// Stage a bundle under a file name, as curl -T FILE sends it.
+///
+/// Parameters and answers are those of `PUT /api/v1/resources`.
+#[utoipa::path(
+    put, path = "/api/v1/resources/{id}", tag = "v1", security((), ("bearer" = [])),
+    params(
+        ("id" = String, Path, description = "the file's name, kept for Content-Disposition"),
+        ("namespace" = String, Query, description = "the owner's namespace"),
+        ("label" = Option<Vec<String>>, Query, description = "KEY=VALUE; repeatable; at least one label or a name"),
+        ("name" = Option<String>, Query, description = "the owning object's name"),
+        ("kind" = Option<String>, Query, description = "the owner's kind; default Pod"),
+        ("ttl" = Option<String>, Query, description = "upper bound on the resource's life"),
+        ("unusedTimeout" = Option<String>, Query, description = "how long it may stay without being downloaded"),
+        ("content-digest" = Option<String>, Header, description = "sha-256=:BASE64: of the body (RFC 9530); verified"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "the bundle"),
+    responses(
+        (status = 201, description = "staged", body = v1::Ticket, headers(("location" = String, description = "where to download it"))),
+        (status = "4XX", description = "refused", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "failed", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn put_named(
+    State(state): State<AppState>,
+    ConnectInfo(peer): Peer,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    query: QueryPairs,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let unusable = |detail: String| ApiError::new(Code::InvalidParameter, detail);
+    let Path(name) =
+        path.map_err(|error| unusable(format!("the file name in the URL is not usable: {error}")))?;
+    let file_name = FileName::parse(&name).map_err(|error| unusable(error.to_string()))?;
+    stage(Request { state, peer, headers, query, file_name: Some(file_name), body }).await
+}
+
+/// Everything that can be refused is refused before a byte of the body is read.
+async fn stage(request: Request) -> Result<Response, ApiError> {
+    let Request { state, peer, headers, query, file_name, mut body } = request;
+    let settings = &state.settings;
+    begin(&state, &headers)?;
+    refuse_wrong_kind(&headers)?;
+    let Query(pairs) = query.map_err(|error| {
+        ApiError::new(Code::InvalidParameter, format!("the query cannot be read: {error}"))
+    })?;
+    let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
+    let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
+    let new = NewUpload {
+        announced_bytes: body.size_hint().exact(),
+        file_name,
+        uploaded_by: Some(peer.ip().to_string()),
+    };
+    let mut upload = state.staging.begin_upload(new).await?;
+    if let Err(error) = receive(&mut upload, &mut body).await {
+        upload.abandon().await;
+        return Err(error);
+    }
+    let owner = terms.owner.clone();
+    let staged = upload.finish(terms).await?;
+    tracing::info!(
+        resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
+        kind = %owner.kind(), "staged"
+    );
+    ticket(&staged, settings, &headers)
+}
+
+/// What every upload passes first, in both protocols.
+pub(in crate::server::routes) fn begin(state: &AppState, headers: &HeaderMap) -> Result<(), ApiError> {
+    if state.shutdown.is_requested() {
+        return Err(ApiError::shutting_down());
+    }
+    state.settings.upload_auth.check(headers)
+}
+
+fn refuse_wrong_kind(headers: &HeaderMap) -> Result<(), ApiError> {
+    let content_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
+    if content_type.is_some_and(|kind| kind.starts_with(b"multipart/form-data")) {
+        return Err(ApiError::new(
+            Code::UnsupportedMediaType,
+            "v1 takes the bundle itself as the body, not a form: use curl -T FILE (or --data-binary @FILE) in place \
+             of curl -F; forms are v0's, at /api/v0/resources",
+        ));
+    }
+    // RFC 9110, section 14.5: a server that does not support partial PUT must refuse it.
+    if headers.contains_key(CONTENT_RANGE) {
+        return Err(ApiError::new(
+            Code::InvalidHeader,
+            "Content-Range is not possible on an upload: send the whole bundle",
+        ));
+    }
+    Ok(())
+}
+
+fn announced_digest(headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
+    let mut announced = None;
+    for name in [CONTENT_DIGEST, REPR_DIGEST] {
+        if let Some(value) = headers.get(name) {
+            let text = value.to_str().map_err(|_| digest::DigestError::Malformed);
+            let parsed = text.and_then(digest::parse);
+            announced =
+                Some(parsed.map_err(|error| ApiError::new(Code::InvalidHeader, format!("{name}: {error}")))?);
+        }
+    }
+    Ok(announced)
+}
+
+async fn receive(upload: &mut Upload, body: &mut Body) -> Result<(), ApiError> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| receive_error(&error, upload.received_bytes()))?;
+        if let Ok(bytes) = frame.into_data() {
+            upload.write(bytes).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Why a body ended too early.
+pub(in crate::server::routes) fn receive_error(error: &(dyn Error + 'static), received: u64) -> ApiError {
+    if let Some(slow) = too_slow(error) {
+        return ApiError::new(
+            Code::TooSlow,
+            format!("the upload was given up after {received} bytes: {slow}"),
+        )
+        .with_header(axum::http::header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    tracing::info!(received, error = %chain(error), "an upload broke off");
+    ApiError::new(
+        Code::IncompleteBody,
+        format!("the body broke off after {received} bytes: nothing was kept; send it again"),
+    )
+}
+
+fn ticket(staged: &Staged, settings: &Settings, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let url = format!("{}{}", base_url(settings, headers), v1::resource_path(staged.id));
+    let location = HeaderValue::from_str(&url).map_err(|error| ApiError::internal(&error))?;
+    let ticket = v1::Ticket {
+        resource_id: staged.id.to_string(),
+        resource_secret: staged.secret.expose().to_owned(),
+        size_bytes: staged.bundle.size_bytes,
+        sha256: digest::to_hex(&staged.bundle.sha256),
+        created_at: staged.created_at,
+        expires_at: staged.expires_at,
+        url,
+    };
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(ticket)).into_response())
+}
+
+/// `--public-url`, or else what the client itself used. A proxy in front says by `X-Forwarded-Proto` that the
+/// client's side of it is TLS.
+fn base_url(settings: &Settings, headers: &HeaderMap) -> String {
+    if let Some(url) = &settings.public_url {
+        return url.to_string();
+    }
+    let is_https = headers.get("x-forwarded-proto").map_or(settings.serves_tls, |scheme| scheme == "https");
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host =
+        host.and_then(|host| host.parse::<Authority>().ok()).filter(|host| !host.as_str().contains('@'));
+    match host {
+        Some(host) => format!("{}://{host}", if is_https { "https" } else { "http" }),
+        // A path alone is a valid reference too (RFC 3986, section 4.2).
+        None => String::new(),
+    }
+}

@@ -1,0 +1,82 @@
+//! A connection that gives up on a client that does not read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::pace::{Pace, PaceLimits};
+
+/// A socket whose writes keep a pace. How fast a client sends is judged where request bodies are read, because
+/// only there it is known whether anything is waited for.
+pub(super) struct PacedSocket {
+    socket: TcpStream,
+    writing: Pace,
+}
+
+impl PacedSocket {
+    pub(super) fn new(socket: TcpStream, limits: PaceLimits) -> Self {
+        Self { socket, writing: Pace::new(limits) }
+    }
+
+    fn judge(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let verdict = match written {
+            Poll::Ready(Ok(bytes)) => match self.writing.moved(bytes) {
+                Ok(()) => return Poll::Ready(Ok(bytes)),
+                Err(too_slow) => too_slow,
+            },
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending => ready!(self.writing.poll_waiting(context)),
+        };
+        tracing::debug!(reason = %verdict, "closing a connection whose client does not read");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, verdict)))
+    }
+}
+
+impl AsyncRead for PacedSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for PacedSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.judge(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        self.judge(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,83 @@
+//! What handlers work with.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::Uri;
+
+use super::auth::UploadAuth;
+use super::pace::PaceLimits;
+use crate::resource::OwnerKinds;
+use crate::shutdown::Shutdown;
+use crate::staging::Staging;
+
+/// How long resources may stay without being downloaded.
+#[derive(Debug, Clone, Copy)]
+pub struct Lifetimes {
+    /// Unless the upload says otherwise.
+    pub unused_timeout: Duration,
+    /// The most that an upload may ask for.
+    pub max_unused: Duration,
+}
+
+/// How the HTTP edge behaves.
+#[derive(Debug)]
+pub struct Settings {
+    /// Who may upload.
+    pub upload_auth: UploadAuth,
+    /// Owner kinds that are accepted.
+    pub owner_kinds: OwnerKinds,
+    /// How long resources stay unused.
+    pub lifetimes: Lifetimes,
+    /// What tickets' URLs begin with, instead of what the request was sent to.
+    pub public_url: Option<PublicUrl>,
+    /// Whether this server speaks TLS itself.
+    pub serves_tls: bool,
+    /// How slow a client may be.
+    pub pace: PaceLimits,
+}
+
+/// The state that all handlers share.
+#[derive(Clone)]
+pub struct AppState {
+    /// The resources.
+    pub staging: Staging,
+    /// How the edge behaves.
+    pub settings: Arc<Settings>,
+    /// Whether the server is about to stop.
+    pub shutdown: Shutdown,
+}
+
+/// An address of the server as its clients see it: scheme, authority, perhaps a path prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl(String);
+
+/// Not a usable public URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "“{0}” is not a public URL: write http://HOST[:PORT] or https://HOST[:PORT], with a path if a proxy adds one"
+)]
+pub struct PublicUrlError(String);
+
+impl FromStr for PublicUrl {
+    type Err = PublicUrlError;
+
+    fn from_str(text: &str) -> Result<Self, PublicUrlError> {
+        let refused = || PublicUrlError(text.to_owned());
+        let uri: Uri = text.parse().map_err(|_| refused())?;
+        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+        let has_user = uri.authority().is_none_or(|authority| authority.as_str().contains('@'));
+        if !is_http || has_user || uri.query().is_some() {
+            return Err(refused());
+        }
+        Ok(Self(text.trim_end_matches('/').to_owned()))
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,156 @@
+//! The init-container's configuration, as the original's submitter writes it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::reader::Reader;
+use super::uri::{DependencyUri, RemoteUri, split_list};
+use super::{Properties, PropertyError, TimeUnit, java_store, keys};
+
+#[cfg(test)]
+mod tests;
+
+/// Where jars go if the properties do not say.
+const DEFAULT_JARS_DIR: &str = "/var/spark-data/spark-jars";
+/// Where files go if the properties do not say.
+const DEFAULT_FILES_DIR: &str = "/var/spark-data/spark-files";
+/// How long everything may take if the properties do not say.
+const DEFAULT_MOUNT_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// What a properties file says to `cloakroom fetch`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InitContainerProperties {
+    /// Address of the staging server, `http` or `https`; there whenever a ticket is.
+    pub server_uri: Option<String>,
+    /// Ticket of the staged jars.
+    pub jars: Option<TicketFile>,
+    /// Ticket of the staged files.
+    pub files: Option<TicketFile>,
+    /// Jars to download, all `http` or `https`, each with a usable file name.
+    pub remote_jars: Vec<RemoteUri>,
+    /// Files to download, all `http` or `https`, each with a usable file name.
+    pub remote_files: Vec<RemoteUri>,
+    /// Where jars go.
+    pub jars_dir: PathBuf,
+    /// Where files go.
+    pub files_dir: PathBuf,
+    /// Bound on all downloads together; never zero.
+    pub mount_timeout: Duration,
+    /// PEM file of the certificate to trust, where TLS is enabled.
+    pub ca_cert_pem: Option<PathBuf>,
+    /// One sentence for each key that has no effect, with its file and line, never with its value.
+    pub warnings: Vec<String>,
+}
+
+/// A ticket whose secret is in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TicketFile {
+    /// The resource's id.
+    pub resource_id: String,
+    /// The file that holds the resource's secret.
+    pub secret_file: PathBuf,
+}
+
+impl InitContainerProperties {
+    /// Reads and checks the init-container's keys.
+    pub fn from(properties: &Properties) -> Result<Self, PropertyError> {
+        let mut reader = Reader::new(properties);
+        let server_uri = reader.http_url(keys::SERVER_URI)?;
+        let (jars, files) = tickets(&mut reader, server_uri.is_some())?;
+        Ok(Self {
+            server_uri,
+            jars,
+            files,
+            remote_jars: remote(&mut reader, keys::INIT_REMOTE_JARS)?,
+            remote_files: remote(&mut reader, keys::INIT_REMOTE_FILES)?,
+            jars_dir: reader.path(keys::JARS_DOWNLOAD_DIR)?.unwrap_or_else(|| DEFAULT_JARS_DIR.into()),
+            files_dir: reader.path(keys::FILES_DOWNLOAD_DIR)?.unwrap_or_else(|| DEFAULT_FILES_DIR.into()),
+            mount_timeout: reader
+                .duration(keys::MOUNT_TIMEOUT, TimeUnit::Minutes)?
+                .unwrap_or(DEFAULT_MOUNT_TIMEOUT),
+            ca_cert_pem: ca_cert_pem(&mut reader)?,
+            warnings: reader.finish("`cloakroom fetch`"),
+        })
+    }
+}
+
+type Tickets = (Option<TicketFile>, Option<TicketFile>);
+
+fn tickets(reader: &mut Reader<'_>, has_server: bool) -> Result<Tickets, PropertyError> {
+    let jars = ticket(reader, keys::INIT_JARS_RESOURCE_ID, keys::INIT_JARS_SECRET_FILE)?;
+    let files = ticket(reader, keys::INIT_FILES_RESOURCE_ID, keys::INIT_FILES_SECRET_FILE)?;
+    let named =
+        [(keys::INIT_JARS_RESOURCE_ID, jars.is_some()), (keys::INIT_FILES_RESOURCE_ID, files.is_some())];
+    match named.into_iter().find(|(_, there)| *there && !has_server) {
+        Some((key, _)) => {
+            Err(PropertyError::Incomplete { place: reader.place(key), key, missing: keys::SERVER_URI })
+        }
+        None => Ok((jars, files)),
+    }
+}
+
+fn ticket(
+    reader: &mut Reader<'_>,
+    id_key: &'static str,
+    secret_key: &'static str,
+) -> Result<Option<TicketFile>, PropertyError> {
+    let id = (id_key, reader.text(id_key));
+    let secret = (secret_key, reader.path(secret_key)?);
+    let both = reader.both_or_neither(id, secret)?;
+    Ok(both.map(|(resource_id, secret_file)| TicketFile { resource_id: resource_id.to_owned(), secret_file }))
+}
+
+fn remote(reader: &mut Reader<'_>, key: &'static str) -> Result<Vec<RemoteUri>, PropertyError> {
+    let Some(list) = reader.text(key) else {
+        return Ok(Vec::new());
+    };
+    split_list(list).map(|entry| remote_entry(reader, key, entry)).collect()
+}
+
+fn remote_entry(reader: &Reader<'_>, key: &'static str, entry: &str) -> Result<RemoteUri, PropertyError> {
+    let uri = DependencyUri::parse(entry).map_err(|error| reader.invalid(key, error.to_string()))?;
+    let shown = uri.redacted();
+    let reason = match uri {
+        DependencyUri::Http(remote) => {
+            return match remote.file_name() {
+                Ok(_) => Ok(remote),
+                Err(error) => Err(reader.invalid(key, error.to_string())),
+            };
+        }
+        DependencyUri::Submitter(_) => format!(
+            "`{shown}` is a path of the submitting machine, and the init-container fetches only http and https; \
+             stage the file, or name it by an http or https URI"
+        ),
+        DependencyUri::Image(_) => format!(
+            "`{shown}` is in the image already, and the init-container fetches only http and https; \
+             remove it from the list, Spark finds it by its path"
+        ),
+        DependencyUri::OtherScheme(remote) => format!(
+            "`{shown}` has the scheme `{}`, and the init-container fetches only http and https; leave the URI in \
+             Spark's own list of jars or files, which Spark fetches itself, or put the file in the image",
+            remote.scheme()
+        ),
+    };
+    Err(reader.invalid(key, reason))
+}
+
+fn ca_cert_pem(reader: &mut Reader<'_>) -> Result<Option<PathBuf>, PropertyError> {
+    let sources = [keys::TLS_CLIENT_CERT_PEM, keys::TLS_TRUST_STORE];
+    if !reader.boolean(keys::TLS_ENABLED, false)? {
+        let why = format!("it has an effect only if `{}` is true", keys::TLS_ENABLED);
+        for key in sources {
+            reader.ignored(key, &why);
+        }
+        return Ok(None);
+    }
+    reader.exclusive(keys::TLS_CLIENT_CERT_PEM, keys::TLS_TRUST_STORE)?;
+    if let Some(store) = reader.path(keys::TLS_TRUST_STORE)? {
+        return Err(PropertyError::JavaStore {
+            place: reader.place(keys::TLS_TRUST_STORE),
+            key: keys::TLS_TRUST_STORE,
+            commands: java_store::trust_store_to_pem(&store, reader.text(keys::TLS_TRUST_STORE_TYPE)),
+            next: format!("set `{}` to the path of ca.pem", keys::TLS_CLIENT_CERT_PEM),
+        });
+    }
+    reader.path(keys::TLS_CLIENT_CERT_PEM)
+}

@@ -1,0 +1,24 @@
+//! What Spark's users write: properties files, property keys, time and size strings, URIs.
+
+mod java_store;
+mod property_error;
+mod quantity;
+mod reader;
+
+pub mod init_properties;
+pub mod keys;
+pub mod properties;
+pub mod role;
+pub mod server_properties;
+pub mod size;
+pub mod time;
+pub mod uri;
+
+pub use init_properties::{InitContainerProperties, TicketFile};
+pub use properties::{Properties, PropertiesError, Property};
+pub use property_error::{Place, PropertyError};
+pub use role::{Role, RoleError};
+pub use server_properties::{ApiServerProperties, OauthToken, StagingServerProperties, TlsFiles};
+pub use size::{ByteSize, SizeError, SizeUnit, format_size, parse_size};
+pub use time::{SparkDuration, TimeError, TimeUnit, format_duration, parse_duration};
+pub use uri::{DependencyUri, FileUri, RemoteUri, UriError, parse_list, split_list};

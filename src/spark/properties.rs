@@ -1,0 +1,141 @@
+//! Java properties files, read as `java.util.Properties.load(Reader)` reads them, with line numbers for messages.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use thiserror::Error;
+
+mod lines;
+#[cfg(test)]
+mod tests;
+
+/// What separates a key from its value, besides `=` and `:`, and is skipped at the beginning of a line.
+const BLANKS: [char; 3] = [' ', '\t', '\u{c}'];
+
+/// The properties of one file: for each key its value and where it was set.
+///
+/// A key that is set twice has its last value, as in Java. Values are kept out of `Debug`: they may be secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Properties {
+    file: String,
+    entries: BTreeMap<String, Entry>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Entry {
+    value: String,
+    line: usize,
+}
+
+/// One property of a file, as [`Properties::iter`] gives it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Property<'a> {
+    /// The key, unescaped.
+    pub key: &'a str,
+    /// The value, unescaped and trimmed.
+    pub value: &'a str,
+    /// The line of the file, counted from 1, on which the property begins.
+    pub line: usize,
+}
+
+/// A properties file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PropertiesError {
+    /// Java refuses such a file with "Malformed \uxxxx encoding".
+    #[error(
+        "{file}, line {line}: `\\u` is not followed by four hexadecimal digits; \
+         write the code of a character, such as \\u00e9, or `\\\\u` for a backslash and a `u`"
+    )]
+    MalformedUnicodeEscape {
+        /// The file's name.
+        file: String,
+        /// The line, counted from 1, on which the property begins.
+        line: usize,
+    },
+    /// Java keeps half a surrogate pair in its strings; no text file or command line can carry it on.
+    #[error(
+        "{file}, line {line}: a `\\u` escape is one half of a surrogate pair without the other; \
+         write both halves, such as \\ud83d\\ude00, or the character itself"
+    )]
+    LoneSurrogate {
+        /// The file's name.
+        file: String,
+        /// The line, counted from 1, on which the property begins.
+        line: usize,
+    },
+}
+
+impl Properties {
+    /// Reads the text of a properties file; `file` is its name for messages.
+    ///
+    /// The rules are those of `java.util.Properties.load(Reader)`. Values are then trimmed as
+    /// `org.apache.spark.util.Utils.getPropertiesFromFile` trims them: of everything up to the blank, except
+    /// carriage returns and line feeds, which can only be there because somebody escaped them.
+    pub fn parse(file: impl AsRef<Path>, text: &str) -> Result<Self, PropertiesError> {
+        let file = file.as_ref().display().to_string();
+        let mut entries = BTreeMap::new();
+        for (line, logical) in lines::logical_lines(text) {
+            let (key, value) = lines::split(&logical);
+            let describe = |fault: lines::Fault| fault.at(&file, line);
+            let key = lines::unescape(key).map_err(describe)?;
+            let value = trim(&lines::unescape(value).map_err(describe)?).to_owned();
+            entries.insert(key, Entry { value, line });
+        }
+        Ok(Self { file, entries })
+    }
+
+    /// The file's name, as it was given to [`Properties::parse`].
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The value of a key; empty for a key without a value.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.entries.get(key).map(|entry| entry.value.as_str())
+    }
+
+    /// The line of the file, counted from 1, on which the key's last setting begins.
+    #[must_use]
+    pub fn line_of(&self, key: &str) -> Option<usize> {
+        self.entries.get(key).map(|entry| entry.line)
+    }
+
+    /// Every property, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = Property<'_>> {
+        let mut all: Vec<_> = self
+            .entries
+            .iter()
+            .map(|(key, entry)| Property { key, value: &entry.value, line: entry.line })
+            .collect();
+        all.sort_by_key(|property| property.line);
+        all.into_iter()
+    }
+}
+
+impl fmt::Debug for Properties {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Properties")
+            .field("file", &self.file)
+            .field("keys", &self.entries.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Property<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Property")
+            .field("key", &self.key)
+            .field("line", &self.line)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Spark's `Utils.trimExceptCRLF`.
+fn trim(value: &str) -> &str {
+    value.trim_matches(|character| character <= ' ' && character != '\r' && character != '\n')
+}

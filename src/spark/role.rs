@@ -1,0 +1,136 @@
+//! Which command a properties file is meant for: the original's images took nothing but its path.
+
+use thiserror::Error;
+
+use super::Properties;
+use super::keys::{INIT_CONTAINER_ONLY, SERVER_ONLY};
+
+/// What a single argument that is a properties file means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// `cloakroom serve`
+    Serve,
+    /// `cloakroom fetch`
+    Fetch,
+}
+
+/// A properties file that does not say what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RoleError {
+    /// No key decides.
+    #[error(
+        "{file} has neither a staging server's key, such as `{}`, nor an init-container's, such as `{}`, \
+         so it is not known what to do; set one of them, or write `cloakroom serve` or `cloakroom fetch`",
+        super::keys::SERVER_PORT,
+        super::keys::SERVER_URI
+    )]
+    Neither {
+        /// The file's name.
+        file: String,
+    },
+    /// Keys of both roles are there.
+    #[error(
+        "{file} has a staging server's key, `{server_key}` on line {server_line}, and an init-container's, \
+         `{init_key}` on line {init_line}, so it is not known what to do; remove one of them, or write \
+         `cloakroom serve` or `cloakroom fetch`"
+    )]
+    Both {
+        /// The file's name.
+        file: String,
+        /// The first key that is the server's.
+        server_key: String,
+        /// Its line, counted from 1.
+        server_line: usize,
+        /// The first key that is the init-container's.
+        init_key: String,
+        /// Its line, counted from 1.
+        init_line: usize,
+    },
+}
+
+impl Role {
+    /// Decides by the keys that belong to one role only. `spark.ssl.kubernetes.resourceStagingServer.enabled`
+    /// belongs to both, and decides nothing.
+    pub fn of(properties: &Properties) -> Result<Self, RoleError> {
+        let first_of = |patterns: &[&str]| {
+            properties.iter().find(|property| patterns.iter().any(|pattern| matches(pattern, property.key)))
+        };
+        match (first_of(&SERVER_ONLY), first_of(&INIT_CONTAINER_ONLY)) {
+            (Some(_), None) => Ok(Self::Serve),
+            (None, Some(_)) => Ok(Self::Fetch),
+            (None, None) => Err(RoleError::Neither { file: properties.file().to_owned() }),
+            (Some(server), Some(init)) => Err(RoleError::Both {
+                file: properties.file().to_owned(),
+                server_key: server.key.to_owned(),
+                server_line: server.line,
+                init_key: init.key.to_owned(),
+                init_line: init.line,
+            }),
+        }
+    }
+}
+
+fn matches(pattern: &str, key: &str) -> bool {
+    key == pattern || (pattern.ends_with('.') && key.starts_with(pattern))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys;
+    use super::*;
+
+    fn role(text: &str) -> Result<Role, RoleError> {
+        Role::of(&Properties::parse("f.properties", text).unwrap())
+    }
+
+    #[test]
+    fn the_originals_own_files_decide_by_themselves() {
+        let server = "spark.kubernetes.resourceStagingServer.port=10000\n\
+                      spark.ssl.kubernetes.resourceStagingServer.enabled=false\n";
+        assert_eq!(role(server), Ok(Role::Serve));
+        let init = "spark.kubernetes.resourceStagingServer.uri=http://h:10000\n\
+                    spark.ssl.kubernetes.resourceStagingServer.enabled=true\n";
+        assert_eq!(role(init), Ok(Role::Fetch));
+    }
+
+    #[test]
+    fn every_key_of_one_role_decides_alone() {
+        for key in [
+            keys::SERVER_UNUSED_TIMEOUT,
+            keys::API_SERVER_URL,
+            keys::AUTHENTICATE_OAUTH_TOKEN_FILE,
+            keys::TLS_SERVER_CERT_PEM,
+            keys::TLS_KEY_STORE,
+        ] {
+            assert_eq!(role(key), Ok(Role::Serve), "{key}");
+        }
+        for key in
+            [keys::INIT_REMOTE_JARS, keys::MOUNT_TIMEOUT, keys::TLS_CLIENT_CERT_PEM, keys::TLS_TRUST_STORE]
+        {
+            assert_eq!(role(key), Ok(Role::Fetch), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_key_of_either_role_is_refused() {
+        for text in ["", "spark.ssl.kubernetes.resourceStagingServer.enabled=true", "other=1"] {
+            let message = role(text).unwrap_err().to_string();
+            assert!(message.starts_with("f.properties has neither"), "{message}");
+            assert!(message.contains("resourceStagingServer.port"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_keys_of_both_roles_is_refused_with_both_lines() {
+        let text = "spark.kubernetes.resourceStagingServer.uri=http://h\n\
+                    # a comment\n\
+                    spark.kubernetes.resourceStagingServer.port=1\n";
+        let message = role(text).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "f.properties has a staging server's key, `spark.kubernetes.resourceStagingServer.port` on line 3, and an \
+             init-container's, `spark.kubernetes.resourceStagingServer.uri` on line 1, so it is not known what to do; \
+             remove one of them, or write `cloakroom serve` or `cloakroom fetch`"
+        );
+    }
+}

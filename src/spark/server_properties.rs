@@ -1,0 +1,160 @@
+//! The staging server's configuration, as the original's properties files have it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::reader::Reader;
+use super::{Properties, PropertyError, TimeUnit, java_store, keys};
+
+#[cfg(test)]
+mod tests;
+
+/// What a properties file says to `cloakroom serve`; what it leaves out, the flags' defaults fill in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagingServerProperties {
+    /// Port to listen on; 0 lets the system choose.
+    pub port: Option<u16>,
+    /// How long a resource may stay unused; never zero.
+    pub unused_timeout: Option<Duration>,
+    /// Key and certificate, where TLS is enabled.
+    pub tls: Option<TlsFiles>,
+    /// How to ask the API server about owners.
+    pub api_server: ApiServerProperties,
+    /// One sentence for each key that has no effect, with its file and line, never with its value.
+    pub warnings: Vec<String>,
+}
+
+/// What TLS is served with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// PEM file of the private key.
+    pub key_pem: PathBuf,
+    /// PEM file of the certificate chain.
+    pub cert_pem: PathBuf,
+}
+
+/// Address of the API server and credentials for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiServerProperties {
+    /// Its address, `http` or `https`; without one, the cluster's own.
+    pub url: Option<String>,
+    /// PEM file of the CA certificate to trust.
+    pub ca_cert_file: Option<PathBuf>,
+    /// PEM file of the client certificate's key; there if and only if `client_cert_file` is.
+    pub client_key_file: Option<PathBuf>,
+    /// PEM file of the client certificate; there if and only if `client_key_file` is.
+    pub client_cert_file: Option<PathBuf>,
+    /// Bearer token; excludes `oauth_token_file`.
+    pub oauth_token: Option<OauthToken>,
+    /// File of the bearer token; excludes `oauth_token`.
+    pub oauth_token_file: Option<PathBuf>,
+    /// Whether the mounted service account fills in what is not given here; true by default.
+    pub use_service_account_credentials: bool,
+}
+
+/// A bearer token. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OauthToken(String);
+
+impl OauthToken {
+    /// The token itself, for the `Authorization` header only.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for OauthToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("OauthToken(…)")
+    }
+}
+
+impl StagingServerProperties {
+    /// Reads and checks the server's keys.
+    pub fn from(properties: &Properties) -> Result<Self, PropertyError> {
+        let mut reader = Reader::new(properties);
+        Ok(Self {
+            port: reader.port(keys::SERVER_PORT)?,
+            unused_timeout: reader.duration(keys::SERVER_UNUSED_TIMEOUT, TimeUnit::Milliseconds)?,
+            tls: tls(&mut reader)?,
+            api_server: api_server(&mut reader)?,
+            warnings: reader.finish("`cloakroom serve`"),
+        })
+    }
+}
+
+fn tls(reader: &mut Reader<'_>) -> Result<Option<TlsFiles>, PropertyError> {
+    let sources = [keys::TLS_KEY_PEM, keys::TLS_SERVER_CERT_PEM, keys::TLS_KEY_STORE];
+    if !reader.boolean(keys::TLS_ENABLED, false)? {
+        let why = format!("TLS is off until `{}` is true", keys::TLS_ENABLED);
+        for key in sources {
+            reader.ignored(key, &why);
+        }
+        return Ok(None);
+    }
+    reader.exclusive(keys::TLS_KEY_STORE, keys::TLS_KEY_PEM)?;
+    reader.exclusive(keys::TLS_KEY_STORE, keys::TLS_SERVER_CERT_PEM)?;
+    if let Some(store) = reader.path(keys::TLS_KEY_STORE)? {
+        return Err(PropertyError::JavaStore {
+            place: reader.place(keys::TLS_KEY_STORE),
+            key: keys::TLS_KEY_STORE,
+            commands: java_store::key_store_to_pem(&store, reader.text(keys::TLS_KEY_STORE_TYPE)),
+            next: format!(
+                "set `{}` to the path of key.pem and `{}` to the path of cert.pem",
+                keys::TLS_KEY_PEM,
+                keys::TLS_SERVER_CERT_PEM
+            ),
+        });
+    }
+    let key = (keys::TLS_KEY_PEM, reader.path(keys::TLS_KEY_PEM)?);
+    let certificate = (keys::TLS_SERVER_CERT_PEM, reader.path(keys::TLS_SERVER_CERT_PEM)?);
+    match reader.both_or_neither(key, certificate)? {
+        Some((key_pem, cert_pem)) => Ok(Some(TlsFiles { key_pem, cert_pem })),
+        None => Err(PropertyError::TlsWithoutCertificate {
+            place: reader.place(keys::TLS_ENABLED),
+            key: keys::TLS_ENABLED,
+        }),
+    }
+}
+
+fn api_server(reader: &mut Reader<'_>) -> Result<ApiServerProperties, PropertyError> {
+    reader.exclusive(keys::AUTHENTICATE_OAUTH_TOKEN, keys::AUTHENTICATE_OAUTH_TOKEN_FILE)?;
+    let url = reader.http_url(keys::API_SERVER_URL)?;
+    let ca_cert_file = ca_cert_file(reader)?;
+    let (client_key_file, client_cert_file) = client_certificate(reader)?;
+    Ok(ApiServerProperties {
+        url,
+        ca_cert_file,
+        client_key_file,
+        client_cert_file,
+        oauth_token: reader.text(keys::AUTHENTICATE_OAUTH_TOKEN).map(|token| OauthToken(token.to_owned())),
+        oauth_token_file: reader.path(keys::AUTHENTICATE_OAUTH_TOKEN_FILE)?,
+        use_service_account_credentials: reader.boolean(keys::AUTHENTICATE_USE_SERVICE_ACCOUNT, true)?,
+    })
+}
+
+/// The original has two keys for one file, and used that of the credentials.
+fn ca_cert_file(reader: &mut Reader<'_>) -> Result<Option<PathBuf>, PropertyError> {
+    let of_server = reader.path(keys::API_SERVER_CA_CERT_FILE)?;
+    let of_credentials = reader.path(keys::AUTHENTICATE_CA_CERT_FILE)?;
+    if of_server.is_some() && of_credentials.is_some() && of_server != of_credentials {
+        let why = format!("`{}` wins", keys::AUTHENTICATE_CA_CERT_FILE);
+        reader.ignored(keys::API_SERVER_CA_CERT_FILE, &why);
+    }
+    Ok(of_credentials.or(of_server))
+}
+
+/// Half a client certificate was without effect in the original, and is so here, with a warning.
+fn client_certificate(reader: &mut Reader<'_>) -> Result<(Option<PathBuf>, Option<PathBuf>), PropertyError> {
+    let key = reader.path(keys::AUTHENTICATE_CLIENT_KEY_FILE)?;
+    let certificate = reader.path(keys::AUTHENTICATE_CLIENT_CERT_FILE)?;
+    let (present, missing) = match (&key, &certificate) {
+        (Some(_), None) => (keys::AUTHENTICATE_CLIENT_KEY_FILE, keys::AUTHENTICATE_CLIENT_CERT_FILE),
+        (None, Some(_)) => (keys::AUTHENTICATE_CLIENT_CERT_FILE, keys::AUTHENTICATE_CLIENT_KEY_FILE),
+        _ => return Ok((key, certificate)),
+    };
+    reader.ignored(present, &format!("it needs `{missing}` beside it"));
+    Ok((None, None))
+}

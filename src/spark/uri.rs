@@ -1,0 +1,252 @@
+//! Where a dependency is, by Spark's rule: on the submitting machine, inside the image, or somewhere remote.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+pub use error::UriError;
+
+/// The longest file name that Linux file systems take, in bytes (`NAME_MAX`).
+const LONGEST_FILE_NAME_BYTES: usize = 255;
+
+/// One entry of `spark.jars`, `spark.files` and their kin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DependencyUri {
+    /// No scheme, or `file:`: a file on this machine.
+    Submitter(FileUri),
+    /// `local:`: a file inside the image.
+    Image(FileUri),
+    /// `http:` or `https:`: anybody can fetch it.
+    Http(RemoteUri),
+    /// Any other scheme (`hdfs:`, `s3a:`, …): only Spark, with the right library, can fetch it.
+    OtherScheme(RemoteUri),
+}
+
+/// A URI that names a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileUri {
+    text: String,
+    path: PathBuf,
+    fragment: Option<String>,
+}
+
+/// A URI with a scheme that is fetched over a network. `Debug` leaves out what may be a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RemoteUri {
+    text: String,
+    scheme: String,
+}
+
+impl DependencyUri {
+    /// Classifies one entry. A text without a scheme is a path as it stands, up to a `#`; the path of a
+    /// `file:` or `local:` URI is percent-decoded.
+    pub fn parse(text: &str) -> Result<Self, UriError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(UriError::Empty);
+        }
+        let Some((scheme, rest)) = split_scheme(text) else {
+            return FileUri::plain(text).map(Self::Submitter);
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        match scheme.as_str() {
+            "file" => FileUri::parse(text, scheme, rest).map(Self::Submitter),
+            "local" => FileUri::parse(text, scheme, rest).map(Self::Image),
+            "http" | "https" => RemoteUri::http(text, scheme).map(Self::Http),
+            _ => Ok(Self::OtherScheme(RemoteUri::new(text, scheme))),
+        }
+    }
+
+    /// The URI as it was written, which for a remote one may hold a secret: not for messages.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Submitter(file) | Self::Image(file) => &file.text,
+            Self::Http(remote) | Self::OtherScheme(remote) => &remote.text,
+        }
+    }
+
+    /// The URI for messages.
+    #[must_use]
+    pub fn redacted(&self) -> String {
+        match self {
+            Self::Submitter(file) | Self::Image(file) => file.text.clone(),
+            Self::Http(remote) | Self::OtherScheme(remote) => remote.redacted(),
+        }
+    }
+}
+
+impl FileUri {
+    fn plain(text: &str) -> Result<Self, UriError> {
+        let (path, fragment) = split_fragment(text);
+        if path.is_empty() {
+            return Err(UriError::Empty);
+        }
+        let uri = text.to_owned();
+        if path.contains('\0') {
+            return Err(UriError::NulInPath { uri });
+        }
+        Ok(Self { text: uri, path: PathBuf::from(path), fragment })
+    }
+
+    fn parse(text: &str, scheme: String, rest: &str) -> Result<Self, UriError> {
+        let (rest, fragment) = split_fragment(rest);
+        let rest = rest.split('?').next().unwrap_or_default();
+        let path = match rest.strip_prefix("//") {
+            None => rest,
+            Some(authority) => {
+                let (host, path) = authority.split_at(authority.find('/').unwrap_or(authority.len()));
+                if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+                    let (uri, host) = (text.to_owned(), host.to_owned());
+                    return Err(UriError::HostInPath { uri, scheme, host });
+                }
+                path
+            }
+        };
+        let uri = text.to_owned();
+        let path: Vec<u8> = percent_decode_str(path).collect();
+        if path.is_empty() {
+            return Err(UriError::NoPath { uri, scheme });
+        }
+        if path.contains(&0) {
+            return Err(UriError::NulInPath { uri });
+        }
+        Ok(Self { text: uri, path: OsString::from_vec(path).into(), fragment })
+    }
+
+    /// The path, percent-decoded where there was a scheme.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path for settings where nothing has a fragment: a `#` in a text without a scheme is part of it.
+    #[must_use]
+    pub fn whole_path(&self) -> &Path {
+        match split_scheme(&self.text) {
+            None => Path::new(&self.text),
+            Some(_) => &self.path,
+        }
+    }
+
+    /// What stands behind `#`: the name that Spark unpacks an archive under.
+    #[must_use]
+    pub fn fragment(&self) -> Option<&str> {
+        self.fragment.as_deref()
+    }
+}
+
+impl RemoteUri {
+    fn new(text: &str, scheme: String) -> Self {
+        let text = text.to_owned();
+        Self { text, scheme }
+    }
+
+    fn http(text: &str, scheme: String) -> Result<Self, UriError> {
+        let remote = Self::new(text, scheme);
+        match remote.authority() {
+            "" => Err(UriError::NoHost { uri: remote.redacted(), scheme: remote.scheme }),
+            _ => Ok(remote),
+        }
+    }
+
+    /// The URI as it was written, for fetching: user information and query may be secrets.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The scheme in lower case, without its colon.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// The URI for messages: without user information, query and fragment.
+    #[must_use]
+    pub fn redacted(&self) -> String {
+        let path = self.path();
+        if !self.after_scheme().starts_with("//") {
+            return format!("{}:{path}", self.scheme);
+        }
+        let authority = self.authority();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        format!("{}://{host}{path}", self.scheme)
+    }
+
+    /// The name that the file gets: the last path segment, percent-decoded, without query and fragment.
+    pub fn file_name(&self) -> Result<String, UriError> {
+        let segment = self.path().rsplit('/').next().unwrap_or_default();
+        file_name(segment).map_err(|problem| UriError::FileName { uri: self.redacted(), problem })
+    }
+
+    fn after_scheme(&self) -> &str {
+        &self.text[self.scheme.len() + 1..]
+    }
+
+    fn authority(&self) -> &str {
+        match self.after_scheme().strip_prefix("//") {
+            Some(rest) => rest.split(['/', '?', '#']).next().unwrap_or_default(),
+            None => "",
+        }
+    }
+
+    fn path(&self) -> &str {
+        let rest = match self.after_scheme().strip_prefix("//") {
+            Some(rest) => &rest[self.authority().len()..],
+            None => self.after_scheme(),
+        };
+        rest.split(['?', '#']).next().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for RemoteUri {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "RemoteUri({})", self.redacted())
+    }
+}
+
+/// The entries of a comma-separated list, as Spark's `Utils.stringToSeq` gives them: trimmed, empty ones dropped.
+pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
+/// Classifies every entry of a comma-separated list.
+pub fn parse_list(text: &str) -> Result<Vec<DependencyUri>, UriError> {
+    split_list(text).map(DependencyUri::parse).collect()
+}
+
+/// Scheme and rest, where a text begins with `ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) ":"` (RFC 3986 §3.1).
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    let begins = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
+    (begins && scheme.bytes().all(allowed)).then_some((scheme, rest))
+}
+
+fn split_fragment(text: &str) -> (&str, Option<String>) {
+    match text.split_once('#') {
+        Some((before, fragment)) => (before, Some(fragment.to_owned())),
+        None => (text, None),
+    }
+}
+
+fn file_name(segment: &str) -> Result<String, &'static str> {
+    let name =
+        percent_decode_str(segment).decode_utf8().map_err(|_| "is not UTF-8 once it is percent-decoded")?;
+    match name.as_ref() {
+        "" => Err("is empty"),
+        "." | ".." => Err("is the name of a folder"),
+        name if name.contains('/') => Err("has an encoded slash in it"),
+        name if name.contains(char::is_control) => Err("has a control character in it"),
+        name if name.len() > LONGEST_FILE_NAME_BYTES => Err("is longer than 255 bytes"),
+        name => Ok(name.to_owned()),
+    }
+}

@@ -1,0 +1,197 @@
+//! Room for bundles: what is stored, what was promised to uploads in flight, and what must stay free.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::spark::format_size;
+
+/// An upload of unknown length is promised this much at a time.
+const STEP_BYTES: u64 = 16 << 20;
+
+/// How much room there is. All in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct CapacityLimits {
+    /// Of one bundle.
+    pub max_resource_size: u64,
+    /// Of all bundles together; `None` is no limit.
+    pub max_total_size: Option<u64>,
+    /// Of the disk, to leave free.
+    pub min_free_space: u64,
+}
+
+/// There is no room for a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoRoom {
+    /// The sum of all bundles would pass the limit.
+    #[error(
+        "no room for this bundle: everything that is staged together may have {} (--max-total-size), and {} are \
+         taken; delete what is no longer needed, or try again when it has expired", format_size(*.limit), format_size(*.taken)
+    )]
+    Total {
+        /// The limit.
+        limit: u64,
+        /// What is stored or promised.
+        taken: u64,
+    },
+    /// The disk would have less free space than it must keep.
+    #[error(
+        "no room for this bundle: the server's disk has {} free and must keep {} (--min-free-space); delete what \
+         is no longer needed, or give the server a larger volume", format_size(*.free), format_size(*.keep)
+    )]
+    Disk {
+        /// Free for this upload: what the disk has, less what other uploads were promised.
+        free: u64,
+        /// To be kept.
+        keep: u64,
+    },
+}
+
+/// The account of the room.
+#[derive(Debug)]
+pub(super) struct Capacity {
+    limits: CapacityLimits,
+    account: Mutex<Account>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    /// Bytes of acknowledged bundles.
+    stored: u64,
+    /// Bytes promised to uploads in flight, written or not.
+    reserved: u64,
+    /// Bytes of those that are not on the disk yet.
+    unwritten: u64,
+}
+
+impl Capacity {
+    pub(super) fn new(limits: CapacityLimits, stored: u64) -> Self {
+        Self { limits, account: Mutex::new(Account { stored, ..Account::default() }) }
+    }
+
+    pub(super) fn max_resource_size(&self) -> u64 {
+        self.limits.max_resource_size
+    }
+
+    /// Begins a reservation of nothing.
+    pub(super) fn open(self: &Arc<Self>) -> Reservation {
+        Reservation { capacity: Arc::clone(self), reserved: 0, unwritten: 0 }
+    }
+
+    /// Acknowledged bytes were removed.
+    pub(super) fn removed(&self, bytes: u64) {
+        let mut account = self.account();
+        account.stored = account.stored.saturating_sub(bytes);
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
+        let mut account = self.account();
+        let taken = account.stored.saturating_add(account.reserved);
+        if let Some(limit) = self.limits.max_total_size
+            && taken.saturating_add(bytes) > limit
+        {
+            return Err(NoRoom::Total { limit, taken });
+        }
+        if let Some(on_disk) = free_on_disk {
+            let (free, keep) = (on_disk.saturating_sub(account.unwritten), self.limits.min_free_space);
+            if free.saturating_sub(bytes) < keep {
+                return Err(NoRoom::Disk { free, keep });
+            }
+        }
+        account.reserved += bytes;
+        account.unwritten += bytes;
+        Ok(())
+    }
+}
+
+/// Room promised to one upload; dropped, it is free again.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    capacity: Arc<Capacity>,
+    reserved: u64,
+    unwritten: u64,
+}
+
+impl Reservation {
+    /// How much more must be reserved before `bytes` may be written; 0 if there is enough.
+    pub(super) fn missing_for(&self, bytes: u64) -> u64 {
+        let missing = bytes.saturating_sub(self.unwritten);
+        if missing == 0 { 0 } else { missing.max(STEP_BYTES) }
+    }
+
+    /// Adds `bytes` to the promise, given how much the disk has.
+    pub(super) fn grow(&mut self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
+        self.capacity.reserve(bytes, free_on_disk)?;
+        self.reserved += bytes;
+        self.unwritten += bytes;
+        Ok(())
+    }
+
+    /// `bytes` of it are on the disk now.
+    pub(super) fn written(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.unwritten);
+        self.unwritten -= bytes;
+        let mut account = self.capacity.account();
+        account.unwritten = account.unwritten.saturating_sub(bytes);
+    }
+
+    /// The upload is acknowledged with `bytes`.
+    pub(super) fn stored(self, bytes: u64) {
+        self.capacity.account().stored += bytes;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut account = self.capacity.account();
+        account.reserved = account.reserved.saturating_sub(self.reserved);
+        account.unwritten = account.unwritten.saturating_sub(self.unwritten);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capacity(max_total_size: Option<u64>, min_free_space: u64) -> Arc<Capacity> {
+        let limits = CapacityLimits { max_resource_size: u64::MAX, max_total_size, min_free_space };
+        Arc::new(Capacity::new(limits, 10))
+    }
+
+    #[test]
+    fn what_is_stored_and_what_is_promised_count_together() {
+        let capacity = capacity(Some(100), 0);
+        let mut first = capacity.open();
+        first.grow(60, None).unwrap();
+        assert_eq!(capacity.open().grow(31, None), Err(NoRoom::Total { limit: 100, taken: 70 }));
+        capacity.open().grow(30, None).unwrap();
+        first.stored(50);
+        capacity.open().grow(40, None).unwrap();
+        capacity.removed(50);
+        capacity.open().grow(90, None).unwrap();
+    }
+
+    #[test]
+    fn bytes_that_are_promised_but_not_written_are_not_promised_again() {
+        let capacity = capacity(None, 100);
+        let mut first = capacity.open();
+        first.grow(500, Some(1000)).unwrap();
+        assert_eq!(capacity.open().grow(401, Some(1000)), Err(NoRoom::Disk { free: 500, keep: 100 }));
+        first.written(500);
+        capacity.open().grow(401, Some(501)).unwrap();
+        drop(first);
+    }
+
+    #[test]
+    fn an_upload_of_unknown_length_reserves_in_steps() {
+        let capacity = capacity(None, 0);
+        let mut reservation = capacity.open();
+        assert_eq!(reservation.missing_for(1), STEP_BYTES);
+        reservation.grow(STEP_BYTES, None).unwrap();
+        assert_eq!(reservation.missing_for(STEP_BYTES), 0);
+        reservation.written(STEP_BYTES - 1);
+        assert_eq!(reservation.missing_for(2), STEP_BYTES);
+    }
+}

@@ -1,0 +1,71 @@
+//! The way out.
+
+use bytes::Bytes;
+
+use super::transfers::Transfer;
+use super::{AccessError, Staging};
+use crate::resource::ResourceId;
+use crate::resource::{Resource, ResourceSecret};
+use crate::store::{StoreError, StoredBundle};
+
+/// A bundle that is being sent. As long as it lives, the resource is not deleted by the cleaner; what deletes it
+/// all the same does not break the download, because the bytes are open.
+pub struct Download {
+    resource: Resource,
+    bundle: Box<dyn StoredBundle>,
+    _transfer: Transfer,
+}
+
+impl Staging {
+    /// Opens a bundle. It counts as a use only with [`Staging::mark_used`].
+    pub async fn open_download(
+        &self,
+        id: ResourceId,
+        secret: &ResourceSecret,
+    ) -> Result<Download, AccessError> {
+        let resource = self.find(id, secret).await?;
+        let transfer = self.parts.transfers.begin_download(id).ok_or(AccessError::TooManyDownloads)?;
+        match self.parts.store.open(id).await? {
+            Some(bundle) if Some(bundle.size_bytes()) == resource.bundle.map(|bundle| bundle.size_bytes) => {
+                Ok(Download { resource, bundle, _transfer: transfer })
+            }
+            _ => {
+                // Deleted between the look-up and the opening, or damaged from outside: the ledger knows.
+                self.find(id, secret).await?;
+                Err(AccessError::BytesLost { id })
+            }
+        }
+    }
+
+    /// Notes that bytes of the resource are about to be sent. The first use is durable when this returns, because
+    /// it changes when the resource goes.
+    pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
+        let Resource { id, .. } = download.resource;
+        let now = self.parts.clock.now();
+        if self.parts.ledger.mark_used(id, now).await? {
+            return Ok(());
+        }
+        match self.parts.ledger.find(id).await?.and_then(|resource| resource.deleted) {
+            Some((at, reason)) => Err(AccessError::Gone { id, at, reason }),
+            None => Err(AccessError::NotFound),
+        }
+    }
+}
+
+impl Download {
+    /// What is being sent.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// Its length.
+    pub fn size_bytes(&self) -> u64 {
+        self.bundle.size_bytes()
+    }
+
+    /// Reads `length` bytes from `offset`; fewer than asked for is an error of the store, because a bundle
+    /// never changes.
+    pub async fn read(&self, offset: u64, length: usize) -> Result<Bytes, StoreError> {
+        self.bundle.read(offset, length).await
+    }
+}

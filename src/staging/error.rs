@@ -1,0 +1,102 @@
+//! Why staging or access was refused.
+
+use jiff::Timestamp;
+
+use super::NoRoom;
+use crate::ledger::LedgerError;
+use crate::resource::{DeletionReason, ResourceId};
+use crate::spark::format_size;
+use crate::store::StoreError;
+
+/// An upload was refused, or failed; nothing of it is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// Larger than one bundle may be.
+    #[error("the bundle is larger than this server takes: at most {} (--max-resource-size)", format_size(*.limit))]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// No room.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// The disk filled up while the bytes arrived.
+    #[error(
+        "the server's disk is full: nothing of this upload was kept; free some space or give the server a larger volume"
+    )]
+    DiskFull(#[source] StoreError),
+    /// The bytes are not the announced ones.
+    #[error(
+        "the bytes that arrived have another SHA-256 than the digest header announced: nothing was kept; send them again"
+    )]
+    DigestMismatch,
+    /// The number of bytes is not the announced one.
+    #[error("{received} bytes arrived where {announced} were announced: nothing was kept; send them again")]
+    WrongLength {
+        /// What the headers said.
+        announced: u64,
+        /// What came.
+        received: u64,
+    },
+    /// As many uploads as allowed are going on.
+    #[error(
+        "this server is taking as many uploads as it is allowed to (--max-concurrent-uploads): try again in a moment"
+    )]
+    TooManyUploads,
+    /// The store failed.
+    #[error("the bundle could not be stored")]
+    Store(#[source] StoreError),
+    /// The ledger failed.
+    #[error("the resource could not be written down")]
+    Ledger(#[source] LedgerError),
+}
+
+impl From<StoreError> for StageError {
+    fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::Full { .. }) { Self::DiskFull(error) } else { Self::Store(error) }
+    }
+}
+
+impl From<LedgerError> for StageError {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+/// A ticket does not open anything.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// No resource of that id.
+    #[error("no such resource")]
+    NotFound,
+    /// There is one, but this is not its secret.
+    #[error("not the secret of this resource")]
+    WrongSecret,
+    /// It was deleted.
+    #[error("resource {id} was deleted at {at}: {reason}")]
+    Gone {
+        /// Which one.
+        id: ResourceId,
+        /// When.
+        at: Timestamp,
+        /// Why.
+        reason: DeletionReason,
+    },
+    /// As many downloads as allowed are going on.
+    #[error(
+        "this server is sending as many downloads as it is allowed to (--max-concurrent-downloads): try again in a moment"
+    )]
+    TooManyDownloads,
+    /// The ledger says that there are bytes, the store has none.
+    #[error("the bytes of resource {id} are missing from the data directory")]
+    BytesLost {
+        /// Which one.
+        id: ResourceId,
+    },
+    /// The store failed.
+    #[error("the bundle could not be read")]
+    Store(#[from] StoreError),
+    /// The ledger failed.
+    #[error("the resource could not be looked up")]
+    Ledger(#[from] LedgerError),
+}

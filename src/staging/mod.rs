@@ -1,0 +1,155 @@
+//! Stage, open, release, recover: the one place that joins ledger and store and knows the durability order.
+//!
+//! An upload: row `pending` → bytes → sync → rename → sync of the folder → row `ready`, committed → answer.
+//! A deletion: row `deleting` → bytes removed → row `deleted`, the tombstone. Whatever a crash interrupts is
+//! finished by [`Staging::recover`], at start and before every sweep.
+
+mod capacity;
+mod download;
+mod error;
+mod recover;
+mod release;
+mod transfers;
+mod upload;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::ledger::{Ledger, LedgerError, Stored};
+use crate::resource::{Resource, ResourceId, ResourceSecret, State};
+use crate::store::Store;
+use capacity::Capacity;
+use transfers::Transfers;
+
+pub use capacity::{CapacityLimits, NoRoom};
+pub use download::Download;
+pub use error::{AccessError, StageError};
+pub use recover::Recovered;
+pub use upload::{NewUpload, Staged, Terms, Upload};
+
+/// A tombstone answers for its ticket this long.
+pub const TOMBSTONE_LIFE: Duration = Duration::from_hours(7 * 24);
+
+/// How much this server takes on.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Room for bundles.
+    pub capacity: CapacityLimits,
+    /// Uploads at once.
+    pub max_concurrent_uploads: usize,
+    /// Downloads at once.
+    pub max_concurrent_downloads: usize,
+}
+
+/// Staged resources. Clones are handles to the same ones.
+#[derive(Clone)]
+pub struct Staging {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    ledger: Arc<dyn Ledger>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    capacity: Arc<Capacity>,
+    transfers: Arc<Transfers>,
+    /// Clean-up of uploads whose client went away.
+    background: TaskTracker,
+}
+
+impl Staging {
+    /// Joins a ledger and a store, and counts what is stored.
+    pub async fn open(
+        ledger: Arc<dyn Ledger>,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+    ) -> Result<Self, LedgerError> {
+        let stored = ledger.stored().await?;
+        let capacity = Arc::new(Capacity::new(limits.capacity, stored.bytes));
+        let transfers =
+            Arc::new(Transfers::new(limits.max_concurrent_uploads, limits.max_concurrent_downloads));
+        let background = TaskTracker::new();
+        Ok(Self { parts: Arc::new(Parts { ledger, store, clock, capacity, transfers, background }) })
+    }
+
+    /// Refuses a length that no bundle may have.
+    pub fn check_size(&self, bytes: u64) -> Result<(), StageError> {
+        self.parts.check_size(bytes)
+    }
+
+    /// What the ticket opens, for whoever shows the right secret.
+    pub async fn find(&self, id: ResourceId, secret: &ResourceSecret) -> Result<Resource, AccessError> {
+        let resource = self.parts.authorized(id, secret).await?;
+        match (resource.state, resource.deleted) {
+            (State::Ready, _) => Ok(resource),
+            (_, Some((at, reason))) => Err(AccessError::Gone { id, at, reason }),
+            _ => Err(AccessError::NotFound),
+        }
+    }
+
+    /// Ready resources that a time rule may concern: due at `now`, or created at `oldest` or earlier.
+    pub async fn due(
+        &self,
+        now: Timestamp,
+        oldest: Option<Timestamp>,
+        limit: u32,
+    ) -> Result<Vec<Resource>, LedgerError> {
+        self.parts.ledger.due(now, oldest, limit).await
+    }
+
+    /// Removes tombstones that have served their time.
+    pub async fn forget_tombstones(&self, now: Timestamp) -> Result<u64, LedgerError> {
+        match now.checked_sub(TOMBSTONE_LIFE) {
+            Ok(before) => self.parts.ledger.forget_tombstones(before).await,
+            Err(_) => Ok(0),
+        }
+    }
+
+    /// What is acknowledged and not yet removed.
+    pub async fn stored(&self) -> Result<Stored, LedgerError> {
+        self.parts.ledger.stored().await
+    }
+
+    /// Whether downloads can be served: the ledger answers and the store's place is there. A full disk does
+    /// not matter here.
+    pub async fn check_readable(&self) -> Result<(), AccessError> {
+        self.parts.ledger.find(ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound)?).await?;
+        self.parts.store.free_bytes().await?;
+        Ok(())
+    }
+
+    /// The clock that times are taken from.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.parts.clock
+    }
+
+    /// Uploads and downloads going on.
+    pub fn in_flight(&self) -> (usize, usize) {
+        self.parts.transfers.in_flight()
+    }
+
+    /// Waits for the clean-up of broken uploads, then lets go of the ledger.
+    pub async fn close(&self) {
+        self.parts.background.close();
+        self.parts.background.wait().await;
+        self.parts.ledger.close().await;
+    }
+}
+
+/// An id that is no resource's: all zero is not what [`ResourceId::generate`] makes.
+const PROBE_ID: &str = "00000000-0000-0000-0000-000000000000";
+
+impl Parts {
+    async fn authorized(&self, id: ResourceId, secret: &ResourceSecret) -> Result<Resource, AccessError> {
+        let resource = self.ledger.find(id).await?.ok_or(AccessError::NotFound)?;
+        if resource.state == State::Pending {
+            return Err(AccessError::NotFound);
+        }
+        if resource.secret_hash.matches(secret) { Ok(resource) } else { Err(AccessError::WrongSecret) }
+    }
+}

@@ -1,0 +1,91 @@
+//! Finishing what was interrupted.
+
+use super::{AccessError, Parts, Staging};
+use crate::resource::{ResourceId, State};
+
+/// Rows looked at together.
+const PAGE: u32 = 500;
+
+/// What was found and put right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Uploads that were never acknowledged: row and bytes removed.
+    pub uploads: u64,
+    /// Deletions that were decided and not finished: finished.
+    pub deletions: u64,
+    /// Bytes that no row knows: removed.
+    pub orphans: u64,
+}
+
+impl Recovered {
+    /// Whether there was anything to do.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Staging {
+    /// Finishes interrupted uploads and deletions, and with `orphans` also removes bytes that no row knows.
+    /// What this process has in flight is left alone.
+    pub async fn recover(&self, orphans: bool) -> Result<Recovered, AccessError> {
+        let parts = &self.parts;
+        parts.keep_reserve().await;
+        Ok(Recovered {
+            // Bytes first: they are listed before their rows are looked up, so that an upload that begins
+            // meanwhile cannot be taken for an orphan.
+            orphans: if orphans { parts.remove_orphans().await? } else { 0 },
+            uploads: parts.give_up_interrupted().await?,
+            deletions: parts.finish_deletions().await?,
+        })
+    }
+}
+
+impl Parts {
+    async fn remove_orphans(&self) -> Result<u64, AccessError> {
+        let mut removed = 0;
+        for id in self.store.ids().await? {
+            let known = self.ledger.find(id).await?.is_some_and(|resource| resource.state != State::Deleted);
+            if !known && !self.transfers.is_uploading(id) {
+                self.store.remove(id).await?;
+                tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn give_up_interrupted(&self) -> Result<u64, AccessError> {
+        let mut given_up = 0;
+        for id in self.all_in(State::Pending).await? {
+            if !self.transfers.is_uploading(id) {
+                self.give_up(id).await;
+                given_up += 1;
+            }
+        }
+        Ok(given_up)
+    }
+
+    async fn finish_deletions(&self) -> Result<u64, AccessError> {
+        let mut finished = 0;
+        for id in self.all_in(State::Deleting).await? {
+            let resource = self.ledger.find(id).await?;
+            let size_bytes =
+                resource.and_then(|resource| resource.bundle).map_or(0, |bundle| bundle.size_bytes);
+            self.finish_deletion(id, size_bytes).await?;
+            finished += 1;
+        }
+        Ok(finished)
+    }
+
+    async fn all_in(&self, state: State) -> Result<Vec<ResourceId>, AccessError> {
+        let mut ids: Vec<ResourceId> = Vec::new();
+        loop {
+            let page = self.ledger.ids_in(state, ids.last().copied(), PAGE).await?;
+            let is_last = page.len() < PAGE as usize;
+            ids.extend(page);
+            if is_last {
+                return Ok(ids);
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The way to the end.
+
+use jiff::Timestamp;
+
+use super::{AccessError, Parts, Staging};
+use crate::ledger::{Condition, Deletion, LedgerError};
+use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State};
+use crate::store::StoreError;
+
+impl Staging {
+    /// Deletes a resource for its ticket holder. One that is deleted already is fine.
+    pub async fn release(&self, id: ResourceId, secret: &ResourceSecret) -> Result<(), AccessError> {
+        let resource = self.parts.authorized(id, secret).await?;
+        let at = self.parts.clock.now();
+        let deletion = Deletion { id, reason: DeletionReason::Released, at, condition: Condition::Always };
+        self.parts.delete(&resource, deletion).await.map(drop)
+    }
+
+    /// Deletes a resource because its time is up, unless it was downloaded since the decision or is being
+    /// downloaded now. `false` if it stays.
+    pub async fn expire(
+        &self,
+        resource: &Resource,
+        reason: DeletionReason,
+        at: Timestamp,
+    ) -> Result<bool, AccessError> {
+        if self.parts.transfers.is_downloading(resource.id) {
+            return Ok(false);
+        }
+        let condition = Condition::LastUsedAt(resource.last_used_at);
+        self.parts.delete(resource, Deletion { id: resource.id, reason, at, condition }).await
+    }
+}
+
+impl Parts {
+    async fn delete(&self, resource: &Resource, deletion: Deletion) -> Result<bool, AccessError> {
+        let id = deletion.id;
+        if resource.state == State::Ready && !self.mark_deleting(deletion).await? {
+            return Ok(false);
+        }
+        if resource.state != State::Deleted {
+            self.finish_deletion(id, resource.bundle.map_or(0, |bundle| bundle.size_bytes)).await?;
+        }
+        if resource.state == State::Ready {
+            tracing::info!(resource_id = %id, reason = %deletion.reason, "deleted");
+        }
+        Ok(true)
+    }
+
+    /// On a full disk there may be no room to write the decision down: then the reserve is given up for it.
+    async fn mark_deleting(&self, deletion: Deletion) -> Result<bool, AccessError> {
+        match self.ledger.mark_deleting(deletion).await {
+            Err(LedgerError::Full) => {
+                self.store.release_reserve().await?;
+                tracing::warn!("the disk is full: gave up the reserve to write a deletion down");
+                Ok(self.ledger.mark_deleting(deletion).await?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Removes the bytes of a `deleting` row and leaves the tombstone. Safe to repeat.
+    pub(super) async fn finish_deletion(&self, id: ResourceId, size_bytes: u64) -> Result<(), AccessError> {
+        self.store.remove(id).await?;
+        self.ledger.mark_deleted(id).await?;
+        self.capacity.removed(size_bytes);
+        Ok(())
+    }
+
+    /// Renews the reserve where there is room for it again.
+    pub(super) async fn keep_reserve(&self) {
+        match self.store.keep_reserve().await {
+            Ok(()) => {}
+            Err(StoreError::Full { path }) => {
+                tracing::warn!(path = %path.display(), "the disk is full: no reserve for deletions can be kept");
+            }
+            Err(error) => tracing::warn!(error = %error, "no reserve for deletions could be kept"),
+        }
+    }
+}

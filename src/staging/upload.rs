@@ -1,0 +1,237 @@
+//! The way in.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::capacity::Reservation;
+use super::transfers::Transfer;
+use super::{Parts, StageError, Staging};
+use crate::ledger::{Completion, PendingResource};
+use crate::resource::{Bundle, FileName, Lifetime, Owner, ResourceId, ResourceSecret};
+use crate::store::{Incoming, StoreError};
+
+/// What is known when an upload begins.
+#[derive(Debug, Clone, Default)]
+pub struct NewUpload {
+    /// Its length, if it was announced.
+    pub announced_bytes: Option<u64>,
+    /// The name it comes under.
+    pub file_name: Option<FileName>,
+    /// Who uploads.
+    pub uploaded_by: Option<String>,
+}
+
+/// What must be known when it ends.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// Whom the resource is for.
+    pub owner: Owner,
+    /// How long it may stay.
+    pub lifetime: Lifetime,
+    /// The SHA-256 that the client announced.
+    pub expected_sha256: Option<[u8; 32]>,
+}
+
+/// An acknowledged resource, and the only copy of its secret.
+#[derive(Debug)]
+pub struct Staged {
+    /// Its public name.
+    pub id: ResourceId,
+    /// What opens it.
+    pub secret: ResourceSecret,
+    /// Its bytes.
+    pub bundle: Bundle,
+    /// From when it counts.
+    pub created_at: Timestamp,
+    /// When it goes if nobody uses it.
+    pub expires_at: Timestamp,
+}
+
+/// An upload in flight. Dropped without [`Upload::finish`], nothing of it is kept.
+pub struct Upload {
+    parts: Arc<Parts>,
+    id: ResourceId,
+    secret: ResourceSecret,
+    announced_bytes: Option<u64>,
+    received_bytes: u64,
+    /// Taken when the upload is finished or given up.
+    progress: Option<Progress>,
+}
+
+struct Progress {
+    incoming: Box<dyn Incoming>,
+    reservation: Reservation,
+    transfer: Transfer,
+}
+
+impl Staging {
+    /// Begins an upload: checks the limits, reserves what was announced, writes the `pending` row.
+    pub async fn begin_upload(&self, new: NewUpload) -> Result<Upload, StageError> {
+        let parts = Arc::clone(&self.parts);
+        let (id, secret) = {
+            let mut random = rand::rng();
+            (ResourceId::generate(&mut random), ResourceSecret::generate(&mut random))
+        };
+        let transfer = parts.transfers.begin_upload(id).ok_or(StageError::TooManyUploads)?;
+        let mut reservation = parts.capacity.open();
+        if let Some(announced) = new.announced_bytes {
+            parts.check_size(announced)?;
+            reservation.grow(announced, parts.store.free_bytes().await?)?;
+        }
+        let pending = PendingResource {
+            id,
+            secret_hash: secret.hash(),
+            file_name: new.file_name,
+            created_at: parts.clock.now(),
+            uploaded_by: new.uploaded_by,
+        };
+        // From here on the row may be there even if the answer is an error, or if this future is dropped: the
+        // sweep removes pending rows that no transfer in flight stands behind.
+        parts.ledger.begin(pending).await?;
+        let incoming = match parts.store.create(id).await {
+            Ok(incoming) => incoming,
+            Err(error) => {
+                parts.give_up(id).await;
+                return Err(error.into());
+            }
+        };
+        let progress = Some(Progress { incoming, reservation, transfer });
+        Ok(Upload { parts, id, secret, announced_bytes: new.announced_bytes, received_bytes: 0, progress })
+    }
+}
+
+impl Upload {
+    /// Its public name.
+    pub fn id(&self) -> ResourceId {
+        self.id
+    }
+
+    /// Bytes taken so far.
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+
+    /// Takes the next bytes, as far as the limits allow.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), StageError> {
+        let length = bytes.len() as u64;
+        self.parts.check_size(self.received_bytes.saturating_add(length))?;
+        let progress = self.progress.as_mut().ok_or(StageError::Store(StoreError::Stopping))?;
+        let missing = progress.reservation.missing_for(length);
+        if missing > 0 {
+            let largest = self.parts.capacity.max_resource_size() - self.received_bytes;
+            progress.reservation.grow(missing.min(largest), self.parts.store.free_bytes().await?)?;
+        }
+        progress.incoming.write(bytes).await?;
+        progress.reservation.written(length);
+        self.received_bytes += length;
+        Ok(())
+    }
+
+    /// Checks what was announced, makes the bytes durable, and acknowledges them. On an error nothing is kept.
+    ///
+    /// The work goes on when the caller is dropped in the middle: between rename and commit there is no good
+    /// place to stop. What nobody waits for any more expires unused.
+    pub async fn finish(mut self, terms: Terms) -> Result<Staged, StageError> {
+        let stopping = || StageError::Store(StoreError::Stopping);
+        let progress = self.progress.take().ok_or_else(stopping)?;
+        let acknowledgement = Acknowledgement {
+            parts: Arc::clone(&self.parts),
+            id: self.id,
+            secret: self.secret.clone(),
+            announced_bytes: self.announced_bytes,
+            terms,
+        };
+        let work = self.parts.background.spawn(acknowledgement.run(progress));
+        work.await.map_err(|_| stopping())?
+    }
+
+    /// Gives the upload up and waits until nothing of it is left.
+    pub async fn abandon(mut self) {
+        if let Some(progress) = self.progress.take() {
+            drop(progress.incoming);
+            self.parts.give_up(self.id).await;
+        }
+    }
+}
+
+/// The client went away in the middle: cleaned up in the background.
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let Some(Progress { incoming, reservation, transfer }) = self.progress.take() else { return };
+        drop((incoming, reservation));
+        let (parts, id) = (Arc::clone(&self.parts), self.id);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let tracker = parts.background.clone();
+            let clean_up = async move {
+                parts.give_up(id).await;
+                drop(transfer);
+            };
+            tracker.spawn_on(clean_up, &runtime);
+        }
+    }
+}
+
+/// The last steps of an upload.
+struct Acknowledgement {
+    parts: Arc<Parts>,
+    id: ResourceId,
+    secret: ResourceSecret,
+    announced_bytes: Option<u64>,
+    terms: Terms,
+}
+
+impl Acknowledgement {
+    async fn run(self, progress: Progress) -> Result<Staged, StageError> {
+        let Progress { incoming, reservation, transfer } = progress;
+        let result = self.store(incoming).await;
+        match &result {
+            Ok(staged) => reservation.stored(staged.bundle.size_bytes),
+            Err(_) => self.parts.give_up(self.id).await,
+        }
+        drop(transfer);
+        result
+    }
+
+    async fn store(&self, mut incoming: Box<dyn Incoming>) -> Result<Staged, StageError> {
+        let bundle = incoming.finish().await?;
+        if let Some(announced) = self.announced_bytes.filter(|announced| *announced != bundle.size_bytes) {
+            return Err(StageError::WrongLength { announced, received: bundle.size_bytes });
+        }
+        if self.terms.expected_sha256.is_some_and(|expected| expected != bundle.sha256) {
+            return Err(StageError::DigestMismatch);
+        }
+        incoming.publish().await?;
+        let created_at = self.parts.clock.now();
+        let Terms { owner, lifetime, .. } = self.terms.clone();
+        self.parts.ledger.complete(Completion { id: self.id, owner, bundle, lifetime, created_at }).await?;
+        let expires_at = lifetime.expiry_if_unused(created_at);
+        Ok(Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at })
+    }
+}
+
+impl Parts {
+    pub(super) fn check_size(&self, bytes: u64) -> Result<(), StageError> {
+        let limit = self.capacity.max_resource_size();
+        if bytes > limit { Err(StageError::TooLarge { limit }) } else { Ok(()) }
+    }
+
+    /// Removes the bytes, then the row, of an upload that was not acknowledged. What fails here is tried again
+    /// by the next sweep.
+    pub(super) async fn give_up(&self, id: ResourceId) {
+        if let Err(error) = self.remove_unacknowledged(id).await {
+            tracing::warn!(%id, error = %error, "could not clean up a broken upload; the next sweep will");
+        }
+    }
+
+    /// The row first: a commit whose outcome is not known may have made it `ready`, and then the bytes stay. The
+    /// writer works in order, so once the row is gone it cannot come back.
+    async fn remove_unacknowledged(&self, id: ResourceId) -> Result<(), StageError> {
+        self.ledger.abandon(id).await?;
+        if self.ledger.find(id).await?.is_none() {
+            self.store.remove(id).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! The data directory: its layout, its lock, and the file systems it must not be on.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use super::{StoreError, sync_folder};
+use crate::resource::ResourceId;
+
+/// A data directory that this process holds exclusively until the value is dropped or the process ends.
+#[derive(Debug)]
+pub struct DataDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDirectory {
+    /// Creates the directory where it is missing, refuses network file systems, and takes the lock.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(path).map_err(|error| StoreError::io("create the data directory", path, error))?;
+        refuse_network_file_system(path)?;
+        let lock = lock(&path.join("lock"))?;
+        let directory = Self { path: path.to_owned(), _lock: lock };
+        for folder in [directory.incoming_folder(), directory.bundles_folder()] {
+            fs::create_dir_all(&folder).map_err(|error| StoreError::io("create", &folder, error))?;
+        }
+        sync_folder(path)?;
+        Ok(directory)
+    }
+
+    /// Says what [`Self::open`] would, as far as that can be known without changing anything.
+    pub fn check(path: &Path) -> Result<(), StoreError> {
+        let Some(present) =
+            path.ancestors().find(|ancestor| ancestor.is_dir() || ancestor.as_os_str().is_empty())
+        else {
+            return Ok(());
+        };
+        let present = if present.as_os_str().is_empty() { Path::new(".") } else { present };
+        refuse_network_file_system(present)?;
+        rustix::fs::access(present, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
+            .map_err(|errno| StoreError::io("write to", present, errno.into()))?;
+        let lock_file = path.join("lock");
+        if lock_file.exists() { lock(&lock_file).map(drop) } else { Ok(()) }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The ledger's file.
+    pub fn ledger(&self) -> PathBuf {
+        self.path.join("ledger.db")
+    }
+
+    pub(super) fn incoming_folder(&self) -> PathBuf {
+        self.path.join("incoming")
+    }
+
+    pub(super) fn bundles_folder(&self) -> PathBuf {
+        self.path.join("bundles")
+    }
+
+    pub(super) fn incoming(&self, id: ResourceId) -> PathBuf {
+        self.incoming_folder().join(id.to_string())
+    }
+
+    pub(super) fn bundle(&self, id: ResourceId) -> PathBuf {
+        self.bundles_folder().join(id.shard()).join(id.to_string())
+    }
+
+    pub(super) fn reserve(&self) -> PathBuf {
+        self.path.join("reserve")
+    }
+}
+
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(|error| StoreError::io("open", path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path, error)),
+    }
+}
+
+/// The write-ahead log of SQLite does not work over a network
+/// (<https://www.sqlite.org/wal.html#overview>). Numbers: statfs(2).
+fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
+    const NETWORK: [(i64, &str); 6] = [
+        (0x6969, "NFS"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB2"),
+        (0x517b, "SMB"),
+        (0x564c, "NCP"),
+        (0x0102_1997, "9P"),
+    ];
+    let found = rustix::fs::statfs(path)
+        .map_err(|errno| StoreError::io("ask the file system of", path, errno.into()))?;
+    match NETWORK.iter().find(|(number, _)| *number == i64::from(found.f_type)) {
+        Some((_, kind)) => Err(StoreError::NetworkFileSystem { path: path.to_owned(), kind }),
+        None => Ok(()),
+    }
+}

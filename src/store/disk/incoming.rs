@@ -1,0 +1,173 @@
+//! A bundle on its way in: received in one task, hashed and written in a blocking one, both at once.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use tokio::task::JoinHandle;
+
+use super::shards::ShardFolders;
+use super::{StoreError, blocking, sync_folder};
+use crate::resource::Bundle;
+use crate::store::Incoming;
+
+/// Bytes that are handed over at a time: enough to make the hand-over cheap. At most twice as many are held.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// After this many bytes the disk is asked to begin, so that little is left to wait for at the end.
+const FLUSH_BYTES: u64 = 64 << 20;
+
+pub(super) struct DiskIncoming {
+    from: PathBuf,
+    to: PathBuf,
+    shards: Arc<ShardFolders>,
+    batch: Vec<Bytes>,
+    batch_bytes: usize,
+    writing: Writing,
+    flushing: Option<JoinHandle<Result<(), StoreError>>>,
+    since_flush: u64,
+}
+
+/// The file is either here or with the blocking task that writes to it. After a failure it is nowhere.
+enum Writing {
+    Idle(Box<HashingFile>),
+    Busy(JoinHandle<Result<Box<HashingFile>, StoreError>>),
+    Failed,
+}
+
+struct HashingFile {
+    file: File,
+    path: PathBuf,
+    hash: Sha256,
+    size_bytes: u64,
+}
+
+impl DiskIncoming {
+    pub(super) fn create(from: PathBuf, to: PathBuf, shards: Arc<ShardFolders>) -> Result<Self, StoreError> {
+        let file = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .open(&from)
+            .map_err(|error| StoreError::io("create", &from, error))?;
+        let file = HashingFile { file, path: from.clone(), hash: Sha256::new(), size_bytes: 0 };
+        Ok(Self {
+            from,
+            to,
+            shards,
+            batch: Vec::new(),
+            batch_bytes: 0,
+            writing: Writing::Idle(Box::new(file)),
+            flushing: None,
+            since_flush: 0,
+        })
+    }
+
+    /// Takes the file back from the blocking task, with its error if it had one.
+    async fn idle(&mut self) -> Result<Box<HashingFile>, StoreError> {
+        match mem::replace(&mut self.writing, Writing::Failed) {
+            Writing::Idle(file) => Ok(file),
+            Writing::Busy(task) => task.await.map_err(|_| StoreError::Stopping)?,
+            Writing::Failed => Err(StoreError::Stopping),
+        }
+    }
+
+    async fn hand_over(&mut self) -> Result<(), StoreError> {
+        let mut file = self.idle().await?;
+        self.flush_early(&file).await?;
+        let batch = mem::take(&mut self.batch);
+        self.since_flush += mem::take(&mut self.batch_bytes) as u64;
+        self.writing = Writing::Busy(tokio::task::spawn_blocking(move || {
+            file.append(&batch)?;
+            Ok(file)
+        }));
+        Ok(())
+    }
+
+    /// Starts writing back what is in the page cache while more arrives. A sync that failed is never tried
+    /// again, because a second one may report success for pages that were lost: the upload fails.
+    async fn flush_early(&mut self, file: &HashingFile) -> Result<(), StoreError> {
+        if self.since_flush < FLUSH_BYTES || self.flushing.as_ref().is_some_and(|flush| !flush.is_finished())
+        {
+            return Ok(());
+        }
+        self.flushed().await?;
+        self.since_flush = 0;
+        let path = file.path.clone();
+        let file = file.file.try_clone().map_err(|error| StoreError::io("open", &path, error))?;
+        let sync = move || file.sync_data().map_err(|error| StoreError::io("sync", &path, error));
+        self.flushing = Some(tokio::task::spawn_blocking(sync));
+        Ok(())
+    }
+
+    async fn flushed(&mut self) -> Result<(), StoreError> {
+        match self.flushing.take() {
+            Some(flush) => flush.await.map_err(|_| StoreError::Stopping)?,
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Incoming for DiskIncoming {
+    async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
+        self.batch_bytes += bytes.len();
+        self.batch.push(bytes);
+        if self.batch_bytes < BATCH_BYTES { Ok(()) } else { self.hand_over().await }
+    }
+
+    async fn finish(&mut self) -> Result<Bundle, StoreError> {
+        self.hand_over().await?;
+        let file = self.idle().await?;
+        let bundle = Bundle { size_bytes: file.size_bytes, sha256: file.hash.clone().finalize().into() };
+        self.writing = Writing::Idle(file);
+        Ok(bundle)
+    }
+
+    async fn publish(mut self: Box<Self>) -> Result<(), StoreError> {
+        let file = self.idle().await?;
+        self.flushed().await?;
+        let (from, to, shards) = (self.from, self.to, self.shards);
+        blocking(move || publish(&file.file, &from, &to, &shards)).await
+    }
+}
+
+impl HashingFile {
+    fn append(&mut self, batch: &[Bytes]) -> Result<(), StoreError> {
+        write_all(&mut self.file, batch).map_err(|error| StoreError::io("write to", &self.path, error))?;
+        for bytes in batch {
+            self.hash.update(bytes);
+            self.size_bytes += bytes.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// One system call for a whole batch, as a rule.
+fn write_all(file: &mut File, batch: &[Bytes]) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|bytes| IoSlice::new(bytes)).collect();
+    let mut rest = slices.as_mut_slice();
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        match file.write_vectored(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut rest, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The order that makes an acknowledgement true: bytes, then the name, then the folder of the name.
+fn publish(file: &File, from: &Path, to: &Path, shards: &ShardFolders) -> Result<(), StoreError> {
+    file.sync_data().map_err(|error| StoreError::io("sync", from, error))?;
+    let shard = to.parent().unwrap_or(to);
+    shards.ensure(shard)?;
+    fs::rename(from, to).map_err(|error| StoreError::io("move into place", from, error))?;
+    sync_folder(shard)
+}

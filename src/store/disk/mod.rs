@@ -1,0 +1,128 @@
+//! Bundles as files: `incoming/<id>` while they arrive, `bundles/<first two characters>/<id>` from then on.
+
+mod directory;
+mod incoming;
+mod reader;
+mod reserve;
+mod shards;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Incoming, Store, StoreError, StoredBundle};
+use crate::resource::ResourceId;
+use incoming::DiskIncoming;
+use reader::DiskBundle;
+use shards::ShardFolders;
+
+pub use directory::DataDirectory;
+
+/// Bundles in a data directory that this process holds the lock of.
+#[derive(Debug)]
+pub struct DiskStore {
+    directory: DataDirectory,
+    shards: Arc<ShardFolders>,
+}
+
+impl DiskStore {
+    /// Takes over a data directory.
+    pub fn new(directory: DataDirectory) -> Self {
+        Self { directory, shards: Arc::default() }
+    }
+}
+
+#[async_trait]
+impl Store for DiskStore {
+    async fn create(&self, id: ResourceId) -> Result<Box<dyn Incoming>, StoreError> {
+        let from = self.directory.incoming(id);
+        let to = self.directory.bundle(id);
+        let shards = Arc::clone(&self.shards);
+        blocking(move || DiskIncoming::create(from, to, shards)).await.map(|incoming| Box::new(incoming) as _)
+    }
+
+    async fn open(&self, id: ResourceId) -> Result<Option<Box<dyn StoredBundle>>, StoreError> {
+        let path = self.directory.bundle(id);
+        let bundle = blocking(move || DiskBundle::open(path)).await?;
+        Ok(bundle.map(|bundle| Box::new(bundle) as _))
+    }
+
+    async fn remove(&self, id: ResourceId) -> Result<(), StoreError> {
+        let paths = [self.directory.incoming(id), self.directory.bundle(id)];
+        blocking(move || paths.iter().try_for_each(|path| remove(path))).await
+    }
+
+    async fn ids(&self) -> Result<Vec<ResourceId>, StoreError> {
+        let incoming = self.directory.incoming_folder();
+        let bundles = self.directory.bundles_folder();
+        blocking(move || {
+            let mut ids = ids_in(&incoming)?;
+            for shard in list(&bundles)? {
+                if shard.is_dir() {
+                    ids.extend(ids_in(&shard)?);
+                }
+            }
+            Ok(ids)
+        })
+        .await
+    }
+
+    async fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+        let path = self.directory.path().to_owned();
+        blocking(move || free_bytes(&path)).await.map(Some)
+    }
+
+    async fn keep_reserve(&self) -> Result<(), StoreError> {
+        let path = self.directory.reserve();
+        blocking(move || reserve::keep(&path)).await
+    }
+
+    async fn release_reserve(&self) -> Result<(), StoreError> {
+        let path = self.directory.reserve();
+        blocking(move || reserve::release(&path)).await
+    }
+}
+
+/// Runs file system calls where they may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Stopping)?
+}
+
+/// Unlinks a file and makes that durable; no such file is success.
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Ok(()) => path.parent().map_or(Ok(()), sync_folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StoreError::io("remove", path, error)),
+    }
+}
+
+/// Makes the names in a folder durable.
+fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let opened = fs::File::open(folder).map_err(|error| StoreError::io("open", folder, error))?;
+    opened.sync_all().map_err(|error| StoreError::io("sync", folder, error))
+}
+
+fn ids_in(folder: &Path) -> Result<Vec<ResourceId>, StoreError> {
+    let names = list(folder)?;
+    let names = names.iter().filter_map(|path| path.file_name()?.to_str());
+    Ok(names.filter_map(|name| ResourceId::parse(name).ok()).collect())
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let failed = |error| StoreError::io("list", folder, error);
+    let entries = fs::read_dir(folder).map_err(failed)?;
+    entries.map(|entry| entry.map(|entry| entry.path()).map_err(failed)).collect()
+}
+
+/// What an unprivileged user could still write: blocks kept for root do not count.
+fn free_bytes(path: &Path) -> Result<u64, StoreError> {
+    let space = rustix::fs::statvfs(path)
+        .map_err(|errno| StoreError::io("ask the free space of", path, errno.into()))?;
+    Ok(space.f_bavail.saturating_mul(space.f_frsize))
+}

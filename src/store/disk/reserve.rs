@@ -1,0 +1,38 @@
+//! A file whose only purpose is to be given up: on a full disk, deletions need room to be written down.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use super::StoreError;
+
+/// Enough for the ledger's log to write down some hundred deletions.
+const RESERVE_BYTES: usize = 4 << 20;
+
+/// Writes the file unless it is there. Real bytes, because not every file system can allocate without them.
+pub(super) fn keep(path: &Path) -> Result<(), StoreError> {
+    if fs::metadata(path).is_ok_and(|found| found.len() == RESERVE_BYTES as u64) {
+        return Ok(());
+    }
+    let written = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(&vec![0xc0; RESERVE_BYTES]).and_then(|()| file.sync_data()));
+    if written.is_err() {
+        // Half a reserve would only look like one.
+        let _ = fs::remove_file(path);
+    }
+    written.map_err(|error| StoreError::io("write the reserve", path, error))
+}
+
+/// Removes the file.
+pub(super) fn release(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::io("remove the reserve", path, error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,121 @@
+//! Where bundles' bytes are.
+
+mod disk;
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::resource::{Bundle, ResourceId};
+
+pub use disk::{DataDirectory, DiskStore};
+
+/// Holds bundles by the id of their resource. Bytes appear under an id all at once or not at all.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Begins to take bytes for `id`; they are not visible before [`Incoming::publish`].
+    async fn create(&self, id: ResourceId) -> Result<Box<dyn Incoming>, StoreError>;
+
+    /// Opens the bytes of `id`, or `None` if there are none. What was opened stays readable even when the
+    /// bytes are removed.
+    async fn open(&self, id: ResourceId) -> Result<Option<Box<dyn StoredBundle>>, StoreError>;
+
+    /// Removes whatever there is of `id`, published or incoming; nothing there is success.
+    async fn remove(&self, id: ResourceId) -> Result<(), StoreError>;
+
+    /// Every id that has bytes, published or incoming.
+    async fn ids(&self) -> Result<Vec<ResourceId>, StoreError>;
+
+    /// How many more bytes the store could take, as far as it knows; `None` if it has no bound.
+    async fn free_bytes(&self) -> Result<Option<u64>, StoreError>;
+
+    /// Makes sure that a little room is kept back, so that deletions can be written down on a full disk.
+    async fn keep_reserve(&self) -> Result<(), StoreError>;
+
+    /// Gives the kept-back room up.
+    async fn release_reserve(&self) -> Result<(), StoreError>;
+}
+
+/// Bytes on their way in. Dropping it leaves them to [`Store::remove`].
+#[async_trait]
+pub trait Incoming: Send {
+    /// Takes the next bytes. It may return before they are written, but never holds more than a fixed
+    /// number of them.
+    async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError>;
+
+    /// Writes out what is held, and tells size and digest of everything that was taken.
+    async fn finish(&mut self) -> Result<Bundle, StoreError>;
+
+    /// Makes the bytes durable and visible, both before it returns.
+    async fn publish(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// The bytes of one bundle.
+#[async_trait]
+pub trait StoredBundle: Send + Sync {
+    /// Their number.
+    fn size_bytes(&self) -> u64;
+
+    /// Reads `length` bytes from `offset`: fewer only at the end.
+    async fn read(&self, offset: u64, length: usize) -> Result<Bytes, StoreError>;
+}
+
+/// The store could not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk, or this user's share of it, is full.
+    #[error("the disk of {} is full", path.display())]
+    Full {
+        /// Which file was being written.
+        path: PathBuf,
+    },
+    /// Another failure of the file system.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another process has the data directory.
+    #[error(
+        "the data directory {} is in use by another process: one server for one directory; stop the other one, \
+         or give this one a --data-dir of its own",
+        path.display()
+    )]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A file system on which the ledger could be damaged.
+    #[error(
+        "the data directory {} is on {kind}, a network file system: the ledger's write-ahead log needs shared \
+         memory, which it does not have; use a local or block volume",
+        path.display()
+    )]
+    NetworkFileSystem {
+        /// The data directory.
+        path: PathBuf,
+        /// The file system's name.
+        kind: &'static str,
+    },
+    /// The work was interrupted by the end of the process.
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+impl StoreError {
+    /// Says what was tried on what, and tells a full disk from all else.
+    fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let path = path.into();
+        match source.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => Self::Full { path },
+            _ => Self::Io { action, path, source },
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The server in this process: real SQLite file, real store in a temporary directory, a real socket.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cloakroom::cleaner::{Policy, Sweeper, Swept};
+use cloakroom::ledger::{Ledger, SqliteLedger};
+use cloakroom::protocol::problem::Problem;
+use cloakroom::protocol::v1::Ticket;
+use cloakroom::resource::{OwnerKinds, Resource, ResourceId};
+use cloakroom::server::{self, AppState, Connections, Lifetimes, Listener, PaceLimits, Settings, UploadAuth};
+use cloakroom::shutdown::Shutdown;
+use cloakroom::staging::{CapacityLimits, Limits, Staging};
+use cloakroom::store::{DataDirectory, DiskStore, Store};
+use reqwest::{Client, RequestBuilder, Response};
+use tempfile::TempDir;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::JoinHandle;
+
+use super::clock::ManualClock;
+use super::faults::{Faults, FaultyLedger, FaultyStore};
+use super::logs;
+
+/// What a test may want different.
+pub struct Options {
+    pub limits: Limits,
+    pub settings: Settings,
+    pub connections: Connections,
+    pub policy: Policy,
+    pub tls: Option<server::ServerTls>,
+    /// What the disk pretends to have free.
+    pub free_bytes: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let pace = PaceLimits {
+            idle_timeout: Duration::from_secs(30),
+            min_rate: 0,
+            rate_window: Duration::from_secs(30),
+        };
+        Self {
+            limits: Limits {
+                capacity: CapacityLimits {
+                    max_resource_size: 64 << 20,
+                    max_total_size: None,
+                    min_free_space: 0,
+                },
+                max_concurrent_uploads: 64,
+                max_concurrent_downloads: 64,
+            },
+            settings: Settings {
+                upload_auth: UploadAuth::None,
+                owner_kinds: OwnerKinds::parse(OwnerKinds::DEFAULT).unwrap(),
+                lifetimes: Lifetimes {
+                    unused_timeout: Duration::from_mins(30),
+                    max_unused: Duration::from_hours(24 * 7),
+                },
+                public_url: None,
+                serves_tls: false,
+                pace,
+            },
+            connections: Connections {
+                max: 256,
+                header_timeout: Duration::from_secs(30),
+                pace,
+                shutdown_deadline: Duration::from_secs(30),
+            },
+            policy: Policy::default(),
+            tls: None,
+            free_bytes: None,
+        }
+    }
+}
+
+/// A running server. When it is dropped, the log must be free of every secret that it handed out.
+pub struct TestApp {
+    pub address: SocketAddr,
+    pub clock: Arc<ManualClock>,
+    pub faults: Faults,
+    pub staging: Staging,
+    pub shutdown: Shutdown,
+    pub client: Client,
+    pub store: Arc<FaultyStore>,
+    ledger: Arc<dyn Ledger>,
+    sweeper: AsyncMutex<Sweeper>,
+    secrets: Mutex<Vec<String>>,
+    serving: Option<JoinHandle<bool>>,
+    directory: Directory,
+}
+
+/// The data directory outlives a server that is restarted on it.
+type Directory = Arc<TempDir>;
+
+impl TestApp {
+    pub async fn start() -> Self {
+        Self::start_with(Options::default()).await
+    }
+
+    pub async fn start_with(options: Options) -> Self {
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        Self::start_on(directory, Arc::new(ManualClock::new()), options).await
+    }
+
+    async fn start_on(directory: Directory, clock: Arc<ManualClock>, options: Options) -> Self {
+        logs::capture();
+        let faults = Faults::default();
+        let data = DataDirectory::open(directory.path()).unwrap();
+        let ledger: Arc<dyn Ledger> = Arc::new(SqliteLedger::open(&data.ledger()).await.unwrap());
+        let ledger: Arc<dyn Ledger> = Arc::new(FaultyLedger { inner: ledger, faults: faults.clone() });
+        let disk: Arc<dyn Store> = Arc::new(DiskStore::new(data));
+        let store = Arc::new(FaultyStore {
+            inner: disk,
+            faults: faults.clone(),
+            free_bytes: Mutex::new(options.free_bytes),
+        });
+        let staging = Staging::open(
+            Arc::clone(&ledger),
+            Arc::clone(&store) as _,
+            Arc::clone(&clock) as _,
+            options.limits,
+        )
+        .await
+        .unwrap();
+        let mut sweeper = Sweeper::new(staging.clone(), options.policy);
+        sweeper.sweep().await.unwrap();
+        let shutdown = Shutdown::default();
+        let state = AppState {
+            staging: staging.clone(),
+            settings: Arc::new(options.settings),
+            shutdown: shutdown.clone(),
+        };
+        let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let listener = Listener { socket, tls: options.tls, router: server::staging(state, true) };
+        let serving = tokio::spawn({
+            let shutdown = shutdown.clone();
+            async move { server::serve(vec![listener], options.connections, &shutdown).await }
+        });
+        Self {
+            address,
+            clock,
+            faults,
+            staging,
+            shutdown,
+            client: Client::builder()
+                .no_proxy()
+                .tls_backend_preconfigured(super::tls::no_roots())
+                .build()
+                .unwrap(),
+            store,
+            ledger,
+            sweeper: AsyncMutex::new(sweeper),
+            secrets: Mutex::default(),
+            serving: Some(serving),
+            directory,
+        }
+    }
+
+    /// Stops this server as a crash would, as far as data is concerned, and starts another one on its data.
+    pub async fn crash_and_restart(mut self) -> Self {
+        self.stop().await;
+        let directory = Arc::clone(&self.directory);
+        let clock = Arc::clone(&self.clock);
+        self.assert_nothing_leaked();
+        drop(self);
+        Self::start_on(directory, clock, Options::default()).await
+    }
+
+    /// Asks the server to stop; `true` if all transfers finished.
+    pub async fn stop(&mut self) -> bool {
+        self.shutdown.request();
+        let finished = match self.serving.take() {
+            Some(serving) => serving.await.unwrap(),
+            None => true,
+        };
+        self.faults.clear();
+        self.staging.close().await;
+        finished
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn get(&self, path: &str) -> RequestBuilder {
+        self.client.get(self.url(path))
+    }
+
+    /// `PUT /api/v1/resources/deps.tgz` for a pod with the label app=demo, with further query parameters.
+    pub fn put(&self, more_query: &str, body: impl Into<reqwest::Body>) -> RequestBuilder {
+        let path = format!("/api/v1/resources/deps.tgz?namespace=demo&label=app%3Ddemo{more_query}");
+        self.client.put(self.url(&path)).body(body)
+    }
+
+    /// Stages a bundle and takes note of its secret.
+    pub async fn stage(&self, body: impl Into<reqwest::Body>) -> Ticket {
+        self.ticket(self.put("", body).send().await.unwrap()).await
+    }
+
+    /// Reads the ticket of a `201` and takes note of its secret.
+    pub async fn ticket(&self, response: Response) -> Ticket {
+        let status = response.status();
+        let text = response.text().await.unwrap();
+        assert_eq!(status, 201, "{text}");
+        let ticket: Ticket = serde_json::from_str(&text).unwrap();
+        self.keep_secret(&ticket.resource_secret);
+        ticket
+    }
+
+    /// From now on the log must not have this text.
+    pub fn keep_secret(&self, secret: &str) {
+        self.secrets.lock().unwrap().push(secret.to_owned());
+    }
+
+    pub fn download(&self, ticket: &Ticket) -> RequestBuilder {
+        self.get(&format!("/api/v1/resources/{}", ticket.resource_id)).bearer_auth(&ticket.resource_secret)
+    }
+
+    pub fn delete(&self, ticket: &Ticket) -> RequestBuilder {
+        let url = self.url(&format!("/api/v1/resources/{}", ticket.resource_id));
+        self.client.delete(url).bearer_auth(&ticket.resource_secret)
+    }
+
+    pub async fn sweep(&self) -> Swept {
+        self.sweeper.lock().await.sweep().await.unwrap()
+    }
+
+    pub async fn row(&self, id: &str) -> Option<Resource> {
+        self.ledger.find(ResourceId::parse(id).unwrap()).await.unwrap()
+    }
+
+    /// How many rows there are in each state.
+    pub async fn rows(&self) -> BTreeMap<&'static str, u64> {
+        self.ledger.count_by_state().await.unwrap()
+    }
+
+    pub fn data_dir(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Files of bundles, arriving or stored, as paths below the data directory.
+    pub fn files(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for folder in ["incoming", "bundles"] {
+            walk(&self.data_dir().join(folder), &mut found);
+        }
+        let mut names: Vec<String> = found
+            .iter()
+            .map(|path| path.strip_prefix(self.data_dir()).unwrap().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Neither rows nor bytes: what a refused upload leaves.
+    pub async fn assert_nothing_kept(&self) {
+        assert_eq!(self.files(), Vec::<String>::new());
+        assert_eq!(self.rows().await, BTreeMap::new());
+    }
+
+    fn assert_nothing_leaked(&self) {
+        logs::assert_free_of(&self.secrets.lock().unwrap());
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.shutdown.request();
+        if !std::thread::panicking() {
+            self.assert_nothing_leaked();
+        }
+    }
+}
+
+/// Reads an error answer and checks its form.
+pub async fn problem(response: Response) -> Problem {
+    let status = response.status().as_u16();
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+    let request_id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    let problem: Problem = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+    assert_eq!(problem.status, status);
+    assert_eq!(problem.request_id.as_deref(), Some(request_id.as_str()));
+    problem
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}

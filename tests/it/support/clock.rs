@@ -1,0 +1,37 @@
+//! A clock that a test moves by hand.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use cloakroom::clock::Clock;
+use jiff::Timestamp;
+
+/// Stands still until it is moved; both of its faces move together.
+pub struct ManualClock(Mutex<(Timestamp, Duration)>);
+
+impl ManualClock {
+    pub fn new() -> Self {
+        let start: Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
+        Self(Mutex::new((start, Duration::ZERO)))
+    }
+
+    pub fn advance(&self, by: Duration) {
+        let mut times = self.0.lock().unwrap();
+        *times = (times.0.checked_add(by).unwrap(), times.1 + by);
+    }
+
+    /// Somebody sets the wall clock.
+    pub fn set_wall(&self, to: &str) {
+        self.0.lock().unwrap().0 = to.parse().unwrap();
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        self.0.lock().unwrap().0
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.lock().unwrap().1
+    }
+}

@@ -1,0 +1,14 @@
+//! What tests are made of.
+
+pub mod app;
+pub mod bundles;
+pub mod clock;
+pub mod faults;
+pub mod logs;
+pub mod process;
+pub mod tls;
+pub mod wait;
+pub mod wire;
+
+pub use app::TestApp;
+pub use process::Cloakroom;

@@ -1,0 +1,119 @@
+//! The real binary.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+
+use super::wait::BOUND;
+
+/// The binary with a clean environment.
+pub fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cloakroom"));
+    command.env_clear().stdin(Stdio::null());
+    command
+}
+
+/// Runs the binary to its end.
+pub fn run(args: &[&str]) -> Output {
+    command().args(args).output().unwrap()
+}
+
+/// What a finished command said on stderr.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A running `cloakroom serve`. Killed when dropped.
+pub struct Cloakroom {
+    child: Child,
+    log: Arc<(Mutex<String>, Condvar)>,
+    pub address: String,
+}
+
+impl Cloakroom {
+    /// Starts `cloakroom serve` on a free port of the loopback interface with this data directory and these flags,
+    /// and waits until it says that it serves.
+    pub fn serve(data_dir: &Path, flags: &[&str]) -> Self {
+        let mut command = command();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir).args(flags);
+        Self::start(command)
+    }
+
+    /// Starts any command line that serves.
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let log = Arc::new((Mutex::new(String::new()), Condvar::new()));
+        let stderr = child.stderr.take().unwrap();
+        std::thread::spawn({
+            let log = Arc::clone(&log);
+            move || {
+                let mut stderr = BufReader::new(stderr);
+                let mut line = String::new();
+                while stderr.read_line(&mut line).is_ok_and(|read| read > 0) {
+                    log.0.lock().unwrap().push_str(&std::mem::take(&mut line));
+                    log.1.notify_all();
+                }
+            }
+        });
+        let mut server = Self { child, log, address: String::new() };
+        let line = server.wait_for_log("serves on http");
+        let address = line.rsplit_once("://").unwrap().1.trim();
+        server.address = address.trim_end_matches("\u{1b}[0m").to_owned();
+        server
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything on stderr so far.
+    pub fn log(&self) -> String {
+        self.log.0.lock().unwrap().clone()
+    }
+
+    /// Waits for a line that has `needle`, and returns it.
+    pub fn wait_for_log(&mut self, needle: &str) -> String {
+        let text = self.log.0.lock().unwrap();
+        let found = |text: &str| text.lines().find(|line| line.contains(needle)).map(str::to_owned);
+        let (text, timeout) =
+            self.log.1.wait_timeout_while(text, BOUND, |text| found(text).is_none()).unwrap();
+        assert!(!timeout.timed_out(), "the log has no “{needle}”:\n{text}");
+        found(&text).unwrap()
+    }
+
+    /// Sends a signal by name, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.pid().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// Waits for the end.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// `kill -9`, at once.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Cloakroom {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads a whole file as text.
+pub fn read(path: &Path) -> String {
+    let mut text = String::new();
+    std::fs::File::open(path).unwrap().read_to_string(&mut text).unwrap();
+    text
+}

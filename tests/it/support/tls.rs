@@ -1,0 +1,73 @@
+//! Certificates made on the spot.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ClientConfig;
+
+/// A CA, or a self-signed certificate, and what it signed, as PEM files.
+pub struct Pem {
+    pub ca: PathBuf,
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+/// A CA and a certificate for `names` that it signed.
+pub fn signed_by_ca(folder: &Path, names: &[&str]) -> Pem {
+    let ca_key = KeyPair::generate().unwrap();
+    let mut ca = CertificateParams::new(Vec::new()).unwrap();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ca.distinguished_name.push(rcgen::DnType::CommonName, "cloakroom test CA");
+    let ca_cert = ca.self_signed(&ca_key).unwrap();
+    let issuer = Issuer::new(ca, ca_key);
+    let key = KeyPair::generate().unwrap();
+    let cert = params(names).signed_by(&key, &issuer).unwrap();
+    write(folder, &ca_cert.pem(), &cert.pem(), &key.serialize_pem())
+}
+
+/// A certificate that signed itself and says that it is a CA, as `openssl req -x509` makes them.
+pub fn self_signed(folder: &Path, names: &[&str]) -> Pem {
+    let key = KeyPair::generate().unwrap();
+    let mut params = params(names);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let cert = params.self_signed(&key).unwrap();
+    write(folder, &cert.pem(), &cert.pem(), &key.serialize_pem())
+}
+
+/// A client configuration that trusts nobody, for clients that speak plain HTTP.
+pub fn no_roots() -> ClientConfig {
+    client_config(rustls::RootCertStore::empty())
+}
+
+/// A client configuration that trusts one CA.
+pub fn trusting(ca: &Path) -> ClientConfig {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
+    client_config(roots)
+}
+
+fn client_config(roots: rustls::RootCertStore) -> ClientConfig {
+    ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+fn params(names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.distinguished_name.push(rcgen::DnType::CommonName, "cloakroom test");
+    params
+}
+
+fn write(folder: &Path, ca: &str, cert: &str, key: &str) -> Pem {
+    let pem = Pem { ca: folder.join("ca.pem"), cert: folder.join("cert.pem"), key: folder.join("key.pem") };
+    for (path, text) in [(&pem.ca, ca), (&pem.cert, cert), (&pem.key, key)] {
+        std::fs::write(path, text).unwrap();
+    }
+    pem
+}
