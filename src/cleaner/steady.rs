@@ -9,33 +9,67 @@ use crate::clock::Clock;
 /// A disagreement of the clocks that is taken for a correction and not for drift.
 const JUMP: SignedDuration = SignedDuration::from_secs(60);
 
-/// The wall clock, less every jump that it made since the start.
+/// Watches the wall clock for jumps.
 #[derive(Debug)]
 pub(super) struct SteadyTime {
     wall: Timestamp,
     monotonic: Duration,
-    jumped: SignedDuration,
+    /// Every jump since the start.
+    jumps: Vec<SignedDuration>,
 }
 
 impl SteadyTime {
     pub(super) fn new(clock: &dyn Clock) -> Self {
-        Self { wall: clock.now(), monotonic: clock.monotonic(), jumped: SignedDuration::ZERO }
+        Self { wall: clock.now(), monotonic: clock.monotonic(), jumps: Vec::new() }
     }
 
-    /// The time by which time rules are judged.
-    pub(super) fn now(&mut self, clock: &dyn Clock) -> Timestamp {
+    /// What the clock shows, and what it would show without its jumps.
+    pub(super) fn read(&mut self, clock: &dyn Clock) -> Readings {
         let (wall, monotonic) = (clock.now(), clock.monotonic());
         let passed = SignedDuration::try_from(monotonic.saturating_sub(self.monotonic)).unwrap_or_default();
         let jump = wall.duration_since(self.wall) - passed;
         if jump.abs() > JUMP {
-            self.jumped = self.jumped.saturating_add(jump);
+            self.jumps.push(jump);
             tracing::warn!(
                 seconds = jump.as_secs(),
-                "the wall clock jumped; expiry goes on by the monotonic clock"
+                "the wall clock jumped; what was staged before expires by the monotonic clock"
             );
         }
         (self.wall, self.monotonic) = (wall, monotonic);
-        wall.checked_sub(self.jumped).unwrap_or(wall)
+        Readings::new(wall, &self.jumps)
+    }
+}
+
+/// What time it is: as the clock is set now, and as it was set before each of its jumps.
+#[derive(Debug)]
+pub(super) struct Readings(Vec<Timestamp>);
+
+impl Readings {
+    fn new(wall: Timestamp, jumps: &[SignedDuration]) -> Self {
+        let mut readings = vec![wall];
+        let mut jumped = SignedDuration::ZERO;
+        for jump in jumps.iter().rev() {
+            jumped = jumped.saturating_add(*jump);
+            readings.push(wall.checked_sub(jumped).unwrap_or(wall));
+        }
+        readings.sort_unstable();
+        readings.dedup();
+        Self(readings)
+    }
+
+    /// The time by which something that was created at `created_at` is judged. Nobody knows how the clock was set
+    /// when that was written down: of all settings that are possible, the one that makes it youngest holds, so
+    /// that nothing goes too early.
+    pub(super) fn for_one_of(&self, created_at: Timestamp) -> Timestamp {
+        self.0.iter().copied().find(|reading| *reading >= created_at).unwrap_or(created_at)
+    }
+
+    pub(super) fn earliest(&self) -> Timestamp {
+        self.0.first().copied().unwrap_or(Timestamp::MIN)
+    }
+
+    pub(super) fn latest(&self) -> Timestamp {
+        self.0.last().copied().unwrap_or(Timestamp::MIN)
     }
 }
 
@@ -57,17 +91,30 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_wall_clock_does_not_move_the_time() {
+    fn what_was_created_ages_by_the_clock_that_it_was_created_by() {
         let clocks = TwoClocks(Mutex::new((1_000_000, 0)));
         let mut time = SteadyTime::new(&clocks);
-        for (wall, monotonic, expected) in [
-            (1_000_030, 30, 1_000_030),
-            (9_000_060, 60, 1_000_060),
-            (9_000_090, 90, 1_000_090),
-            (5, 120, 1_000_120),
-        ] {
+        for (wall, monotonic) in [(1_000_030, 30), (9_000_060, 60), (9_000_090, 90), (500_120, 120)] {
             *clocks.0.lock().unwrap() = (wall, monotonic);
-            assert_eq!(time.now(&clocks), Timestamp::from_second(expected).unwrap());
+            let readings = time.read(&clocks);
+            // Before the first jump, then at the present setting.
+            for created_at in [1_000_000, wall].map(|second| Timestamp::from_second(second).unwrap()) {
+                let age = readings.for_one_of(created_at).duration_since(created_at).as_secs();
+                let most = i64::try_from(monotonic).unwrap();
+                assert!((0..=most).contains(&age), "{age} s old after {most} s");
+            }
+            let first = Timestamp::from_second(1_000_000).unwrap();
+            let true_age = readings.for_one_of(first).duration_since(first).as_secs();
+            assert_eq!(true_age, i64::try_from(monotonic).unwrap());
         }
+    }
+
+    #[test]
+    fn small_corrections_are_no_jumps() {
+        let clocks = TwoClocks(Mutex::new((1_000_000, 0)));
+        let mut time = SteadyTime::new(&clocks);
+        *clocks.0.lock().unwrap() = (1_000_059, 0);
+        let readings = time.read(&clocks);
+        assert_eq!(readings.earliest(), readings.latest());
     }
 }

@@ -85,7 +85,7 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s")]
     pub idle_timeout: SparkDuration,
 
-    /// Least average speed of a transfer, in bytes a second over 60 s of waiting for the client; 0b is none
+    /// Least average speed of a transfer, in bytes a second over 60 s of waiting for the client; 0 is none
     #[arg(long, env = "CLOAKROOM_MIN_RATE", value_name = "SIZE", default_value = "16KiB")]
     pub min_rate: ByteSize,
 

@@ -32,7 +32,8 @@ impl ServerAddress {
     /// Reads `http://HOST[:PORT][/PATH]`, or the same with `https`. A query and a fragment are dropped.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
-        let malformed = |why: &str| AddressError::Malformed { text: without_credentials(text), why: why.to_owned() };
+        let malformed =
+            |why: &str| AddressError::Malformed { text: without_credentials(text), why: why.to_owned() };
         let mut url = Url::parse(text).map_err(|error| malformed(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(malformed("its scheme is neither http nor https"));
@@ -46,7 +47,6 @@ impl ServerAddress {
     }
 
     /// The address of `path`, which begins with a slash, on this server.
-    #[must_use]
     pub fn join(&self, path: &str) -> Url {
         let mut url = self.0.clone();
         url.set_path(&format!("{}{path}", self.0.path().trim_end_matches('/')));
@@ -54,7 +54,6 @@ impl ServerAddress {
     }
 
     /// Whether a token may be sent there: nobody on the way can read it.
-    #[must_use]
     pub fn is_confidential(&self) -> bool {
         self.0.scheme() == "https" || is_loopback(&self.0)
     }
@@ -73,7 +72,6 @@ impl fmt::Debug for ServerAddress {
 }
 
 /// Whether the host is this machine: 127.0.0.0/8, `::1` or `localhost`.
-#[must_use]
 pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
@@ -82,7 +80,6 @@ pub fn is_loopback(url: &Url) -> bool {
 
 /// An address as errors and logs show it. Credentials, query and fragment are left out: they can hold secrets
 /// (a signed URL does).
-#[must_use]
 pub fn shown(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -116,7 +113,9 @@ mod tests {
 
     #[test]
     fn only_http_and_https_are_addresses_and_credentials_are_not_repeated() {
-        for text in ["", "host:10000", "ftp://h", "http://", "http://u:hunter2@:x", "k8s://http://u:hunter2@h"] {
+        for text in
+            ["", "host:10000", "ftp://h", "http://", "http://u:hunter2@:x", "k8s://http://u:hunter2@h"]
+        {
             let refusal = ServerAddress::parse(text).unwrap_err().to_string();
             assert!(refusal.contains("http://HOST:10000") && !refusal.contains("hunter2"), "{refusal}");
         }

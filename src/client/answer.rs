@@ -106,7 +106,9 @@ fn described(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     if has_content_type(headers, "text/html") {
         let title = title(&text).map(|title| format!(" “{title}”")).unwrap_or_default();
-        return format!("{reason}, as an HTML page{title}: probably not from the server but from a proxy in front of it");
+        return format!(
+            "{reason}, as an HTML page{title}: probably not from the server but from a proxy in front of it"
+        );
     }
     match one_line(&text) {
         text if has_content_type(headers, "text/plain") && !text.is_empty() => format!("{reason}: {text}"),
@@ -123,7 +125,9 @@ fn title(html: &str) -> Option<String> {
 fn redirection(base: &Url, headers: &HeaderMap) -> String {
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     match location.and_then(|location| base.join(location).ok()) {
-        Some(to) => format!("it redirects to {}, which is not followed: give that address instead", super::shown(&to)),
+        Some(to) => {
+            format!("it redirects to {}, which is not followed: give that address instead", super::shown(&to))
+        }
         None => "it redirects to nowhere".to_owned(),
     }
 }
@@ -165,7 +169,10 @@ mod tests {
 
     #[test]
     fn other_bodies_are_shown_on_one_line_or_not_at_all() {
-        assert_eq!(answer(403, "text/plain", "no\x1b[31m\nway\n").to_string(), "forbidden: no [31m way (403)");
+        assert_eq!(
+            answer(403, "text/plain", "no\x1b[31m\nway\n").to_string(),
+            "forbidden: no [31m way (403)"
+        );
         assert_eq!(answer(500, "application/json", "{}").to_string(), "internal server error (500)");
         assert!(answer(500, "text/plain", &"x".repeat(10_000)).to_string().len() < 600);
     }

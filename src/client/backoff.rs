@@ -20,9 +20,9 @@ impl Default for Backoff {
 
 impl Backoff {
     /// The wait after `failures` failures in a row; `random` is from 0 to 1.
-    #[must_use]
     pub fn delay(&self, failures: u32, random: f64) -> Duration {
-        let doubled = self.first.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
+        let doubled =
+            self.first.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
         doubled.min(self.longest).mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
     }
 }

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE,
-};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 
 use super::address::ServerAddress;
@@ -69,7 +67,8 @@ impl HttpClient {
         // The bytes are wanted as they are stored: a range of a compressed form would be one of other bytes.
         let mut request = request.header(ACCEPT_ENCODING, "identity");
         if let Some(resume) = resume {
-            request = request.header(RANGE, format!("bytes={}-", resume.offset)).header(IF_RANGE, &resume.etag);
+            request =
+                request.header(RANGE, format!("bytes={}-", resume.offset)).header(IF_RANGE, &resume.etag);
         }
         let patience = self.timeouts().connect + self.timeouts().stall;
         let response = within(patience, request.send()).await?.map_err(|error| self.failure(&error))?;
@@ -132,7 +131,9 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let pairs = pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        let pairs = pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         pairs.collect()
     }
 
@@ -142,8 +143,10 @@ mod tests {
 
     #[test]
     fn a_part_tells_the_size_of_the_whole() {
-        let headers = headers(&[("content-length", "5"), ("content-range", "bytes 5-9/10"), ("etag", "\"a\"")]);
-        let (representation, offset) = opened(StatusCode::PARTIAL_CONTENT, &headers, Some(&resume())).unwrap();
+        let headers =
+            headers(&[("content-length", "5"), ("content-range", "bytes 5-9/10"), ("etag", "\"a\"")]);
+        let (representation, offset) =
+            opened(StatusCode::PARTIAL_CONTENT, &headers, Some(&resume())).unwrap();
         assert_eq!((representation.size_bytes, offset), (Some(10), 5));
     }
 

@@ -87,7 +87,6 @@ pub enum Failure {
 
 impl Failure {
     /// Whether the same request may succeed in a moment.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Refused
@@ -107,7 +106,6 @@ impl Failure {
     }
 
     /// When the server wants to be asked again.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Answered(answer) => answer.retry_after,
@@ -116,41 +114,41 @@ impl Failure {
     }
 
     /// Whether it broke while bytes were on their way, so that their number says something.
-    #[must_use]
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Broken { .. } | Self::Stalled { .. })
     }
 
-    /// What to check. It ends a sentence.
-    #[must_use]
-    pub fn advice(&self) -> &'static str {
-        match self {
+    /// What to check; it ends a sentence. Nothing where the answer itself says what to do, as every cloakroom server's
+    /// does.
+    pub fn advice(&self) -> Option<&'static str> {
+        Some(match self {
             Self::Refused => "check that it is running and reachable from here",
             Self::UnknownHost { .. } => "check the host name and this machine's DNS",
             Self::ConnectTimeout { .. } | Self::Unreachable { .. } => {
                 "check the address, and that no firewall or NetworkPolicy stands in between"
             }
-            Self::UnknownIssuer => "give the certificate of its CA, or its own, with --ca-file (clientCertPem for an init-container)",
+            Self::UnknownIssuer => {
+                "give the certificate of its CA, or its own, with --ca-file (clientCertPem for an init-container)"
+            }
             Self::WrongName { .. } => {
                 "use a name from its certificate, or give it a certificate with this one as subjectAltName"
             }
             Self::Tls { .. } => "check that it speaks TLS at this address, and its certificate",
             Self::Proxy { .. } => "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY",
             Self::Broken { .. } | Self::Stalled { .. } => "check the network in between and the server's log",
-            Self::Answered(answer) => advice_on(answer),
-            Self::Foreign { .. } => "check the address and its port: no cloakroom server answers there",
+            Self::Answered(answer) => return advice_on(answer),
+            Self::Foreign { .. } => "check the address, its port, and whether it is http or https",
             Self::Redirected { .. } => "check the address",
-        }
+        })
     }
 }
 
-fn advice_on(answer: &Answer) -> &'static str {
+fn advice_on(answer: &Answer) -> Option<&'static str> {
     match answer.status {
-        401 | 403 => "check the secret or token that was given",
-        404 | 410 => "check the address and the resource id; if the resource has expired, stage it again",
-        400..=499 if answer.code.is_some() => "change what it refuses and try again",
-        429 | 500..=599 => "check the server's log, and that its pod is ready",
-        _ => "check the address",
+        _ if answer.code.is_some() => None,
+        500..=599 => Some("check the server's log, and that its pod is ready"),
+        401 | 403 => Some("check the secret or token that was given"),
+        _ => Some("check the address"),
     }
 }
 
@@ -166,7 +164,9 @@ pub(super) fn classify(error: &reqwest::Error, connect_timeout: Duration) -> Fai
         return connect_failure(error, connect_timeout);
     }
     if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
-        return Failure::Foreign { why: "what answers there does not speak HTTP (perhaps it speaks TLS: https)".to_owned() };
+        return Failure::Foreign {
+            why: "what answers there does not speak HTTP (perhaps it speaks TLS: https)".to_owned(),
+        };
     }
     Failure::Broken { why: broken(error) }
 }
@@ -178,9 +178,13 @@ fn connect_failure(error: &reqwest::Error, connect_timeout: Duration) -> Failure
     }
     match find::<std::io::Error>(error).map(std::io::Error::kind) {
         Some(ErrorKind::ConnectionRefused) => Failure::Refused,
-        Some(ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe) => Failure::Broken { why },
+        Some(ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe) => {
+            Failure::Broken { why }
+        }
         _ if error.is_timeout() => Failure::ConnectTimeout { after: connect_timeout },
-        _ if why.contains("proxy") || why.contains("tunnel") || why.contains("unsuccessful") => Failure::Proxy { why },
+        _ if why.contains("proxy") || why.contains("tunnel") || why.contains("unsuccessful") => {
+            Failure::Proxy { why }
+        }
         _ => Failure::Unreachable { why },
     }
 }
@@ -190,14 +194,18 @@ fn tls_failure(error: &rustls::Error) -> Failure {
     match error {
         Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Failure::UnknownIssuer,
         // webpki's word for a self-signed CA certificate that was not given as trusted.
-        Tls::InvalidCertificate(CertificateError::Other(other)) if other.to_string().contains("CaUsedAsEndEntity") => {
+        Tls::InvalidCertificate(CertificateError::Other(other))
+            if other.to_string().contains("CaUsedAsEndEntity") =>
+        {
             Failure::UnknownIssuer
         }
         Tls::InvalidCertificate(
             reason @ (CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }),
         ) => Failure::WrongName { why: one_line(&reason.to_string()) },
         Tls::InvalidCertificate(reason) => Failure::Tls { why: one_line(&reason.to_string()) },
-        Tls::InvalidMessage(_) => Failure::Tls { why: "what answers there does not speak TLS; perhaps http".to_owned() },
+        Tls::InvalidMessage(_) => {
+            Failure::Tls { why: "what answers there does not speak TLS; perhaps http".to_owned() }
+        }
         Tls::General(why) if why == NO_ROOTS => {
             Failure::Tls { why: format!("{NO_ROOTS}, and no --ca-file was given") }
         }
@@ -247,16 +255,17 @@ mod tests {
     fn certificates_fail_with_what_to_do_about_it() {
         let untrusted = tls_failure(&rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer));
         assert_eq!(untrusted, Failure::UnknownIssuer);
-        assert!(untrusted.advice().contains("--ca-file"));
+        assert!(untrusted.advice().unwrap().contains("--ca-file"));
         let other_name = tls_failure(&rustls::Error::InvalidCertificate(CertificateError::NotValidForName));
-        assert!(other_name.advice().contains("subjectAltName"));
+        assert!(other_name.advice().unwrap().contains("subjectAltName"));
         assert!(!other_name.is_transient());
     }
 
     #[test]
     fn only_what_may_pass_is_tried_again() {
         let answered = |status| {
-            Failure::Answered(Answer { status, code: None, detail: String::new(), retry_after: None }).is_transient()
+            Failure::Answered(Answer { status, code: None, detail: String::new(), retry_after: None })
+                .is_transient()
         };
         let transient: Vec<u16> = (400..600).filter(|status| answered(*status)).collect();
         assert_eq!(transient, [429, 502, 503, 504]);

@@ -74,7 +74,6 @@ impl HttpClient {
     }
 
     /// Its limits in time.
-    #[must_use]
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }

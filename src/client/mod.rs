@@ -23,3 +23,5 @@ pub use pem::{PemError, read_certificates};
 pub use secret_file::{SecretFileError, UploadToken, read as read_secret};
 pub use stage::{RetryNotice, RetryPolicy, StageError, StageObserver, StageRequest, Staged};
 pub use tls::{TrustError, client_config};
+
+pub use reqwest::Url;

@@ -21,6 +21,19 @@ use crate::bundle::{PackError, PackPlan, pack};
 const CHUNK_BYTES: usize = 512 * 1024;
 const CHUNKS_IN_FLIGHT: usize = 3;
 
+/// How long a cautious attempt waits after its first chunk.
+const CAUTION: Duration = Duration::from_secs(1);
+
+/// How to begin to send. A server that refuses an upload answers at once, takes a little of the body and closes; a
+/// client that is in the middle of a large write then may see a broken pipe and never the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// At full speed.
+    Swift,
+    /// With a pause after the first chunk, so that an answer that refuses it is seen.
+    Cautious,
+}
+
 /// What was sent in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Packed {
@@ -51,15 +64,20 @@ enum Piece {
 
 impl Packing {
     /// Starts to pack, and gives the body that the bundle comes out of.
-    pub(super) fn start(plan: Arc<PackPlan>, observer: Arc<dyn StageObserver>) -> (Self, reqwest::Body) {
+    pub(super) fn start(
+        plan: Arc<PackPlan>,
+        observer: Arc<dyn StageObserver>,
+        start: Start,
+    ) -> (Self, reqwest::Body) {
         let (sender, receiver) = mpsc::channel(CHUNKS_IN_FLIGHT);
         let (gauge, stop) = (Arc::new(Gauge::default()), CancellationToken::new());
         let outcome = tokio::task::spawn_blocking(move || {
-            let writer = ChannelWriter { sender, chunk: BytesMut::new(), sha256: Sha256::new(), size_bytes: 0 };
+            let writer =
+                ChannelWriter { sender, chunk: BytesMut::new(), sha256: Sha256::new(), size_bytes: 0 };
             let writer = pack(&plan, writer, &mut |read_bytes| observer.packed(read_bytes))?;
             writer.finish().map_err(PackError::Write)
         });
-        let body = reqwest::Body::wrap_stream(pieces(receiver, Arc::clone(&gauge), stop.clone()));
+        let body = reqwest::Body::wrap_stream(pieces(receiver, Arc::clone(&gauge), stop.clone(), start));
         (Self { gauge, outcome, stop: stop.drop_guard() }, body)
     }
 
@@ -74,7 +92,8 @@ impl Packing {
         let (mut seen, mut since) = (0, Instant::now());
         loop {
             tokio::time::sleep(tick).await;
-            let limit = if self.gauge.is_complete.load(Ordering::Relaxed) { timeouts.answer } else { timeouts.stall };
+            let limit =
+                if self.gauge.is_complete.load(Ordering::Relaxed) { timeouts.answer } else { timeouts.stall };
             if self.sent_bytes() != seen || self.gauge.is_hungry.load(Ordering::Relaxed) {
                 (seen, since) = (self.sent_bytes(), Instant::now());
             } else if since.elapsed() >= limit {
@@ -108,14 +127,20 @@ fn pieces(
     receiver: mpsc::Receiver<Piece>,
     gauge: Arc<Gauge>,
     stop: CancellationToken,
+    start: Start,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    stream::unfold(Some((receiver, gauge, stop)), |state| async move {
+    stream::unfold(Some((receiver, gauge, stop)), move |state| async move {
         let (mut receiver, gauge, stop) = state?;
         gauge.is_hungry.store(true, Ordering::Relaxed);
+        let sent_bytes = gauge.sent_bytes.load(Ordering::Relaxed);
+        let next = async {
+            breathe(start, sent_bytes).await;
+            receiver.recv().await
+        };
         let piece = tokio::select! {
             biased;
             () = stop.cancelled() => None,
-            piece = receiver.recv() => piece,
+            piece = next => piece,
         };
         gauge.is_hungry.store(false, Ordering::Relaxed);
         match piece {
@@ -130,6 +155,16 @@ fn pieces(
             None => Some((Err(io::Error::other("packing was stopped")), None)),
         }
     })
+}
+
+/// Between two chunks the runtime gets to look at the socket: an answer that is there is read before the next
+/// write, which might fail because the server has closed.
+async fn breathe(start: Start, sent_bytes: u64) {
+    if start == Start::Cautious && (1..=CHUNK_BYTES as u64).contains(&sent_bytes) {
+        tokio::time::sleep(CAUTION).await;
+    } else {
+        tokio::task::yield_now().await;
+    }
 }
 
 /// The packer's end of the channel: counts, hashes, and blocks while the network is slower.

@@ -93,7 +93,10 @@ mod tests {
     #[test]
     fn a_file_without_certificates_is_named() {
         assert!(refusal(b"hello").contains("/trust has no"));
-        assert!(refusal(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").contains("cannot be read"));
+        assert!(
+            refusal(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n")
+                .contains("cannot be read")
+        );
         let missing = read_certificates(Path::new("/nonexistent/ca.pem")).unwrap_err().to_string();
         assert_eq!(missing, "cannot read the CA file /nonexistent/ca.pem");
     }

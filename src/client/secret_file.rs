@@ -62,7 +62,6 @@ impl UploadToken {
     }
 
     /// The text, for the one header that carries it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -95,8 +94,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         let refusal = read(&path, "--secret-file").unwrap_err().to_string();
-        assert!(refusal.starts_with("--secret-file names /") && refusal.contains("cannot be read"), "{refusal}");
-        for (content, expected) in [(&b""[..], "empty"), (b"\n", "empty"), (b"a\nb", "one line"), (b"\xff", "one line")] {
+        assert!(
+            refusal.starts_with("--secret-file names /") && refusal.contains("cannot be read"),
+            "{refusal}"
+        );
+        for (content, expected) in
+            [(&b""[..], "empty"), (b"\n", "empty"), (b"a\nb", "one line"), (b"\xff", "one line")]
+        {
             std::fs::write(&path, content).unwrap();
             let refusal = read(&path, "--secret-file").unwrap_err().to_string();
             assert!(refusal.contains(expected) && refusal.contains("/secret"), "{refusal}");

@@ -8,6 +8,7 @@ use super::address::ServerAddress;
 use super::backoff::Backoff;
 use super::failure::Failure;
 use super::http::HttpClient;
+use super::packing::Start;
 use super::secret_file::UploadToken;
 use super::upload::{UploadError, upload};
 use crate::bundle::{PackError, PackPlan};
@@ -105,7 +106,7 @@ pub enum StageError {
     #[error(transparent)]
     Pack(#[from] PackError),
     /// The server did not take it.
-    #[error("could not stage to {server}: {why}{made}; {advice}", made = attempts_made(*.attempts), advice = .failure.advice())]
+    #[error("could not stage to {server}: {why}{made}{then}", made = attempts_made(*.attempts), then = then(.failure))]
     Failed {
         /// Where to.
         server: ServerAddress,
@@ -117,7 +118,9 @@ pub enum StageError {
         attempts: u32,
     },
     /// What is on the server is not what was sent.
-    #[error("{server} stored {stored}, but sent were {sent}: something in between changes what passes; stage it again")]
+    #[error(
+        "{server} stored {stored}, but sent were {sent}: something in between changes what passes; stage it again"
+    )]
     OtherBytes {
         /// Where to.
         server: ServerAddress,
@@ -126,6 +129,10 @@ pub enum StageError {
         /// What was sent.
         sent: String,
     },
+}
+
+fn then(failure: &Failure) -> String {
+    failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
 fn attempts_made(attempts: u32) -> String {
@@ -144,19 +151,25 @@ impl HttpClient {
         if request.token.is_some() && !request.server.is_confidential() {
             return Err(StageError::TokenInClear { server: request.server.clone() });
         }
-        let mut attempt = 1;
+        let (mut attempt, mut start) = (1, Start::Swift);
         loop {
-            let (failure, sent_bytes) = match upload(self, request, Arc::clone(&observer)).await {
+            let (failure, sent_bytes) = match upload(self, request, Arc::clone(&observer), start).await {
                 Ok(staged) => return Ok(staged),
                 Err(UploadError::Failed { failure, sent_bytes }) => (failure, sent_bytes),
                 Err(other) => return Err(request.error(other)),
             };
             let why = how_far(&failure, sent_bytes, request.plan.total_bytes());
             if attempt >= policy.attempts || !is_worth_another(&failure) {
-                return Err(StageError::Failed { server: request.server.clone(), why, failure, attempts: attempt });
+                return Err(StageError::Failed {
+                    server: request.server.clone(),
+                    why,
+                    failure,
+                    attempts: attempt,
+                });
             }
             let wait = wait(&policy.backoff, attempt, &failure);
             attempt += 1;
+            start = if failure.is_interruption() { Start::Cautious } else { Start::Swift };
             observer.retrying(&RetryNotice { why, next_attempt: attempt, attempts: policy.attempts, wait });
             tokio::time::sleep(wait).await;
         }
@@ -219,7 +232,8 @@ mod tests {
 
     #[test]
     fn what_the_server_refuses_is_not_sent_again() {
-        let retried: Vec<u16> = (400..600).filter(|status| is_worth_another(&answered(*status, None))).collect();
+        let retried: Vec<u16> =
+            (400..600).filter(|status| is_worth_another(&answered(*status, None))).collect();
         assert_eq!(retried, [502, 503, 504]);
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -112,7 +114,9 @@ impl ServerCertVerifier for Verifier {
             return Ok(ServerCertVerified::assertion());
         }
         match &self.usual {
-            Some(usual) => usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now),
+            Some(usual) => {
+                usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+            }
             None => Err(rustls::Error::General(NO_ROOTS.to_owned())),
         }
     }
@@ -159,7 +163,11 @@ mod tests {
         Verifier::new(roots, given, &provider).unwrap()
     }
 
-    fn verify(verifier: &Verifier, certificate: &CertificateDer<'_>, host: &str) -> Result<(), rustls::Error> {
+    fn verify(
+        verifier: &Verifier,
+        certificate: &CertificateDer<'_>,
+        host: &str,
+    ) -> Result<(), rustls::Error> {
         let host = ServerName::try_from(host.to_owned()).unwrap();
         verifier.verify_server_cert(certificate, &[], &host, &[], UnixTime::now()).map(|_| ())
     }

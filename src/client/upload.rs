@@ -8,7 +8,7 @@ use reqwest::{Response, Url};
 use super::answer::{Answer, bounded_body, has_content_type};
 use super::failure::Failure;
 use super::http::HttpClient;
-use super::packing::{Packed, Packing};
+use super::packing::{Packed, Packing, Start};
 use super::stage::{StageObserver, StageRequest, Staged};
 use crate::bundle::PackError;
 use crate::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
@@ -51,9 +51,10 @@ pub(super) async fn upload(
     http: &HttpClient,
     request: &StageRequest,
     observer: Arc<dyn StageObserver>,
+    start: Start,
 ) -> Result<Staged, UploadError> {
     let url = upload_url(request);
-    let (packing, body) = Packing::start(Arc::clone(&request.plan), observer);
+    let (packing, body) = Packing::start(Arc::clone(&request.plan), observer, start);
     let mut post = http.to_server(&url).post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
     if let Some(token) = &request.token {
         post = post.bearer_auth(token.expose());

@@ -120,7 +120,7 @@ fn refuse_both_forms(args: &FetchArgs, path: &Path) -> anyhow::Result<()> {
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((flag, _)) => bail!(
-            "{flag} and the properties file {} say the same thing in two ways: give the file, or --server, --id, \
+            "{flag} and the properties file {} exclude each other: give the file, or --server, --id, \
              --secret-file and --to without it",
             path.display()
         ),
@@ -133,7 +133,9 @@ fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
         (Some(server), Some(id), Some(secret_file), Some(to)) => {
             Ok(FetchPlan::from_ticket(server, id, secret_file, to)?)
         }
-        _ => bail!("give the init-container's properties file, or all of --server, --id, --secret-file and --to"),
+        _ => bail!(
+            "give the init-container's properties file, or all of --server, --id, --secret-file and --to"
+        ),
     }
 }
 

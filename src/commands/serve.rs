@@ -51,7 +51,7 @@ async fn serve(args: ServeArgs, settings: ServeSettings, shutdown: Shutdown) -> 
     let policy = Policy { max_age: args.lifecycle.max_age.map(Duration::from) };
     let mut sweeper = Sweeper::new(staging.clone(), policy);
     // What a crash interrupted is put right before the first request sees it.
-    sweeper.sweep().await.context("cannot recover the data directory")?;
+    sweeper.sweep().await.context("cannot recover the data directory")?.log();
     let cleaner =
         tokio::spawn(cleaner::run(sweeper, args.lifecycle.cleanup_interval.get(), shutdown.clone()));
 
@@ -96,7 +96,7 @@ impl Sockets {
     async fn bind(settings: &ServeSettings) -> anyhow::Result<Self> {
         let bind = async |flag: &str, address| {
             TcpListener::bind(address).await.with_context(|| {
-                format!("cannot listen on {address}: is another server running there? choose another address with {flag}")
+                format!("cannot listen on {address} (another address can be chosen with {flag})")
             })
         };
         let staging = bind("--listen", settings.listen).await?;

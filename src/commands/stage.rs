@@ -27,7 +27,10 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     let policy = RetryPolicy { attempts: args.attempts, backoff: Backoff::default() };
     for renamed in request.plan.renamed() {
         let path = renamed.path.display();
-        eprintln!("warning: {path} becomes {} in the bundle, because another file has its name", renamed.name);
+        eprintln!(
+            "warning: {path} becomes {} in the bundle, because another file has its name",
+            renamed.name
+        );
     }
     let progress = Arc::new(StageProgress::start(&request, args.quiet));
     let started = Instant::now();
@@ -47,7 +50,9 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
         let seconds = started.elapsed().as_secs_f64();
         let expires_at = staged.ticket.expires_at;
-        eprintln!("staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if nobody downloads it");
+        eprintln!(
+            "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if nobody downloads it"
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -18,7 +18,7 @@ pub enum FetchError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// One source failed, and the others were given up.
-    #[error("could not fetch {what} from {address}: {why}; {advice}")]
+    #[error("could not fetch {what} from {address}: {why}{then}", then = .advice.map(|advice| format!("; {advice}")).unwrap_or_default())]
     Source {
         /// What it is to the user.
         what: String,
@@ -26,8 +26,8 @@ pub enum FetchError {
         address: String,
         /// Why.
         why: String,
-        /// What to check.
-        advice: String,
+        /// What to check, where the reason does not say it.
+        advice: Option<&'static str>,
     },
     /// One name came from two sources.
     #[error("both {first} and {second} bring {name} to {folder}: rename one of the files, or fetch into two folders", folder = .folder.display())]
@@ -50,7 +50,7 @@ pub enum FetchError {
         why: String,
     },
     /// The target folder.
-    #[error("cannot use {folder} for what is fetched; check that the volume is mounted and writable", folder = .folder.display())]
+    #[error("cannot use {folder} for what is fetched (check that the volume is mounted and writable)", folder = .folder.display())]
     Target {
         /// The folder.
         folder: PathBuf,
@@ -119,44 +119,44 @@ impl Cause {
         }
     }
 
-    fn advice(&self, source: &Source) -> String {
-        let is_staged = matches!(source.origin, Origin::Staged { .. });
+    fn advice(&self, source: &Source) -> Option<&'static str> {
         match self {
-            Self::Failure(failure) | Self::TimeUp { last: failure, .. } if is_staged => staged_advice(failure),
-            Self::Failure(failure) | Self::TimeUp { last: failure, .. } => remote_advice(failure),
-            Self::TooSlow { .. } => "check the network, or give it more time (mountTimeout, --timeout)".to_owned(),
-            Self::Damaged { .. } => "check what stands between here and there, and the stored file".to_owned(),
-            Self::Unpack(_) => "check what was staged, or raise --max-entries or --max-unpacked if it is right".to_owned(),
-            Self::TooLarge { .. } => "raise --max-unpacked if it is right".to_owned(),
-            Self::Disk { .. } => "check the volume's free space and that it is writable".to_owned(),
-            Self::Lost => "try again".to_owned(),
+            Self::Failure(failure) | Self::TimeUp { last: failure, .. } => match source.origin {
+                Origin::Staged { .. } => staged_advice(failure),
+                Origin::Remote(_) => remote_advice(failure),
+            },
+            Self::TooSlow { .. } => Some("check the network, or give it more time (mountTimeout, --timeout)"),
+            Self::Damaged { .. } => Some("check what stands between here and there, and the stored file"),
+            Self::Unpack(_) => Some("check what was staged under this id"),
+            Self::TooLarge { .. } => Some("raise --max-unpacked if it is right"),
+            Self::Disk { .. } => Some("check the volume's free space and that it is writable"),
+            Self::Lost => Some("try again"),
         }
     }
 }
 
-fn staged_advice(failure: &Failure) -> String {
+fn staged_advice(failure: &Failure) -> Option<&'static str> {
     match failure {
         Failure::Refused | Failure::ConnectTimeout { .. } | Failure::Unreachable { .. } => {
-            "check that the staging server runs and that a NetworkPolicy lets this pod reach it".to_owned()
+            Some("check that the staging server runs and that a NetworkPolicy lets this pod reach it")
         }
-        Failure::UnknownHost { .. } => {
-            "check the staging server's name (its Service and namespace) and that this pod may ask the cluster's DNS".to_owned()
+        Failure::UnknownHost { .. } => Some(
+            "check the staging server's name (its Service and namespace) and that this pod may ask the cluster's DNS",
+        ),
+        Failure::Answered(answer) if answer.status >= 500 => {
+            Some("check the staging server's pods and its log")
         }
-        Failure::Answered(answer) if matches!(answer.status, 401 | 404) => {
-            "check the resource id, its secret and the address; if it was deleted, submit the application again".to_owned()
-        }
-        Failure::Answered(answer) if answer.status == 410 => "submit the application again".to_owned(),
-        other => other.advice().to_owned(),
+        other => other.advice(),
     }
 }
 
-fn remote_advice(failure: &Failure) -> String {
+fn remote_advice(failure: &Failure) -> Option<&'static str> {
     match failure {
         Failure::Answered(answer) if matches!(answer.status, 401 | 403) => {
-            "check that the address may be read without further credentials".to_owned()
+            Some("check that the address may be read without further credentials")
         }
-        Failure::Answered(answer) if answer.status < 500 => "check the address".to_owned(),
-        Failure::Answered(_) | Failure::Foreign { .. } => "check what serves that address".to_owned(),
-        other => other.advice().to_owned(),
+        Failure::Answered(answer) if answer.status < 500 => Some("check the address"),
+        Failure::Answered(_) | Failure::Foreign { .. } => Some("check what serves that address"),
+        other => other.advice(),
     }
 }

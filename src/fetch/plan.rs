@@ -87,7 +87,8 @@ pub(super) enum Origin {
 impl FetchPlan {
     /// The plan of one bundle, from flags.
     pub fn from_ticket(server: &str, id: &str, secret_file: &Path, to: &Path) -> Result<Self, PlanError> {
-        let names = TicketNames { role: "the bundle", server: "--server", id: "--id", secret: "--secret-file" };
+        let names =
+            TicketNames { role: "the bundle", server: "--server", id: "--id", secret: "--secret-file" };
         let ticket = TicketFile { resource_id: id.to_owned(), secret_file: secret_file.to_owned() };
         let mut plan = Self::default();
         plan.add_ticket(&names, Some(server), &ticket, to)?;
@@ -113,7 +114,6 @@ impl FetchPlan {
     }
 
     /// Whether there is nothing to fetch.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
@@ -171,7 +171,6 @@ impl FetchPlan {
 
 impl Source {
     /// What it is, for people: `the staged jars (resource 4c1a…)`.
-    #[must_use]
     pub fn what(&self) -> String {
         match &self.origin {
             Origin::Staged { id, .. } => format!("{} (resource {id})", self.role),
@@ -180,7 +179,6 @@ impl Source {
     }
 
     /// Where it comes from, for people: without what can be a secret.
-    #[must_use]
     pub fn address(&self) -> String {
         match &self.origin {
             Origin::Staged { server, .. } => server.to_string(),
@@ -192,7 +190,9 @@ impl Source {
     pub(super) fn key(&self) -> String {
         match &self.origin {
             Origin::Staged { id, .. } => id.to_string(),
-            Origin::Remote(file) => digest::to_hex(&Sha256::digest(file.url.as_str()).into())[..32].to_owned(),
+            Origin::Remote(file) => {
+                digest::to_hex(&Sha256::digest(file.url.as_str()).into())[..32].to_owned()
+            }
         }
     }
 }
@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn one_name_from_two_addresses_is_refused_for_one_folder_only() {
-        let same_folder = "spark.kubernetes.initcontainer.remoteJars=http://a/x.jar?sig=s3cret,http://b/y/x.jar\n";
+        let same_folder =
+            "spark.kubernetes.initcontainer.remoteJars=http://a/x.jar?sig=s3cret,http://b/y/x.jar\n";
         let refusal = plan(same_folder).unwrap_err().to_string();
         assert_eq!(
             refusal,
@@ -252,7 +253,9 @@ mod tests {
         let two_keys = "spark.kubernetes.initcontainer.remoteJars=http://a/x.jar\n\
                         spark.kubernetes.initcontainer.remoteFiles=http://b/x.jar\n";
         assert_eq!(plan(two_keys).unwrap().sources.len(), 2);
-        let one_folder = format!("{two_keys}spark.kubernetes.mountdependencies.filesDownloadDir=/var/spark-data/spark-jars/\n");
+        let one_folder = format!(
+            "{two_keys}spark.kubernetes.mountdependencies.filesDownloadDir=/var/spark-data/spark-jars/\n"
+        );
         plan(&one_folder).unwrap_err();
     }
 

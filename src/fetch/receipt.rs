@@ -66,7 +66,9 @@ impl Receipt {
     /// Removes the files that it lists: they are this program's own, and about to be replaced.
     pub(super) fn revoke(&self, folder: &Path) -> io::Result<()> {
         self.files.iter().try_for_each(|file| match fs::remove_file(folder.join(&file.name)) {
-            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Err(error),
+            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(error)
+            }
             _ => Ok(()),
         })
     }

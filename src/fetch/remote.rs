@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use reqwest::Url;
+use crate::client::Url;
 
 use super::error::Cause;
 use super::plan::PlanError;
@@ -49,7 +49,12 @@ impl RemoteFile {
 }
 
 /// Writes what `input` brings to `folder`/`name`; more than `max_bytes` is refused.
-pub(super) fn save(input: &mut impl Read, folder: &Path, name: &str, max_bytes: u64) -> Result<UnpackedFile, Cause> {
+pub(super) fn save(
+    input: &mut impl Read,
+    folder: &Path,
+    name: &str,
+    max_bytes: u64,
+) -> Result<UnpackedFile, Cause> {
     let path = folder.join(name);
     let disk = |source: io::Error| Cause::Disk { path: path.clone(), source };
     let mut file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(disk)?;

@@ -44,7 +44,8 @@ pub(super) async fn download(
     mut first: Option<Box<Download>>,
     sink: &mpsc::Sender<Piece>,
 ) -> Result<Ended, Cause> {
-    let mut transfer = Transfer { pace, sink, representation: None, received_bytes: 0, sha256: Sha256::new() };
+    let mut transfer =
+        Transfer { pace, sink, representation: None, received_bytes: 0, sha256: Sha256::new() };
     loop {
         let resume = match transfer.resume() {
             Ok(resume) => resume,

@@ -37,11 +37,7 @@ pub struct FetchOptions {
 
 impl Default for FetchOptions {
     fn default() -> Self {
-        Self {
-            timeout: Duration::from_mins(5),
-            limits: UnpackLimits::default(),
-            backoff: Backoff::default(),
-        }
+        Self { timeout: Duration::from_mins(5), limits: UnpackLimits::default(), backoff: Backoff::default() }
     }
 }
 
@@ -74,11 +70,16 @@ pub async fn run(
     .await
 }
 
-async fn fetch_missing(sources: &[Prepared], tools: &Tools<'_>) -> Result<BTreeMap<usize, Fetched>, FetchError> {
+async fn fetch_missing(
+    sources: &[Prepared],
+    tools: &Tools<'_>,
+) -> Result<BTreeMap<usize, Fetched>, FetchError> {
     let missing = sources.iter().enumerate().filter(|(_, prepared)| !prepared.is_there);
     let fetches = missing.map(|(index, prepared)| async move {
         let fetched = fetch(&prepared.source, prepared.hidden(), tools).await;
-        fetched.map(|fetched| (index, fetched)).map_err(|cause| FetchError::of_source(&prepared.source, &cause))
+        fetched
+            .map(|fetched| (index, fetched))
+            .map_err(|cause| FetchError::of_source(&prepared.source, &cause))
     });
     stream::iter(fetches).buffer_unordered(SIDE_BY_SIDE).try_collect().await
 }
@@ -88,5 +89,7 @@ async fn in_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(FetchError::of_folder(std::path::Path::new("."), io::Error::other(error))))
+    done.unwrap_or_else(|error| {
+        Err(FetchError::of_folder(std::path::Path::new("."), io::Error::other(error)))
+    })
 }

@@ -92,7 +92,9 @@ fn check_not_hidden(prepared: &Prepared, name: &str) -> Result<(), FetchError> {
     if !name.starts_with(HIDDEN_PREFIX) {
         return Ok(());
     }
-    let why = format!("it has a file {name}, and names that begin with {HIDDEN_PREFIX} are not for bundles; rename it");
+    let why = format!(
+        "it has a file {name}, and names that begin with {HIDDEN_PREFIX} are not for bundles; rename it"
+    );
     Err(FetchError::Place { what: prepared.source.what(), why })
 }
 
@@ -114,7 +116,8 @@ fn install(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, Fetch
     }
     let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.files);
     receipt.write(&hidden, folder).map_err(|source| FetchError::of_folder(folder, source))?;
-    place(&hidden, &fetched.files, folder).map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
+    place(&hidden, &fetched.files, folder)
+        .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
     remove(&hidden).map_err(|source| FetchError::of_folder(&hidden, source))?;
     Ok(SourceReport {
         what: prepared.source.what(),

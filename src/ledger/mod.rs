@@ -72,8 +72,8 @@ pub trait Ledger: Send + Sync {
     /// stands for "never downloaded". `false` if something changed.
     async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError>;
 
-    /// `deleting → deleted`: the bytes are gone, a tombstone remains.
-    async fn mark_deleted(&self, id: ResourceId) -> Result<(), LedgerError>;
+    /// `deleting → deleted`: the bytes are gone, a tombstone remains. `false` if somebody else was faster.
+    async fn mark_deleted(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
     /// Removes tombstones of resources deleted before `before`; returns how many.
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
@@ -89,11 +89,13 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
-    /// Up to `limit` ready resources that expire at `now` or earlier, or were created at `oldest` or earlier.
+    /// Up to `limit` ready resources that expire at `now` or earlier, or were created at `oldest` or earlier, in the
+    /// order of their ids, after `after`.
     async fn due(
         &self,
         now: Timestamp,
         oldest: Option<Timestamp>,
+        after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<Resource>, LedgerError>;
 
@@ -143,8 +145,11 @@ pub enum LedgerError {
         #[source]
         source: sqlx::Error,
     },
-    /// The database was written by a version that this one does not know, or a migration failed.
-    #[error("cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom")]
+    /// The database was written by a version that this one does not know, or it is damaged.
+    #[error(
+        "cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom, or be damaged; \
+         start the version that wrote it, or restore a backup"
+    )]
     Migrate {
         /// Its path.
         path: String,
@@ -181,7 +186,7 @@ impl From<Arc<sqlx::Error>> for LedgerError {
     fn from(error: Arc<sqlx::Error>) -> Self {
         /// Primary result code of SQLite for "database or disk is full".
         const SQLITE_FULL: i32 = 13;
-        let code = error.as_database_error().and_then(|error| error.code());
+        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         let code = code.and_then(|code| code.parse::<i32>().ok());
         if code.is_some_and(|code| code & 0xff == SQLITE_FULL) { Self::Full } else { Self::Database(error) }
     }

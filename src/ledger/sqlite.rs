@@ -90,8 +90,8 @@ impl Ledger for SqliteLedger {
         self.change(Operation::MarkDeleting(decision)).await.map(Outcome::changed)
     }
 
-    async fn mark_deleted(&self, id: ResourceId) -> Result<(), LedgerError> {
-        self.change(Operation::MarkDeleted(id)).await.map(drop)
+    async fn mark_deleted(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        self.change(Operation::MarkDeleted(id)).await.map(Outcome::changed)
     }
 
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
@@ -125,14 +125,16 @@ impl Ledger for SqliteLedger {
         &self,
         now: Timestamp,
         oldest: Option<Timestamp>,
+        after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<Resource>, LedgerError> {
         let rows = sqlx::query(
-            "SELECT * FROM resources WHERE state = 'ready' AND expires_at <= ?1 \
-             UNION SELECT * FROM resources WHERE state = 'ready' AND created_at <= ?2 LIMIT ?3",
+            "SELECT * FROM resources WHERE state = 'ready' AND id > ?3 AND (expires_at <= ?1 OR created_at <= ?2) \
+             ORDER BY id LIMIT ?4",
         )
         .bind(now.as_millisecond())
         .bind(oldest.map(Timestamp::as_millisecond))
+        .bind(after.map(|id| id.to_string()).unwrap_or_default())
         .bind(limit)
         .fetch_all(&self.readers)
         .await?;

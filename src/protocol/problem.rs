@@ -19,8 +19,9 @@ pub struct Problem {
     /// The HTTP status.
     #[serde(default)]
     pub status: u16,
-    /// The stable name of the problem, one of [`Code`]'s.
+    /// The stable name of the problem.
     #[serde(default)]
+    #[schema(value_type = Code)]
     pub code: String,
     /// What failed, on what, why, and what to do next.
     #[serde(default)]
@@ -46,6 +47,21 @@ macro_rules! codes {
         /// The stable names of problems. Each belongs to one HTTP status.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code { $($(#[doc = $doc])+ $variant),+ }
+
+        /// Described as the name that it has in the body.
+        impl utoipa::PartialSchema for Code {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                let described = [$(($name, [$($doc),+].concat(), $status)),+]
+                    .map(|(name, doc, status): (&str, String, u16)| format!("- `{name}` ({status}):{doc}"));
+                utoipa::openapi::ObjectBuilder::new()
+                    .schema_type(utoipa::openapi::Type::String)
+                    .enum_values(Some(Self::ALL.iter().map(|code| code.as_str())))
+                    .description(Some(described.join("\n")))
+                    .into()
+            }
+        }
+
+        impl ToSchema for Code {}
 
         impl Code {
             /// Every code.

@@ -88,7 +88,7 @@ pub struct Owner {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
     /// No namespace.
-    #[error("namespace is missing: say in which namespace the owner lives, for example namespace=default")]
+    #[error("namespace is missing: say in which namespace the owner lives")]
     NoNamespace,
     /// Not an RFC 1123 label.
     #[error(
@@ -100,10 +100,10 @@ pub enum OwnerError {
         namespace: String,
     },
     /// Neither a label nor a name.
-    #[error("label is missing: name the owner by at least one label=KEY=VALUE or by name=NAME")]
+    #[error("label is missing: name the owner by at least one label, KEY=VALUE, or by its name")]
     NoSelector,
     /// A label without an equals sign.
-    #[error("label “{label}” has no value: write label=KEY=VALUE")]
+    #[error("label “{label}” has no value: write KEY=VALUE")]
     LabelWithoutValue {
         /// The text that was given, shortened.
         label: String,

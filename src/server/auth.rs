@@ -51,6 +51,8 @@ pub(super) fn credentials(headers: &HeaderMap) -> Option<ResourceSecret> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let secret = match value.split_once(' ') {
         Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => secret.trim(),
+        // What `Bearer $SECRET` comes to where the variable is not set.
+        None if value.eq_ignore_ascii_case("bearer") => "",
         _ => value,
     };
     (!secret.is_empty()).then(|| ResourceSecret::from_text(secret))

@@ -16,12 +16,12 @@ use hyper::body::{Frame, SizeHint};
 use super::pace::{Pace, PaceLimits, TooSlow};
 use super::state::AppState;
 
-/// So much of a refused body is read, so that a client that is still sending sees the answer and not a broken
-/// pipe. More would be a way to make the server work for nothing.
-const DRAIN_BYTES: usize = 1 << 20;
-
-/// And for so long.
+/// So long the rest of a refused body is read, so that a client that is still sending sees the answer and not a
+/// broken pipe: clients like OkHttp look for an answer only when they have sent everything.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// And so much of it: on a fast network two seconds are long.
+const DRAIN_BYTES: usize = 256 << 20;
 
 /// Wraps the body of every request.
 pub(super) async fn guard(State(state): State<AppState>, request: Request, next: Next) -> Response {
@@ -56,7 +56,13 @@ impl GuardedBody {
                 self.body = None;
                 Poll::Ready(end)
             }
-            Poll::Pending => self.pace.poll_waiting(context).map(|slow| Some(Err(axum::Error::new(slow)))),
+            Poll::Pending => self.pace.poll_waiting(context).map(|slow| {
+                if matches!(slow, TooSlow::Idle(_)) {
+                    // It has stopped: there is nothing to drain.
+                    self.body = None;
+                }
+                Some(Err(axum::Error::new(slow)))
+            }),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub(super) struct ApiError {
     code: Code,
     status: StatusCode,
     detail: String,
-    headers: HeaderMap,
+    headers: Vec<(HeaderName, HeaderValue)>,
     deleted: Option<(Timestamp, DeletionReason)>,
 }
 
@@ -29,12 +29,12 @@ impl ApiError {
     /// An answer of that code, with a text for people.
     pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, status, detail: detail.into(), headers: HeaderMap::new(), deleted: None }
+        Self { code, status, detail: detail.into(), headers: Vec::new(), deleted: None }
     }
 
     /// Adds a header.
     pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+        self.headers.push((name, value));
         self
     }
 
@@ -106,7 +106,7 @@ impl From<AccessError> for ApiError {
             ),
             AccessError::Gone { at, reason, .. } => Self {
                 deleted: Some((at, reason)),
-                ..Self::new(Code::Gone, format!("{error}: stage it again"))
+                ..Self::new(Code::Gone, format!("{error}: stage it again if it is still needed"))
             },
             AccessError::TooManyDownloads => Self::try_again(Code::Overloaded, error.to_string()),
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {
@@ -129,7 +129,8 @@ impl IntoResponse for ApiError {
             deletion_reason: self.deleted.map(|(_, reason)| reason.to_string()),
             deleted_at: self.deleted.map(|(at, _)| at),
         };
-        let mut response = (self.status, self.headers).into_response();
+        let mut response = self.status.into_response();
+        response.headers_mut().extend(self.headers);
         response.extensions_mut().insert(problem);
         response
     }

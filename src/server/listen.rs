@@ -15,6 +15,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::pace::PaceLimits;
@@ -45,7 +46,7 @@ pub struct Listener {
 /// Bounds for connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
-    /// At once, over all listeners together.
+    /// At once, on each listener.
     pub max: usize,
     /// For a TLS handshake, and for the head of a request.
     pub header_timeout: Duration,
@@ -59,23 +60,43 @@ pub struct Connections {
 /// deadline cut some off.
 pub async fn serve(listeners: Vec<Listener>, connections: Connections, shutdown: &Shutdown) -> bool {
     let graceful = GracefulShutdown::new();
-    let slots = Arc::new(Semaphore::new(connections.max.min(Semaphore::MAX_PERMITS)));
+    let cut_off = Shutdown::default();
+    let running = TaskTracker::new();
     let accepting: Vec<_> = listeners
         .into_iter()
-        .map(|listener| accept(listener, connections, Arc::clone(&slots), &graceful, shutdown))
+        .map(|listener| {
+            let stop = Stop { shutdown: shutdown.clone(), cut_off: cut_off.clone() };
+            accept(listener, connections, stop, &graceful, &running)
+        })
         .collect();
     // Each ends, and closes its socket, when shutdown is requested.
     futures_util::future::join_all(accepting).await;
-    tokio::time::timeout(connections.shutdown_deadline, graceful.shutdown()).await.is_ok()
+    let finished = tokio::time::timeout(connections.shutdown_deadline, graceful.shutdown()).await.is_ok();
+    // What is cut off is dropped here, and so cleaned up while the process still runs.
+    cut_off.request();
+    running.close();
+    running.wait().await;
+    finished
+}
+
+/// When a connection ends without its client's doing.
+#[derive(Clone)]
+struct Stop {
+    /// No new requests.
+    shutdown: Shutdown,
+    /// Nothing any more.
+    cut_off: Shutdown,
 }
 
 async fn accept(
     listener: Listener,
     connections: Connections,
-    slots: Arc<Semaphore>,
+    stop: Stop,
     graceful: &GracefulShutdown,
-    shutdown: &Shutdown,
+    running: &TaskTracker,
 ) {
+    // For each listener its own, so that probes are answered when there are too many clients.
+    let slots = Arc::new(Semaphore::new(connections.max.min(Semaphore::MAX_PERMITS)));
     loop {
         let next = async {
             // Waiting connections queue up in the kernel.
@@ -84,13 +105,13 @@ async fn accept(
         };
         let accepted = tokio::select! {
             accepted = next => accepted,
-            () = shutdown.requested() => return,
+            () = stop.shutdown.requested() => return,
         };
         match accepted {
             Some((Ok((socket, peer)), slot)) => {
-                let connection = Connection { peer, connections, _slot: slot };
+                let connection = Connection { peer, connections, stop: stop.clone(), _slot: slot };
                 let (tls, router) = (listener.tls.clone(), listener.router.clone());
-                tokio::spawn(connection.run(socket, tls, router, graceful.watcher()));
+                running.spawn(connection.run(socket, tls, router, graceful.watcher()));
             }
             Some((Err(error), _)) => {
                 tracing::warn!(error = %error, "could not take a connection");
@@ -104,6 +125,7 @@ async fn accept(
 struct Connection {
     peer: SocketAddr,
     connections: Connections,
+    stop: Stop,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -113,7 +135,13 @@ impl Connection {
         let _ = socket.set_nodelay(true);
         let socket = PacedSocket::new(socket, self.connections.pace);
         let Some(tls) = tls else { return self.serve(socket, router, watcher).await };
-        match tokio::time::timeout(self.connections.header_timeout, tls.acceptor().accept(socket)).await {
+        let handshake = tokio::time::timeout(self.connections.header_timeout, tls.acceptor().accept(socket));
+        let handshake = tokio::select! {
+            handshake = handshake => handshake,
+            // Nothing was asked for yet: nothing to finish.
+            () = self.stop.shutdown.requested() => return,
+        };
+        match handshake {
             Ok(Ok(stream)) => self.serve(stream, router, watcher).await,
             Ok(Err(error)) => tracing::debug!(peer = %self.peer, error = %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(peer = %self.peer, "TLS handshake took too long"),
@@ -137,7 +165,11 @@ impl Connection {
             .max_header_size(MAX_HEADER_BYTES)
             .max_buf_size(BUFFER_BYTES)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-        if let Err(error) = watcher.watch(connection).await {
+        let served = tokio::select! {
+            served = watcher.watch(connection) => served,
+            () = self.stop.cut_off.requested() => return,
+        };
+        if let Err(error) = served {
             tracing::debug!(%peer, error = %error, "connection ended early");
         }
     }

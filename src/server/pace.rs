@@ -38,6 +38,9 @@ pub(super) enum TooSlow {
 #[derive(Debug)]
 pub(super) struct Pace {
     limits: PaceLimits,
+    /// Since when not a single byte has come.
+    idle_since: Option<Instant>,
+    /// Up to when the present wait is in `waited`, or since when it lasts.
     waiting_since: Option<Instant>,
     /// Within the window so far.
     waited: Duration,
@@ -47,12 +50,20 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(limits: PaceLimits) -> Self {
-        Self { limits, waiting_since: None, waited: Duration::ZERO, moved_bytes: 0, alarm: None }
+        Self {
+            limits,
+            idle_since: None,
+            waiting_since: None,
+            waited: Duration::ZERO,
+            moved_bytes: 0,
+            alarm: None,
+        }
     }
 
     /// The other side moved `bytes`.
     pub(super) fn moved(&mut self, bytes: usize) -> Result<(), TooSlow> {
         self.moved_bytes += bytes as u64;
+        self.idle_since = None;
         if let Some(since) = self.waiting_since.take() {
             self.waited += since.elapsed();
         }
@@ -62,8 +73,9 @@ impl Pace {
     /// The other side keeps us waiting. Registers the task to be woken when that has lasted too long.
     pub(super) fn poll_waiting(&mut self, context: &mut Context<'_>) -> Poll<TooSlow> {
         let now = Instant::now();
+        let idle_since = *self.idle_since.get_or_insert(now);
         let since = *self.waiting_since.get_or_insert(now);
-        if now - since >= self.limits.idle_timeout {
+        if now - idle_since >= self.limits.idle_timeout {
             return Poll::Ready(TooSlow::Idle(self.limits.idle_timeout));
         }
         let waited = self.waited + (now - since);
@@ -73,13 +85,12 @@ impl Pace {
             }
             self.waiting_since = Some(now);
         }
-        self.set_alarm(now, context)
+        let window_ends =
+            self.waiting_since.unwrap_or(now) + self.limits.rate_window.saturating_sub(self.waited);
+        self.set_alarm(window_ends.min(idle_since + self.limits.idle_timeout), context)
     }
 
-    fn set_alarm(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<TooSlow> {
-        let since = self.waiting_since.unwrap_or(now);
-        let window_ends = since + self.limits.rate_window.saturating_sub(self.waited);
-        let at = (since + self.limits.idle_timeout).min(window_ends);
+    fn set_alarm(&mut self, at: Instant, context: &mut Context<'_>) -> Poll<TooSlow> {
         let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
         if alarm.deadline() != at {
             alarm.as_mut().reset(at);
@@ -106,5 +117,49 @@ impl Pace {
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    const SHORT: Duration = Duration::from_millis(40);
+    const LONG: Duration = Duration::from_hours(1);
+
+    fn pace(idle_timeout: Duration, min_rate: u64, rate_window: Duration) -> Pace {
+        Pace::new(PaceLimits { idle_timeout, min_rate, rate_window })
+    }
+
+    async fn wait(pace: &mut Pace) -> TooSlow {
+        let verdict = poll_fn(|context| pace.poll_waiting(context));
+        tokio::time::timeout(Duration::from_secs(30), verdict).await.expect("waited for ever")
+    }
+
+    #[tokio::test]
+    async fn silence_ends_after_the_idle_timeout_however_short_the_window_is() {
+        for window in [SHORT / 4, SHORT, SHORT * 4, LONG] {
+            let start = Instant::now();
+            assert_eq!(wait(&mut pace(SHORT, 0, window)).await, TooSlow::Idle(SHORT), "{window:?}");
+            assert!(start.elapsed() >= SHORT);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_crawl_ends_after_the_window() {
+        let mut pace = pace(LONG, 1_000_000, SHORT);
+        pace.moved(1000).unwrap();
+        assert_eq!(wait(&mut pace).await, TooSlow::BelowRate { rate: 1_000_000, window: SHORT });
+    }
+
+    #[tokio::test]
+    async fn only_waiting_counts_not_the_time_that_is_needed_here() {
+        let mut pace = pace(SHORT, 1_000_000, SHORT);
+        for _ in 0..3 {
+            tokio::time::sleep(SHORT * 2).await;
+            pace.moved(1).unwrap();
+        }
+        assert_eq!(pace.waited, Duration::ZERO);
     }
 }

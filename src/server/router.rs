@@ -1,5 +1,7 @@
 //! Which path leads where, and what every request passes on its way.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Response;
@@ -17,7 +19,7 @@ use super::request_id::{self, RandomId};
 use super::routes;
 use super::state::AppState;
 use crate::protocol::problem::Code;
-use crate::protocol::{HEALTHZ, READYZ};
+use crate::protocol::{HEALTHZ, READYZ, REQUEST_ID};
 
 /// Everything: both protocols, and with `with_operational` also what an operator asks.
 pub fn staging(state: AppState, with_operational: bool) -> Router {
@@ -79,16 +81,24 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response<axum::body::Body> {
     ApiError::internal(&error).into_response()
 }
 
-/// Only the path of the URL is logged: what a client mistakenly puts into its query stays out.
+/// Only the path of the URL is logged: what a client mistakenly puts into its query stays out. Probes come every few
+/// seconds and are worth no line each.
 fn span<B>(request: &axum::http::Request<B>) -> Span {
-    let id = request.headers().get(crate::protocol::REQUEST_ID).and_then(|id| id.to_str().ok());
-    tracing::info_span!("request", request_id = id, method = %request.method(), path = request.uri().path())
+    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let (method, path) = (request.method(), request.uri().path());
+    if matches!(path, HEALTHZ | READYZ) {
+        tracing::debug_span!("probe", request_id = id, %method, path)
+    } else {
+        tracing::info_span!("request", request_id = id, %method, path)
+    }
 }
 
-fn log<B>(response: &Response<B>, latency: std::time::Duration, _: &Span) {
-    tracing::info!(
-        status = response.status().as_u16(),
-        milliseconds = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
-        "answered"
-    );
+fn log<B>(response: &Response<B>, latency: Duration, span: &Span) {
+    let status = response.status().as_u16();
+    let milliseconds = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+    if span.metadata().is_some_and(|span| span.name() == "request") {
+        tracing::info!(status, milliseconds, "answered");
+    } else {
+        tracing::debug!(status, milliseconds, "answered");
+    }
 }

@@ -60,6 +60,10 @@ struct Account {
     reserved: u64,
     /// Bytes of those that are not on the disk yet.
     unwritten: u64,
+    /// Changes that the ledger may know and `stored` does not, or the other way round.
+    settling: usize,
+    /// How many of them there have been.
+    changes: u64,
 }
 
 impl Capacity {
@@ -80,6 +84,30 @@ impl Capacity {
     pub(super) fn removed(&self, bytes: u64) {
         let mut account = self.account();
         account.stored = account.stored.saturating_sub(bytes);
+    }
+
+    /// To be held from before the ledger changes what is stored until the account has followed.
+    pub(super) fn settling(self: &Arc<Self>) -> Settling {
+        let mut account = self.account();
+        account.settling += 1;
+        account.changes += 1;
+        Settling(Arc::clone(self))
+    }
+
+    /// Notes which changes there have been, before the ledger is asked for the truth; `None` while one is going on.
+    pub(super) fn quiet(&self) -> Option<Quiet> {
+        let account = self.account();
+        (account.settling == 0).then_some(Quiet { changes: account.changes })
+    }
+
+    /// Takes over the truth, unless something has changed meanwhile: an answer of the ledger that got lost leaves
+    /// the account wrong.
+    pub(super) fn correct(&self, quiet: Quiet, stored: u64) {
+        let mut account = self.account();
+        if account.changes == quiet.changes && account.stored != stored {
+            tracing::warn!(counted = account.stored, stored, "the account of the room was wrong; corrected");
+            account.stored = stored;
+        }
     }
 
     fn account(&self) -> MutexGuard<'_, Account> {
@@ -103,6 +131,22 @@ impl Capacity {
         account.reserved += bytes;
         account.unwritten += bytes;
         Ok(())
+    }
+}
+
+/// A moment at which the account was settled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quiet {
+    changes: u64,
+}
+
+/// A change that ledger and account make one after the other, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Settling(Arc<Capacity>);
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        self.0.account().settling -= 1;
     }
 }
 
@@ -182,6 +226,20 @@ mod tests {
         first.written(500);
         capacity.open().grow(401, Some(501)).unwrap();
         drop(first);
+    }
+
+    #[test]
+    fn the_truth_is_taken_over_only_if_nothing_changed_meanwhile() {
+        let capacity = capacity(Some(100), 0);
+        let before = capacity.quiet().unwrap();
+        let settling = capacity.settling();
+        assert!(capacity.quiet().is_none());
+        capacity.correct(before, 90);
+        drop(settling);
+        capacity.correct(before, 90);
+        capacity.open().grow(90, None).unwrap();
+        capacity.correct(capacity.quiet().unwrap(), 90);
+        assert_eq!(capacity.open().grow(11, None), Err(NoRoom::Total { limit: 100, taken: 90 }));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The way out.
 
 use bytes::Bytes;
+use jiff::Timestamp;
 
 use super::transfers::Transfer;
 use super::{AccessError, Staging};
-use crate::resource::ResourceId;
-use crate::resource::{Resource, ResourceSecret};
+use crate::ledger::LedgerError;
+use crate::resource::{Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBundle};
 
 /// A bundle that is being sent. As long as it lives, the resource is not deleted by the cleaner; what deletes it
@@ -42,12 +43,23 @@ impl Staging {
     pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
         let Resource { id, .. } = download.resource;
         let now = self.parts.clock.now();
-        if self.parts.ledger.mark_used(id, now).await? {
+        if self.note_use(id, now).await? {
             return Ok(());
         }
         match self.parts.ledger.find(id).await?.and_then(|resource| resource.deleted) {
             Some((at, reason)) => Err(AccessError::Gone { id, at, reason }),
             None => Err(AccessError::NotFound),
+        }
+    }
+
+    /// A full disk is no reason to refuse a download.
+    async fn note_use(&self, id: ResourceId, now: Timestamp) -> Result<bool, AccessError> {
+        match self.parts.ledger.mark_used(id, now).await {
+            Err(LedgerError::Full) => {
+                self.parts.give_up_reserve().await?;
+                Ok(self.parts.ledger.mark_used(id, now).await?)
+            }
+            other => Ok(other?),
         }
     }
 }

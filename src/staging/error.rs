@@ -24,7 +24,7 @@ pub enum StageError {
     #[error(
         "the server's disk is full: nothing of this upload was kept; free some space or give the server a larger volume"
     )]
-    DiskFull(#[source] StoreError),
+    DiskFull(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The bytes are not the announced ones.
     #[error(
         "the bytes that arrived have another SHA-256 than the digest header announced: nothing was kept; send them again"
@@ -53,13 +53,17 @@ pub enum StageError {
 
 impl From<StoreError> for StageError {
     fn from(error: StoreError) -> Self {
-        if matches!(error, StoreError::Full { .. }) { Self::DiskFull(error) } else { Self::Store(error) }
+        if matches!(error, StoreError::Full { .. }) {
+            Self::DiskFull(error.into())
+        } else {
+            Self::Store(error)
+        }
     }
 }
 
 impl From<LedgerError> for StageError {
     fn from(error: LedgerError) -> Self {
-        Self::Ledger(error)
+        if matches!(error, LedgerError::Full) { Self::DiskFull(error.into()) } else { Self::Ledger(error) }
     }
 }
 
@@ -73,7 +77,7 @@ pub enum AccessError {
     #[error("not the secret of this resource")]
     WrongSecret,
     /// It was deleted.
-    #[error("resource {id} was deleted at {at}: {reason}")]
+    #[error("resource {id} was deleted at {at} ({reason})")]
     Gone {
         /// Which one.
         id: ResourceId,
@@ -97,6 +101,6 @@ pub enum AccessError {
     #[error("the bundle could not be read")]
     Store(#[from] StoreError),
     /// The ledger failed.
-    #[error("the resource could not be looked up")]
+    #[error("the ledger could not be read or written")]
     Ledger(#[from] LedgerError),
 }

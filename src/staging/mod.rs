@@ -13,6 +13,7 @@ mod transfers;
 mod upload;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -59,6 +60,8 @@ struct Parts {
     transfers: Arc<Transfers>,
     /// Clean-up of uploads whose client went away.
     background: TaskTracker,
+    /// A failed clean-up left bytes without a row: the next sweep looks for them.
+    orphans_suspected: AtomicBool,
 }
 
 impl Staging {
@@ -74,7 +77,9 @@ impl Staging {
         let transfers =
             Arc::new(Transfers::new(limits.max_concurrent_uploads, limits.max_concurrent_downloads));
         let background = TaskTracker::new();
-        Ok(Self { parts: Arc::new(Parts { ledger, store, clock, capacity, transfers, background }) })
+        let orphans_suspected = AtomicBool::new(false);
+        let parts = Parts { ledger, store, clock, capacity, transfers, background, orphans_suspected };
+        Ok(Self { parts: Arc::new(parts) })
     }
 
     /// Refuses a length that no bundle may have.
@@ -92,14 +97,16 @@ impl Staging {
         }
     }
 
-    /// Ready resources that a time rule may concern: due at `now`, or created at `oldest` or earlier.
+    /// Ready resources that a time rule may concern: due at `now`, or created at `oldest` or earlier. In order of
+    /// their ids, after `after`.
     pub async fn due(
         &self,
         now: Timestamp,
         oldest: Option<Timestamp>,
+        after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<Resource>, LedgerError> {
-        self.parts.ledger.due(now, oldest, limit).await
+        self.parts.ledger.due(now, oldest, after, limit).await
     }
 
     /// Removes tombstones that have served their time.

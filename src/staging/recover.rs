@@ -1,7 +1,10 @@
 //! Finishing what was interrupted.
 
+use std::sync::atomic::Ordering;
+
 use super::{AccessError, Parts, Staging};
 use crate::resource::{ResourceId, State};
+use crate::telemetry::chain;
 
 /// Rows looked at together.
 const PAGE: u32 = 500;
@@ -30,6 +33,8 @@ impl Staging {
     pub async fn recover(&self, orphans: bool) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
         parts.keep_reserve().await;
+        parts.count_again().await?;
+        let orphans = parts.orphans_suspected.swap(false, Ordering::Relaxed) || orphans;
         Ok(Recovered {
             // Bytes first: they are listed before their rows are looked up, so that an upload that begins
             // meanwhile cannot be taken for an orphan.
@@ -41,14 +46,29 @@ impl Staging {
 }
 
 impl Parts {
+    /// Answers of the ledger that got lost are put right in the account of the room.
+    async fn count_again(&self) -> Result<(), AccessError> {
+        if let Some(quiet) = self.capacity.quiet() {
+            self.capacity.correct(quiet, self.ledger.stored().await?.bytes);
+        }
+        Ok(())
+    }
+
     async fn remove_orphans(&self) -> Result<u64, AccessError> {
         let mut removed = 0;
         for id in self.store.ids().await? {
             let known = self.ledger.find(id).await?.is_some_and(|resource| resource.state != State::Deleted);
             if !known && !self.transfers.is_uploading(id) {
-                self.store.remove(id).await?;
-                tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
-                removed += 1;
+                match self.store.remove(id).await {
+                    Ok(()) => {
+                        tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
+                        removed += 1;
+                    }
+                    Err(error) => tracing::warn!(
+                        resource_id = %id, error = %chain(&error),
+                        "could not remove bytes that the ledger does not know"
+                    ),
+                }
             }
         }
         Ok(removed)
@@ -57,8 +77,7 @@ impl Parts {
     async fn give_up_interrupted(&self) -> Result<u64, AccessError> {
         let mut given_up = 0;
         for id in self.all_in(State::Pending).await? {
-            if !self.transfers.is_uploading(id) {
-                self.give_up(id).await;
+            if !self.transfers.is_uploading(id) && self.give_up(id).await {
                 given_up += 1;
             }
         }
@@ -71,8 +90,14 @@ impl Parts {
             let resource = self.ledger.find(id).await?;
             let size_bytes =
                 resource.and_then(|resource| resource.bundle).map_or(0, |bundle| bundle.size_bytes);
-            self.finish_deletion(id, size_bytes).await?;
-            finished += 1;
+            match self.finish_deletion(id, size_bytes).await {
+                Ok(()) => finished += 1,
+                // One bundle that cannot be removed must not hold up all the others.
+                Err(AccessError::Store(error)) => tracing::warn!(
+                    resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"
+                ),
+                Err(error) => return Err(error),
+            }
         }
         Ok(finished)
     }

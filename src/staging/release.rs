@@ -47,23 +47,30 @@ impl Parts {
         Ok(true)
     }
 
-    /// On a full disk there may be no room to write the decision down: then the reserve is given up for it.
     async fn mark_deleting(&self, deletion: Deletion) -> Result<bool, AccessError> {
         match self.ledger.mark_deleting(deletion).await {
             Err(LedgerError::Full) => {
-                self.store.release_reserve().await?;
-                tracing::warn!("the disk is full: gave up the reserve to write a deletion down");
+                self.give_up_reserve().await?;
                 Ok(self.ledger.mark_deleting(deletion).await?)
             }
             other => Ok(other?),
         }
     }
 
+    /// On a full disk there may be no room to write down that something is deleted or used: it is made.
+    pub(super) async fn give_up_reserve(&self) -> Result<(), StoreError> {
+        tracing::warn!("the disk is full: giving up the reserve to write a change down");
+        self.store.release_reserve().await
+    }
+
     /// Removes the bytes of a `deleting` row and leaves the tombstone. Safe to repeat.
     pub(super) async fn finish_deletion(&self, id: ResourceId, size_bytes: u64) -> Result<(), AccessError> {
         self.store.remove(id).await?;
-        self.ledger.mark_deleted(id).await?;
-        self.capacity.removed(size_bytes);
+        let _settling = self.capacity.settling();
+        // Several may be finishing the same deletion: its room is given back once.
+        if self.ledger.mark_deleted(id).await? {
+            self.capacity.removed(size_bytes);
+        }
         Ok(())
     }
 

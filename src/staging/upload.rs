@@ -1,16 +1,18 @@
 //! The way in.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use super::capacity::Reservation;
+use super::capacity::{Reservation, Settling};
 use super::transfers::Transfer;
 use super::{Parts, StageError, Staging};
 use crate::ledger::{Completion, PendingResource};
 use crate::resource::{Bundle, FileName, Lifetime, Owner, ResourceId, ResourceSecret};
 use crate::store::{Incoming, StoreError};
+use crate::telemetry::chain;
 
 /// What is known when an upload begins.
 #[derive(Debug, Clone, Default)]
@@ -121,7 +123,10 @@ impl Upload {
         let missing = progress.reservation.missing_for(length);
         if missing > 0 {
             let largest = self.parts.capacity.max_resource_size() - self.received_bytes;
-            progress.reservation.grow(missing.min(largest), self.parts.store.free_bytes().await?)?;
+            let free = self.parts.store.free_bytes().await?;
+            let step = progress.reservation.grow(missing.min(largest), free);
+            // Where a whole step does not fit, the bytes that are here may.
+            step.or_else(|_| progress.reservation.grow(length, free))?;
         }
         progress.incoming.write(bytes).await?;
         progress.reservation.written(length);
@@ -186,15 +191,22 @@ impl Acknowledgement {
     async fn run(self, progress: Progress) -> Result<Staged, StageError> {
         let Progress { incoming, reservation, transfer } = progress;
         let result = self.store(incoming).await;
-        match &result {
-            Ok(staged) => reservation.stored(staged.bundle.size_bytes),
-            Err(_) => self.parts.give_up(self.id).await,
-        }
+        let result = match result {
+            Ok((staged, settling)) => {
+                reservation.stored(staged.bundle.size_bytes);
+                drop(settling);
+                Ok(staged)
+            }
+            Err(error) => {
+                self.parts.give_up(self.id).await;
+                Err(error)
+            }
+        };
         drop(transfer);
         result
     }
 
-    async fn store(&self, mut incoming: Box<dyn Incoming>) -> Result<Staged, StageError> {
+    async fn store(&self, mut incoming: Box<dyn Incoming>) -> Result<(Staged, Settling), StageError> {
         let bundle = incoming.finish().await?;
         if let Some(announced) = self.announced_bytes.filter(|announced| *announced != bundle.size_bytes) {
             return Err(StageError::WrongLength { announced, received: bundle.size_bytes });
@@ -203,11 +215,13 @@ impl Acknowledgement {
             return Err(StageError::DigestMismatch);
         }
         incoming.publish().await?;
+        let settling = self.parts.capacity.settling();
         let created_at = self.parts.clock.now();
         let Terms { owner, lifetime, .. } = self.terms.clone();
         self.parts.ledger.complete(Completion { id: self.id, owner, bundle, lifetime, created_at }).await?;
         let expires_at = lifetime.expiry_if_unused(created_at);
-        Ok(Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at })
+        let staged = Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at };
+        Ok((staged, settling))
     }
 }
 
@@ -217,12 +231,18 @@ impl Parts {
         if bytes > limit { Err(StageError::TooLarge { limit }) } else { Ok(()) }
     }
 
-    /// Removes the bytes, then the row, of an upload that was not acknowledged. What fails here is tried again
-    /// by the next sweep.
-    pub(super) async fn give_up(&self, id: ResourceId) {
-        if let Err(error) = self.remove_unacknowledged(id).await {
-            tracing::warn!(%id, error = %error, "could not clean up a broken upload; the next sweep will");
+    /// Removes row and bytes of an upload that was not acknowledged. What fails here is tried again by the next
+    /// sweep. `false` if it failed.
+    pub(super) async fn give_up(&self, id: ResourceId) -> bool {
+        let removed = self.remove_unacknowledged(id).await;
+        if let Err(error) = &removed {
+            // If the row is gone already, nothing leads to its bytes but a search for orphans.
+            self.orphans_suspected.store(true, Ordering::Relaxed);
+            tracing::warn!(
+                resource_id = %id, error = %chain(error), "could not clean up a broken upload; the next sweep will"
+            );
         }
+        removed.is_ok()
     }
 
     /// The row first: a commit whose outcome is not known may have made it `ready`, and then the bytes stay. The

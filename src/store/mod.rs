@@ -88,7 +88,7 @@ pub enum StoreError {
         path.display()
     )]
     Locked {
-        /// The lock file.
+        /// The data directory.
         path: PathBuf,
     },
     /// A file system on which the ledger could be damaged.

@@ -1,6 +1,37 @@
 //! Behaviour that a user sees, against real components.
-#![expect(missing_docs, reason = "a test is named by the sentence that it checks")]
-#![expect(clippy::pedantic, reason = "tests are read for what they check")]
+#![expect(
+    clippy::pedantic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests are read for what they check"
+)]
 
+mod auth;
+mod configuration;
+mod conformance;
+mod contract;
+mod crashes;
+mod documents;
+mod downloads;
+mod durability;
+mod expiry;
+mod fetch;
+mod fetch_command;
+mod fetch_resume;
+mod full_disk;
+mod hostile;
+mod killed;
+mod layering;
+mod limits;
+mod proxy;
+mod recovery;
+mod refusals;
+mod refused_connections;
+mod shutdown;
+mod slow_clients;
 mod smoke;
+mod stage;
 mod support;
+mod tls_server;
+mod uploads;
+mod v0;

@@ -65,6 +65,14 @@ pub enum UnpackError {
         /// [`super::UnpackLimits::max_bytes`].
         limit: u64,
     },
+    /// Next to nothing that unpacks to very much.
+    #[error(
+        "the bundle unpacks to more than {ratio} times its size, as only a decompression bomb does; stage what is in it uncompressed"
+    )]
+    Bomb {
+        /// The largest ratio that is accepted.
+        ratio: u64,
+    },
     /// The names alone take too much memory.
     #[error("the names in the bundle take more than {limit} bytes; use shorter names or fewer files")]
     TooManyNames {

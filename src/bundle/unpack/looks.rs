@@ -32,7 +32,7 @@ pub(super) fn looks_like(head: &[u8]) -> &'static str {
         return "a web page, perhaps an error page or a login page";
     }
     let text = head.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-    if text { "plain text" } else { "something else" }
+    if text { "plain text" } else { "binary data of no known kind" }
 }
 
 #[cfg(test)]
@@ -48,6 +48,6 @@ mod tests {
             "a web page, perhaps an error page or a login page"
         );
         assert_eq!(looks_like(b"hello\n"), "plain text");
-        assert_eq!(looks_like(b"\0\x01\x02"), "something else");
+        assert_eq!(looks_like(b"\0\x01\x02"), "binary data of no known kind");
     }
 }

@@ -1,7 +1,9 @@
 //! The tar bytes of a bundle: recognised, inflated and counted.
 
+use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 use std::mem;
+use std::rc::Rc;
 
 use flate2::bufread::GzDecoder;
 
@@ -18,6 +20,11 @@ const GZIP_MAGIC: &[u8] = b"\x1f\x8b";
 const OVERHEAD_BYTES: u64 = 1024;
 /// What may follow the end mark: tar fills its last record with zeros, 10 KiB normally and more for tapes.
 pub(super) const MAX_END_BYTES: u64 = 16 * 1024 * 1024;
+/// Past so much, what comes out is held against what went in: 40 MB of zeros unpack to 40 GB, within every limit
+/// that real bundles need.
+const BOMB_FLOOR_BYTES: u64 = 256 * 1024 * 1024;
+/// Logs and CSV reach 10 to 50; deflate's own bound is 1032.
+const MAX_RATIO: u64 = 200;
 
 type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, Marked<R>>>;
 
@@ -25,6 +32,8 @@ type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, Marked<R>>>;
 pub(super) struct Stream<R> {
     layer: Layer<R>,
     left_bytes: u64,
+    came_out: u64,
+    went_in: Rc<Cell<u64>>,
     limits: UnpackLimits,
 }
 
@@ -37,7 +46,8 @@ enum Layer<R> {
 impl<R: Read> Stream<R> {
     /// Looks at the first bytes and refuses what is neither gzip nor tar.
     pub(super) fn open(input: R, limits: &UnpackLimits) -> Result<Stream<R>, UnpackError> {
-        let mut input = Marked(input);
+        let went_in = Rc::new(Cell::new(0));
+        let mut input = Marked { input, read_bytes: Rc::clone(&went_in) };
         let mut head = Vec::new();
         input.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(UnpackError::from_io)?;
         let gzip = head.starts_with(GZIP_MAGIC);
@@ -46,7 +56,7 @@ impl<R: Read> Stream<R> {
         }
         let input = BufReader::with_capacity(INPUT_BUFFER_BYTES, Cursor::new(head).chain(input));
         let layer = if gzip { Layer::Gzip(Box::new(GzDecoder::new(input))) } else { Layer::Plain(input) };
-        Ok(Stream { layer, left_bytes: most_bytes(limits), limits: *limits })
+        Ok(Stream { layer, left_bytes: most_bytes(limits), came_out: 0, went_in, limits: *limits })
     }
 
     /// What follows a gzip member: another one, the zeros that tapes and disks leave, or the end.
@@ -72,6 +82,10 @@ impl<R: Read> Stream<R> {
         match self.left_bytes.checked_sub(bytes as u64) {
             Some(left) => self.left_bytes = left,
             None => return Err(UnpackError::TooManyBytes { limit: self.limits.max_bytes }.into_io()),
+        }
+        self.came_out += bytes as u64;
+        if self.came_out > BOMB_FLOOR_BYTES && self.came_out / MAX_RATIO > self.went_in.get() {
+            return Err(UnpackError::Bomb { ratio: MAX_RATIO }.into_io());
         }
         Ok(bytes)
     }
@@ -116,15 +130,21 @@ fn gzip_fault(error: io::Error) -> io::Error {
 }
 
 /// Marks the source's errors, so that a broken connection is never taken for a broken archive.
-struct Marked<R>(R);
+struct Marked<R> {
+    input: R,
+    read_bytes: Rc<Cell<u64>>,
+}
 
 impl<R: Read> Read for Marked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.0.read(buffer) {
+            match self.input.read(buffer) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(UnpackError::Read(error).into_io()),
-                Ok(read) => return Ok(read),
+                Ok(read) => {
+                    self.read_bytes.set(self.read_bytes.get() + read as u64);
+                    return Ok(read);
+                }
             }
         }
     }
@@ -134,6 +154,15 @@ impl<R: Read> Read for Marked<R> {
 mod tests {
     use super::*;
     use crate::bundle::bundles;
+
+    #[test]
+    fn a_bomb_is_refused_long_before_the_limit_of_bytes() {
+        let zeros = bundles::gzip(&vec![0; usize::try_from(BOMB_FLOOR_BYTES).unwrap() + (1 << 20)]);
+        let mut stream = Stream::open(&zeros[..], &UnpackLimits::default()).unwrap();
+        let read = io::copy(&mut stream, &mut io::sink()).map_err(UnpackError::from_io);
+        assert!(matches!(read, Err(UnpackError::Bomb { .. })));
+        assert!(stream.came_out <= BOMB_FLOOR_BYTES + (1 << 20));
+    }
 
     #[test]
     fn what_comes_out_is_counted_whatever_the_headers_say() {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -34,11 +35,7 @@ pub struct ServeSettings {
 impl ServeSettings {
     /// Flags and environment win over the properties file, which wins over defaults.
     pub fn resolve(args: &ServeArgs) -> anyhow::Result<Self> {
-        let file = args.properties_file.as_deref().map(|path| {
-            let properties = Properties::parse(path, &read(path)?)?;
-            anyhow::Ok(StagingServerProperties::from(&properties)?)
-        });
-        let file = file.transpose()?;
+        let file = args.properties_file.as_deref().map(properties).transpose()?;
         let mut warnings = file.as_ref().map(|file| file.warnings.clone()).unwrap_or_default();
         let listen = listen(args, file.as_ref());
         let tls = tls(args, file.as_ref())?;
@@ -90,6 +87,32 @@ impl ServeSettings {
         }
         text
     }
+}
+
+fn properties(path: &Path) -> anyhow::Result<StagingServerProperties> {
+    let properties = Properties::parse(path, &read(path)?)?;
+    let mut translated = StagingServerProperties::from(&properties)?;
+    translated.warnings.extend(without_effect(&properties));
+    Ok(translated)
+}
+
+/// How to reach the API server is understood and checked, but nothing asks it yet.
+fn without_effect(properties: &Properties) -> Vec<String> {
+    const API_SERVER: [&str; 2] = [
+        "spark.kubernetes.resourceStagingServer.apiServer.",
+        "spark.kubernetes.authenticate.resourceStagingServer.",
+    ];
+    let keys =
+        properties.iter().filter(|property| API_SERVER.iter().any(|prefix| property.key.starts_with(prefix)));
+    keys.map(|property| {
+        format!(
+            "{}, line {}: `{}` has no effect in this version, which does not ask the API server about owners",
+            properties.file(),
+            property.line,
+            property.key
+        )
+    })
+    .collect()
 }
 
 fn listen(args: &ServeArgs, file: Option<&StagingServerProperties>) -> SocketAddr {

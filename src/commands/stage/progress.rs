@@ -24,7 +24,8 @@ impl StageProgress {
             let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
             eprintln!("staging {files}, {size}, to {}", request.server);
         }
-        let target = if quiet || !on_terminal { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target =
+            if quiet || !on_terminal { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
         Self { bar: ProgressBar::with_draw_target(Some(total_bytes), target).with_style(style) }
     }

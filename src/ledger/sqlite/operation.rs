@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::ledger::{Completion, Condition, Deletion, LedgerError, PendingResource};
+use crate::ledger::{Completion, Condition, Deletion, PendingResource};
 use crate::resource::ResourceId;
 
 /// One change to the table.
@@ -34,7 +34,7 @@ impl Outcome {
 
 impl Operation {
     /// Runs the statement on a connection that is in a transaction.
-    pub(super) async fn apply(&self, connection: &mut SqliteConnection) -> Result<Outcome, LedgerError> {
+    pub(super) async fn apply(&self, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
         let rows = match self {
             Self::Begin(pending) => begin(pending, connection).await,
             Self::Complete(completion) => complete(completion, connection).await,

@@ -85,10 +85,12 @@ async fn commit(connection: &mut SqliteConnection, group: &mut Vec<Job>) {
         Ok(outcomes) => {
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
                 // Whoever asked may have gone; the change holds all the same.
-                let _ = answer.send(outcome);
+                let _ = answer.send(outcome.map_err(LedgerError::from));
             }
         }
         Err(error) => {
+            // On a full disk SQLite has rolled back by itself, and then there is nothing left to roll back.
+            let _ = execute(connection, "ROLLBACK").await;
             let error = Arc::new(error);
             for answer in answers {
                 let _ = answer.send(Err(Arc::clone(&error).into()));
@@ -98,21 +100,29 @@ async fn commit(connection: &mut SqliteConnection, group: &mut Vec<Job>) {
 }
 
 /// A savepoint for each operation: one that fails must not take the others with it.
+///
+/// The statements are written out because sqlx counts how deep its transactions are nested, and is wrong for
+/// good once SQLite has rolled one back by itself (<https://www.sqlite.org/lang_transaction.html>, section 3).
 async fn transact(
     connection: &mut SqliteConnection,
     operations: &[Operation],
-) -> Result<Vec<Result<Outcome, LedgerError>>, sqlx::Error> {
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+) -> Result<Vec<Result<Outcome, sqlx::Error>>, sqlx::Error> {
+    execute(connection, "BEGIN IMMEDIATE").await?;
     let mut outcomes = Vec::with_capacity(operations.len());
     for operation in operations {
-        let mut savepoint = transaction.begin().await?;
-        let outcome = operation.apply(&mut savepoint).await;
-        match &outcome {
-            Ok(_) => savepoint.commit().await?,
-            Err(_) => savepoint.rollback().await?,
+        execute(connection, "SAVEPOINT operation").await?;
+        let outcome = operation.apply(connection).await;
+        if outcome.is_err() && execute(connection, "ROLLBACK TO operation").await.is_err() {
+            // The whole transaction is gone, and with it what the others of the group did.
+            return outcome.map(|_| Vec::new());
         }
+        execute(connection, "RELEASE operation").await?;
         outcomes.push(outcome);
     }
-    transaction.commit().await?;
+    execute(connection, "COMMIT").await?;
     Ok(outcomes)
+}
+
+async fn execute(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), sqlx::Error> {
+    sqlx::query(statement).execute(connection).await.map(drop)
 }

@@ -20,6 +20,7 @@ use crate::protocol::OPENAPI;
         description = "A resource staging server for Kubernetes: hand a bundle in, get a ticket, show the ticket, \
                        get the bundle. Errors are application/problem+json with a stable code."
     ),
+    paths(health::healthz, health::readyz, contract),
     components(schemas(crate::protocol::problem::Problem)),
     modifiers(&TicketScheme)
 )]
@@ -42,8 +43,13 @@ fn documented() -> OpenApiRouter<AppState> {
 
 /// Both protocols and the document that describes them.
 pub(super) fn api() -> Router<AppState> {
-    let (router, openapi) = documented().split_for_parts();
-    router.route(OPENAPI, get(async move || Json(openapi)))
+    documented().split_for_parts().0.route(OPENAPI, get(contract))
+}
+
+/// This document.
+#[utoipa::path(get, path = "/api/openapi.json", tag = "operations", responses((status = 200, description = "the contract")))]
+async fn contract() -> Json<utoipa::openapi::OpenApi> {
+    Json(openapi())
 }
 
 /// The OpenAPI document of what is served.

@@ -1,6 +1,7 @@
 //! The data directory: its layout, its lock, and the file systems it must not be on.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{StoreError, sync_folder};
@@ -16,12 +17,12 @@ pub struct DataDirectory {
 impl DataDirectory {
     /// Creates the directory where it is missing, refuses network file systems, and takes the lock.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        fs::create_dir_all(path).map_err(|error| StoreError::io("create the data directory", path, error))?;
+        create_durably(path)?;
         refuse_network_file_system(path)?;
         let lock = lock(&path.join("lock"))?;
         let directory = Self { path: path.to_owned(), _lock: lock };
         for folder in [directory.incoming_folder(), directory.bundles_folder()] {
-            fs::create_dir_all(&folder).map_err(|error| StoreError::io("create", &folder, error))?;
+            create_private(&folder).map_err(|error| StoreError::io("create", &folder, error))?;
         }
         sync_folder(path)?;
         Ok(directory)
@@ -29,12 +30,13 @@ impl DataDirectory {
 
     /// Says what [`Self::open`] would, as far as that can be known without changing anything.
     pub fn check(path: &Path) -> Result<(), StoreError> {
-        let Some(present) =
-            path.ancestors().find(|ancestor| ancestor.is_dir() || ancestor.as_os_str().is_empty())
-        else {
+        let Some(present) = path.ancestors().map(or_here).find(|ancestor| ancestor.exists()) else {
             return Ok(());
         };
-        let present = if present.as_os_str().is_empty() { Path::new(".") } else { present };
+        if !present.is_dir() {
+            let error = std::io::ErrorKind::NotADirectory.into();
+            return Err(StoreError::io("make a data directory of", present, error));
+        }
         refuse_network_file_system(present)?;
         rustix::fs::access(present, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
             .map_err(|errno| StoreError::io("write to", present, errno.into()))?;
@@ -73,6 +75,23 @@ impl DataDirectory {
     }
 }
 
+/// Creates the folder and what is missing above it. The names of new folders survive power loss when this returns.
+fn create_durably(path: &Path) -> Result<(), StoreError> {
+    let missing = path.ancestors().take_while(|folder| !or_here(folder).exists()).count();
+    create_private(path).map_err(|error| StoreError::io("create the data directory", path, error))?;
+    path.ancestors().skip(1).take(missing).try_for_each(|parent| sync_folder(or_here(parent)))
+}
+
+/// Bundles are for who has a ticket, not for other users of the machine. A folder that is there stays as it is.
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// The parent of a relative name is written as nothing.
+fn or_here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
 fn lock(path: &Path) -> Result<File, StoreError> {
     let file = OpenOptions::new()
         .create(true)
@@ -82,7 +101,9 @@ fn lock(path: &Path) -> Result<File, StoreError> {
         .map_err(|error| StoreError::io("open", path, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: path.to_owned() }),
+        Err(TryLockError::WouldBlock) => {
+            Err(StoreError::Locked { path: path.parent().unwrap_or(path).to_owned() })
+        }
         Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path, error)),
     }
 }
@@ -100,7 +121,7 @@ fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
     ];
     let found = rustix::fs::statfs(path)
         .map_err(|errno| StoreError::io("ask the file system of", path, errno.into()))?;
-    match NETWORK.iter().find(|(number, _)| *number == i64::from(found.f_type)) {
+    match NETWORK.iter().find(|(number, _)| *number == found.f_type) {
         Some((_, kind)) => Err(StoreError::NetworkFileSystem { path: path.to_owned(), kind }),
         None => Ok(()),
     }

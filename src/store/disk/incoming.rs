@@ -5,6 +5,7 @@ use std::io::{self, IoSlice, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,8 +17,11 @@ use super::{StoreError, blocking, sync_folder};
 use crate::resource::Bundle;
 use crate::store::Incoming;
 
-/// Bytes that are handed over at a time: enough to make the hand-over cheap. At most twice as many are held.
-const BATCH_BYTES: usize = 256 << 10;
+/// Bytes that are handed over at a time: enough to make the hand-over cheap. At most twice as many are held, so
+/// batches get smaller when many bundles arrive at once: all together keep to a goal.
+const LARGEST_BATCH: usize = 1 << 20;
+const SMALLEST_BATCH: usize = 64 << 10;
+const BATCHES_GOAL: usize = 2 << 20;
 
 /// After this many bytes the disk is asked to begin, so that little is left to wait for at the end.
 const FLUSH_BYTES: u64 = 64 << 20;
@@ -31,6 +35,34 @@ pub(super) struct DiskIncoming {
     writing: Writing,
     flushing: Option<JoinHandle<Result<(), StoreError>>>,
     since_flush: u64,
+    arriving: Arriving,
+}
+
+/// How many bundles are on their way in, this one included.
+struct Arriving(Arc<AtomicUsize>);
+
+impl Arriving {
+    fn one_more(all: Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Ordering::Relaxed);
+        Self(all)
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed).max(1)
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the bundles of one store share on their way in.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shared {
+    pub(super) shards: Arc<ShardFolders>,
+    arriving: Arc<AtomicUsize>,
 }
 
 /// The file is either here or with the blocking task that writes to it. After a failure it is nowhere.
@@ -48,7 +80,7 @@ struct HashingFile {
 }
 
 impl DiskIncoming {
-    pub(super) fn create(from: PathBuf, to: PathBuf, shards: Arc<ShardFolders>) -> Result<Self, StoreError> {
+    pub(super) fn create(from: PathBuf, to: PathBuf, shared: Shared) -> Result<Self, StoreError> {
         let file = OpenOptions::new()
             .create_new(true)
             .write(true)
@@ -58,12 +90,13 @@ impl DiskIncoming {
         Ok(Self {
             from,
             to,
-            shards,
+            shards: shared.shards,
             batch: Vec::new(),
             batch_bytes: 0,
             writing: Writing::Idle(Box::new(file)),
             flushing: None,
             since_flush: 0,
+            arriving: Arriving::one_more(shared.arriving),
         })
     }
 
@@ -117,7 +150,8 @@ impl Incoming for DiskIncoming {
     async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.batch_bytes += bytes.len();
         self.batch.push(bytes);
-        if self.batch_bytes < BATCH_BYTES { Ok(()) } else { self.hand_over().await }
+        let batch = (BATCHES_GOAL / self.arriving.count()).clamp(SMALLEST_BATCH, LARGEST_BATCH);
+        if self.batch_bytes < batch { Ok(()) } else { self.hand_over().await }
     }
 
     async fn finish(&mut self) -> Result<Bundle, StoreError> {

@@ -1,5 +1,6 @@
 //! Bundles as files: `incoming/<id>` while they arrive, `bundles/<first two characters>/<id>` from then on.
 
+mod buffers;
 mod directory;
 mod incoming;
 mod reader;
@@ -8,16 +9,16 @@ mod shards;
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use super::{Incoming, Store, StoreError, StoredBundle};
 use crate::resource::ResourceId;
+use buffers::Buffers;
 use incoming::DiskIncoming;
 use reader::DiskBundle;
-use shards::ShardFolders;
 
 pub use directory::DataDirectory;
 
@@ -25,13 +26,14 @@ pub use directory::DataDirectory;
 #[derive(Debug)]
 pub struct DiskStore {
     directory: DataDirectory,
-    shards: Arc<ShardFolders>,
+    incoming: incoming::Shared,
+    buffers: Arc<Buffers>,
 }
 
 impl DiskStore {
     /// Takes over a data directory.
     pub fn new(directory: DataDirectory) -> Self {
-        Self { directory, shards: Arc::default() }
+        Self { directory, incoming: incoming::Shared::default(), buffers: Arc::default() }
     }
 }
 
@@ -40,13 +42,14 @@ impl Store for DiskStore {
     async fn create(&self, id: ResourceId) -> Result<Box<dyn Incoming>, StoreError> {
         let from = self.directory.incoming(id);
         let to = self.directory.bundle(id);
-        let shards = Arc::clone(&self.shards);
-        blocking(move || DiskIncoming::create(from, to, shards)).await.map(|incoming| Box::new(incoming) as _)
+        let shared = self.incoming.clone();
+        blocking(move || DiskIncoming::create(from, to, shared)).await.map(|incoming| Box::new(incoming) as _)
     }
 
     async fn open(&self, id: ResourceId) -> Result<Option<Box<dyn StoredBundle>>, StoreError> {
         let path = self.directory.bundle(id);
-        let bundle = blocking(move || DiskBundle::open(path)).await?;
+        let buffers = Arc::clone(&self.buffers);
+        let bundle = blocking(move || DiskBundle::open(path, buffers)).await?;
         Ok(bundle.map(|bundle| Box::new(bundle) as _))
     }
 
@@ -60,10 +63,10 @@ impl Store for DiskStore {
         let bundles = self.directory.bundles_folder();
         blocking(move || {
             let mut ids = ids_in(&incoming)?;
-            for shard in list(&bundles)? {
-                if shard.is_dir() {
-                    ids.extend(ids_in(&shard)?);
-                }
+            for shard in list(&bundles)?.iter().filter(|entry| entry.path().is_dir()) {
+                let found = ids_in(&shard.path())?;
+                // What lies in another folder than its own is not ours.
+                ids.extend(found.into_iter().filter(|id| shard.file_name() == *id.shard()));
             }
             Ok(ids)
         })
@@ -109,15 +112,15 @@ fn sync_folder(folder: &Path) -> Result<(), StoreError> {
 }
 
 fn ids_in(folder: &Path) -> Result<Vec<ResourceId>, StoreError> {
-    let names = list(folder)?;
-    let names = names.iter().filter_map(|path| path.file_name()?.to_str());
-    Ok(names.filter_map(|name| ResourceId::parse(name).ok()).collect())
+    let entries = list(folder)?.into_iter();
+    // What cannot be asked is listed: only a folder is certainly no bundle.
+    let files = entries.filter(|entry| entry.file_type().map_or(true, |kind| !kind.is_dir()));
+    Ok(files.filter_map(|file| ResourceId::parse(file.file_name().to_str()?).ok()).collect())
 }
 
-fn list(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+fn list(folder: &Path) -> Result<Vec<fs::DirEntry>, StoreError> {
     let failed = |error| StoreError::io("list", folder, error);
-    let entries = fs::read_dir(folder).map_err(failed)?;
-    entries.map(|entry| entry.map(|entry| entry.path()).map_err(failed)).collect()
+    fs::read_dir(folder).map_err(failed)?.map(|entry| entry.map_err(failed)).collect()
 }
 
 /// What an unprivileged user could still write: blocks kept for root do not count.

@@ -13,7 +13,7 @@ use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::{OwnerKinds, Resource, ResourceId};
 use cloakroom::server::{self, AppState, Connections, Lifetimes, Listener, PaceLimits, Settings, UploadAuth};
 use cloakroom::shutdown::Shutdown;
-use cloakroom::staging::{CapacityLimits, Limits, Staging};
+use cloakroom::staging::{AccessError, CapacityLimits, Limits, Staging};
 use cloakroom::store::{DataDirectory, DiskStore, Store};
 use reqwest::{Client, RequestBuilder, Response};
 use tempfile::TempDir;
@@ -93,7 +93,7 @@ pub struct TestApp {
 }
 
 /// The data directory outlives a server that is restarted on it.
-type Directory = Arc<TempDir>;
+pub type Directory = Arc<TempDir>;
 
 impl TestApp {
     pub async fn start() -> Self {
@@ -105,7 +105,8 @@ impl TestApp {
         Self::start_on(directory, Arc::new(ManualClock::new()), options).await
     }
 
-    async fn start_on(directory: Directory, clock: Arc<ManualClock>, options: Options) -> Self {
+    /// Starts on a data directory that is there already.
+    pub async fn start_on(directory: Directory, clock: Arc<ManualClock>, options: Options) -> Self {
         logs::capture();
         let faults = Faults::default();
         let data = DataDirectory::open(directory.path()).unwrap();
@@ -226,7 +227,11 @@ impl TestApp {
     }
 
     pub async fn sweep(&self) -> Swept {
-        self.sweeper.lock().await.sweep().await.unwrap()
+        self.try_sweep().await.unwrap()
+    }
+
+    pub async fn try_sweep(&self) -> Result<Swept, AccessError> {
+        self.sweeper.lock().await.sweep().await
     }
 
     pub async fn row(&self, id: &str) -> Option<Resource> {

@@ -35,6 +35,8 @@ pub enum Fault {
     FailAfter,
     /// It is not done, and the disk is full.
     Full,
+    /// It is not done, and the disk is full until the reserve is given up.
+    FullButForTheReserve,
 }
 
 /// Which steps are at fault. Clones share the plan.
@@ -57,7 +59,7 @@ impl Faults {
     fn ledger_before(&self, step: Step) -> Result<(), LedgerError> {
         match self.at(step) {
             Some(Fault::FailBefore) => Err(LedgerError::Closed),
-            Some(Fault::Full) => Err(LedgerError::Full),
+            Some(Fault::Full | Fault::FullButForTheReserve) => Err(LedgerError::Full),
             _ => Ok(()),
         }
     }
@@ -69,7 +71,9 @@ impl Faults {
     fn store_before(&self, step: Step) -> Result<(), StoreError> {
         match self.at(step) {
             Some(Fault::FailBefore) => Err(broken()),
-            Some(Fault::Full) => Err(StoreError::Full { path: "bundles".into() }),
+            Some(Fault::Full | Fault::FullButForTheReserve) => {
+                Err(StoreError::Full { path: "bundles".into() })
+            }
             _ => Ok(()),
         }
     }
@@ -121,7 +125,7 @@ impl Ledger for FaultyLedger {
         self.faults.ledger_after(Step::LedgerMarkDeleting, done)
     }
 
-    async fn mark_deleted(&self, id: ResourceId) -> Result<(), LedgerError> {
+    async fn mark_deleted(&self, id: ResourceId) -> Result<bool, LedgerError> {
         self.faults.ledger_before(Step::LedgerMarkDeleted)?;
         let done = self.inner.mark_deleted(id).await?;
         self.faults.ledger_after(Step::LedgerMarkDeleted, done)
@@ -148,9 +152,10 @@ impl Ledger for FaultyLedger {
         &self,
         now: Timestamp,
         oldest: Option<Timestamp>,
+        after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<Resource>, LedgerError> {
-        self.inner.due(now, oldest, limit).await
+        self.inner.due(now, oldest, after, limit).await
     }
 
     async fn stored(&self) -> Result<Stored, LedgerError> {
@@ -206,7 +211,9 @@ impl Store for FaultyStore {
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {
-        self.inner.release_reserve().await
+        self.inner.release_reserve().await?;
+        self.faults.0.lock().unwrap().retain(|_, fault| *fault != Fault::FullButForTheReserve);
+        Ok(())
     }
 }
 

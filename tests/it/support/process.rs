@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
-use super::wait::BOUND;
+use crate::support::wait::BOUND;
 
 /// The binary with a clean environment.
 pub fn command() -> Command {

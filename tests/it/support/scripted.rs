@@ -1,18 +1,17 @@
 //! An HTTP/1.1 server that does what a test tells it to: cuts bodies, refuses ranges, answers early, hangs.
 
+mod wire;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-/// After an early answer so much of the body is still taken, as the real server does.
-const DRAIN_BYTES: usize = 1024 * 1024;
-const DRAIN_TIME: Duration = Duration::from_secs(2);
+use wire::{drain, read_chunked, read_head, send};
 
 /// The head of a request.
 #[derive(Debug, Clone)]
@@ -79,12 +78,15 @@ impl Answer {
     }
 }
 
+/// Makes the answer to a body.
+pub type AnswerToBody = Box<dyn Fn(&[u8]) -> Answer + Send + Sync>;
+
 /// What to do with a request.
 pub enum Reply {
     /// Answer before its body was read.
     Send(Answer),
     /// Read its body, then answer.
-    TakeBody(Box<dyn Fn(&[u8]) -> Answer + Send + Sync>),
+    TakeBody(AnswerToBody),
     /// Read so much of its body, then close the connection.
     BreakBody(usize),
     /// Never answer.
@@ -191,10 +193,6 @@ impl Scripted {
         format!("{}://{}", self.scheme, self.address)
     }
 
-    pub fn port(&self) -> u16 {
-        self.address.port()
-    }
-
     /// The heads of all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
@@ -227,7 +225,11 @@ struct State {
 impl State {
     /// One request for each connection. An error is the client's going away.
     async fn serve(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let Some((request, rest)) = read_head(&mut stream).await else { return };
+        let Some((request, rest)) = read_head(&mut stream).await else {
+            // What every HTTP server says to something that is not HTTP.
+            send(&mut stream, &Answer::new(400, "")).await;
+            return;
+        };
         let number = {
             let mut requests = self.requests.lock().unwrap();
             requests.push(request.clone());
@@ -251,80 +253,4 @@ impl State {
             Reply::Hang => std::future::pending().await,
         }
     }
-}
-
-async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<(Request, Vec<u8>)> {
-    let mut bytes = Vec::new();
-    let end = loop {
-        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            break end;
-        }
-        if stream.read_buf(&mut bytes).await.ok()? == 0 {
-            return None;
-        }
-    };
-    let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
-    let mut lines = head.split("\r\n");
-    let mut words = lines.next()?.split(' ');
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let header =
-        |line: &str| line.split_once(':').map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()));
-    Some((Request { method, target, headers: lines.filter_map(header).collect() }, bytes[end + 4..].to_vec()))
-}
-
-/// A chunked body (RFC 9112 section 7.1) without trailers; `None` if it breaks off.
-async fn read_chunked(stream: &mut (impl AsyncRead + Unpin), mut buffer: Vec<u8>) -> Option<Vec<u8>> {
-    let mut body = Vec::new();
-    loop {
-        let line = loop {
-            if let Some(end) = buffer.windows(2).position(|window| window == b"\r\n") {
-                break end;
-            }
-            fill(stream, &mut buffer).await?;
-        };
-        let length = usize::from_str_radix(std::str::from_utf8(&buffer[..line]).ok()?, 16).ok()?;
-        while buffer.len() < line + 2 + length + 2 {
-            fill(stream, &mut buffer).await?;
-        }
-        body.extend_from_slice(&buffer[line + 2..line + 2 + length]);
-        buffer.drain(..line + 2 + length + 2);
-        if length == 0 {
-            return Some(body);
-        }
-    }
-}
-
-async fn fill(stream: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> Option<()> {
-    buffer.reserve(64 * 1024);
-    (stream.read_buf(buffer).await.ok()? > 0).then_some(())
-}
-
-async fn send(stream: &mut (impl AsyncWrite + Unpin), answer: &Answer) {
-    let mut head = format!(
-        "HTTP/1.1 {} x\r\nconnection: close\r\ncontent-length: {}\r\n",
-        answer.status,
-        answer.body.len()
-    );
-    for (name, value) in &answer.headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    head.push_str("\r\n");
-    let body = match answer.end {
-        End::Whole => &answer.body[..],
-        End::CutAfter(bytes) | End::HangAfter(bytes) => &answer.body[..bytes],
-    };
-    // The client may be gone already: that is its affair.
-    let _ = stream.write_all(head.as_bytes()).await;
-    let _ = stream.write_all(body).await;
-    let _ = stream.flush().await;
-    if matches!(answer.end, End::HangAfter(_)) {
-        std::future::pending::<()>().await;
-    }
-}
-
-/// Takes a bounded part of what still comes, so that the client sees the answer and not a reset.
-async fn drain(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
-    let _ = stream.shutdown().await;
-    let mut rest = stream.take(DRAIN_BYTES as u64);
-    let _ = tokio::time::timeout(DRAIN_TIME, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
 }

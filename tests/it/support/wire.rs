@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use cloakroom::protocol::v1::Ticket;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -80,6 +81,21 @@ impl Wire {
         }
         answer
     }
+}
+
+/// The head of an upload, with the header lines of its own, each with its line end.
+pub fn upload_head(headers: &str) -> String {
+    format!(
+        "PUT /api/v1/resources/deps.tgz?namespace=demo&label=app%3Ddemo HTTP/1.1\r\nHost: x\r\n{headers}\r\n"
+    )
+}
+
+/// A whole request to download.
+pub fn download_request(ticket: &Ticket) -> String {
+    let Ticket { resource_id, resource_secret, .. } = ticket;
+    format!(
+        "GET /api/v1/resources/{resource_id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {resource_secret}\r\n\r\n"
+    )
 }
 
 /// Sends a whole request and reads its answer.

@@ -1,9 +1,11 @@
 //! The way out.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::BoxError;
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::header::{
@@ -23,14 +25,19 @@ use crate::resource::{Bundle, FileName};
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::{Download, Staging};
+use crate::telemetry::chain;
 
-/// What all downloads together may hold in memory, in bytes, as a goal for the size of their pieces.
-const MEMORY_GOAL: usize = 8 << 20;
-const LARGEST_PIECE: usize = 512 << 10;
-const SMALLEST_PIECE: usize = 64 << 10;
+/// How much is read at a time: much while there are few downloads, for speed, and less when there are many, for
+/// memory. Two sizes and no more, so that buffers can be used again.
+const LARGE_PIECE: u64 = 512 << 10;
+const SMALL_PIECE: u64 = 128 << 10;
+const FEW_DOWNLOADS: usize = 4;
 
 /// Pieces read ahead of the network.
 const PIECES_AHEAD: usize = 2;
+
+/// A proxy must neither keep what a secret protects nor change bytes that have a digest.
+const CACHING: HeaderValue = HeaderValue::from_static("private, no-transform");
 
 /// Download a bundle: the whole, or the part that Range names.
 #[utoipa::path(
@@ -106,7 +113,10 @@ pub(in crate::server::routes) async fn send(
     match evaluate(headers, &etag) {
         Outcome::Proceed => {}
         Outcome::NotModified => {
-            return Ok((StatusCode::NOT_MODIFIED, [(ETAG, value(&etag)?)]).into_response());
+            // What a 200 would say (RFC 9110, sections 8.6 and 15.4.5); left out, HEAD would get a length of 0.
+            let length = HeaderValue::from(bundle.size_bytes);
+            let headers = [(ETAG, value(&etag)?), (CACHE_CONTROL, CACHING), (CONTENT_LENGTH, length)];
+            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
         }
         Outcome::Failed => {
             return Err(ApiError::new(
@@ -163,8 +173,7 @@ fn representation_headers(
         (CONTENT_TYPE, HeaderValue::from_static(BUNDLE_CONTENT_TYPE)),
         (ETAG, value(etag)?),
         (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
-        // A proxy must neither keep what a secret protects nor change bytes that have a digest.
-        (CACHE_CONTROL, HeaderValue::from_static("private, no-transform")),
+        (CACHE_CONTROL, CACHING),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ]);
     headers.insert(REPR_DIGEST, value(&digest::format(&bundle.sha256))?);
@@ -190,28 +199,24 @@ fn value(text: &str) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(text).map_err(|error| ApiError::internal(&error))
 }
 
-/// The bytes, in pieces that get smaller when there are many downloads.
+/// The bytes, piece by piece.
 fn content(staging: Staging, download: Download, range: Range<u64>) -> Body {
     let download = Arc::new(download);
     let pieces = stream::unfold(range.start, move |from| {
         let (_, downloads) = staging.in_flight();
-        let piece = (MEMORY_GOAL / downloads.max(1)).clamp(SMALLEST_PIECE, LARGEST_PIECE);
-        let to = range.end.min(from.saturating_add(piece as u64));
+        let piece = if downloads <= FEW_DOWNLOADS { LARGE_PIECE } else { SMALL_PIECE };
+        let to = range.end.min(from.saturating_add(piece));
         std::future::ready((from < range.end).then_some((from..to, to)))
     });
-    let reads = pieces.map(move |piece| {
-        let download = Arc::clone(&download);
-        async move {
-            let length = usize::try_from(piece.end - piece.start).unwrap_or(LARGEST_PIECE);
-            let bytes = download.read(piece.start, length).await.inspect_err(|error| {
-                tracing::error!(error = %crate::telemetry::chain(error), "a download broke off");
-            })?;
-            if bytes.len() == length {
-                Ok(bytes)
-            } else {
-                Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into())
-            }
-        }
-    });
-    Body::from_stream(reads.buffered(PIECES_AHEAD).map(|piece: Result<_, axum::BoxError>| piece))
+    let reads = pieces.map(move |piece| read(Arc::clone(&download), piece));
+    Body::from_stream(reads.buffered(PIECES_AHEAD))
+}
+
+async fn read(download: Arc<Download>, piece: Range<u64>) -> Result<Bytes, BoxError> {
+    let length = usize::try_from(piece.end - piece.start)?;
+    let bytes = download.read(piece.start, length).await.inspect_err(|error| {
+        tracing::error!(error = %chain(error), "a download broke off");
+    })?;
+    // The length was promised in the head: what is short must break off, not end.
+    if bytes.len() == length { Ok(bytes) } else { Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()) }
 }

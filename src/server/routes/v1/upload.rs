@@ -186,16 +186,29 @@ fn refuse_wrong_kind(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn announced_digest(headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
+    let invalid = |detail: String| ApiError::new(Code::InvalidHeader, detail);
     let mut announced = None;
     for name in [CONTENT_DIGEST, REPR_DIGEST] {
-        if let Some(value) = headers.get(name) {
-            let text = value.to_str().map_err(|_| digest::DigestError::Malformed);
-            let parsed = text.and_then(digest::parse);
-            announced =
-                Some(parsed.map_err(|error| ApiError::new(Code::InvalidHeader, format!("{name}: {error}")))?);
+        let Some(value) = whole_field(headers, name) else { continue };
+        let parsed = value.and_then(|value| digest::parse(&value));
+        let digest = parsed.map_err(|error| invalid(format!("{name}: {error}")))?;
+        if announced.replace(digest).is_some_and(|other| other != digest) {
+            return Err(invalid(format!(
+                "{CONTENT_DIGEST} and {REPR_DIGEST} contradict each other: of a whole bundle both are the same"
+            )));
         }
     }
     Ok(announced)
+}
+
+/// A header that is given on several lines is one list (RFC 9110, section 5.3).
+fn whole_field(headers: &HeaderMap, name: &str) -> Option<Result<String, digest::DigestError>> {
+    let lines: Result<Vec<&str>, _> = headers.get_all(name).iter().map(HeaderValue::to_str).collect();
+    match lines {
+        Ok(lines) if lines.is_empty() => None,
+        Ok(lines) => Some(Ok(lines.join(","))),
+        Err(_) => Some(Err(digest::DigestError::Malformed)),
+    }
 }
 
 async fn receive(upload: &mut Upload, body: &mut Body) -> Result<(), ApiError> {
@@ -245,7 +258,8 @@ fn base_url(settings: &Settings, headers: &HeaderMap) -> String {
     if let Some(url) = &settings.public_url {
         return url.to_string();
     }
-    let is_https = headers.get("x-forwarded-proto").map_or(settings.serves_tls, |scheme| scheme == "https");
+    let is_https =
+        forwarded_scheme(headers).map_or(settings.serves_tls, |scheme| scheme.eq_ignore_ascii_case("https"));
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host =
         host.and_then(|host| host.parse::<Authority>().ok()).filter(|host| !host.as_str().contains('@'));
@@ -254,4 +268,10 @@ fn base_url(settings: &Settings, headers: &HeaderMap) -> String {
         // A path alone is a valid reference too (RFC 3986, section 4.2).
         None => String::new(),
     }
+}
+
+/// Of several proxies, the one that the client talks to comes first.
+fn forwarded_scheme(headers: &HeaderMap) -> Option<&str> {
+    let schemes = headers.get("x-forwarded-proto")?.to_str().ok()?;
+    schemes.split(',').next().map(str::trim)
 }

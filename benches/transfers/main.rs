@@ -1,0 +1,44 @@
+//! The figures of docs/benchmarks.md. `cargo bench --bench transfers` runs all scenarios, or those that are named.
+//!
+//! Everything is on loopback and on one disk, and what is compared runs in interleaved pairs. Scenarios that need a
+//! program (nginx, curl, tar) or a folder of jars (`CLOAKROOM_TEST_SPARK_JARS`) say so when it is missing.
+
+#![expect(clippy::pedantic, reason = "a bench is read for what it measures")]
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]
+
+mod files;
+mod memory;
+mod nginx;
+#[path = "../../tests/it/support/process.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod process;
+mod spread;
+mod stage_fetch;
+mod startup;
+#[path = "../../tests/it/support/wait.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod wait;
+
+/// `process` looks for its neighbour here.
+mod support {
+    pub(crate) use crate::wait;
+}
+
+const SCENARIOS: [(&str, fn()); 4] = [
+    ("startup", startup::run),
+    ("memory", memory::run),
+    ("nginx", nginx::run),
+    ("stage-fetch", stage_fetch::run),
+];
+
+fn main() {
+    // Cargo adds flags of its own, such as --bench.
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    for (name, run) in SCENARIOS {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            println!("== {name}");
+            run();
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Buffers that downloads read into, used again: allocating and clearing them anew costs time, and under load
+//! scatters memory over the allocator's arenas.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// What is kept for later, at most, in bytes.
+const KEPT_BYTES: usize = 8 << 20;
+
+/// The buffers that are not in use.
+#[derive(Debug, Default)]
+pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
+
+/// A buffer in use. It goes back when it is dropped, or when the last slice of its [`Bytes`] is.
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    filled: usize,
+    home: Arc<Buffers>,
+}
+
+impl Buffers {
+    /// A buffer of `length` bytes, with whatever was in it before.
+    pub(super) fn take(self: &Arc<Self>, length: usize) -> Buffer {
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitting = free.iter().position(|bytes| bytes.len() == length);
+        let bytes = if let Some(index) = fitting {
+            free.swap_remove(index)
+        } else {
+            // Lengths change with the load; what no longer fits makes room.
+            free.pop();
+            vec![0; length]
+        };
+        Buffer { bytes, filled: length, home: Arc::clone(self) }
+    }
+
+    fn give_back(&self, bytes: Vec<u8>) {
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept: usize = free.iter().map(Vec::len).sum();
+        if kept + bytes.len() <= KEPT_BYTES {
+            free.push(bytes);
+        }
+    }
+}
+
+impl Buffer {
+    /// All of it, to write into.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// The first `filled` bytes, to be sent without a copy.
+    pub(super) fn into_bytes(mut self, filled: usize) -> Bytes {
+        self.filled = filled.min(self.bytes.len());
+        Bytes::from_owner(self)
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.home.give_back(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_once_its_last_slice_is_gone() {
+        let buffers = Arc::new(Buffers::default());
+        let mut buffer = buffers.take(4);
+        buffer.bytes_mut().copy_from_slice(b"abcd");
+        let bytes = buffer.into_bytes(3);
+        let slice = bytes.slice(1..);
+        drop(bytes);
+        assert_eq!(&slice[..], b"bc");
+        assert!(buffers.0.lock().unwrap().is_empty());
+        drop(slice);
+        assert_eq!(buffers.0.lock().unwrap().len(), 1);
+        assert_eq!(buffers.take(4).bytes, b"abcd");
+    }
+
+    #[test]
+    fn no_more_than_a_bound_is_kept() {
+        let buffers = Arc::new(Buffers::default());
+        let many: Vec<Buffer> = (0..100).map(|_| buffers.take(KEPT_BYTES / 10)).collect();
+        drop(many);
+        assert_eq!(buffers.0.lock().unwrap().len(), 10);
+    }
+}

@@ -1,0 +1,353 @@
+//! Flags, environment, properties file and defaults, as the real binary takes them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::support::{Cloakroom, process, tls};
+
+const PORT: &str = "spark.kubernetes.resourceStagingServer.port";
+const TIMEOUT: &str = "spark.kubernetes.resourceStagingServer.initialAccessExpirationTimeout";
+const TLS: &str = "spark.ssl.kubernetes.resourceStagingServer";
+const URI: &str = "spark.kubernetes.resourceStagingServer.uri";
+
+/// A folder of its own for one run of the binary, which finds nothing else there.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn properties(&self, lines: &[(&str, &str)]) -> PathBuf {
+        let text: String = lines.iter().map(|(key, value)| format!("{key}={value}\n")).collect();
+        self.file("server.properties", &text)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = process::command();
+        command.current_dir(&self.0);
+        command
+    }
+
+    fn check(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+        let mut command = self.command();
+        command.args(["serve", "--check"]).args(arguments).envs(environment.iter().copied());
+        command.output().unwrap()
+    }
+
+    /// What `serve --check` says of a good configuration.
+    fn valid(&self, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+        let output = self.check(arguments, environment);
+        assert!(output.status.success(), "{arguments:?} {environment:?}: {}", process::stderr(&output));
+        let said = stdout(&output);
+        assert!(said.starts_with("the configuration is valid\n"), "{said}");
+        assert!(!self.0.path().join("cloakroom-data").exists(), "a check changes nothing");
+        said
+    }
+
+    /// What `serve --check` says of a bad one.
+    fn refused(&self, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+        let output = self.check(arguments, environment);
+        assert!(!output.status.success(), "{arguments:?} {environment:?}: {}", stdout(&output));
+        assert_eq!(stdout(&output), "");
+        process::stderr(&output)
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The value of one line of the summary.
+fn value<'a>(summary: &'a str, name: &str) -> &'a str {
+    let line = summary.lines().find_map(|line| line.trim().strip_prefix(name));
+    line.unwrap_or_else(|| panic!("no “{name}” in {summary}")).trim()
+}
+
+#[test]
+fn flags_win_over_the_environment_over_the_properties_file_over_defaults() {
+    let place = Place::new();
+    let file = place.properties(&[(PORT, "10001"), (TIMEOUT, "11m")]);
+    let environment = [("CLOAKROOM_LISTEN", "127.0.0.1:10002"), ("CLOAKROOM_UNUSED_TIMEOUT", "12m")];
+    let flags = ["--listen", "127.0.0.1:10003", "--unused-timeout", "13m"];
+    let of_file = [text(&file)];
+    let all = [&of_file[..], &flags].concat();
+    for (arguments, environment, address, timeout) in [
+        (&[][..], &[][..], "http://127.0.0.1:10000", "30m"),
+        (&of_file, &[], "http://0.0.0.0:10001", "11m"),
+        (&of_file, &environment, "http://127.0.0.1:10002", "12m"),
+        (&all, &environment, "http://127.0.0.1:10003", "13m"),
+        (&flags, &environment, "http://127.0.0.1:10003", "13m"),
+    ] {
+        let said = place.valid(arguments, environment);
+        let found = (value(&said, "serves on"), value(&said, "unused timeout"));
+        assert_eq!(found, (address, timeout), "{arguments:?} {environment:?}");
+    }
+}
+
+#[test]
+fn tls_comes_from_flags_environment_or_properties_file_in_that_order() {
+    let place = Place::new();
+    let pem = tls::self_signed(place.0.path(), &["localhost"]);
+    let (cert, key) = (text(&pem.cert), text(&pem.key));
+    let key_pem = format!("{TLS}.keyPem");
+    let cert_pem = format!("{TLS}.serverCertPem");
+    let enabled = format!("{TLS}.enabled");
+    let scheme = |arguments: &[&str], environment: &[(&str, &str)]| {
+        value(&place.valid(arguments, environment), "serves on").split(':').next().unwrap().to_owned()
+    };
+    let good = place.properties(&[(&enabled, "true"), (&key_pem, key), (&cert_pem, cert)]);
+    assert_eq!(scheme(&[text(&good)], &[]), "https");
+    assert_eq!(scheme(&["--tls-cert", cert, "--tls-key", key], &[]), "https");
+    assert_eq!(scheme(&[], &[("CLOAKROOM_TLS_CERT", cert), ("CLOAKROOM_TLS_KEY", key)]), "https");
+    assert_eq!(scheme(&[], &[]), "http");
+    let off = place.properties(&[(&enabled, "false"), (&key_pem, key), (&cert_pem, cert)]);
+    assert_eq!(scheme(&[text(&off)], &[]), "http");
+    // Flags in place of files that are not there.
+    let bad = place.properties(&[(&enabled, "true"), (&key_pem, "/no/key"), (&cert_pem, "/no/cert")]);
+    assert!(place.refused(&[text(&bad)], &[]).contains("/no/"));
+    assert_eq!(scheme(&[text(&bad), "--tls-cert", cert, "--tls-key", key], &[]), "https");
+    assert!(place.refused(&["--tls-cert", cert], &[]).contains("--tls-key"));
+}
+
+#[test]
+fn a_properties_file_alone_serves_or_fetches_by_its_keys() {
+    let place = Place::new();
+    let data = place.0.path().join("data");
+    let server = place.properties(&[(PORT, "0")]);
+    let mut command = place.command();
+    command.arg(&server).env("CLOAKROOM_DATA_DIR", &data).env("CLOAKROOM_LOG", "info");
+    let server = Cloakroom::start(command);
+    assert!(server.address.starts_with("0.0.0.0:"), "{}", server.address);
+    drop(server);
+
+    // An init-container with nothing to fetch is done at once.
+    let nothing = place.properties(&[("spark.kubernetes.mountdependencies.mountTimeout", "1")]);
+    let output = place.command().arg(&nothing).output().unwrap();
+    assert!(output.status.success(), "{}", process::stderr(&output));
+    assert!(process::stderr(&output).contains("names nothing to fetch"), "{}", process::stderr(&output));
+}
+
+#[test]
+fn a_properties_file_of_neither_role_or_of_both_is_refused_with_the_way_out() {
+    let place = Place::new();
+    for (lines, expected) in [
+        (&[("spark.app.name", "x")][..], &["neither"][..]),
+        (&[], &["neither"]),
+        (&[(PORT, "1"), (URI, "http://x:1")], &[PORT, "line 1", URI, "line 2"]),
+    ] {
+        let file = place.properties(lines);
+        let output = place.command().arg(&file).output().unwrap();
+        let said = process::stderr(&output);
+        assert!(!output.status.success(), "{lines:?}");
+        for expected in [expected, &[text(&file), "cloakroom serve", "cloakroom fetch"]].concat() {
+            assert!(said.contains(expected), "{lines:?}: “{expected}” is missing: {said}");
+        }
+    }
+    let output = place.command().arg("/no/such.properties").output().unwrap();
+    assert!(!output.status.success());
+    assert!(process::stderr(&output).contains("cannot read the properties file /no/such.properties"));
+}
+
+#[test]
+fn keys_without_a_meaning_are_named_in_a_warning_and_their_values_are_not() {
+    let place = Place::new();
+    let password = format!("{TLS}.keyStorePassword");
+    let file = place.properties(&[(PORT, "1234"), ("spark.executor.cores", "4"), (&password, "hunter2")]);
+    let output = place.check(&[text(&file)], &[]);
+    let said = process::stderr(&output);
+    assert!(output.status.success(), "{said}");
+    for expected in ["spark.executor.cores", "line 2", &password, "line 3"] {
+        assert!(said.contains(expected), "“{expected}” is missing: {said}");
+    }
+    assert!(!said.contains("hunter2"), "{said}");
+    assert!(!said.contains(&format!("{PORT}`")), "a key with a meaning is not warned about: {said}");
+}
+
+#[test]
+fn an_impossible_value_is_refused_with_file_line_and_key() {
+    let place = Place::new();
+    let auth = "spark.kubernetes.authenticate.resourceStagingServer";
+    let enabled = format!("{TLS}.enabled");
+    let token = (&*format!("{auth}.oauthToken"), "abc");
+    let token_file = (&*format!("{auth}.oauthTokenFile"), "/t");
+    for (lines, line, key) in [
+        (&[(PORT, "70000")][..], 1, PORT),
+        (&[(PORT, "http")], 1, PORT),
+        (&[(PORT, "1"), (TIMEOUT, "soon")], 2, TIMEOUT),
+        (&[(PORT, "1"), (TIMEOUT, "0")], 2, TIMEOUT),
+        (&[(PORT, "1"), (TIMEOUT, "-5m")], 2, TIMEOUT),
+        (&[(PORT, "1"), (&enabled, "maybe")], 2, &enabled),
+        (&[(PORT, "1"), (&enabled, "true")], 2, &enabled),
+        (&[(PORT, "1"), token, token_file], 2, token.0),
+        (&[("spark.kubernetes.resourceStagingServer.apiServer.url", "ftp://x")], 1, "apiServer.url"),
+    ] {
+        let file = place.properties(lines);
+        let said = place.refused(&[text(&file)], &[]);
+        for expected in [text(&file), &format!("line {line}"), key] {
+            assert!(said.contains(expected), "{lines:?}: “{expected}” is missing: {said}");
+        }
+        assert!(!said.contains("abc"), "a token is shown: {said}");
+    }
+}
+
+#[test]
+fn an_impossible_value_of_a_flag_names_the_flag() {
+    let place = Place::new();
+    for arguments in [
+        ["--listen", "nonsense"],
+        ["--max-resource-size", "8 apples"],
+        ["--unused-timeout", "0s"],
+        ["--cleanup-interval", "0s"],
+        ["--max-age", "0s"],
+        ["--max-concurrent-uploads", "0"],
+        ["--public-url", "ftp://x"],
+        ["--owner-kinds", "pod"],
+        ["--log", "=="],
+        ["--upload-auth", "token"],
+        ["--upload-token-file", "/no/such/file"],
+    ] {
+        let said = place.refused(&arguments, &[]);
+        let flag = if arguments[0] == "--upload-token-file" { arguments[1] } else { arguments[0] };
+        assert!(said.contains(flag), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn who_may_upload_must_be_chosen_where_other_machines_reach_the_port() {
+    let place = Place::new();
+    let tokens = place.file("tokens", "correct-horse-battery\n");
+    for address in ["0.0.0.0:10000", "[::]:10000", "192.0.2.1:80"] {
+        let said = place.refused(&["--listen", address], &[]);
+        for expected in [address, "--upload-auth token", "--upload-token-file", "--upload-auth none"] {
+            assert!(said.contains(expected), "“{expected}” is missing: {said}");
+        }
+        let none = place.valid(&["--listen", address, "--upload-auth", "none"], &[]);
+        assert!(value(&none, "upload auth").starts_with("none"));
+        let token = place.valid(&["--listen", address, "--upload-token-file", text(&tokens)], &[]);
+        assert_eq!(value(&token, "upload auth"), "token");
+    }
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        assert!(value(&place.valid(&["--listen", address], &[]), "upload auth").starts_with("none"));
+    }
+    let said = place.refused(&["--upload-auth", "none", "--upload-token-file", text(&tokens)], &[]);
+    assert!(said.contains("contradict"), "{said}");
+    let short = place.file("short", "hunter2\n");
+    let said = place.refused(&["--upload-token-file", text(&short)], &[]);
+    assert!(said.contains("line 1") && !said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn a_properties_file_implies_uploads_for_everybody_with_a_warning() {
+    let place = Place::new();
+    let file = place.properties(&[(PORT, "10000")]);
+    let output = place.check(&[text(&file)], &[]);
+    let said = process::stderr(&output);
+    assert!(output.status.success() && value(&stdout(&output), "upload auth").starts_with("none"), "{said}");
+    assert!(
+        said.contains("WARN") && said.contains("0.0.0.0:10000") && said.contains("--upload-auth none"),
+        "{said}"
+    );
+    let output = place.check(&[text(&file), "--upload-auth", "none"], &[]);
+    assert!(
+        output.status.success() && !process::stderr(&output).contains("WARN"),
+        "{}",
+        process::stderr(&output)
+    );
+}
+
+#[test]
+fn in_a_pod_the_default_is_to_serve_on_all_addresses() {
+    let place = Place::new();
+    let in_a_pod = ("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+    let said = place.valid(&["--upload-auth", "none"], &[in_a_pod]);
+    assert_eq!(value(&said, "serves on"), "http://0.0.0.0:10000");
+    assert!(place.refused(&[], &[in_a_pod]).contains("--upload-auth"));
+    let said = place.valid(&[], &[in_a_pod, ("CLOAKROOM_LISTEN", "127.0.0.1:7")]);
+    assert_eq!(value(&said, "serves on"), "http://127.0.0.1:7");
+}
+
+#[test]
+fn an_upload_auth_that_does_not_exist_yet_is_refused_with_those_that_do() {
+    let said = Place::new().refused(&["--upload-auth", "kubernetes"], &[]);
+    assert!(said.contains("kubernetes") && said.contains("none") && said.contains("token"), "{said}");
+}
+
+#[test]
+fn a_java_key_store_is_refused_with_the_lines_that_convert_it() {
+    let place = Place::new();
+    let (enabled, store) = (format!("{TLS}.enabled"), format!("{TLS}.keyStore"));
+    let password = format!("{TLS}.keyStorePassword");
+    let file = place.properties(&[(&enabled, "true"), (&store, "/mnt/server.jks"), (&password, "hunter2")]);
+    let said = place.refused(&[text(&file)], &[]);
+    for expected in [
+        "line 2",
+        &store,
+        "keytool -importkeystore -srckeystore /mnt/server.jks",
+        "openssl pkcs12",
+        &format!("{TLS}.keyPem"),
+        &format!("{TLS}.serverCertPem"),
+    ] {
+        assert!(said.contains(expected), "“{expected}” is missing: {said}");
+    }
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
+/// The flags of a help text, each with all that is said about it.
+fn flags(help: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in help.lines() {
+        let start = line.trim_start();
+        if let Some(at) = start.find("--").filter(|at| start.starts_with('-') && *at < 6) {
+            let name = start[at..].split([' ', ',', '=']).next().unwrap();
+            found.push((name.to_owned(), String::new()));
+        }
+        if let Some((_, text)) = found.last_mut() {
+            *text += start;
+            *text += " ";
+        }
+    }
+    found
+}
+
+#[test]
+fn every_flag_of_serve_has_a_name_in_the_environment_and_says_its_default() {
+    let output = process::run(&["serve", "--help"]);
+    assert!(output.status.success());
+    let flags = flags(&stdout(&output));
+    assert!(flags.len() > 20, "{flags:?}");
+    // These are what to do, and no settings.
+    for (flag, text) in
+        flags.iter().filter(|(flag, _)| !["--check", "--help", "--version"].contains(&&**flag))
+    {
+        let name = flag.trim_start_matches('-').replace('-', "_").to_uppercase();
+        assert!(text.contains(&format!("[env: CLOAKROOM_{name}=")), "{flag}: {text}");
+        assert!(text.contains("[default: "), "{flag} does not say its default: {text}");
+    }
+}
+
+#[test]
+fn help_and_version_are_answered_and_no_arguments_is_a_call_for_help() {
+    let version = process::run(&["--version"]);
+    assert_eq!(stdout(&version), format!("cloakroom {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(version.status.success());
+    let output = process::run(&[]);
+    assert!(!output.status.success());
+    let said = process::stderr(&output);
+    for expected in ["Usage:", "serve", "stage", "fetch", "properties file"] {
+        assert!(said.contains(expected), "“{expected}” is missing: {said}");
+    }
+}

@@ -1,0 +1,365 @@
+//! Every sentence of `Ledger`'s documentation.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use cloakroom::ledger::{
+    Completion, Condition, Deletion, Ledger, LedgerError, PendingResource, SqliteLedger, Stored,
+};
+use cloakroom::resource::{
+    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, State,
+};
+use futures_util::future::join_all;
+use jiff::Timestamp;
+
+type AnyLedger = Arc<dyn Ledger>;
+
+/// Makes a test of each rule for one implementation. A rule opens the ledger itself; opening it again shows what
+/// is durable.
+macro_rules! suite {
+    ($implementation:ident, $open:path: $($rule:ident),+ $(,)?) => {
+        mod $implementation {
+            $(#[tokio::test]
+            async fn $rule() {
+                let folder = tempfile::tempdir().unwrap();
+                super::$rule(async || $open(folder.path()).await).await;
+            })+
+        }
+    };
+}
+
+suite!(
+    sqlite, super::in_sqlite:
+    a_pending_row_has_its_ticket_and_nothing_else,
+    completing_makes_a_row_ready_with_everything_that_it_was_given,
+    only_a_pending_row_can_be_completed,
+    only_a_pending_row_can_be_abandoned,
+    a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back,
+    a_deletion_holds_only_if_nothing_was_downloaded_since,
+    a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way,
+    tombstones_are_forgotten_by_the_time_of_their_deletion,
+    ids_come_in_order_and_in_pages,
+    what_is_due_is_ready_and_expired_or_too_old,
+    what_is_stored_is_ready_or_deleting,
+    one_operation_that_fails_takes_no_neighbour_with_it,
+    five_hundred_at_once_are_all_durable,
+    an_operation_whose_caller_went_away_is_done_all_the_same,
+    a_closed_ledger_says_so_and_has_finished_what_it_accepted,
+);
+
+async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
+    Arc::new(SqliteLedger::open(&folder.join("ledger.db")).await.unwrap())
+}
+
+fn new_id() -> ResourceId {
+    ResourceId::generate(&mut rand::rng())
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+fn pending(id: ResourceId) -> PendingResource {
+    PendingResource {
+        id,
+        secret_hash: ResourceSecret::from_text("secret").hash(),
+        file_name: Some(FileName::parse("déps.tgz").unwrap()),
+        created_at: at(0),
+        uploaded_by: Some("10.0.0.1".to_owned()),
+    }
+}
+
+fn completion(id: ResourceId) -> Completion {
+    let labels = [("app".to_owned(), "demo".to_owned()), ("b/c".to_owned(), String::new())];
+    Completion {
+        id,
+        owner: Owner::new(OwnerKind::parse("Job").unwrap(), "team-a", labels, Some("driver")).unwrap(),
+        bundle: Bundle { size_bytes: 1000, sha256: [7; 32] },
+        lifetime: Lifetime { unused_timeout: Duration::from_secs(100), ttl: Some(Duration::from_secs(500)) },
+        created_at: at(10),
+    }
+}
+
+async fn ready(ledger: &AnyLedger) -> ResourceId {
+    let id = new_id();
+    ledger.begin(pending(id)).await.unwrap();
+    ledger.complete(completion(id)).await.unwrap();
+    id
+}
+
+fn deletion(id: ResourceId, condition: Condition) -> Deletion {
+    Deletion { id, reason: DeletionReason::Unused, at: at(200), condition }
+}
+
+async fn deleting(ledger: &AnyLedger) -> ResourceId {
+    let id = ready(ledger).await;
+    assert!(ledger.mark_deleting(deletion(id, Condition::Always)).await.unwrap());
+    id
+}
+
+async fn deleted(ledger: &AnyLedger) -> ResourceId {
+    let id = deleting(ledger).await;
+    assert!(ledger.mark_deleted(id).await.unwrap());
+    id
+}
+
+async fn state(ledger: &AnyLedger, id: ResourceId) -> Option<State> {
+    ledger.find(id).await.unwrap().map(|resource| resource.state)
+}
+
+async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let id = new_id();
+    assert!(ledger.find(id).await.unwrap().is_none());
+    ledger.begin(pending(id)).await.unwrap();
+    let row = ledger.find(id).await.unwrap().unwrap();
+    assert_eq!((row.id, row.state, row.created_at), (id, State::Pending, at(0)));
+    assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")));
+    assert!(!row.secret_hash.matches(&ResourceSecret::from_text("another")));
+    assert_eq!(row.file_name.unwrap().as_str(), "déps.tgz");
+    assert_eq!(row.uploaded_by.as_deref(), Some("10.0.0.1"));
+    assert!(row.owner.is_none() && row.bundle.is_none() && row.expires_at.is_none() && row.deleted.is_none());
+    assert!(ledger.begin(pending(id)).await.is_err(), "an id names one resource");
+}
+
+async fn completing_makes_a_row_ready_with_everything_that_it_was_given(open: impl AsyncFn() -> AnyLedger) {
+    let id = ready(&open().await).await;
+    let row = open().await.find(id).await.unwrap().unwrap();
+    let given = completion(id);
+    assert_eq!((row.state, row.owner, row.bundle), (State::Ready, Some(given.owner), Some(given.bundle)));
+    assert_eq!((row.lifetime, row.created_at), (given.lifetime, given.created_at));
+    assert_eq!((row.first_used_at, row.last_used_at), (None, None));
+    assert_eq!(row.expires_at, Some(at(110)), "the unused timeout comes before the ttl");
+}
+
+async fn only_a_pending_row_can_be_completed(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    for id in [new_id(), ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
+        let before = state(&ledger, id).await;
+        let refused = ledger.complete(completion(id)).await;
+        assert!(matches!(refused, Err(LedgerError::NotPending { id: named }) if named == id), "{before:?}");
+        assert_eq!(state(&ledger, id).await, before);
+    }
+}
+
+async fn only_a_pending_row_can_be_abandoned(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let id = new_id();
+    ledger.begin(pending(id)).await.unwrap();
+    ledger.abandon(id).await.unwrap();
+    ledger.abandon(id).await.unwrap();
+    assert!(ledger.find(id).await.unwrap().is_none());
+    for id in [ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
+        let before = state(&ledger, id).await;
+        ledger.abandon(id).await.unwrap();
+        assert_eq!(state(&ledger, id).await, before);
+    }
+}
+
+async fn a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back(
+    open: impl AsyncFn() -> AnyLedger,
+) {
+    let ledger = open().await;
+    let waiting = new_id();
+    ledger.begin(pending(waiting)).await.unwrap();
+    for id in [new_id(), waiting, deleting(&ledger).await, deleted(&ledger).await] {
+        assert!(!ledger.mark_used(id, at(20)).await.unwrap());
+        assert!(ledger.find(id).await.unwrap().is_none_or(|row| !row.is_used()));
+    }
+    let id = ready(&ledger).await;
+    // What is used goes by its ttl only; without one there is no time at all.
+    for (used_at, first, last) in [(20, 20, 20), (40, 20, 40), (30, 20, 40)] {
+        assert!(ledger.mark_used(id, at(used_at)).await.unwrap());
+        let row = ledger.find(id).await.unwrap().unwrap();
+        assert_eq!((row.first_used_at, row.last_used_at), (Some(at(first)), Some(at(last))));
+        assert_eq!(row.expires_at, Some(at(510)));
+    }
+    let forever = new_id();
+    ledger.begin(pending(forever)).await.unwrap();
+    let lifetime = Lifetime { ttl: None, ..completion(forever).lifetime };
+    ledger.complete(Completion { lifetime, ..completion(forever) }).await.unwrap();
+    assert!(ledger.mark_used(forever, at(20)).await.unwrap());
+    assert_eq!(ledger.find(forever).await.unwrap().unwrap().expires_at, None);
+}
+
+async fn a_deletion_holds_only_if_nothing_was_downloaded_since(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let used = async |times: &[i64]| {
+        let id = ready(&ledger).await;
+        for second in times {
+            ledger.mark_used(id, at(*second)).await.unwrap();
+        }
+        id
+    };
+    for (uses, condition, holds) in [
+        (&[][..], Condition::LastUsedAt(None), true),
+        (&[], Condition::LastUsedAt(Some(at(20))), false),
+        (&[20], Condition::LastUsedAt(None), false),
+        (&[20], Condition::LastUsedAt(Some(at(20))), true),
+        (&[20, 30], Condition::LastUsedAt(Some(at(20))), false),
+        (&[20, 30], Condition::Always, true),
+    ] {
+        let id = used(uses).await;
+        assert_eq!(
+            ledger.mark_deleting(deletion(id, condition)).await.unwrap(),
+            holds,
+            "{uses:?} {condition:?}"
+        );
+        let expected = if holds { State::Deleting } else { State::Ready };
+        assert_eq!(state(&ledger, id).await, Some(expected));
+        assert_eq!(ledger.find(id).await.unwrap().unwrap().deleted.is_some(), holds);
+    }
+}
+
+async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
+    open: impl AsyncFn() -> AnyLedger,
+) {
+    let ledger = open().await;
+    let waiting = new_id();
+    ledger.begin(pending(waiting)).await.unwrap();
+    for id in [new_id(), waiting, deleting(&ledger).await, deleted(&ledger).await] {
+        let before = state(&ledger, id).await;
+        assert!(!ledger.mark_deleting(deletion(id, Condition::Always)).await.unwrap());
+        assert_eq!(state(&ledger, id).await, before);
+    }
+    for id in [new_id(), waiting, ready(&ledger).await, deleted(&ledger).await] {
+        let before = state(&ledger, id).await;
+        assert!(!ledger.mark_deleted(id).await.unwrap());
+        assert_eq!(state(&ledger, id).await, before, "bytes are removed before their tombstone is set");
+    }
+    let id = deleted(&ledger).await;
+    let row = open().await.find(id).await.unwrap().unwrap();
+    assert_eq!((row.state, row.deleted), (State::Deleted, Some((at(200), DeletionReason::Unused))));
+    assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")), "its ticket still gets an answer");
+}
+
+async fn tombstones_are_forgotten_by_the_time_of_their_deletion(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let gone = [deleted(&ledger).await, deleted(&ledger).await];
+    let kept = [ready(&ledger).await, deleting(&ledger).await];
+    assert_eq!(ledger.forget_tombstones(at(200)).await.unwrap(), 0);
+    assert_eq!(ledger.forget_tombstones(at(201)).await.unwrap(), 2);
+    for id in gone {
+        assert_eq!(state(&ledger, id).await, None);
+    }
+    for id in kept {
+        assert!(state(&ledger, id).await.is_some());
+    }
+}
+
+async fn ids_come_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let mut expected = join_all((0..7).map(|_| ready(&ledger))).await;
+    expected.sort_unstable();
+    deleted(&ledger).await;
+    assert_eq!(ledger.ids_in(State::Ready, None, 100).await.unwrap(), expected);
+    let mut paged: Vec<ResourceId> = Vec::new();
+    for size in [3, 3, 1, 0] {
+        let page = ledger.ids_in(State::Ready, paged.last().copied(), 3).await.unwrap();
+        assert_eq!(page.len(), size);
+        paged.extend(page);
+    }
+    assert_eq!(paged, expected);
+    assert_eq!(ledger.ids_in(State::Pending, None, 100).await.unwrap(), []);
+}
+
+async fn what_is_due_is_ready_and_expired_or_too_old(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let waiting = new_id();
+    ledger.begin(pending(waiting)).await.unwrap();
+    deleting(&ledger).await;
+    deleted(&ledger).await;
+    // Both were created at 10; one expires unused at 110, the other one by its ttl at 510.
+    let mut both = [ready(&ledger).await, ready(&ledger).await];
+    let unused = both[0];
+    ledger.mark_used(both[1], at(20)).await.unwrap();
+    both.sort_unstable();
+    let due_after = async |after, now, oldest: Option<i64>, limit| {
+        let due = ledger.due(at(now), oldest.map(at), after, limit).await.unwrap();
+        due.into_iter().map(|resource| resource.id).collect::<Vec<_>>()
+    };
+    let due = async |now, oldest, limit| due_after(None, now, oldest, limit).await;
+    assert_eq!(due(109, None, 100).await, []);
+    assert_eq!(due(110, None, 100).await, [unused]);
+    assert_eq!(due(510, None, 100).await, both);
+    assert_eq!(due(20, Some(9), 100).await, []);
+    assert_eq!(due(20, Some(10), 100).await, both);
+    assert_eq!(due(510, Some(10), 100).await, both, "nothing comes twice");
+    assert_eq!(due(510, Some(10), 1).await, both[..1]);
+    assert_eq!(due_after(Some(both[0]), 510, Some(10), 100).await, both[1..]);
+    assert_eq!(due_after(Some(both[1]), 510, Some(10), 100).await, []);
+}
+
+async fn what_is_stored_is_ready_or_deleting(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    assert_eq!(ledger.stored().await.unwrap(), Stored::default());
+    assert_eq!(ledger.count_by_state().await.unwrap(), BTreeMap::new());
+    ledger.begin(pending(new_id())).await.unwrap();
+    ready(&ledger).await;
+    ready(&ledger).await;
+    deleting(&ledger).await;
+    deleted(&ledger).await;
+    assert_eq!(ledger.stored().await.unwrap(), Stored { resources: 3, bytes: 3000 });
+    let counts = BTreeMap::from([("pending", 1), ("ready", 2), ("deleting", 1), ("deleted", 1)]);
+    assert_eq!(ledger.count_by_state().await.unwrap(), counts);
+}
+
+async fn one_operation_that_fails_takes_no_neighbour_with_it(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let taken = ready(&ledger).await;
+    let ids: Vec<_> = (0..50).map(|_| new_id()).collect();
+    // Polled together, they wait together: most of them share a commit.
+    let outcomes = join_all(ids.iter().enumerate().map(async |(number, id)| {
+        let id = if number % 10 == 5 { taken } else { *id };
+        ledger.begin(pending(id)).await.is_ok()
+    }))
+    .await;
+    ledger.close().await;
+    let reopened = open().await;
+    for (number, (id, is_done)) in ids.iter().zip(outcomes).enumerate() {
+        assert_eq!(is_done, number % 10 != 5);
+        assert_eq!(state(&reopened, *id).await.is_some(), is_done);
+    }
+    assert_eq!(state(&reopened, taken).await, Some(State::Ready));
+}
+
+async fn five_hundred_at_once_are_all_durable(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let mut ids: Vec<_> = (0..500).map(|_| new_id()).collect();
+    join_all(ids.iter().map(async |id| ledger.begin(pending(*id)).await.unwrap())).await;
+    // Another one on the same data, while the first one has not closed: nothing is only in its memory.
+    let other = open().await;
+    ids.sort_unstable();
+    assert_eq!(other.ids_in(State::Pending, None, 1000).await.unwrap(), ids);
+}
+
+async fn an_operation_whose_caller_went_away_is_done_all_the_same(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let id = new_id();
+    {
+        let mut begin = ledger.begin(pending(id));
+        let is_pending = poll_fn(|context| Poll::Ready(begin.as_mut().poll(context).is_pending())).await;
+        assert!(is_pending);
+    }
+    // The writer works in order: what comes after is done after.
+    ledger.begin(pending(new_id())).await.unwrap();
+    assert_eq!(state(&ledger, id).await, Some(State::Pending));
+}
+
+async fn a_closed_ledger_says_so_and_has_finished_what_it_accepted(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let ids: Vec<_> = (0..300).map(|_| new_id()).collect();
+    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id))));
+    let (outcomes, ()) = tokio::join!(begins, ledger.close());
+    assert!(outcomes.iter().any(Result::is_ok));
+    assert!(matches!(ledger.begin(pending(new_id())).await, Err(LedgerError::Closed)));
+    ledger.close().await;
+    let reopened = open().await;
+    for (id, outcome) in ids.iter().zip(outcomes) {
+        let expected = outcome.is_ok().then_some(State::Pending);
+        assert_eq!(state(&reopened, *id).await, expected, "{outcome:?}");
+    }
+}

@@ -1,0 +1,365 @@
+//! What the documents say is what the program does: codes, flags, tests and links that they name exist.
+
+mod markdown;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cloakroom::protocol::problem::Code;
+use markdown::Page;
+
+use crate::support::process;
+
+const COMMANDS: [&str; 3] = ["serve", "stage", "fetch"];
+
+/// Where tests are named, the last column of a table says this.
+const HELD_BY: &str = "held by";
+
+/// Names in the environment that are the tests' own.
+const OF_TESTS: [&str; 3] = ["CLOAKROOM_TESTS_", "CLOAKROOM_TEST_", "CLOAKROOM_CI_"];
+
+/// What a cell says where a flag has no environment name or no default.
+const NOTHING: &str = "–";
+
+#[test]
+fn every_error_code_is_in_the_api_page_with_its_status() {
+    let known: BTreeMap<_, _> =
+        Code::ALL.iter().map(|code| (code.as_str().to_owned(), code.status().to_string())).collect();
+    assert_nothing(&about_codes(&page("docs/api.md"), &known));
+}
+
+#[test]
+fn every_flag_is_documented_with_its_environment_name_and_default() {
+    for (command, path, section) in [
+        ("serve", "docs/operations.md", "Flags"),
+        ("stage", "docs/clients.md", "Flags of stage"),
+        ("fetch", "docs/clients.md", "Flags of fetch"),
+    ] {
+        assert_nothing(&about_flags(&page(path), section, &flags_of(command)));
+    }
+}
+
+#[test]
+fn no_page_names_a_flag_or_an_environment_name_that_does_not_exist() {
+    let flags = all_flags();
+    for page in pages() {
+        assert_nothing(&about_unknown_names(&page, &flags));
+    }
+}
+
+#[test]
+fn every_test_that_the_architecture_page_names_exists() {
+    assert_nothing(&about_tests(&page("docs/architecture.md"), &functions()));
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for page in pages() {
+        assert_nothing(&about_links(&page));
+    }
+}
+
+#[test]
+fn the_repository_stands_alone() {
+    for path in tracked_files() {
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        assert_nothing(&about_foreign_words(&path, &text));
+    }
+}
+
+#[test]
+fn planted_mistakes_in_documents_are_found() {
+    let planted = |text: &str| Page::new(repository().join("docs/planted.md"), text.to_owned());
+    let known =
+        BTreeMap::from([("gone".to_owned(), "410".to_owned()), ("other".to_owned(), "400".to_owned())]);
+    let codes = planted("## Errors\n\n| code | status |\n|---|---|\n| `gone` | 404 |\n| `new` | 400 |\n");
+    assert_eq!(
+        about_codes(&codes, &known),
+        [
+            "docs/planted.md: `gone` has the status 410, not 404",
+            "docs/planted.md: there is no code `new`",
+            "docs/planted.md: the code `other` is missing"
+        ]
+    );
+    let known = BTreeMap::from([
+        ("--a".to_owned(), Flag { environment: "CLOAKROOM_A".to_owned(), default: "1".to_owned() }),
+        ("--b".to_owned(), Flag { environment: NOTHING.to_owned(), default: NOTHING.to_owned() }),
+    ]);
+    let flags = planted(
+        "# F\n\n| flag | environment | default |\n|---|---|---|\n| `--a` | – | 2 |\n| `--c` | – | – |\n",
+    );
+    assert_eq!(about_flags(&flags, "F", &known).len(), 4);
+    assert_eq!(
+        about_unknown_names(&planted("`--a 1`, `--nope`, `tar --x`, CLOAKROOM_NOPE"), &known).len(),
+        2
+    );
+    let tests = planted("| what | held by |\n|---|---|\n| a | `present` |\n| b | `absent` |\n| c | |\n");
+    assert_eq!(about_tests(&tests, &BTreeSet::from(["present".to_owned()])).len(), 2);
+    let links =
+        planted("# One `a`: b\n[ok](#one-a-b) [no](#two) [no](nope.md) [ok](../README.md) `[code](x.md)`\n");
+    assert_eq!(about_links(&links).len(), 2);
+    let foreign = format!("a {}main/b", FOREIGN[0]);
+    assert_eq!(about_foreign_words(Path::new("x"), &foreign).len(), 1);
+}
+
+fn about_codes(page: &Page, known: &BTreeMap<String, String>) -> Vec<String> {
+    let rows = page.rows("Errors");
+    let mut complaints = Vec::new();
+    for row in &rows {
+        match known.get(&row[0]) {
+            None => complaints.push(page.complain(format!("there is no code `{}`", row[0]))),
+            Some(status) if *status != row[1] => {
+                complaints
+                    .push(page.complain(format!("`{}` has the status {status}, not {}", row[0], row[1])));
+            }
+            Some(_) => {}
+        }
+    }
+    let missing = known.keys().filter(|code| rows.iter().all(|row| row[0] != **code));
+    complaints.extend(missing.map(|code| page.complain(format!("the code `{code}` is missing"))));
+    complaints
+}
+
+fn about_flags(page: &Page, section: &str, known: &BTreeMap<String, Flag>) -> Vec<String> {
+    let rows = page.rows(section);
+    let mut complaints = Vec::new();
+    for row in &rows {
+        let Some(flag) = known.get(&row[0]) else {
+            complaints.push(page.complain(format!("{section}: there is no {}", row[0])));
+            continue;
+        };
+        for (what, said, is) in
+            [("environment", &row[1], &flag.environment), ("default", &row[2], &flag.default)]
+        {
+            if said != is {
+                complaints.push(
+                    page.complain(format!("{section}: the {what} of {} is “{is}”, not “{said}”", row[0])),
+                );
+            }
+        }
+    }
+    let missing = known.keys().filter(|name| rows.iter().all(|row| row[0] != **name));
+    complaints.extend(missing.map(|name| page.complain(format!("{section}: {name} is missing"))));
+    complaints
+}
+
+fn about_unknown_names(page: &Page, known: &BTreeMap<String, Flag>) -> Vec<String> {
+    let ours = |span: &&String| span.starts_with("--") || span.contains("cloakroom ");
+    let spans = page.code();
+    let words = spans.iter().filter(ours).flat_map(|span| span.split_whitespace());
+    let flags = words
+        .filter(|word| word.strip_prefix("--").is_some_and(|name| name.starts_with(char::is_alphabetic)));
+    let flags = flags
+        .map(|word| word.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default());
+    let mut complaints: Vec<_> = flags
+        .filter(|flag| !known.contains_key(*flag))
+        .map(|flag| page.complain(format!("there is no {flag}")))
+        .collect();
+    let names = page.text().split(|c: char| !c.is_ascii_uppercase() && c != '_');
+    let unknown = names
+        .filter(|name| name.starts_with("CLOAKROOM_"))
+        .filter(|name| !OF_TESTS.iter().any(|prefix| name.starts_with(prefix)) && !known.contains_key(*name));
+    complaints.extend(unknown.map(|name| page.complain(format!("nothing reads {name}"))));
+    complaints
+}
+
+fn about_tests(page: &Page, known: &BTreeSet<String>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for row in page.rows_of_tables_ending_in(HELD_BY) {
+        let held_by = row.last().map(String::as_str).unwrap_or_default();
+        let names: Vec<_> = held_by.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        if names.is_empty() {
+            complaints.push(page.complain(format!("no test holds “{}”", row[0])));
+        }
+        let unknown = names.iter().filter(|name| !known.contains(**name));
+        complaints.extend(unknown.map(|name| page.complain(format!("there is no test {name}"))));
+    }
+    complaints
+}
+
+fn about_links(page: &Page) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for target in page.links() {
+        if target.contains("://") || target.starts_with("mailto:") {
+            continue;
+        }
+        let (path, anchor) =
+            target.split_once('#').map_or((target.as_str(), None), |(path, anchor)| (path, Some(anchor)));
+        let file =
+            if path.is_empty() { page.path().to_owned() } else { page.path().with_file_name("").join(path) };
+        if !path.is_empty() && !file.exists() {
+            complaints.push(page.complain(format!("{target} leads to no file")));
+        } else if let Some(anchor) = anchor {
+            let there = if path.is_empty() { page.anchors() } else { Page::read(&file).anchors() };
+            if !there.iter().any(|heading| heading == anchor) {
+                complaints.push(page.complain(format!("{target} leads to no heading")));
+            }
+        }
+    }
+    complaints
+}
+
+/// Words of the places where this was written, which mean nothing to anybody else. In halves, so that this file has none.
+const FOREIGN: [&str; 5] = [
+    concat!("/wo", "rk/"),
+    concat!("../sha", "red"),
+    concat!("arti", "factory"),
+    concat!("index", "-url"),
+    concat!("<mirr", "or>"),
+];
+
+/// The one registry that Cargo's lock file may name.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+fn about_foreign_words(path: &Path, text: &str) -> Vec<String> {
+    let shown = path.strip_prefix(repository()).unwrap_or(path).display();
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+    let mut complaints: Vec<_> = lines
+        .clone()
+        .flat_map(|(number, line)| {
+            FOREIGN.iter().filter(move |word| line.contains(**word)).map(move |word| (number, word))
+        })
+        .map(|(number, word)| format!("{shown}:{number}: “{word}” means nothing outside"))
+        .collect();
+    if path.ends_with("Cargo.lock") {
+        let foreign = lines.filter(|(_, line)| line.starts_with("source = ") && !line.contains(REGISTRY));
+        complaints
+            .extend(foreign.map(|(number, line)| format!("{shown}:{number}: another registry: {line}")));
+    }
+    complaints
+}
+
+fn assert_nothing(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+/// What the help of a command says of one flag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Flag {
+    environment: String,
+    default: String,
+}
+
+/// Every flag and argument of a command, by name, as its help has them.
+fn flags_of(command: &str) -> BTreeMap<String, Flag> {
+    let output = process::run(&[command, "--help"]);
+    let help = String::from_utf8(output.stdout).unwrap();
+    let mut entries: Vec<String> = Vec::new();
+    for line in help.lines() {
+        let indentation = line.len() - line.trim_start().len();
+        match indentation {
+            0 if !line.is_empty() => entries.push(String::new()),
+            1..=6 => entries.push(line.trim().to_owned()),
+            _ => {
+                if let Some(entry) = entries.last_mut() {
+                    entry.push(' ');
+                    entry.push_str(line.trim());
+                }
+            }
+        }
+    }
+    let flags: BTreeMap<_, _> = entries.iter().filter_map(|entry| flag(entry)).collect();
+    assert!(flags.len() > 8, "the help of {command} is read wrong: {help}");
+    flags
+}
+
+fn flag(entry: &str) -> Option<(String, Flag)> {
+    let name = match entry.split_whitespace().find(|word| word.starts_with("--")) {
+        Some(name) if entry.starts_with('-') => name.to_owned(),
+        _ if entry.starts_with(['[', '<']) => {
+            entry.split([']', '>']).next().unwrap_or_default()[1..].to_owned()
+        }
+        _ => return None,
+    };
+    let bracketed = |what: &str| {
+        let (_, rest) = entry.split_once(&format!("[{what}: "))?;
+        rest.split_once(']').map(|(value, _)| value.to_owned())
+    };
+    let environment = bracketed("env").and_then(|text| text.split('=').next().map(str::to_owned));
+    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.to_owned());
+    let flag = Flag { environment: or_nothing(environment), default: or_nothing(bracketed("default")) };
+    (name != "--help").then_some((name, flag))
+}
+
+/// The flags of all commands by name, and the same by the names that they have in the environment.
+fn all_flags() -> BTreeMap<String, Flag> {
+    let mut flags = BTreeMap::new();
+    for (name, flag) in COMMANDS.iter().flat_map(|command| flags_of(command)) {
+        flags.insert(flag.environment.clone(), flag.clone());
+        flags.insert(name, flag);
+    }
+    flags.insert(
+        "--version".to_owned(),
+        Flag { environment: NOTHING.to_owned(), default: NOTHING.to_owned() },
+    );
+    flags
+}
+
+/// The names of all functions in the tree, and of the tests that are registered by name.
+fn functions() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for folder in ["src", "tests"] {
+        for path in files_below(&repository().join(folder), "rs") {
+            let text = std::fs::read_to_string(path).unwrap();
+            for introduction in ["fn ", "trial(\""] {
+                let after = text.split(introduction).skip(1);
+                let name = |rest: &str| {
+                    rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                        .next()
+                        .unwrap_or_default()
+                        .to_owned()
+                };
+                names.extend(after.map(name));
+            }
+        }
+    }
+    names
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn page(path: &str) -> Page {
+    Page::read(&repository().join(path))
+}
+
+fn pages() -> Vec<Page> {
+    let mut paths = files_below(&repository().join("docs"), "md");
+    paths.extend(["README.md", "CHANGELOG.md"].map(|name| repository().join(name)));
+    assert!(paths.len() > 10);
+    paths.iter().map(|path| Page::read(path)).collect()
+}
+
+fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(files_below(&path, extension));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// What is in the repository; in a tree without one, sources and documents.
+fn tracked_files() -> Vec<PathBuf> {
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(repository()).output();
+    match listed {
+        Ok(output) if output.status.success() => {
+            let names = String::from_utf8(output.stdout).unwrap();
+            names.split_terminator('\0').map(|name| repository().join(name)).collect()
+        }
+        _ => ["src", "tests", "docs"]
+            .iter()
+            .flat_map(|folder| {
+                ["rs", "md"].map(|extension| files_below(&repository().join(folder), extension))
+            })
+            .flatten()
+            .collect(),
+    }
+}

@@ -1,0 +1,266 @@
+//! `cloakroom fetch`, the real binary: exit codes, last words, signals, TLS, proxies.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::support::bundles::tgz;
+use crate::support::process::{command, stderr};
+use crate::support::scripted::{Answer, Reply, Scripted, ServedFile, closed_port};
+use crate::support::tls;
+
+const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
+const SECRET: &str = "s3cret-of-the-ticket";
+
+/// A pod with its files.
+struct Pod {
+    folder: tempfile::TempDir,
+}
+
+impl Pod {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("secret"), SECRET).unwrap();
+        std::fs::write(folder.path().join("termination-log"), "").unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn last_words(&self) -> String {
+        std::fs::read_to_string(self.path("termination-log")).unwrap()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = command();
+        command.arg("fetch").arg("--termination-log").arg(self.path("termination-log"));
+        command
+    }
+
+    /// The flag form for this pod's ticket.
+    fn fetch(&self, server: &str) -> Command {
+        let mut command = self.command();
+        command.args(["--server", server, "--id", ID, "--secret-file"]).arg(self.path("secret"));
+        command.arg("--to").arg(self.path("jars"));
+        command
+    }
+
+    fn properties(&self, text: &str) -> Command {
+        let path = self.path("spark-init.properties");
+        std::fs::write(&path, text.replace("{pod}", self.folder.path().to_str().unwrap())).unwrap();
+        let mut command = self.command();
+        command.arg(path);
+        command
+    }
+}
+
+/// Runs a command to its end without blocking the server of the test.
+async fn output(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
+}
+
+fn served(
+    content: &'static [u8],
+) -> impl Fn(usize, &crate::support::scripted::Request) -> Reply + Send + Sync {
+    let file = ServedFile::new(tgz(&[("app.jar", content)]), "a");
+    move |_, request| file.answer(request).into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_is_named_in_one_sentence_and_in_the_last_words() {
+    let (pod, port) = (Pod::new(), closed_port());
+    let text = format!(
+        "spark.kubernetes.resourceStagingServer.uri=http://127.0.0.1:{port}\n\
+         spark.kubernetes.initcontainer.downloadJarsResourceIdentifier={ID}\n\
+         spark.kubernetes.initcontainer.downloadJarsSecretLocation={{pod}}/secret\n\
+         spark.kubernetes.mountdependencies.jarsDownloadDir={{pod}}/jars\n\
+         spark.kubernetes.mountdependencies.mountTimeout=1500ms\n"
+    );
+    let output = output(pod.properties(&text)).await;
+    assert_eq!(output.status.code(), Some(1));
+    let sentence = format!(
+        "could not fetch the staged jars (resource {ID}) from http://127.0.0.1:{port}: connection refused for 1500ms; \
+         check that the staging server runs and that a NetworkPolicy lets this pod reach it"
+    );
+    assert!(stderr(&output).ends_with(&format!("error: {sentence}\n")), "{}", stderr(&output));
+    assert_eq!(pod.last_words(), sentence);
+    assert!(is_empty(&pod.path("jars")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn success_is_one_line_for_each_source() {
+    let pod = Pod::new();
+    let server = Scripted::start(served(b"app")).await;
+    let output = output(pod.fetch(&server.url())).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(output.stdout.is_empty());
+    assert!(
+        stderr(&output).starts_with(&format!("the bundle (resource {ID}): 1 file, ")),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(stderr(&output).lines().count(), 1);
+    assert_eq!(std::fs::read(pod.path("jars/app.jar")).unwrap(), b"app");
+    assert_eq!(pod.last_words(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_forms_at_once_are_refused() {
+    let pod = Pod::new();
+    let mut both = pod.properties("");
+    both.args(["--id", ID]);
+    let output = output(both).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--id and the properties file /"), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_of_the_environment_does_not_contradict_a_properties_file() {
+    let pod = Pod::new();
+    let mut command = pod.properties("");
+    command.env("CLOAKROOM_SERVER", "http://elsewhere:10000");
+    let output = output(command).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_secret_names_file_and_property() {
+    let pod = Pod::new();
+    let text = format!(
+        "spark.kubernetes.resourceStagingServer.uri=http://127.0.0.1:1\n\
+         spark.kubernetes.initcontainer.downloadFilesResourceIdentifier={ID}\n\
+         spark.kubernetes.initcontainer.downloadFilesSecretLocation={{pod}}/nothing\n"
+    );
+    let output = output(pod.properties(&text)).await;
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!(
+        "spark.kubernetes.initcontainer.downloadFilesSecretLocation names {}, which cannot be read: ",
+        pod.path("nothing").display()
+    );
+    assert!(pod.last_words().starts_with(&expected), "{}", pod.last_words());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_name_is_refused_without_the_secrets_of_its_address() {
+    let pod = Pod::new();
+    let text = "spark.kubernetes.initcontainer.remoteJars=http://u:hunter2@127.0.0.1:1/a/%2e%2e%2fevil?sig=s1gnature\n";
+    let output = output(pod.properties(text)).await;
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output) + &pod.last_words();
+    assert!(said.contains("http://127.0.0.1:1/a/%2e%2e%2fevil"), "{said}");
+    assert!(!said.contains("hunter2") && !said.contains("s1gnature"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_stops_it_and_nothing_stays_behind() {
+    let pod = Pod::new();
+    let bytes = tgz(&[("app.jar", &vec![7; 3_000_000])]);
+    let half = bytes.len() / 2;
+    let server = Scripted::start(move |_, _| Answer::new(200, bytes.clone()).hang_after(half).into()).await;
+    let mut child = pod.fetch(&server.url()).stderr(Stdio::null()).spawn().unwrap();
+    server.wait_for_requests(1).await;
+    let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+    assert_eq!(status.code(), Some(143));
+    assert!(is_empty(&pod.path("jars")));
+}
+
+fn server_config(pem: &tls::Pem) -> rustls::ServerConfig {
+    let certificates =
+        CertificateDer::pem_file_iter(&pem.cert).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(certificates, PrivateKeyDer::from_pem_file(&pem.key).unwrap())
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_servers_own_self_signed_certificate_is_enough_as_ca_file() {
+    for make in [tls::self_signed, tls::signed_by_ca] {
+        let pod = Pod::new();
+        let pem = make(pod.folder.path(), &["127.0.0.1", "localhost"]);
+        let server = Scripted::start_tls(server_config(&pem), served(b"app")).await;
+        let mut command = pod.fetch(&server.url());
+        command.arg("--ca-file").arg(&pem.ca);
+        let output = output(command).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(std::fs::read(pod.path("jars/app.jar")).unwrap(), b"app");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_is_not_trusted_or_for_another_name_fails_at_once_and_says_what_helps() {
+    let pod = Pod::new();
+    let pem = tls::self_signed(pod.folder.path(), &["other.example"]);
+    let server = Scripted::start_tls(server_config(&pem), served(b"app")).await;
+    let untrusted = output(pod.fetch(&server.url())).await;
+    assert_eq!(untrusted.status.code(), Some(1));
+    assert!(
+        stderr(&untrusted).contains("not signed by anybody who is trusted here; "),
+        "{}",
+        stderr(&untrusted)
+    );
+    assert!(stderr(&untrusted).contains("--ca-file"), "{}", stderr(&untrusted));
+    let mut command = pod.fetch(&server.url());
+    command.arg("--ca-file").arg(&pem.ca);
+    let other_name = output(command).await;
+    assert!(stderr(&other_name).contains("other.example"), "{}", stderr(&other_name));
+    assert!(stderr(&other_name).contains("subjectAltName"), "{}", stderr(&other_name));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wrong_scheme_is_recognised() {
+    let pod = Pod::new();
+    let plain = Scripted::start(served(b"app")).await;
+    let over_tls = output(pod.fetch(&plain.url().replace("http:", "https:"))).await;
+    assert!(stderr(&over_tls).contains("does not speak TLS; perhaps http"), "{}", stderr(&over_tls));
+    let pem = tls::self_signed(pod.folder.path(), &["127.0.0.1"]);
+    let encrypted = Scripted::start_tls(server_config(&pem), served(b"app")).await;
+    let in_clear = output(pod.fetch(&encrypted.url().replace("https:", "http:"))).await;
+    assert!(
+        stderr(&in_clear).contains("does not speak HTTP (perhaps it speaks TLS: https)"),
+        "{}",
+        stderr(&in_clear)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_of_the_environment_is_used_unless_no_proxy_says_otherwise() {
+    let pod = Pod::new();
+    let proxy = Scripted::start(served(b"app")).await;
+    let mut command = pod.fetch("http://staging.example:10000");
+    command.env("HTTP_PROXY", proxy.url());
+    let through = output(command).await;
+    assert_eq!(through.status.code(), Some(0), "{}", stderr(&through));
+    let target = format!("http://staging.example:10000/api/v1/resources/{ID}");
+    assert_eq!(proxy.requests()[0].target, target);
+
+    let pod = Pod::new();
+    let mut command = pod.fetch("http://staging.invalid:10000");
+    command.args(["--timeout", "1s"]).env("HTTP_PROXY", proxy.url()).env("NO_PROXY", "staging.invalid");
+    let around = output(command).await;
+    assert!(stderr(&around).contains("the host name does not resolve"), "{}", stderr(&around));
+    assert_eq!(proxy.requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn this_machine_is_never_reached_through_a_proxy() {
+    let pod = Pod::new();
+    let server = Scripted::start(served(b"app")).await;
+    let mut command = pod.fetch(&server.url());
+    command.env("HTTP_PROXY", format!("http://127.0.0.1:{}", closed_port()));
+    let output = output(command).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}

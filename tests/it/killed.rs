@@ -1,0 +1,98 @@
+//! `kill -9` at any moment: what was acknowledged is there, and nothing else.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cloakroom::ledger::{Ledger as _, SqliteLedger};
+use cloakroom::protocol::v1::Ticket;
+use cloakroom::resource::State;
+use cloakroom::store::{DataDirectory, DiskStore, Store as _};
+use rand::RngExt as _;
+use reqwest::Client;
+
+use crate::support::{Cloakroom, tls};
+
+const ROUNDS: usize = 15;
+const UPLOADERS: u64 = 4;
+
+fn client() -> Client {
+    Client::builder().no_proxy().tls_backend_preconfigured(tls::no_roots()).build().unwrap()
+}
+
+/// The bundle of a number: some bytes to some hundred thousand.
+fn bundle(number: u64) -> Vec<u8> {
+    let length = number.wrapping_mul(7919) % 300_000;
+    (0..length).map(|at| (at.wrapping_mul(number) >> 3) as u8).collect()
+}
+
+/// Uploads one bundle after another until the server is no more.
+async fn upload(url: String, first: u64, acknowledged: Arc<Mutex<Vec<(u64, Ticket)>>>) {
+    let client = client();
+    for number in (first..).step_by(usize::try_from(UPLOADERS).unwrap()) {
+        let Ok(response) = client.put(&url).body(bundle(number)).send().await else { return };
+        assert_eq!(response.status(), 201);
+        // The ticket counts once it has arrived.
+        let Ok(body) = response.bytes().await else { return };
+        acknowledged.lock().unwrap().push((number, serde_json::from_slice(&body).unwrap()));
+    }
+}
+
+async fn assert_downloads(server: &Cloakroom, tickets: &[(u64, Ticket)]) {
+    let client = client();
+    for (number, ticket) in tickets {
+        let url = server.url(&format!("/api/v1/resources/{}", ticket.resource_id));
+        let response = client.get(url).bearer_auth(&ticket.resource_secret).send().await.unwrap();
+        assert_eq!(response.status(), 200, "bundle {number} is lost");
+        assert!(response.bytes().await.unwrap() == bundle(*number), "bundle {number} has other bytes");
+    }
+}
+
+/// No file without a ready row of its size, and no row without its file.
+async fn assert_rows_are_files(data_dir: &Path, least: usize) {
+    let directory = DataDirectory::open(data_dir).unwrap();
+    let ledger = SqliteLedger::open(&directory.ledger()).await.unwrap();
+    let store = DiskStore::new(directory);
+    let ids = store.ids().await.unwrap();
+    for id in &ids {
+        let row = ledger.find(*id).await.unwrap().expect("a file without a row");
+        assert_eq!(row.state, State::Ready);
+        let stored = store.open(*id).await.unwrap().expect("a file that is still incoming");
+        assert_eq!(stored.size_bytes(), row.bundle.unwrap().size_bytes);
+    }
+    let rows = ledger.count_by_state().await.unwrap();
+    assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("ready", ids.len() as u64)]);
+    assert!(ids.len() >= least);
+    ledger.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_acknowledged_upload_survives_kill_9_and_nothing_else_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut everything = Vec::new();
+    for round in 0..ROUNDS {
+        let server = Cloakroom::serve(folder.path(), &["--min-free-space", "0b"]);
+        let acknowledged = Arc::new(Mutex::new(Vec::new()));
+        let url = server.url("/api/v1/resources/deps.tgz?namespace=demo&label=app%3Ddemo");
+        let first = round as u64 * 1_000_000;
+        let uploaders: Vec<_> = (0..UPLOADERS)
+            .map(|lane| tokio::spawn(upload(url.clone(), first + lane, Arc::clone(&acknowledged))))
+            .collect();
+        // A moment that nothing in the server has to do with.
+        tokio::time::sleep(Duration::from_millis(rand::rng().random_range(5..150))).await;
+        server.kill();
+        for uploader in uploaders {
+            uploader.await.unwrap();
+        }
+        let of_this_round = std::mem::take(&mut *acknowledged.lock().unwrap());
+        let restarted = Cloakroom::serve(folder.path(), &[]);
+        assert_downloads(&restarted, &of_this_round).await;
+        restarted.kill();
+        everything.extend(of_this_round);
+    }
+    assert!(!everything.is_empty(), "no upload was ever acknowledged: the test tests nothing");
+    let server = Cloakroom::serve(folder.path(), &[]);
+    assert_downloads(&server, &everything).await;
+    server.kill();
+    assert_rows_are_files(folder.path(), everything.len()).await;
+}

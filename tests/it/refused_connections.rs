@@ -1,0 +1,174 @@
+//! Clients that send what is not wanted, or do not send what is: the connection ends, or goes on, as it should.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWriteExt as _;
+
+use crate::support::TestApp;
+use crate::support::app::Options;
+use crate::support::wait::until_true;
+use crate::support::wire::{Answer, Wire, upload_head};
+
+const HEADER_TIMEOUT: Duration = Duration::from_millis(150);
+
+async fn impatient() -> TestApp {
+    let mut options = Options::default();
+    options.connections.header_timeout = HEADER_TIMEOUT;
+    options.limits.capacity.max_resource_size = 1 << 20;
+    TestApp::start_with(options).await
+}
+
+#[tokio::test]
+async fn a_header_bomb_is_refused_and_the_connection_closed() {
+    let app = TestApp::start().await;
+    let many: String = (0..101).map(|number| format!("x-{number}: y\r\n")).collect();
+    let one = format!("x: {}\r\n", "y".repeat(33 << 10));
+    let secret = format!("Authorization: Bearer {}\r\n", "y".repeat(40 << 10));
+    for headers in [&many, &one, &secret] {
+        let mut wire = Wire::connect(app.address).await;
+        wire.send(upload_head(headers)).await;
+        let said = String::from_utf8(wire.rest().await).unwrap();
+        assert!(said.starts_with("HTTP/1.1 431 "), "{said}");
+        app.assert_nothing_kept().await;
+    }
+    // What is still decent.
+    let many: String = (0..97).map(|number| format!("x-{number}: y\r\n")).collect();
+    for headers in [many, format!("x: {}\r\n", "y".repeat(30 << 10))] {
+        let mut wire = Wire::connect(app.address).await;
+        wire.send(format!("{}jars", upload_head(&format!("{headers}Content-Length: 4\r\n")))).await;
+        assert_eq!(wire.answer().await.status, 201);
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_never_ends_is_given_up() {
+    let app = TestApp::start().await;
+    let mut wire = Wire::connect(app.address).await;
+    wire.send("PUT /api/v1/resources/deps.tgz HTTP/1.1\r\nx: ").await;
+    let mut sent = 0;
+    while wire.send([b'y'; 4096]).await {
+        sent += 4096;
+        assert!(sent < 100 << 20, "the server takes everything");
+    }
+    app.assert_nothing_kept().await;
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_refused_and_the_connection_closed() {
+    let app = TestApp::start().await;
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..],
+        b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+    ] {
+        let mut wire = Wire::connect(app.address).await;
+        wire.send(bytes).await;
+        let said = String::from_utf8_lossy(&wire.rest().await).into_owned();
+        assert!(
+            said.is_empty() || said.starts_with("HTTP/1.1 400 ") || said.starts_with("HTTP/1.1 505 "),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_closed_after_the_header_timeout() {
+    let app = impatient().await;
+    for first in ["", "PUT /api/v1/res", "PUT /api/v1/resources HTTP/1.1\r\nHost: x\r\n"] {
+        let start = Instant::now();
+        let mut wire = Wire::connect(app.address).await;
+        wire.send(first).await;
+        wire.rest().await;
+        assert!(
+            start.elapsed() >= HEADER_TIMEOUT - Duration::from_millis(10),
+            "{first}: {:?}",
+            start.elapsed()
+        );
+    }
+    // After an answer too.
+    let mut wire = Wire::connect(app.address).await;
+    wire.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert_eq!(wire.answer().await.status, 200);
+    assert_eq!(wire.rest().await, b"");
+}
+
+#[tokio::test]
+async fn a_header_that_drips_is_given_up_after_the_header_timeout() {
+    let app = impatient().await;
+    let mut wire = Wire::connect(app.address).await;
+    let start = Instant::now();
+    wire.send("PUT /api/v1/resources HTTP/1.1\r\nHost: x\r\n").await;
+    while wire.send("x: y\r\n").await {
+        assert!(start.elapsed() < Duration::from_secs(20), "a slow header is read for ever");
+        tokio::time::sleep(HEADER_TIMEOUT / 10).await;
+    }
+    assert!(start.elapsed() >= HEADER_TIMEOUT);
+    app.assert_nothing_kept().await;
+}
+
+/// Requests that are refused before their body, of any length.
+fn refusals() -> Vec<(String, u16)> {
+    let owner = "namespace=demo&label=app=x";
+    vec![
+        ("PUT /api/v1/resources/a?label=app=x HTTP/1.1\r\nHost: x\r\n".to_owned(), 400),
+        (
+            format!(
+                "PUT /api/v1/resources/a?{owner} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data\r\n"
+            ),
+            415,
+        ),
+        (format!("POST /api/v1/resources/a?{owner} HTTP/1.1\r\nHost: x\r\n"), 405),
+        ("POST /nowhere HTTP/1.1\r\nHost: x\r\n".to_owned(), 404),
+        ("DELETE /api/v1/resources/a HTTP/1.1\r\nHost: x\r\n".to_owned(), 401),
+    ]
+}
+
+/// Sends everything before it looks for an answer, as OkHttp does.
+async fn answer_after_everything(wire: &mut Wire, head: &str, body: &[u8], chunked: bool) -> Answer {
+    if chunked {
+        let chunk = format!("{:x}\r\n", body.len());
+        wire.0
+            .write_all(format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunk}").as_bytes())
+            .await
+            .unwrap();
+        wire.0.write_all(body).await.unwrap();
+        wire.0.write_all(b"\r\n0\r\n\r\n").await.unwrap();
+    } else {
+        wire.0.write_all(format!("{head}Content-Length: {}\r\n\r\n", body.len()).as_bytes()).await.unwrap();
+        wire.0.write_all(body).await.unwrap();
+    }
+    wire.answer().await
+}
+
+#[tokio::test]
+async fn a_client_that_sends_everything_first_sees_the_refusal_and_can_go_on() {
+    let app = impatient().await;
+    let mut refusals = refusals();
+    refusals.push((upload_head("").trim_end_matches("\r\n").to_owned() + "\r\n", 413));
+    for (head, status) in refusals {
+        for (length, chunked) in [(5 << 20, false), (5 << 20, true), (1000, false), (1000, true)] {
+            if status == 413 && length < 1 << 20 {
+                continue;
+            }
+            let mut wire = Wire::connect(app.address).await;
+            let answer = answer_after_everything(&mut wire, &head, &vec![7; length], chunked).await;
+            assert_eq!(answer.status, status, "{head}{length} {chunked}: {}", answer.text());
+            assert_ne!(answer.header("connection"), "close", "{head}{length}");
+            wire.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+            assert_eq!(wire.answer().await.text(), "ok\n", "{head}{length} {chunked}");
+        }
+    }
+    app.assert_nothing_kept().await;
+    until_true("all uploads are over", || app.staging.in_flight() == (0, 0)).await;
+}
+
+#[tokio::test]
+async fn a_refused_client_that_stops_in_the_middle_of_its_body_is_not_waited_for() {
+    let app = impatient().await;
+    let mut wire = Wire::connect(app.address).await;
+    wire.send("PUT /api/v1/resources/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\njars").await;
+    assert_eq!(wire.answer().await.status, 400);
+    let start = Instant::now();
+    wire.rest().await;
+    assert!(start.elapsed() < Duration::from_secs(20));
+}

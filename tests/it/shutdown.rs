@@ -1,0 +1,266 @@
+//! Stopping: what is in flight is finished, within a deadline.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cloakroom::ledger::{Ledger as _, SqliteLedger};
+use cloakroom::protocol::v1::Ticket;
+use cloakroom::store::DataDirectory;
+use tokio::net::TcpStream;
+
+use crate::support::app::Options;
+use crate::support::clock::ManualClock;
+use crate::support::process::{command, stderr};
+use crate::support::wait::{BOUND, until, until_true};
+use crate::support::wire::{Answer, Wire, ask, download_request, upload_head};
+use crate::support::{Cloakroom, TestApp};
+
+const DEADLINE: Duration = Duration::from_millis(200);
+
+/// An upload of eight bytes of which four have come.
+async fn half_an_upload(address: SocketAddr, data_dir: &Path) -> Wire {
+    let mut wire = Wire::connect(address).await;
+    wire.send(upload_head("Content-Length: 8\r\n")).await;
+    wire.send("half").await;
+    until_true("the upload has begun", || incoming(data_dir) == 1).await;
+    wire
+}
+
+fn incoming(data_dir: &Path) -> usize {
+    std::fs::read_dir(data_dir.join("incoming")).unwrap().count()
+}
+
+async fn the_other_half(mut wire: Wire) -> Ticket {
+    wire.send("half").await;
+    let answer = wire.answer().await;
+    assert_eq!((answer.status, answer.header("connection")), (201, "close"), "{}", answer.text());
+    assert_eq!(wire.rest().await, b"");
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+async fn until_nobody_listens(address: SocketAddr) {
+    until("nobody listens any more", async || TcpStream::connect(address).await.is_err()).await;
+}
+
+#[tokio::test]
+async fn an_upload_in_flight_is_finished_and_acknowledged() {
+    let mut app = TestApp::start().await;
+    let wire = half_an_upload(app.address, app.data_dir()).await;
+    app.shutdown.request();
+    until_nobody_listens(app.address).await;
+    let ticket = the_other_half(wire).await;
+    app.keep_secret(&ticket.resource_secret);
+    assert!(app.stop().await, "something was cut off");
+    let app = app.crash_and_restart().await;
+    assert_eq!(app.download(&ticket).send().await.unwrap().text().await.unwrap(), "halfhalf");
+}
+
+#[tokio::test]
+async fn a_download_in_flight_is_finished() {
+    let mut app = TestApp::start().await;
+    let bundle = vec![7; 30_000_000];
+    let ticket = app.stage(bundle.clone()).await;
+    let mut wire = Wire::connect(app.address).await;
+    wire.send(download_request(&ticket)).await;
+    wire.0.readable().await.unwrap();
+    app.shutdown.request();
+    until_nobody_listens(app.address).await;
+    let answer = wire.answer().await;
+    assert!(answer.status == 200 && answer.body == bundle, "the download has other bytes");
+    assert_eq!(wire.rest().await, b"");
+    assert!(app.stop().await, "something was cut off");
+}
+
+#[tokio::test]
+async fn connections_that_are_idle_or_silent_are_closed_at_once() {
+    let mut app = TestApp::start().await;
+    let mut idle = Wire::connect(app.address).await;
+    idle.send("GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert_eq!(idle.answer().await.status, 200);
+    let mut silent = Wire::connect(app.address).await;
+    // Connections are taken in order: once another one is served, the silent one is known.
+    assert_eq!(ask(app.address, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").await.status, 200);
+    let start = Instant::now();
+    assert!(app.stop().await, "something was cut off");
+    assert!(start.elapsed() < Duration::from_secs(10), "an idle connection was waited for");
+    for wire in [&mut idle, &mut silent] {
+        assert_eq!(wire.rest().await, b"");
+    }
+}
+
+/// The answer to a request whose head was half sent when the shutdown was requested.
+async fn asked_meanwhile(app: &TestApp, head: &str) -> (Answer, Wire) {
+    let mut wire = Wire::connect(app.address).await;
+    let (first, second) = head.split_at(20);
+    wire.send(first).await;
+    // As above: another connection is served, so the first half was at least taken from the network.
+    assert_ne!(ask(app.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.status, 0);
+    tokio::task::yield_now().await;
+    app.shutdown.request();
+    until_nobody_listens(app.address).await;
+    wire.send(second).await;
+    (wire.answer().await, wire)
+}
+
+#[tokio::test]
+async fn what_is_asked_on_an_open_connection_meanwhile_is_told_to_come_again() {
+    for request in [
+        "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
+        format!("{}jars", upload_head("Content-Length: 4\r\n")),
+        upload_head("Expect: 100-continue\r\nContent-Length: 4\r\n"),
+        "POST /api/v0/resources HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".to_owned(),
+    ] {
+        let mut app = TestApp::start().await;
+        let (answer, mut wire) = asked_meanwhile(&app, &request).await;
+        assert_eq!((answer.status, answer.header("connection")), (503, "close"), "{request}");
+        assert_eq!(answer.header("retry-after"), "2");
+        assert!(answer.text().contains("\"code\":\"shutting-down\""), "{}", answer.text());
+        assert_eq!(wire.rest().await, b"");
+        assert!(app.stop().await, "something was cut off");
+    }
+}
+
+#[tokio::test]
+async fn downloads_and_liveness_are_answered_meanwhile() {
+    let mut app = TestApp::start().await;
+    let ticket = app.stage("jars").await;
+    let (answer, _wire) = asked_meanwhile(&app, &download_request(&ticket)).await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "jars"));
+    assert!(app.stop().await, "something was cut off");
+    let mut app = TestApp::start().await;
+    let (answer, _wire) = asked_meanwhile(&app, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "ok\n"));
+    assert!(app.stop().await, "something was cut off");
+}
+
+#[tokio::test]
+async fn the_deadline_cuts_transfers_off_and_nothing_of_the_upload_is_kept() {
+    let (directory, clock) = (Arc::new(tempfile::tempdir().unwrap()), Arc::new(ManualClock::new()));
+    let mut options = Options::default();
+    options.connections.shutdown_deadline = DEADLINE;
+    let mut app = TestApp::start_on(Arc::clone(&directory), Arc::clone(&clock), options).await;
+    let wire = half_an_upload(app.address, app.data_dir()).await;
+    let start = Instant::now();
+    assert!(!app.stop().await, "nothing was cut off");
+    assert!(start.elapsed() >= DEADLINE);
+    drop((wire, app));
+    until_true("the data directory is free", || DataDirectory::open(directory.path()).is_ok()).await;
+    TestApp::start_on(directory, clock, Options::default()).await.assert_nothing_kept().await;
+}
+
+fn serve(data_dir: &Path, flags: &[&str]) -> (Cloakroom, SocketAddr) {
+    let server = Cloakroom::serve(data_dir, &[&["--min-free-space", "0b"], flags].concat());
+    let address = server.address.parse().unwrap();
+    (server, address)
+}
+
+/// Exit status and log of a server that was told to stop.
+async fn ended(mut server: Cloakroom) -> (ExitStatus, String) {
+    let ending = tokio::task::spawn_blocking(move || {
+        server.wait_for_log("stopped");
+        (server.wait(), server.log())
+    });
+    tokio::time::timeout(BOUND * 2, ending).await.expect("the server did not stop").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_binary_finishes_transfers_after_sigterm_and_sigint_and_ends_with_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    for signal in ["TERM", "INT"] {
+        let (mut server, address) = serve(folder.path(), &[]);
+        let answer = ask(
+            address,
+            format!("{}{}", upload_head("Content-Length: 20000000\r\n"), "7".repeat(20_000_000)),
+        )
+        .await;
+        let large: Ticket = serde_json::from_slice(&answer.body).unwrap();
+        let mut download = Wire::connect(address).await;
+        download.send(download_request(&large)).await;
+        download.0.readable().await.unwrap();
+        let upload = half_an_upload(address, folder.path()).await;
+
+        server.signal(signal);
+        server.wait_for_log(&format!("got SIG{signal}"));
+        until_nobody_listens(address).await;
+        assert_eq!(download.answer().await.body.len(), 20_000_000);
+        let ticket = the_other_half(upload).await;
+        let (status, log) = ended(server).await;
+        assert_eq!(status.code(), Some(0), "{log}");
+        assert!(log.contains("all transfers are finished"), "{log}");
+        assert!(!log.contains(&ticket.resource_secret) && !log.contains(&large.resource_secret));
+
+        let (server, address) = serve(folder.path(), &[]);
+        assert_eq!(ask(address, download_request(&ticket)).await.text(), "halfhalf");
+        server.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_binary_gives_up_at_the_deadline_and_keeps_nothing_of_what_it_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, address) = serve(folder.path(), &["--shutdown-deadline", "200ms"]);
+    let mut upload = half_an_upload(address, folder.path()).await;
+    let start = Instant::now();
+    server.signal("TERM");
+    let (status, log) = ended(server).await;
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(start.elapsed() >= DEADLINE);
+    assert!(
+        log.contains("the shutdown deadline cut off transfers: nothing of unfinished uploads is kept"),
+        "{log}"
+    );
+    // A reset or an end, but no ticket.
+    let mut said = Vec::new();
+    let _ = tokio::io::AsyncReadExt::read_to_end(&mut upload.0, &mut said).await;
+    assert_eq!(String::from_utf8(said).unwrap(), "");
+
+    serve(folder.path(), &[]).0.kill();
+    assert_eq!(incoming(folder.path()), 0);
+    assert_eq!(std::fs::read_dir(folder.path().join("bundles")).unwrap().count(), 0);
+    let ledger = SqliteLedger::open(&folder.path().join("ledger.db")).await.unwrap();
+    assert!(ledger.count_by_state().await.unwrap().is_empty());
+    ledger.close().await;
+}
+
+#[test]
+fn a_second_server_on_the_same_data_directory_is_refused_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, _) = serve(folder.path(), &[]);
+    let mut second = command();
+    second.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path());
+    let output = second.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(
+        said.contains("error: the data directory") && said.contains("is in use by another process"),
+        "{said}"
+    );
+    assert!(said.contains("--data-dir") && said.contains(&folder.path().display().to_string()), "{said}");
+    first.kill();
+    // The lock ends with its holder.
+    serve(folder.path(), &[]).0.kill();
+}
+
+#[test]
+fn an_address_that_is_in_use_is_an_error_before_anything_is_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, address) = serve(&folder.path().join("first"), &[]);
+    let address = address.to_string();
+    for flags in [
+        ["--listen", address.as_str(), "--ops-listen", "127.0.0.1:0"],
+        ["--ops-listen", address.as_str(), "--listen", "127.0.0.1:0"],
+    ] {
+        let second = folder.path().join("second");
+        let output = command().args(["serve", "--data-dir"]).arg(&second).args(flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let said = stderr(&output);
+        let expected =
+            format!("error: cannot listen on {address} (another address can be chosen with {})", flags[0]);
+        assert!(said.contains(&expected) && said.contains("in use"), "{said}");
+        assert!(!second.exists());
+    }
+    first.kill();
+}

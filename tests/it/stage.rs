@@ -1,0 +1,205 @@
+//! `cloakroom stage`, the real binary, against servers that refuse, break and lie.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::process::{command, stderr};
+use crate::support::scripted::{Answer, Reply, Scripted, closed_port};
+
+const SECRET: &str = "s3cret-of-the-ticket";
+
+/// A submitting machine with one file.
+struct Submitter {
+    folder: tempfile::TempDir,
+}
+
+impl Submitter {
+    fn with_file(size_bytes: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..size_bytes).map(|i| (i * 31 % 251) as u8).collect();
+        std::fs::write(folder.path().join("app.jar"), content).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn stage(&self, server: &str) -> Command {
+        let mut command = command();
+        command.args(["stage", "--server", server, "--namespace", "demo", "--label", "app=demo"]);
+        command.arg(self.path("app.jar"));
+        command
+    }
+}
+
+async fn output(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+fn ticket(size_bytes: u64, sha256: &str) -> Answer {
+    let body = serde_json::json!({
+        "resourceId": "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1", "resourceSecret": SECRET, "sizeBytes": size_bytes,
+        "sha256": sha256, "createdAt": "2026-11-21T00:00:00Z", "expiresAt": "2026-11-21T00:30:00Z", "url": "http://h/x",
+        "somethingNew": true
+    });
+    Answer::new(201, body.to_string()).header("content-type", "application/json")
+}
+
+/// Takes a bundle and gives the right ticket for it.
+fn take() -> Reply {
+    use sha2::Digest;
+    Reply::TakeBody(Box::new(|body| {
+        let sha256 = cloakroom::protocol::digest::to_hex(&sha2::Sha256::digest(body).into());
+        ticket(body.len() as u64, &sha256)
+    }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ticket_is_all_that_stands_on_stdout() {
+    let submitter = Submitter::with_file(2_000_000);
+    let server = Scripted::start(|_, _| take()).await;
+    let mut command = submitter.stage(&server.url());
+    command.args([
+        "--label",
+        "example.com/role=driver",
+        "--name",
+        "driver",
+        "--ttl",
+        "2h",
+        "--unused-timeout",
+        "90m",
+    ]);
+    let output = output(command).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let printed = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(printed.lines().count(), 1);
+    let json: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(json["resourceSecret"], SECRET);
+    assert_eq!(json["somethingNew"], true, "the server's own object is printed");
+    assert!(!stderr(&output).contains(SECRET), "{}", stderr(&output));
+    let request = &server.requests()[0];
+    assert_eq!(request.method, "POST");
+    assert_eq!(
+        request.target,
+        "/api/v1/resources?namespace=demo&kind=Pod&label=app%3Ddemo&label=example.com%2Frole%3Ddriver&ttl=2h&unusedTimeout=90m&name=driver"
+    );
+    assert_eq!(request.header("transfer-encoding"), Some("chunked"));
+    assert_eq!(request.header("authorization"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_comes_while_the_body_is_sent_is_what_the_user_sees() {
+    for (status, code) in [(413, "too-large"), (401, "unauthorized"), (507, "insufficient-storage")] {
+        let submitter = Submitter::with_file(64 << 20);
+        let server =
+            Scripted::start(move |_, _| Answer::problem(status, code, "the server says no").into()).await;
+        let output = output(submitter.stage(&server.url())).await;
+        assert_eq!(output.status.code(), Some(1));
+        let expected =
+            format!("error: could not stage to {}: the server says no ({status} {code})", server.url());
+        assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_pass_is_tried_again_and_announced() {
+    let submitter = Submitter::with_file(8 << 20);
+    let server = Scripted::start(|number, _| match number {
+        0 => Answer::problem(503, "overloaded", "too busy").header("retry-after", "1").into(),
+        1 => Reply::BreakBody(2 << 20),
+        _ => take(),
+    })
+    .await;
+    let output = output(submitter.stage(&server.url())).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("too busy (503 overloaded); attempt 2 of 4 in 1s\n"), "{said}");
+    assert!(said.contains("the connection broke after ") && said.contains(" of about 8 MiB ("), "{said}");
+    assert!(said.contains("; attempt 3 of 4 in "), "{said}");
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_is_named_after_the_last_attempt() {
+    let (submitter, port) = (Submitter::with_file(1), closed_port());
+    let mut command = submitter.stage(&format!("http://127.0.0.1:{port}"));
+    command.args(["--attempts", "2"]);
+    let output = output(command).await;
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!(
+        "error: could not stage to http://127.0.0.1:{port}: connection refused (2 attempts); \
+         check that it is running and reachable from here\n"
+    );
+    assert!(stderr(&output).ends_with(&expected), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_for_other_bytes_is_an_error() {
+    let submitter = Submitter::with_file(1000);
+    let server = Scripted::start(|_, _| Reply::TakeBody(Box::new(|_| ticket(5, &"0".repeat(64))))).await;
+    let output = output(submitter.stage(&server.url())).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(stderr(&output).contains("stored 5 bytes with SHA-256 0000"), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn something_that_is_no_cloakroom_server_is_recognised() {
+    let submitter = Submitter::with_file(1000);
+    let server =
+        Scripted::start(|_, _| Answer::new(200, "<html>").header("content-type", "text/html").into()).await;
+    let output = output(submitter.stage(&server.url())).await;
+    assert!(stderr(&output).contains("this is not a cloakroom server"), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_only_sent_where_nobody_can_read_it() {
+    let submitter = Submitter::with_file(1000);
+    std::fs::write(submitter.path("token"), "t0ken\n").unwrap();
+    let server = Scripted::start(|_, _| take()).await;
+    let mut command = submitter.stage("http://staging.example:10000");
+    command.env("HTTP_PROXY", server.url()).arg("--token-file").arg(submitter.path("token"));
+    let refused = output(command).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused)
+            .contains("the upload token would travel unencrypted to http://staging.example:10000"),
+        "{}",
+        stderr(&refused)
+    );
+    assert!(server.requests().is_empty());
+
+    let mut command = submitter.stage(&server.url());
+    command.env("CLOAKROOM_UPLOAD_TOKEN_FILE", submitter.path("token"));
+    let accepted = output(command).await;
+    assert_eq!(accepted.status.code(), Some(0), "{}", stderr(&accepted));
+    assert_eq!(server.requests()[0].header("authorization"), Some("Bearer t0ken"));
+    assert!(!stderr(&accepted).contains("t0ken"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_owner_or_a_missing_file_is_refused_before_anything_is_sent() {
+    let submitter = Submitter::with_file(1000);
+    let server = Scripted::start(|_, _| take()).await;
+    let mut bad_owner = submitter.stage(&server.url());
+    bad_owner.args(["--label", "b@d=x"]);
+    assert!(stderr(&output(bad_owner).await).contains("label key “b@d”"));
+    let mut missing = submitter.stage(&server.url());
+    missing.arg(submitter.path("nothing.jar"));
+    assert!(stderr(&output(missing).await).contains("nothing.jar: no such file"));
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_ends_it_with_130() {
+    let submitter = Submitter::with_file(1000);
+    let server = Scripted::start(|_, _| Reply::Hang).await;
+    let mut child = submitter.stage(&server.url()).stderr(Stdio::null()).spawn().unwrap();
+    server.wait_for_requests(1).await;
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+    assert_eq!(status.code(), Some(130));
+}

@@ -1,0 +1,34 @@
+//! The journeys on real input: Spark's own jars, curl, the original's client libraries, the image's root.
+//!
+//! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
+//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure.
+
+#![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
+
+mod image;
+mod needs;
+mod old_client;
+#[path = "../it/support/process.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod process;
+mod spark_jars;
+mod try_it;
+#[path = "../it/support/wait.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod wait;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// `process` looks for its neighbour here.
+mod support {
+    pub(crate) use crate::wait;
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let trials: Vec<Trial> = [try_it::trials(), spark_jars::trials(), old_client::trials(), image::trials()]
+        .into_iter()
+        .flatten()
+        .collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}

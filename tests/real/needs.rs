@@ -1,0 +1,62 @@
+//! What a test needs of the machine.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use libtest_mimic::Trial;
+
+/// Something that a machine may lack.
+pub enum Need {
+    /// A program on the PATH.
+    Program(&'static str),
+    /// A path, in an environment variable.
+    Path(&'static str, &'static str),
+    /// Root, for mounts and chroot.
+    Root,
+}
+
+impl Need {
+    fn missing(&self) -> Option<String> {
+        match self {
+            Self::Program(name) if !is_on_path(name) => Some(format!("{name} is not installed")),
+            Self::Path(variable, what) if !path(variable).exists() => {
+                Some(format!("{variable} does not name {what}"))
+            }
+            Self::Root if user_id() != "0" => Some("it needs root, for mounts and chroot".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// The path in an environment variable.
+pub fn path(variable: &str) -> PathBuf {
+    std::env::var_os(variable).map(PathBuf::from).unwrap_or_default()
+}
+
+/// A test that runs if its needs are met, fails if they are not and must be, and is skipped loudly otherwise.
+pub fn trial(name: &'static str, needs: &[Need], test: fn()) -> Trial {
+    let missing: Vec<String> = needs.iter().filter_map(Need::missing).collect();
+    let run = move || {
+        test();
+        Ok(())
+    };
+    if missing.is_empty() {
+        return Trial::test(name, run);
+    }
+    let why = missing.join("; ");
+    if std::env::var("CLOAKROOM_TESTS_REQUIRE").is_ok_and(|required| required == "all") {
+        return Trial::test(name, move || Err(format!("cannot run: {why}").into()));
+    }
+    eprintln!("SKIPPED {name}: {why}");
+    Trial::test(name, run).with_ignored_flag(true)
+}
+
+fn is_on_path(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+}
+
+fn user_id() -> String {
+    let id = Command::new("id").arg("-u").stderr(Stdio::null()).output();
+    id.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+}
