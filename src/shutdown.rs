@@ -3,37 +3,56 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Whether the process was asked to stop. Clones share the answer.
+/// Whether the process was asked to stop, and whether to do so without waiting. Clones share the answer.
 #[derive(Debug, Clone, Default)]
-pub struct Shutdown(CancellationToken);
+pub struct Shutdown {
+    requested: CancellationToken,
+    hurried: CancellationToken,
+}
 
 impl Shutdown {
-    /// Asks everybody to stop.
+    /// Asks everybody to stop when they have finished what they are at.
     pub fn request(&self) {
-        self.0.cancel();
+        self.requested.cancel();
     }
 
     /// Whether anybody did.
     pub fn is_requested(&self) -> bool {
-        self.0.is_cancelled()
+        self.requested.is_cancelled()
     }
 
     /// Returns when somebody does.
     pub async fn requested(&self) {
-        self.0.cancelled().await;
+        self.requested.cancelled().await;
     }
 
-    /// Asks everybody to stop at SIGTERM (Kubernetes) or SIGINT (a terminal).
+    /// Asks everybody to stop now.
+    pub fn hurry(&self) {
+        self.request();
+        self.hurried.cancel();
+    }
+
+    /// Returns when somebody does.
+    pub async fn hurried(&self) {
+        self.hurried.cancelled().await;
+    }
+
+    /// Asks everybody to stop at SIGTERM (Kubernetes) or SIGINT (a terminal), and to hurry at the next of them.
     pub fn on_signals(&self) -> std::io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut next = async move || {
+            tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+            }
+        };
         let shutdown = self.clone();
         tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => tracing::info!("got SIGTERM"),
-                _ = interrupt.recv() => tracing::info!("got SIGINT"),
-            }
+            tracing::info!("got {}: finishing what is in flight", next().await);
             shutdown.request();
+            tracing::info!("got {} again: stopping at once", next().await);
+            shutdown.hurry();
         });
         Ok(())
     }

@@ -49,6 +49,9 @@ fn fill(input: &Path, jars: &Path) -> u64 {
     for round in 0.. {
         for entry in std::fs::read_dir(jars).unwrap() {
             let path = entry.unwrap().path();
+            if !path.is_file() {
+                continue;
+            }
             let name = format!("{round}-{}", path.file_name().unwrap().to_str().unwrap());
             bytes += std::fs::copy(&path, input.join(name)).unwrap();
             if bytes >= INPUT_BYTES {

@@ -67,7 +67,7 @@ async fn serve(args: ServeArgs, settings: ServeSettings, shutdown: Shutdown) -> 
     if finished {
         tracing::info!("all transfers are finished");
     } else {
-        tracing::warn!("the shutdown deadline cut off transfers: nothing of unfinished uploads is kept");
+        tracing::warn!("transfers in flight were cut off: nothing of unfinished uploads is kept");
     }
     // The cleaner stops between two passes; what it leaves is finished at the next start.
     let _ = tokio::time::timeout(LAST_WORDS, cleaner).await;

@@ -127,7 +127,8 @@ impl TokenFile {
     /// A file that cannot be read (any more) leaves the tokens as they were: a rotation must not lock people out.
     fn refresh(&self) {
         let known = self.tokens.read().unwrap_or_else(PoisonError::into_inner).modified;
-        if modified(&self.path) == known {
+        let now = modified(&self.path);
+        if now == known {
             return;
         }
         match read(&self.path) {
@@ -135,7 +136,11 @@ impl TokenFile {
                 *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
                 tracing::info!(path = %self.path.display(), "read the upload tokens again");
             }
-            Err(error) => tracing::warn!(error = %chain(&error), "the upload tokens stay as they were"),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the upload tokens stay as they were");
+                // Not again before the file changes again.
+                self.tokens.write().unwrap_or_else(PoisonError::into_inner).modified = now;
+            }
         }
     }
 }

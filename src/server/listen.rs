@@ -27,8 +27,11 @@ use crate::shutdown::Shutdown;
 const MAX_HEADERS: usize = 100;
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
-/// What one connection holds of a body. Bounds memory: two of these for each connection.
-const BUFFER_BYTES: usize = 128 << 10;
+/// What one connection holds of a body, at most twice: much while there are few connections, for speed, and less
+/// when there are many, for memory.
+const LARGE_BUFFER: usize = 512 << 10;
+const SMALL_BUFFER: usize = 128 << 10;
+const FEW_CONNECTIONS: usize = 4;
 
 /// After an error of `accept` that is not the client's (out of file descriptors), there is no hurry.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -71,7 +74,10 @@ pub async fn serve(listeners: Vec<Listener>, connections: Connections, shutdown:
         .collect();
     // Each ends, and closes its socket, when shutdown is requested.
     futures_util::future::join_all(accepting).await;
-    let finished = tokio::time::timeout(connections.shutdown_deadline, graceful.shutdown()).await.is_ok();
+    let finished = tokio::select! {
+        in_time = tokio::time::timeout(connections.shutdown_deadline, graceful.shutdown()) => in_time.is_ok(),
+        () = shutdown.hurried() => false,
+    };
     // What is cut off is dropped here, and so cleaned up while the process still runs.
     cut_off.request();
     running.close();
@@ -109,7 +115,10 @@ async fn accept(
         };
         match accepted {
             Some((Ok((socket, peer)), slot)) => {
-                let connection = Connection { peer, connections, stop: stop.clone(), _slot: slot };
+                let is_one_of_few = slots.available_permits() + FEW_CONNECTIONS >= connections.max;
+                let buffer_bytes = if is_one_of_few { LARGE_BUFFER } else { SMALL_BUFFER };
+                let connection =
+                    Connection { peer, connections, buffer_bytes, stop: stop.clone(), _slot: slot };
                 let (tls, router) = (listener.tls.clone(), listener.router.clone());
                 running.spawn(connection.run(socket, tls, router, graceful.watcher()));
             }
@@ -125,6 +134,7 @@ async fn accept(
 struct Connection {
     peer: SocketAddr,
     connections: Connections,
+    buffer_bytes: usize,
     stop: Stop,
     _slot: OwnedSemaphorePermit,
 }
@@ -163,7 +173,7 @@ impl Connection {
             .header_read_timeout(self.connections.header_timeout)
             .max_headers(MAX_HEADERS)
             .max_header_size(MAX_HEADER_BYTES)
-            .max_buf_size(BUFFER_BYTES)
+            .max_buf_size(self.buffer_bytes)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         let served = tokio::select! {
             served = watcher.watch(connection) => served,

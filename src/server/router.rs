@@ -81,11 +81,16 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response<axum::body::Body> {
     ApiError::internal(&error).into_response()
 }
 
+/// No path of ours is longer; the rest of one that is would only fill the log.
+const LONGEST_PATH: usize = 300;
+
 /// Only the path of the URL is logged: what a client mistakenly puts into its query stays out. Probes come every few
 /// seconds and are worth no line each.
 fn span<B>(request: &axum::http::Request<B>) -> Span {
     let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
-    let (method, path) = (request.method(), request.uri().path());
+    let method = request.method();
+    let path = request.uri().path();
+    let path = path.get(..LONGEST_PATH).unwrap_or(path);
     if matches!(path, HEALTHZ | READYZ) {
         tracing::debug_span!("probe", request_id = id, %method, path)
     } else {

@@ -1,4 +1,7 @@
-//! A bundle on its way in: received in one task, hashed and written in a blocking one, both at once.
+//! A bundle on its way in: received and hashed in one task, written in a blocking one, both at once.
+//!
+//! Hashing takes about as long as receiving and writing together, so where it stands decides how well two cores
+//! are used: beside receiving, while the bytes are still in the processor's cache (docs/benchmarks.md).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
@@ -30,6 +33,8 @@ pub(super) struct DiskIncoming {
     from: PathBuf,
     to: PathBuf,
     shards: Arc<ShardFolders>,
+    hash: Sha256,
+    size_bytes: u64,
     batch: Vec<Bytes>,
     batch_bytes: usize,
     writing: Writing,
@@ -67,16 +72,14 @@ pub(super) struct Shared {
 
 /// The file is either here or with the blocking task that writes to it. After a failure it is nowhere.
 enum Writing {
-    Idle(Box<HashingFile>),
-    Busy(JoinHandle<Result<Box<HashingFile>, StoreError>>),
+    Idle(OpenFile),
+    Busy(JoinHandle<Result<OpenFile, StoreError>>),
     Failed,
 }
 
-struct HashingFile {
+struct OpenFile {
     file: File,
     path: PathBuf,
-    hash: Sha256,
-    size_bytes: u64,
 }
 
 impl DiskIncoming {
@@ -86,14 +89,16 @@ impl DiskIncoming {
             .write(true)
             .open(&from)
             .map_err(|error| StoreError::io("create", &from, error))?;
-        let file = HashingFile { file, path: from.clone(), hash: Sha256::new(), size_bytes: 0 };
+        let file = OpenFile { file, path: from.clone() };
         Ok(Self {
             from,
             to,
             shards: shared.shards,
+            hash: Sha256::new(),
+            size_bytes: 0,
             batch: Vec::new(),
             batch_bytes: 0,
-            writing: Writing::Idle(Box::new(file)),
+            writing: Writing::Idle(file),
             flushing: None,
             since_flush: 0,
             arriving: Arriving::one_more(shared.arriving),
@@ -101,7 +106,7 @@ impl DiskIncoming {
     }
 
     /// Takes the file back from the blocking task, with its error if it had one.
-    async fn idle(&mut self) -> Result<Box<HashingFile>, StoreError> {
+    async fn idle(&mut self) -> Result<OpenFile, StoreError> {
         match mem::replace(&mut self.writing, Writing::Failed) {
             Writing::Idle(file) => Ok(file),
             Writing::Busy(task) => task.await.map_err(|_| StoreError::Stopping)?,
@@ -123,7 +128,7 @@ impl DiskIncoming {
 
     /// Starts writing back what is in the page cache while more arrives. A sync that failed is never tried
     /// again, because a second one may report success for pages that were lost: the upload fails.
-    async fn flush_early(&mut self, file: &HashingFile) -> Result<(), StoreError> {
+    async fn flush_early(&mut self, file: &OpenFile) -> Result<(), StoreError> {
         if self.since_flush < FLUSH_BYTES || self.flushing.as_ref().is_some_and(|flush| !flush.is_finished())
         {
             return Ok(());
@@ -148,6 +153,8 @@ impl DiskIncoming {
 #[async_trait]
 impl Incoming for DiskIncoming {
     async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
+        self.hash.update(&bytes);
+        self.size_bytes += bytes.len() as u64;
         self.batch_bytes += bytes.len();
         self.batch.push(bytes);
         let batch = (BATCHES_GOAL / self.arriving.count()).clamp(SMALLEST_BATCH, LARGEST_BATCH);
@@ -157,9 +164,8 @@ impl Incoming for DiskIncoming {
     async fn finish(&mut self) -> Result<Bundle, StoreError> {
         self.hand_over().await?;
         let file = self.idle().await?;
-        let bundle = Bundle { size_bytes: file.size_bytes, sha256: file.hash.clone().finalize().into() };
         self.writing = Writing::Idle(file);
-        Ok(bundle)
+        Ok(Bundle { size_bytes: self.size_bytes, sha256: self.hash.clone().finalize().into() })
     }
 
     async fn publish(mut self: Box<Self>) -> Result<(), StoreError> {
@@ -170,14 +176,9 @@ impl Incoming for DiskIncoming {
     }
 }
 
-impl HashingFile {
+impl OpenFile {
     fn append(&mut self, batch: &[Bytes]) -> Result<(), StoreError> {
-        write_all(&mut self.file, batch).map_err(|error| StoreError::io("write to", &self.path, error))?;
-        for bytes in batch {
-            self.hash.update(bytes);
-            self.size_bytes += bytes.len() as u64;
-        }
-        Ok(())
+        write_all(&mut self.file, batch).map_err(|error| StoreError::io("write to", &self.path, error))
     }
 }
 
