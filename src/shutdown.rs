@@ -3,6 +3,9 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+/// The number on every Linux that Rust's tier 1 has (signal(7)).
+const SIGXFSZ: i32 = 25;
+
 /// Whether the process was asked to stop, and whether to do so without waiting. Clones share the answer.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
@@ -41,6 +44,9 @@ impl Shutdown {
     pub fn on_signals(&self) -> std::io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        // Its default is to end the process, where a limit on the size of files should only fail the write that
+        // passes it. Listening for it is enough.
+        let too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
         let mut next = async move || {
             tokio::select! {
                 _ = terminate.recv() => "SIGTERM",
@@ -49,6 +55,7 @@ impl Shutdown {
         };
         let shutdown = self.clone();
         tokio::spawn(async move {
+            let _listening = too_large;
             tracing::info!("got {}: finishing what is in flight", next().await);
             shutdown.request();
             tracing::info!("got {} again: stopping at once", next().await);

@@ -21,7 +21,7 @@ mod bundles;
 mod round_trip;
 
 pub use pack::pack;
-pub use place::{PlaceError, place};
+pub use place::{PlaceError, check_place, place};
 pub use plan::{PackError, PackPlan, PlannedFile, Renamed};
 pub use policy::NameFault;
 pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, unpack};

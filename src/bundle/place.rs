@@ -73,20 +73,35 @@ pub enum PlaceError {
 /// Everything is checked before anything is changed. A file that is there already with the same bytes stays,
 /// so that a second run of the same work succeeds; its copy in `from` is left for the caller to remove.
 pub fn place(from: &Path, files: &[UnpackedFile], to: &Path) -> Result<(), PlaceError> {
-    let mut missing_folders = Vec::new();
-    let mut known = HashSet::new();
-    let mut moves = Vec::new();
-    check_target(to)?;
-    for file in files {
-        check_name(&file.name)?;
-        missing_folders.extend(check_parents(&file.name, to, &mut known)?);
-        if !is_there(from, file, to)? {
-            moves.push(file.name.as_str());
-        }
-    }
+    let Work { missing_folders, moves } = plan(from, files, to)?;
     make_target(to)?;
     missing_folders.iter().try_for_each(|folder| make_folder(&to.join(folder)))?;
     moves.iter().try_for_each(|name| rename(&from.join(name), &to.join(name)))
+}
+
+/// Says whether [`place`] would find something in its way, and changes nothing.
+pub fn check_place(from: &Path, files: &[UnpackedFile], to: &Path) -> Result<(), PlaceError> {
+    plan(from, files, to).map(drop)
+}
+
+/// What is to be done.
+struct Work<'a> {
+    missing_folders: Vec<&'a str>,
+    moves: Vec<&'a str>,
+}
+
+fn plan<'a>(from: &Path, files: &'a [UnpackedFile], to: &Path) -> Result<Work<'a>, PlaceError> {
+    let mut work = Work { missing_folders: Vec::new(), moves: Vec::new() };
+    let mut known = HashSet::new();
+    check_target(to)?;
+    for file in files {
+        check_name(&file.name)?;
+        work.missing_folders.extend(check_parents(&file.name, to, &mut known)?);
+        if !is_there(from, file, to)? {
+            work.moves.push(file.name.as_str());
+        }
+    }
+    Ok(work)
 }
 
 fn check_name(name: &str) -> Result<(), PlaceError> {

@@ -24,8 +24,9 @@ pub enum Decision {
 
 /// Decides by the resource's own agreement and the admin's rules.
 pub fn decide(resource: &Resource, now: Timestamp, policy: &Policy) -> Decision {
-    let age = Duration::try_from(now.duration_since(resource.created_at)).unwrap_or_default();
-    let reached = |limit: Option<Duration>| limit.is_some_and(|limit| age >= limit);
+    // Before its creation, by a clock that was set back, a resource has no age that could be reached.
+    let age = Duration::try_from(now.duration_since(resource.created_at)).ok();
+    let reached = |limit: Option<Duration>| age.zip(limit).is_some_and(|(age, limit)| age >= limit);
     if reached(resource.lifetime.ttl) {
         Decision::Delete(DeletionReason::TtlReached)
     } else if reached(policy.max_age) {

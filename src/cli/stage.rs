@@ -53,8 +53,8 @@ pub struct StageArgs {
     #[arg(long, value_name = "FILE", env = "CLOAKROOM_UPLOAD_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// How often to try before giving up
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// How often to try before giving up; twelve attempts take about half a minute
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub attempts: u32,
 
     /// Show no progress and no summary; warnings and errors only

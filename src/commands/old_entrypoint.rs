@@ -32,8 +32,9 @@ fn role(path: &Path) -> anyhow::Result<Role> {
     Ok(Role::of(&Properties::parse(path, &text)?)?)
 }
 
-/// Reads a properties file, which is UTF-8 as Spark reads it.
+/// Reads a properties file as Spark does: as UTF-8, with a replacement character for what is none.
 pub fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the properties file {}", path.display()))
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read the properties file {shown}"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

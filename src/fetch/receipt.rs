@@ -63,16 +63,6 @@ impl Receipt {
         })
     }
 
-    /// Removes the files that it lists: they are this program's own, and about to be replaced.
-    pub(super) fn revoke(&self, folder: &Path) -> io::Result<()> {
-        self.files.iter().try_for_each(|file| match fs::remove_file(folder.join(&file.name)) {
-            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                Err(error)
-            }
-            _ => Ok(()),
-        })
-    }
-
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| file.name.as_str())
     }
@@ -106,9 +96,6 @@ mod tests {
         assert!(found.is_fulfilled(folder.path()));
         fs::write(folder.path().join("a.jar"), "ab").unwrap();
         assert!(!found.is_fulfilled(folder.path()));
-        found.revoke(folder.path()).unwrap();
-        found.revoke(folder.path()).unwrap();
-        assert!(!folder.path().join("a.jar").exists());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::observer::SourceReport;
 use super::plan::{FetchPlan, Source};
 use super::receipt::Receipt;
 use super::source::{Fetched, remove};
-use crate::bundle::{PlaceError, place};
+use crate::bundle::{PlaceError, check_place, place};
 
 /// What every file begins with that this room makes for itself in a target folder.
 pub(super) const HIDDEN_PREFIX: &str = ".cloakroom-";
@@ -58,6 +58,9 @@ pub(super) fn settle(
     mut fetched: BTreeMap<usize, Fetched>,
 ) -> Result<Vec<SourceReport>, FetchError> {
     check_names(sources, &fetched)?;
+    for (index, fetched) in &fetched {
+        check_folder(&sources[*index], fetched)?;
+    }
     let settle_one = |(index, prepared): (usize, &Prepared)| match fetched.remove(&index) {
         Some(fetched) => install(prepared, &fetched),
         None => Ok(already_there(prepared)),
@@ -107,17 +110,20 @@ fn same_name(first: &Source, second: &Prepared, name: &str) -> FetchError {
     }
 }
 
-/// The receipt comes first: a run that is killed between the two finds some of its files missing and knows those
-/// that are there for its own.
+/// Whether anything of somebody else's is in the way, asked for all sources before the first is put into place.
+fn check_folder(prepared: &Prepared, fetched: &Fetched) -> Result<(), FetchError> {
+    check_place(&prepared.hidden(), &fetched.files, &prepared.folder)
+        .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))
+}
+
+/// The receipt comes last, so that it never lists what was not put there. A run that is killed before it leaves whole
+/// files, which the next run finds to be the same as its own.
 fn install(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, FetchError> {
     let (hidden, folder) = (prepared.hidden(), prepared.folder.as_path());
-    if let Some(old) = &prepared.receipt {
-        old.revoke(folder).map_err(|source| FetchError::of_folder(folder, source))?;
-    }
-    let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.files);
-    receipt.write(&hidden, folder).map_err(|source| FetchError::of_folder(folder, source))?;
     place(&hidden, &fetched.files, folder)
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
+    let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.files);
+    receipt.write(&hidden, folder).map_err(|source| FetchError::of_folder(folder, source))?;
     remove(&hidden).map_err(|source| FetchError::of_folder(&hidden, source))?;
     Ok(SourceReport {
         what: prepared.source.what(),

@@ -1,10 +1,13 @@
 //! The way out.
 
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
 use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::transfers::Transfer;
-use super::{AccessError, Staging};
+use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
 use crate::resource::{Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBundle};
@@ -52,15 +55,39 @@ impl Staging {
         }
     }
 
-    /// A full disk is no reason to refuse a download.
+    /// A full disk is no reason to refuse a download: what cannot be written down is kept in mind.
     async fn note_use(&self, id: ResourceId, now: Timestamp) -> Result<bool, AccessError> {
-        match self.parts.ledger.mark_used(id, now).await {
+        let mut written = self.parts.ledger.mark_used(id, now).await;
+        if matches!(written, Err(LedgerError::Full)) {
+            self.parts.give_up_reserve().await?;
+            written = self.parts.ledger.mark_used(id, now).await;
+        }
+        match written {
             Err(LedgerError::Full) => {
-                self.parts.give_up_reserve().await?;
-                Ok(self.parts.ledger.mark_used(id, now).await?)
+                self.parts.unwritten_uses().insert(id, now);
+                Ok(true)
             }
             other => Ok(other?),
         }
+    }
+}
+
+impl Parts {
+    pub(super) fn unwritten_uses(&self) -> MutexGuard<'_, BTreeMap<ResourceId, Timestamp>> {
+        self.unwritten_uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down what there was no room for.
+    pub(super) async fn write_uses(&self) -> Result<(), AccessError> {
+        let uses = self.unwritten_uses().clone();
+        for (id, at) in uses {
+            match self.ledger.mark_used(id, at).await {
+                Err(LedgerError::Full) => return Ok(()),
+                written => written?,
+            };
+            self.unwritten_uses().remove(&id);
+        }
+        Ok(())
     }
 }
 

@@ -12,8 +12,8 @@ mod release;
 mod transfers;
 mod upload;
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -60,8 +60,8 @@ struct Parts {
     transfers: Arc<Transfers>,
     /// Clean-up of uploads whose client went away.
     background: TaskTracker,
-    /// A failed clean-up left bytes without a row: the next sweep looks for them.
-    orphans_suspected: AtomicBool,
+    /// Uses that could not be written down because the disk is full; the sweep does it when there is room.
+    unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
 }
 
 impl Staging {
@@ -77,8 +77,8 @@ impl Staging {
         let transfers =
             Arc::new(Transfers::new(limits.max_concurrent_uploads, limits.max_concurrent_downloads));
         let background = TaskTracker::new();
-        let orphans_suspected = AtomicBool::new(false);
-        let parts = Parts { ledger, store, clock, capacity, transfers, background, orphans_suspected };
+        let unwritten_uses = Mutex::default();
+        let parts = Parts { ledger, store, clock, capacity, transfers, background, unwritten_uses };
         Ok(Self { parts: Arc::new(parts) })
     }
 

@@ -1,7 +1,5 @@
 //! Finishing what was interrupted.
 
-use std::sync::atomic::Ordering;
-
 use super::{AccessError, Parts, Staging};
 use crate::resource::{ResourceId, State};
 use crate::telemetry::chain;
@@ -34,7 +32,7 @@ impl Staging {
         let parts = &self.parts;
         parts.keep_reserve().await;
         parts.count_again().await?;
-        let orphans = parts.orphans_suspected.swap(false, Ordering::Relaxed) || orphans;
+        parts.write_uses().await?;
         Ok(Recovered {
             // Bytes first: they are listed before their rows are looked up, so that an upload that begins
             // meanwhile cannot be taken for an orphan.

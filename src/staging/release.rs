@@ -24,7 +24,8 @@ impl Staging {
         reason: DeletionReason,
         at: Timestamp,
     ) -> Result<bool, AccessError> {
-        if self.parts.transfers.is_downloading(resource.id) {
+        let is_used_unwritten = self.parts.unwritten_uses().contains_key(&resource.id);
+        if is_used_unwritten || self.parts.transfers.is_downloading(resource.id) {
             return Ok(false);
         }
         let condition = Condition::LastUsedAt(resource.last_used_at);

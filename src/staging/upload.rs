@@ -1,7 +1,6 @@
 //! The way in.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -10,7 +9,7 @@ use super::capacity::{Reservation, Settling};
 use super::transfers::Transfer;
 use super::{Parts, StageError, Staging};
 use crate::ledger::{Completion, PendingResource};
-use crate::resource::{Bundle, FileName, Lifetime, Owner, ResourceId, ResourceSecret};
+use crate::resource::{Bundle, FileName, Lifetime, Owner, ResourceId, ResourceSecret, State};
 use crate::store::{Incoming, StoreError};
 use crate::telemetry::chain;
 
@@ -236,8 +235,6 @@ impl Parts {
     pub(super) async fn give_up(&self, id: ResourceId) -> bool {
         let removed = self.remove_unacknowledged(id).await;
         if let Err(error) = &removed {
-            // If the row is gone already, nothing leads to its bytes but a search for orphans.
-            self.orphans_suspected.store(true, Ordering::Relaxed);
             tracing::warn!(
                 resource_id = %id, error = %chain(error), "could not clean up a broken upload; the next sweep will"
             );
@@ -245,13 +242,14 @@ impl Parts {
         removed.is_ok()
     }
 
-    /// The row first: a commit whose outcome is not known may have made it `ready`, and then the bytes stay. The
-    /// writer works in order, so once the row is gone it cannot come back.
+    /// The bytes first: that needs no room, and on a full disk it makes some. A row that is not `pending` was
+    /// acknowledged by a commit whose answer got lost, and keeps its bytes. Nobody completes the row any more: this
+    /// comes after the last step of its upload.
     async fn remove_unacknowledged(&self, id: ResourceId) -> Result<(), StageError> {
-        self.ledger.abandon(id).await?;
-        if self.ledger.find(id).await?.is_none() {
-            self.store.remove(id).await?;
+        if self.ledger.find(id).await?.is_some_and(|resource| resource.state != State::Pending) {
+            return Ok(());
         }
-        Ok(())
+        self.store.remove(id).await?;
+        Ok(self.ledger.abandon(id).await?)
     }
 }

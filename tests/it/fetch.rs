@@ -79,6 +79,9 @@ async fn a_second_run_finds_its_own_files_and_needs_no_server() {
 
     std::fs::remove_file(pod.target().join("app.jar")).unwrap();
     std::fs::write(pod.target().join("lib.jar"), "damaged").unwrap();
+    let refused = pod.fetch(&server).await.unwrap_err().to_string();
+    assert!(refused.contains("lib.jar already exists"), "{refused}");
+    std::fs::remove_file(pod.target().join("lib.jar")).unwrap();
     let repaired = pod.fetch(&server).await.unwrap();
     assert!(!repaired[0].was_there);
     assert_eq!(pod.read("app.jar"), jar);

@@ -2,9 +2,11 @@
 //! use when there is room again.
 
 use std::process::Command;
+use std::time::Duration;
 
-use crate::support::Cloakroom;
+use crate::support::faults::{Fault, Step};
 use crate::support::process::command;
+use crate::support::{Cloakroom, TestApp};
 
 /// Starts a server whose files may have 300 blocks, of 512 bytes or 1 KiB by the shell.
 fn serve_with_little_room(folder: &std::path::Path) -> Cloakroom {
@@ -26,11 +28,7 @@ fn make_room(server: &Cloakroom) {
 async fn a_ledger_that_ran_out_of_room_works_again_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve_with_little_room(folder.path());
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .tls_backend_preconfigured(crate::support::tls::no_roots())
-        .build()
-        .unwrap();
+    let client = client();
     let stage = async || {
         let url = server.url("/api/v1/resources?namespace=demo&label=app%3Ddemo");
         let answer = client.post(url).body("a bundle").send().await.unwrap();
@@ -56,4 +54,61 @@ async fn a_ledger_that_ran_out_of_room_works_again_when_there_is_room() {
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.text().await.unwrap(), "a bundle");
     }
+}
+
+#[tokio::test]
+async fn on_a_full_ledger_downloads_go_on_and_their_use_is_written_down_later() {
+    let app = TestApp::start().await;
+    let ticket = app.stage("a bundle").await;
+    app.faults.set(Step::LedgerMarkUsed, Fault::Full);
+    for _ in 0..3 {
+        let answer = app.download(&ticket).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        assert_eq!(answer.text().await.unwrap(), "a bundle");
+    }
+    assert!(!app.row(&ticket.resource_id).await.unwrap().is_used());
+    // Past its unused timeout: it was used, and that is not forgotten while there is no room to write it down.
+    app.clock.advance(Duration::from_mins(31));
+    app.sweep().await;
+    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
+    app.faults.clear();
+    app.sweep().await;
+    assert!(app.row(&ticket.resource_id).await.unwrap().is_used());
+    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn an_upload_that_fills_the_disk_leaves_no_bytes_even_if_its_row_cannot_be_removed() {
+    let app = TestApp::start().await;
+    app.faults.set(Step::StorePublish, Fault::Full);
+    app.faults.set(Step::LedgerAbandon, Fault::Full);
+    let answer = app.put("", vec![7; 2_000_000]).send().await.unwrap();
+    assert_eq!(answer.status(), 507);
+    assert_eq!(app.files(), Vec::<String>::new());
+    app.faults.clear();
+    app.sweep().await;
+    app.assert_nothing_kept().await;
+}
+
+#[tokio::test]
+async fn an_upload_past_the_limit_on_file_sizes_is_refused_and_the_server_lives() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    let script = "ulimit -S -f 20000; exec \"$0\" \"$@\"";
+    shell.args(["-c", script]).arg(command().get_program()).args(["serve", "--listen", "127.0.0.1:0"]);
+    let server = Cloakroom::start({
+        shell.arg("--data-dir").arg(folder.path());
+        shell
+    });
+    let client = client();
+    let url = server.url("/api/v1/resources?namespace=demo&label=app%3Ddemo");
+    let answer = client.post(&url).body(vec![7; 60_000_000]).send().await.unwrap();
+    assert_eq!(answer.status(), 507);
+    assert_eq!(client.post(&url).body("a bundle").send().await.unwrap().status(), 201);
+    assert_eq!(std::fs::read_dir(folder.path().join("incoming")).unwrap().count(), 0);
+}
+
+fn client() -> reqwest::Client {
+    let tls = crate::support::tls::no_roots();
+    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
 }

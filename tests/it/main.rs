@@ -27,6 +27,7 @@ mod proxy;
 mod recovery;
 mod refusals;
 mod refused_connections;
+mod second_run;
 mod shutdown;
 mod slow_clients;
 mod smoke;

@@ -115,9 +115,9 @@ async fn what_may_pass_is_tried_again_and_announced() {
     let output = output(submitter.stage(&server.url())).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stderr(&output);
-    assert!(said.contains("too busy (503 overloaded); attempt 2 of 4 in 1s\n"), "{said}");
+    assert!(said.contains("too busy (503 overloaded); attempt 2 of 12 in 1s\n"), "{said}");
     assert!(said.contains("the connection broke after ") && said.contains(" of about 8 MiB ("), "{said}");
-    assert!(said.contains("; attempt 3 of 4 in "), "{said}");
+    assert!(said.contains("; attempt 3 of 12 in "), "{said}");
     assert_eq!(server.requests().len(), 3);
 }
 

@@ -67,7 +67,7 @@ pub enum UnpackError {
     },
     /// Next to nothing that unpacks to very much.
     #[error(
-        "the bundle unpacks to more than {ratio} times its size, as only a decompression bomb does; stage what is in it uncompressed"
+        "the bundle unpacks to more than {ratio} times its size, as only a decompression bomb does; compress such a file by itself (gzip) before it is staged"
     )]
     Bomb {
         /// The largest ratio that is accepted.

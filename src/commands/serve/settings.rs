@@ -42,6 +42,7 @@ impl ServeSettings {
         let upload_auth = upload_auth(args, listen, file.is_some(), &mut warnings)?;
         let lifetimes = lifetimes(args, file.as_ref())?;
         check_times(args)?;
+        check_sizes(args)?;
         let server = Settings {
             upload_auth,
             owner_kinds: args.access.owner_kinds.clone(),
@@ -169,7 +170,14 @@ fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow
     let from_flag = args.lifecycle.unused_timeout.map(Duration::from);
     let from_file = file.and_then(|file| file.unused_timeout);
     let unused_timeout = from_flag.or(from_file).unwrap_or(DEFAULT_UNUSED_TIMEOUT);
-    let max_unused = args.lifecycle.max_unused.get().max(unused_timeout);
+    let max_unused = args.lifecycle.max_unused.get();
+    if unused_timeout > max_unused {
+        bail!(
+            "the unused timeout of {} is longer than --max-unused, {}: raise the one or lower the other",
+            format_duration(unused_timeout),
+            args.lifecycle.max_unused
+        );
+    }
     if unused_timeout.is_zero() {
         bail!(
             "the unused timeout is zero: nothing could ever be downloaded; leave --unused-timeout out or make it longer"
@@ -189,6 +197,18 @@ fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
     ];
     match times.iter().find(|(_, time)| time.is_some_and(|time| time.get().is_zero())) {
         Some((flag, _)) => bail!("{flag} is zero: give a time, such as 30s"),
+        None => Ok(()),
+    }
+}
+
+/// Sizes that would refuse every bundle.
+fn check_sizes(args: &ServeArgs) -> anyhow::Result<()> {
+    let sizes = [
+        ("--max-resource-size", Some(args.storage.max_resource_size)),
+        ("--max-total-size", args.storage.max_total_size),
+    ];
+    match sizes.iter().find(|(_, size)| size.is_some_and(|size| size.bytes() == 0)) {
+        Some((flag, _)) => bail!("{flag} is zero: it would refuse every bundle; give a size, such as 8GiB"),
         None => Ok(()),
     }
 }

@@ -1,0 +1,97 @@
+//! `fetch` into a folder that has something already: its own files are found, a stranger's are never touched.
+
+use std::path::Path;
+use std::process::Output;
+
+use cloakroom::protocol::v1::Ticket;
+
+use crate::support::TestApp;
+use crate::support::bundles::tgz;
+use crate::support::process::{command, stderr};
+
+struct Scene {
+    app: TestApp,
+    ticket: Ticket,
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let app = TestApp::start().await;
+        let ticket = app.stage(tgz(&[("app.jar", b"the app"), ("lib.txt", b"of the bundle")])).await;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("secret"), &ticket.resource_secret).unwrap();
+        std::fs::create_dir(folder.path().join("target")).unwrap();
+        Self { app, ticket, folder }
+    }
+
+    fn target(&self) -> std::path::PathBuf {
+        self.folder.path().join("target")
+    }
+
+    fn fetch(&self) -> Output {
+        let mut fetch = command();
+        fetch.args([
+            "fetch",
+            "--server",
+            &self.app.url(""),
+            "--id",
+            &self.ticket.resource_id,
+            "--secret-file",
+        ]);
+        fetch.arg(self.folder.path().join("secret")).arg("--to").arg(self.target()).output().unwrap()
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_elses_file_is_refused_however_often_fetch_runs() {
+    let scene = Scene::new().await;
+    let theirs = scene.target().join("lib.txt");
+    for content in ["my precious", "of my bundle."] {
+        std::fs::write(&theirs, content).unwrap();
+        for _ in 0..3 {
+            let output = scene.fetch();
+            assert_eq!(output.status.code(), Some(1));
+            assert!(stderr(&output).contains("lib.txt already exists"), "{}", stderr(&output));
+            assert_eq!(std::fs::read_to_string(&theirs).unwrap(), content);
+            // Nothing new is in place, and no receipt claims otherwise.
+            assert_eq!(names(&scene.target()), ["lib.txt"]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_and_folders_in_the_way_are_refused_however_often_fetch_runs() {
+    for make in
+        [(|path: &Path| std::os::unix::fs::symlink("/etc/hostname", path).unwrap()) as fn(&Path), |path| {
+            std::fs::create_dir(path).unwrap()
+        }]
+    {
+        let scene = Scene::new().await;
+        make(&scene.target().join("lib.txt"));
+        let first = stderr(&scene.fetch());
+        assert!(first.contains("lib.txt"), "{first}");
+        assert_eq!(stderr(&scene.fetch()), first);
+        assert_eq!(names(&scene.target()), ["lib.txt"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_killed_between_files_is_completed_by_the_next() {
+    let scene = Scene::new().await;
+    std::fs::write(scene.target().join("app.jar"), "the app").unwrap();
+    let output = scene.fetch();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(scene.target().join("lib.txt")).unwrap(), "of the bundle");
+    std::fs::remove_file(scene.target().join("lib.txt")).unwrap();
+    assert!(scene.fetch().status.success());
+    assert_eq!(std::fs::read_to_string(scene.target().join("lib.txt")).unwrap(), "of the bundle");
+}
