@@ -23,5 +23,5 @@ mod round_trip;
 pub use pack::pack;
 pub use place::{PlaceError, check_place, place};
 pub use plan::{PackError, PackPlan, PlannedFile, Renamed};
-pub use policy::NameFault;
+pub use policy::{NameFault, RESERVED_PREFIX};
 pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, unpack};

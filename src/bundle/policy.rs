@@ -33,6 +33,9 @@ pub enum NameFault {
     /// Spark and Kubernetes know names as text.
     #[error("the name is not UTF-8")]
     NotUtf8,
+    /// It would be taken for one of the files that `fetch` makes for itself.
+    #[error("names that begin with {RESERVED_PREFIX} are not for bundles")]
+    Reserved,
     /// One part of the path is longer than a file system takes.
     #[error("a part of the name is longer than {MAX_COMPONENT_BYTES} bytes")]
     LongComponent,
@@ -41,8 +44,14 @@ pub enum NameFault {
     LongPath,
 }
 
+/// Names that begin so are `fetch`'s own, in the folders that bundles are put into.
+pub const RESERVED_PREFIX: &str = ".cloakroom-";
+
 /// Checks the name of one file, without folders.
 pub(super) fn check_file_name(name: &str) -> Result<(), NameFault> {
+    if name.starts_with(RESERVED_PREFIX) {
+        return Err(NameFault::Reserved);
+    }
     match clean_path(name.as_bytes())? {
         clean if clean.is_empty() => Err(NameFault::Empty),
         clean if clean == name && !name.contains('/') => Ok(()),

@@ -106,9 +106,7 @@ fn described(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     if has_content_type(headers, "text/html") {
         let title = title(&text).map(|title| format!(" “{title}”")).unwrap_or_default();
-        return format!(
-            "{reason}, as an HTML page{title}: probably not from the server but from a proxy in front of it"
-        );
+        return format!("{reason}, as an HTML page{title}, perhaps of a proxy in between");
     }
     match one_line(&text) {
         text if has_content_type(headers, "text/plain") && !text.is_empty() => format!("{reason}: {text}"),
@@ -161,10 +159,7 @@ mod tests {
     #[test]
     fn a_proxys_page_is_recognised_as_one() {
         let shown = answer(502, "text/html; charset=utf-8", "<html><title>Bad\n Gateway</title>").to_string();
-        assert_eq!(
-            shown,
-            "bad gateway, as an HTML page “Bad Gateway”: probably not from the server but from a proxy in front of it (502)"
-        );
+        assert_eq!(shown, "bad gateway, as an HTML page “Bad Gateway”, perhaps of a proxy in between (502)");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use cloakroom::bundle::PackPlan;
+use cloakroom::bundle::{PackPlan, UnpackLimits};
 use cloakroom::client::{Backoff, HttpClient, RetryPolicy, StageRequest, Staged, Timeouts, UploadToken};
 use cloakroom::resource::Owner;
 use cloakroom::spark::format_size;
@@ -30,6 +30,12 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         eprintln!(
             "warning: {path} becomes {} in the bundle, because another file has its name",
             renamed.name
+        );
+    }
+    let most = UnpackLimits::default().max_entries;
+    if request.plan.files().len() as u64 > most {
+        eprintln!(
+            "warning: fetch takes at most {most} files from a bundle unless its --max-entries is raised"
         );
     }
     let progress = Arc::new(StageProgress::start(&request, args.quiet));

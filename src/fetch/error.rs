@@ -127,9 +127,14 @@ impl Cause {
             },
             Self::TooSlow { .. } => Some("check the network, or give it more time (mountTimeout, --timeout)"),
             Self::Damaged { .. } => Some("check what stands between here and there, and the stored file"),
+            Self::Unpack(UnpackError::TooManyEntries { .. }) => Some("raise --max-entries if it is right"),
+            Self::Unpack(UnpackError::TooManyBytes { .. }) | Self::TooLarge { .. } => {
+                Some("raise --max-unpacked if it is right")
+            }
+            Self::Unpack(UnpackError::Disk { .. }) | Self::Disk { .. } => {
+                Some("check the volume's free space and that it is writable")
+            }
             Self::Unpack(_) => Some("check what was staged under this id"),
-            Self::TooLarge { .. } => Some("raise --max-unpacked if it is right"),
-            Self::Disk { .. } => Some("check the volume's free space and that it is writable"),
             Self::Lost => Some("try again"),
         }
     }

@@ -6,8 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::settle::HIDDEN_PREFIX;
-use crate::bundle::UnpackedFile;
+use crate::bundle::{RESERVED_PREFIX, UnpackedFile};
 use crate::protocol::digest;
 
 const VERSION: u32 = 1;
@@ -69,7 +68,7 @@ impl Receipt {
 }
 
 fn path(folder: &Path, key: &str) -> PathBuf {
-    folder.join(format!("{HIDDEN_PREFIX}{key}.json"))
+    folder.join(format!("{RESERVED_PREFIX}{key}.json"))
 }
 
 /// A relative path that stays below its folder.

@@ -35,7 +35,7 @@ impl RemoteFile {
         }
         url.set_fragment(None);
         let name = uri.file_name().map_err(|error| PlanError::RemoteName(error.to_string()))?;
-        let is_hidden = name.starts_with(super::settle::HIDDEN_PREFIX);
+        let is_hidden = name.starts_with(crate::bundle::RESERVED_PREFIX);
         if is_hidden || FileName::parse(&name).is_err() {
             return Err(unusable("its last segment is not usable as a file name".to_owned()));
         }

@@ -10,10 +10,7 @@ use super::observer::SourceReport;
 use super::plan::{FetchPlan, Source};
 use super::receipt::Receipt;
 use super::source::{Fetched, remove};
-use crate::bundle::{PlaceError, check_place, place};
-
-/// What every file begins with that this room makes for itself in a target folder.
-pub(super) const HIDDEN_PREFIX: &str = ".cloakroom-";
+use crate::bundle::{PlaceError, RESERVED_PREFIX, check_place, place};
 
 /// A source, and what is known of it in its target folder.
 pub(super) struct Prepared {
@@ -29,7 +26,7 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Where it is extracted before it is put into place.
     pub(super) fn hidden(&self) -> PathBuf {
-        self.folder.join(format!("{HIDDEN_PREFIX}{}", self.source.key()))
+        self.folder.join(format!("{RESERVED_PREFIX}{}", self.source.key()))
     }
 }
 
@@ -92,11 +89,11 @@ fn names<'a>(prepared: &'a Prepared, fetched: Option<&'a Fetched>) -> Vec<&'a st
 
 /// A bundle could otherwise bring a receipt of its own.
 fn check_not_hidden(prepared: &Prepared, name: &str) -> Result<(), FetchError> {
-    if !name.starts_with(HIDDEN_PREFIX) {
+    if !name.starts_with(RESERVED_PREFIX) {
         return Ok(());
     }
     let why = format!(
-        "it has a file {name}, and names that begin with {HIDDEN_PREFIX} are not for bundles; rename it"
+        "it has a file {name}, and names that begin with {RESERVED_PREFIX} are not for bundles; rename it"
     );
     Err(FetchError::Place { what: prepared.source.what(), why })
 }

@@ -9,7 +9,7 @@ pub struct FileName(String);
 /// The text is not a plain file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the file name in the URL is not usable: at most 255 bytes, no /, no control characters, and neither . nor .."
+    "the file name in the URL is not usable: at most 255 bytes, no / and no \\, no control characters, and neither . nor .."
 )]
 pub struct FileNameError;
 

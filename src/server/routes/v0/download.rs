@@ -11,30 +11,71 @@ use crate::server::auth::credentials;
 use crate::server::error::ApiError;
 use crate::server::routes::v1::{Ranges, send};
 use crate::server::state::AppState;
-use crate::staging::AccessError;
+use crate::staging::{AccessError, Download};
 
-/// Download a bundle.
+/// Download a bundle: the whole, or the part that Range names.
 #[utoipa::path(
     get, path = "/api/v0/resources/{id}", tag = "v0",
     params(
         ("id" = String, Path, description = "the resource's id"),
         ("authorization" = String, Header, description = "the resource's secret, bare or after Bearer"),
+        ("range" = Option<String>, Header, description = "as in v1"),
+        ("if-range" = Option<String>, Header, description = "as in v1"),
+        ("if-none-match" = Option<String>, Header, description = "as in v1"),
+        ("if-match" = Option<String>, Header, description = "as in v1"),
     ),
     responses(
         (status = 200, description = "the bundle, byte for byte as it was uploaded", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, description = "a part of it", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 304, description = "the client has it"),
         (status = 401, description = "unauthorized: no secret, or the wrong one", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "not-found, gone", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "precondition-failed", body = Problem, content_type = "application/problem+json"),
+        (status = 416, description = "range-not-satisfiable", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "overloaded; with Retry-After", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn get(
     State(state): State<AppState>,
-    method: Method,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let download = open(&state, path, &headers).await?;
+    send(&state.staging, download, &Method::GET, &headers, Ranges::Honoured).await
+}
+
+/// What a download would answer, without the bytes. Does not count as a use.
+#[utoipa::path(
+    head, path = "/api/v0/resources/{id}", tag = "v0",
+    params(
+        ("id" = String, Path, description = "the resource's id"),
+        ("authorization" = String, Header, description = "the resource's secret, bare or after Bearer"),
+    ),
+    responses(
+        (status = 200, description = "it is there"),
+        (status = 304, description = "the client has it"),
+        (status = 401, description = "no secret, or the wrong one"),
+        (status = 404, description = "no such resource, or deleted"),
+        (status = 412, description = "If-Match names another bundle"),
+        (status = 503, description = "overloaded; with Retry-After"),
+    )
+)]
+pub(super) async fn head(
+    State(state): State<AppState>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let download = open(&state, path, &headers).await?;
+    send(&state.staging, download, &Method::HEAD, &headers, Ranges::Ignored).await
+}
+
+async fn open(
+    state: &AppState,
+    path: Result<Path<String>, PathRejection>,
+    headers: &HeaderMap,
+) -> Result<Download, ApiError> {
     let id = path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok()).ok_or(AccessError::NotFound)?;
     // No secret is a wrong one: whether the id is known is answered first, as the original did.
-    let secret = credentials(&headers).unwrap_or_else(|| ResourceSecret::from_text(""));
-    let download = state.staging.open_download(id, &secret).await.map_err(ApiError::for_v0)?;
-    send(&state.staging, download, &method, &headers, Ranges::Honoured).await
+    let secret = credentials(headers).unwrap_or_else(|| ResourceSecret::from_text(""));
+    state.staging.open_download(id, &secret).await.map_err(ApiError::for_v0)
 }

@@ -14,7 +14,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(upload::post))
         .routes(routes!(upload::post_slash))
-        .routes(routes!(download::get))
+        .routes(routes!(download::get, download::head))
         .routes(routes!(ping))
         .routes(routes!(ping_without_version))
 }

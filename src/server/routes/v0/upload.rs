@@ -32,6 +32,7 @@ macro_rules! upload_handler {
                 (status = 200, description = "staged", body = SubmittedResourceIdAndSecret),
                 (status = 400, description = "invalid-multipart, invalid-owner, incomplete-body", body = Problem, content_type = "application/problem+json"),
                 (status = 401, description = "unauthorized: no upload token, or the wrong one", body = Problem, content_type = "application/problem+json"),
+                (status = 408, description = "too-slow", body = Problem, content_type = "application/problem+json"),
                 (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
                 (status = 415, description = "unsupported-media-type: not multipart/form-data", body = Problem, content_type = "application/problem+json"),
                 (status = 503, description = "overloaded, shutting-down", body = Problem, content_type = "application/problem+json"),

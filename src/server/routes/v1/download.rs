@@ -78,6 +78,7 @@ pub(super) async fn get(
     params(("id" = String, Path, description = "the resource's id")),
     responses(
         (status = 200, description = "it is there", headers(("content-length" = u64), ("etag" = String), ("repr-digest" = String))),
+        (status = 304, description = "the client has it"),
         (status = 401, description = "no ticket"),
         (status = 404, description = "no such resource for this ticket"),
         (status = 410, description = "deleted"),

@@ -49,6 +49,7 @@ macro_rules! upload_handler {
                 ("ttl" = Option<String>, Query, description = "upper bound on the resource's life, such as 2h"),
                 ("unusedTimeout" = Option<String>, Query, description = "how long it may stay without being downloaded, such as 6h"),
                 ("content-digest" = Option<String>, Header, description = "sha-256=:BASE64: of the body (RFC 9530); verified"),
+                ("repr-digest" = Option<String>, Header, description = "the same, under its other name"),
             ),
             request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "the bundle; any type but multipart/form-data"),
             responses(
@@ -105,6 +106,7 @@ upload_handler!(
         ("ttl" = Option<String>, Query, description = "upper bound on the resource's life"),
         ("unusedTimeout" = Option<String>, Query, description = "how long it may stay without being downloaded"),
         ("content-digest" = Option<String>, Header, description = "sha-256=:BASE64: of the body (RFC 9530); verified"),
+        ("repr-digest" = Option<String>, Header, description = "the same, under its other name"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "the bundle"),
     responses(
@@ -122,8 +124,12 @@ pub(super) async fn put_named(
     body: Body,
 ) -> Result<Response, ApiError> {
     let unusable = |detail: String| ApiError::new(Code::InvalidParameter, detail);
-    let Path(name) =
-        path.map_err(|error| unusable(format!("the file name in the URL is not usable: {error}")))?;
+    let Path(name) = path.map_err(|error| {
+        unusable(format!(
+            "the file name in the URL is not usable: {}",
+            error.body_text().replace("`id`", "it")
+        ))
+    })?;
     let file_name = FileName::parse(&name).map_err(|error| unusable(error.to_string()))?;
     stage(Request { state, peer, headers, query, file_name: Some(file_name), body }).await
 }
