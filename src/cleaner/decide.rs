@@ -75,6 +75,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_clock_that_was_set_back_before_the_creation_deletes_nothing() {
+        let zero = Lifetime { unused_timeout: Duration::ZERO, ttl: Some(Duration::ZERO) };
+        let policy = Policy { max_age: Some(Duration::ZERO) };
+        let now = Timestamp::from_second(-1).unwrap();
+        assert_eq!(decide(&resource(zero, false), now, &policy), Decision::Keep);
+    }
+
     proptest! {
         #[test]
         fn what_is_deleted_once_stays_deleted_as_time_goes_on((resource, policy, now) in any_case(), later in 0_u64..100) {
