@@ -55,14 +55,10 @@ impl Staging {
         }
     }
 
-    /// A full disk is no reason to refuse a download: what cannot be written down is kept in mind.
+    /// A full disk is no reason to refuse a download: what cannot be written down is kept in mind. The reserve is for
+    /// deletions, which make room.
     async fn note_use(&self, id: ResourceId, now: Timestamp) -> Result<bool, AccessError> {
-        let mut written = self.parts.ledger.mark_used(id, now).await;
-        if matches!(written, Err(LedgerError::Full)) {
-            self.parts.give_up_reserve().await?;
-            written = self.parts.ledger.mark_used(id, now).await;
-        }
-        match written {
+        match self.parts.ledger.mark_used(id, now).await {
             Err(LedgerError::Full) => {
                 self.parts.unwritten_uses().insert(id, now);
                 Ok(true)
