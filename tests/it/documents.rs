@@ -209,8 +209,8 @@ const FOREIGN: [&str; 5] = [
     concat!("<mirr", "or>"),
 ];
 
-/// The one registry that Cargo's lock file may name.
-const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+/// The one registry that Cargo's lock file may name, Cargo's own default.
+const REGISTRY: &str = concat!("registry+https://github.com/rust-lang/cra", "tes.io-index");
 
 fn about_foreign_words(path: &Path, text: &str) -> Vec<String> {
     let shown = path.strip_prefix(repository()).unwrap_or(path).display();
