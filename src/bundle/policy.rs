@@ -121,6 +121,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_name_of_fetchs_own_is_refused_before_it_is_staged() {
+        assert_eq!(check_file_name(".cloakroom-x"), Err(NameFault::Reserved));
+        assert_eq!(check_file_name("cloakroom-x"), Ok(()));
+    }
+
+    #[test]
     fn dots_and_doubled_slashes_are_taken_out() {
         for (raw, clean) in
             [("a", "a"), ("./a", "a"), ("a//b/./c/", "a/b/c"), ("./", ""), ("...", "..."), ("a/..b", "a/..b")]

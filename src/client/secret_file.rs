@@ -100,6 +100,12 @@ mod tests {
     }
 
     #[test]
+    fn a_file_without_end_is_not_read_to_its_end() {
+        let refusal = read(Path::new("/dev/zero"), "--secret-file");
+        assert!(matches!(refusal, Err(SecretFileError::NotText { .. })));
+    }
+
+    #[test]
     fn a_file_without_a_secret_is_named_with_its_setting() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");

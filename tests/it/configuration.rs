@@ -351,3 +351,43 @@ fn help_and_version_are_answered_and_no_arguments_is_a_call_for_help() {
         assert!(said.contains(expected), "“{expected}” is missing: {said}");
     }
 }
+
+#[test]
+fn limits_that_would_refuse_everything_are_refused_by_name() {
+    let place = Place::new();
+    for (arguments, named) in [
+        (&["--max-resource-size", "0"][..], "--max-resource-size is zero"),
+        (&["--max-total-size", "0"], "--max-total-size is zero"),
+        (&["--unused-timeout", "2m", "--max-unused", "1m"], "longer than --max-unused"),
+    ] {
+        let said = place.refused(arguments, &[]);
+        assert!(said.contains(named), "{said}");
+    }
+}
+
+#[test]
+fn keys_for_the_api_server_are_named_as_without_effect_and_secrets_are_not_shown() {
+    let place = Place::new();
+    let path = place.properties(&[
+        ("spark.kubernetes.resourceStagingServer.apiServer.url", "https://10.0.0.1"),
+        ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api"),
+    ]);
+    let output = place.check(&[text(&path)], &[]);
+    let said = process::stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("line 1: `spark.kubernetes.resourceStagingServer.apiServer.url` has no effect"),
+        "{said}"
+    );
+    assert!(said.contains("oauthToken` has no effect") && !said.contains("s3cret-of-the-api"), "{said}");
+}
+
+#[test]
+fn a_properties_file_that_is_not_utf_8_is_read_as_spark_reads_it() {
+    let place = Place::new();
+    let path = place.file("server.properties", "");
+    std::fs::write(&path, [b"# caf\xe9\n".as_slice(), format!("{PORT}=10001\n").as_bytes()].concat())
+        .unwrap();
+    let said = place.valid(&[text(&path)], &[]);
+    assert_eq!(value(&said, "serves on"), "http://0.0.0.0:10001");
+}
