@@ -95,3 +95,34 @@ async fn a_run_that_was_killed_between_files_is_completed_by_the_next() {
     assert!(scene.fetch().status.success());
     assert_eq!(std::fs::read_to_string(scene.target().join("lib.txt")).unwrap(), "of the bundle");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_of_one_source_keeps_all_sources_out() {
+    let scene = Scene::new().await;
+    let files = scene.app.stage(tgz(&[("data.txt", b"staged")])).await;
+    let path = |name: &str| scene.folder.path().join(name);
+    std::fs::write(path("files-secret"), &files.resource_secret).unwrap();
+    std::fs::create_dir(path("files")).unwrap();
+    std::fs::write(path("files/data.txt"), "somebody else's").unwrap();
+    let init = "spark.kubernetes.initcontainer";
+    let properties = format!(
+        "spark.kubernetes.resourceStagingServer.uri={}\n\
+         {init}.downloadJarsResourceIdentifier={}\n{init}.downloadJarsSecretLocation={}\n\
+         {init}.downloadFilesResourceIdentifier={}\n{init}.downloadFilesSecretLocation={}\n\
+         spark.kubernetes.mountdependencies.jarsDownloadDir={}\n\
+         spark.kubernetes.mountdependencies.filesDownloadDir={}\n",
+        scene.app.url(""),
+        scene.ticket.resource_id,
+        path("secret").display(),
+        files.resource_id,
+        path("files-secret").display(),
+        scene.target().display(),
+        path("files").display(),
+    );
+    std::fs::write(path("init.properties"), properties).unwrap();
+    let output = command().arg("fetch").arg(path("init.properties")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("data.txt already exists"), "{}", stderr(&output));
+    assert_eq!(names(&scene.target()), Vec::<String>::new());
+    assert_eq!(names(&path("files")), ["data.txt"]);
+}
