@@ -8,6 +8,7 @@
 //! - [`staging`]: stage, open, release, recover: joins ledger and store
 //! - [`store`]: bundles' bytes
 //! - [`ledger`]: the ownership table
+//! - [`kubernetes`]: how the API server is reached
 //! - [`client`]: the HTTP client of the server, packing while uploading
 //! - [`resource`]: ids, secrets, owners, states
 //! - [`protocol`]: what goes over the wire
@@ -21,6 +22,7 @@ pub mod cleaner;
 pub mod client;
 pub mod clock;
 pub mod fetch;
+pub mod kubernetes;
 pub mod ledger;
 pub mod protocol;
 pub mod resource;
