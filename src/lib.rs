@@ -9,6 +9,7 @@
 //! - [`store`]: bundles' bytes
 //! - [`ledger`]: the ownership table
 //! - [`kubernetes`]: how the API server is reached
+//! - [`owners`]: who exists, by watches and fresh reads
 //! - [`client`]: the HTTP client of the server, packing while uploading
 //! - [`resource`]: ids, secrets, owners, states
 //! - [`protocol`]: what goes over the wire
@@ -24,6 +25,7 @@ pub mod clock;
 pub mod fetch;
 pub mod kubernetes;
 pub mod ledger;
+pub mod owners;
 pub mod protocol;
 pub mod resource;
 pub mod server;

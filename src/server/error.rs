@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::request_id;
+use crate::owners::NotAdmitted;
 use crate::protocol::problem::{self, Code, Problem};
 use crate::resource::{DeletionReason, OwnerError};
 use crate::staging::{AccessError, StageError};
@@ -76,6 +77,12 @@ impl ApiError {
 
 impl From<OwnerError> for ApiError {
     fn from(error: OwnerError) -> Self {
+        Self::new(Code::InvalidOwner, error.to_string())
+    }
+}
+
+impl From<NotAdmitted> for ApiError {
+    fn from(error: NotAdmitted) -> Self {
         Self::new(Code::InvalidOwner, error.to_string())
     }
 }

@@ -9,6 +9,7 @@ use axum::http::Uri;
 
 use super::auth::UploadAuth;
 use super::pace::PaceLimits;
+use crate::cleaner::Judge;
 use crate::resource::OwnerKinds;
 use crate::shutdown::Shutdown;
 use crate::staging::Staging;
@@ -44,6 +45,8 @@ pub struct Settings {
 pub struct AppState {
     /// The resources.
     pub staging: Staging,
+    /// What becomes of them, and who knows about their owners.
+    pub judge: Judge,
     /// How the edge behaves.
     pub settings: Arc<Settings>,
     /// Whether the server is about to stop.

@@ -9,6 +9,7 @@ mod download;
 mod error;
 mod recover;
 mod release;
+mod roster;
 mod transfers;
 mod upload;
 
@@ -24,12 +25,14 @@ use crate::ledger::{Ledger, LedgerError, Stored};
 use crate::resource::{Resource, ResourceId, ResourceSecret, State};
 use crate::store::Store;
 use capacity::Capacity;
+use roster::Roster;
 use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, NoRoom};
 pub use download::Download;
 pub use error::{AccessError, StageError};
 pub use recover::Recovered;
+pub use roster::Listed;
 pub use upload::{NewUpload, Staged, Terms, Upload};
 
 /// A tombstone answers for its ticket this long.
@@ -58,6 +61,7 @@ struct Parts {
     clock: Arc<dyn Clock>,
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
+    roster: Roster,
     /// Clean-up of uploads whose client went away.
     background: TaskTracker,
     /// Uses that could not be written down because the disk is full; the sweep does it when there is room.
@@ -65,7 +69,7 @@ struct Parts {
 }
 
 impl Staging {
-    /// Joins a ledger and a store, and counts what is stored.
+    /// Joins a ledger and a store, counts what is stored, and reads what is ready.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
         store: Arc<dyn Store>,
@@ -78,7 +82,9 @@ impl Staging {
             Arc::new(Transfers::new(limits.max_concurrent_uploads, limits.max_concurrent_downloads));
         let background = TaskTracker::new();
         let unwritten_uses = Mutex::default();
-        let parts = Parts { ledger, store, clock, capacity, transfers, background, unwritten_uses };
+        let roster = Roster::default();
+        let parts = Parts { ledger, store, clock, capacity, transfers, roster, background, unwritten_uses };
+        parts.read_roster().await?;
         Ok(Self { parts: Arc::new(parts) })
     }
 
@@ -97,16 +103,9 @@ impl Staging {
         }
     }
 
-    /// Ready resources that a time rule may concern: due at `now`, or created at `oldest` or earlier. In order of
-    /// their ids, after `after`.
-    pub async fn due(
-        &self,
-        now: Timestamp,
-        oldest: Option<Timestamp>,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<Resource>, LedgerError> {
-        self.parts.ledger.due(now, oldest, after, limit).await
+    /// One resource, whatever its state, for whoever needs no ticket.
+    pub async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        self.parts.ledger.find(id).await
     }
 
     /// Removes tombstones that have served their time.

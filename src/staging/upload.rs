@@ -6,10 +6,11 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::capacity::{Reservation, Settling};
+use super::roster::Listed;
 use super::transfers::Transfer;
 use super::{Parts, StageError, Staging};
 use crate::ledger::{Completion, PendingResource};
-use crate::resource::{Bundle, FileName, Lifetime, Owner, ResourceId, ResourceSecret, State};
+use crate::resource::{Bundle, FileName, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting, State};
 use crate::store::{Incoming, StoreError};
 use crate::telemetry::chain;
 
@@ -217,7 +218,15 @@ impl Acknowledgement {
         let settling = self.parts.capacity.settling();
         let created_at = self.parts.clock.now();
         let Terms { owner, lifetime, .. } = self.terms.clone();
-        self.parts.ledger.complete(Completion { id: self.id, owner, bundle, lifetime, created_at }).await?;
+        let listed = Listed {
+            id: self.id,
+            owner: Arc::new(owner.clone()),
+            size_bytes: bundle.size_bytes,
+            life: Life { created_at, lifetime, last_used_at: None, sighting: Sighting::default() },
+        };
+        let completion = Completion { id: self.id, owner, bundle, lifetime, created_at };
+        self.parts.ledger.complete(completion).await.inspect_err(|_| self.parts.roster.doubt())?;
+        self.parts.roster.add(listed);
         let expires_at = lifetime.expiry_if_unused(created_at);
         let staged = Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at };
         Ok((staged, settling))

@@ -69,7 +69,7 @@ async fn stage(
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let mut form = Form::new(state.staging.clone(), peer.ip().to_string());
-    let terms = match receive(&mut form, &mut parser, &mut body, &state.settings).await {
+    let terms = match admitted(receive(&mut form, &mut parser, &mut body, &state.settings).await, &state).await {
         Ok(terms) => terms,
         Err(error) => {
             if let Some(upload) = form.take_upload() {
@@ -100,6 +100,13 @@ fn content_type(headers: &HeaderMap) -> Result<&str, ApiError> {
         "v0 takes multipart/form-data with the parts resources and resourcesOwner; to send the bundle itself as the \
          body, use v1, at /api/v1/resources",
     ))
+}
+
+/// Whose owner could never be known is refused.
+async fn admitted(terms: Result<Terms, ApiError>, state: &AppState) -> Result<Terms, ApiError> {
+    let terms = terms?;
+    state.judge.owners().admit(&terms.owner).await?;
+    Ok(terms)
 }
 
 /// Reads the body to its end, and says what the resource is for.

@@ -144,6 +144,7 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
         ApiError::new(Code::InvalidParameter, format!("the query cannot be read: {error}"))
     })?;
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
+    state.judge.owners().admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
     let new = NewUpload {
         announced_bytes: body.size_hint().exact(),
