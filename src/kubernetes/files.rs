@@ -75,7 +75,7 @@ impl Files {
 
 /// The token in a file, or in a setting itself; white space around it does not count.
 pub(super) fn token(content: &Content) -> Result<String, ConnectError> {
-    let text = str::from_utf8(&content.bytes).map(str::trim).unwrap_or("\0");
+    let text = str::from_utf8(&content.bytes).map_or("\0", str::trim);
     if text.is_empty() {
         Err(content.refuse("is empty: it must hold a bearer token"))
     } else if text.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -95,8 +95,7 @@ impl ServeSettings {
             || "not asked about: time and DELETE alone end a resource".to_owned(),
             |cluster| format!("asked about at {} as {}", cluster.address(), cluster.credentials()),
         );
-        let namespaces =
-            self.namespaces.as_ref().map_or_else(|| "all".to_owned(), |namespaces| namespaces.to_string());
+        let namespaces = self.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
         let finished = args.lifecycle.finished_owner_retention.get();
         let finished = finished.map_or_else(|| "for ever".to_owned(), format_duration);
         let finished = format!("count as there {finished}");

@@ -19,15 +19,7 @@ pub(super) fn read(path: &Path, context: Option<&str>) -> Result<Reading, Connec
     let mut files = Files::default();
     // For how it looks, and for the message if it cannot be read.
     files.read(path, "--kubeconfig")?;
-    let (cluster_name, cluster, user_name, user) = file.chosen(context)?;
-    let cluster = Part {
-        file: &file,
-        name: format!("of the cluster “{cluster_name}” in {}", path.display()),
-        of: cluster,
-    };
-    let user =
-        Part { file: &file, name: format!("of the user “{user_name}” in {}", path.display()), of: user };
-
+    let (cluster, user) = file.chosen(context)?;
     let address = cluster.address()?;
     let mut config = Config::new(address.uri());
     config.root_cert = cluster.roots(&mut files)?;
@@ -55,36 +47,45 @@ impl File<'_> {
     }
 
     /// The cluster and the user of a context.
-    fn chosen(&self, context: Option<&str>) -> Result<(String, Cluster, String, AuthInfo), ConnectError> {
-        let content = self.content()?;
-        let name = context.or(content.current_context.as_deref()).filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| self.refuse("it has no current context: choose one with --context"))?;
-        let missing = |what: &str, name: &str, known: Vec<&str>| {
-            self.refuse(format!("there is no {what} “{name}” in it, only {}", listed(&known)))
+    fn chosen(&self, wanted: Option<&str>) -> Result<(Part<'_, Cluster>, Part<'_, AuthInfo>), ConnectError> {
+        let Kubeconfig { current_context, contexts, clusters, auth_infos, .. } = self.parse()?;
+        let wanted = wanted.map(str::to_owned).or(current_context).filter(|name| !name.is_empty());
+        let wanted =
+            wanted.ok_or_else(|| self.refuse("it has no current context: choose one with --context"))?;
+        let contexts = contexts.into_iter().map(|named| (named.name, named.context));
+        let context = self.find("context", &wanted, contexts)?.of;
+        let clusters = clusters.into_iter().map(|named| (named.name, named.cluster));
+        let cluster = self.find("cluster", &context.cluster, clusters)?;
+        let users = auth_infos.into_iter().map(|named| (named.name, named.auth_info));
+        let user = match context.user.filter(|name| !name.is_empty()) {
+            Some(name) => self.find("user", &name, users)?,
+            None => self.part("user", "", AuthInfo::default()),
         };
-        let found = content.contexts.iter().find(|named| named.name == name);
-        let context = found.and_then(|named| named.context.clone()).ok_or_else(|| {
-            missing("context", name, content.contexts.iter().map(|named| named.name.as_str()).collect())
-        })?;
-        let found = content.clusters.iter().find(|named| named.name == context.cluster);
-        let cluster = found.and_then(|named| named.cluster.clone()).ok_or_else(|| {
-            missing(
-                "cluster",
-                &context.cluster,
-                content.clusters.iter().map(|named| named.name.as_str()).collect(),
-            )
-        })?;
-        let Some(user_name) = context.user.filter(|name| !name.is_empty()) else {
-            return Ok((context.cluster, cluster, String::new(), AuthInfo::default()));
-        };
-        let found = content.auth_infos.iter().find(|named| named.name == user_name);
-        let user = found.and_then(|named| named.auth_info.clone()).ok_or_else(|| {
-            missing("user", &user_name, content.auth_infos.iter().map(|named| named.name.as_str()).collect())
-        })?;
-        Ok((context.cluster, cluster, user_name, user))
+        Ok((cluster, user))
     }
 
-    fn content(&self) -> Result<Kubeconfig, ConnectError> {
+    fn find<T>(
+        &self,
+        what: &str,
+        name: &str,
+        all: impl Iterator<Item = (String, Option<T>)>,
+    ) -> Result<Part<'_, T>, ConnectError> {
+        let mut others = Vec::new();
+        for (other, value) in all {
+            match value {
+                Some(value) if other == name => return Ok(self.part(what, name, value)),
+                _ => others.push(format!("“{other}”")),
+            }
+        }
+        let known = if others.is_empty() { "none at all".to_owned() } else { others.join(", ") };
+        Err(self.refuse(format!("it has no {what} “{name}”; it has {known}")))
+    }
+
+    fn part<T>(&self, what: &str, name: &str, of: T) -> Part<'_, T> {
+        Part { file: self, name: format!("of the {what} “{name}” in {}", self.path.display()), of }
+    }
+
+    fn parse(&self) -> Result<Kubeconfig, ConnectError> {
         Kubeconfig::read_from(self.path).map_err(|error| match error {
             // Its text can hold the line itself, with a token in it.
             KubeconfigError::Parse(error) => match error.location() {
@@ -98,10 +99,6 @@ impl File<'_> {
             _ => self.refuse("its documents contradict each other"),
         })
     }
-}
-
-fn listed(names: &[&str]) -> String {
-    if names.is_empty() { "none at all".to_owned() } else { format!("“{}”", names.join("”, “")) }
 }
 
 impl<T> Part<'_, T> {
