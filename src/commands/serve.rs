@@ -1,5 +1,6 @@
 //! `cloakroom serve`: settings, then the rooms from the bottom up, then connections until it is asked to stop.
 
+mod cluster;
 mod settings;
 
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 mod file_name;
 mod id;
+mod namespaces;
 mod owner;
 mod record;
 mod secret;
@@ -10,6 +11,7 @@ mod state;
 
 pub use file_name::{FileName, FileNameError};
 pub use id::{InvalidResourceId, ResourceId};
+pub use namespaces::Namespaces;
 pub use owner::{Owner, OwnerError, OwnerKind, OwnerKinds, POD};
 pub use record::{Bundle, Life, Lifetime, Resource};
 pub use secret::{ResourceSecret, SecretHash};

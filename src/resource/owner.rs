@@ -101,6 +101,16 @@ pub enum OwnerError {
         /// The text that was given, shortened.
         namespace: String,
     },
+    /// A namespace that this server is not there for.
+    #[error(
+        "namespace “{namespace}” is not served here: this server is there for {known} (its --namespaces)"
+    )]
+    OtherNamespace {
+        /// The namespace that was asked for.
+        namespace: String,
+        /// The namespaces that are served.
+        known: String,
+    },
     /// Neither a label nor a name.
     #[error("label is missing: name the owner by at least one label, KEY=VALUE, or by its name")]
     NoSelector,
@@ -220,7 +230,7 @@ impl Owner {
     }
 }
 
-fn check_namespace(namespace: &str) -> Result<(), OwnerError> {
+pub(super) fn check_namespace(namespace: &str) -> Result<(), OwnerError> {
     if namespace.is_empty() {
         Err(OwnerError::NoNamespace)
     } else if is_dns_label(namespace) {
