@@ -1,7 +1,10 @@
 //! One pass: finish what was interrupted, expire what is due, forget old tombstones.
 
+use std::time::Instant;
+
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Policy, decide};
+use crate::metrics::SweepOutcome;
 use crate::resource::Resource;
 use crate::staging::{AccessError, Recovered, Staging};
 use crate::telemetry::chain;
@@ -55,8 +58,16 @@ impl Sweeper {
         Self { staging, policy, time, passes: 0 }
     }
 
-    /// Makes one pass.
+    /// Makes one pass, and counts it.
     pub async fn sweep(&mut self) -> Result<Swept, AccessError> {
+        let began = Instant::now();
+        let result = self.pass().await;
+        let outcome = if result.is_ok() { SweepOutcome::Ok } else { SweepOutcome::Failed };
+        self.staging.metrics().swept(outcome, began.elapsed(), self.staging.clock().now());
+        result
+    }
+
+    async fn pass(&mut self) -> Result<Swept, AccessError> {
         let look_for_orphans = self.passes.is_multiple_of(ORPHAN_SWEEPS);
         self.passes += 1;
         let recovered = self.staging.recover(look_for_orphans).await?;

@@ -13,6 +13,7 @@ use crate::cli::ServeArgs;
 use cloakroom::cleaner::{self, Policy, Sweeper};
 use cloakroom::clock::SystemClock;
 use cloakroom::ledger::SqliteLedger;
+use cloakroom::metrics::Metrics;
 use cloakroom::server::{self, AppState, Listener};
 use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::Staging;
@@ -47,7 +48,8 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 
 async fn serve(args: ServeArgs, settings: ServeSettings, shutdown: Shutdown) -> anyhow::Result<ExitCode> {
     let sockets = Sockets::bind(&settings).await?;
-    let staging = open_staging(&args, &settings).await?;
+    let metrics = Metrics::new();
+    let staging = open_staging(&args, &settings, metrics.clone()).await?;
     let policy = Policy { max_age: args.lifecycle.max_age.map(Duration::from) };
     let mut sweeper = Sweeper::new(staging.clone(), policy);
     // What a crash interrupted is put right before the first request sees it.
@@ -61,6 +63,7 @@ async fn serve(args: ServeArgs, settings: ServeSettings, shutdown: Shutdown) -> 
         staging: staging.clone(),
         settings: Arc::new(settings.server),
         shutdown: shutdown.clone(),
+        metrics,
     };
     let listeners = sockets.listeners(&state, settings.tls);
     let finished = server::serve(listeners, connections, &shutdown).await;
@@ -78,12 +81,16 @@ async fn serve(args: ServeArgs, settings: ServeSettings, shutdown: Shutdown) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn open_staging(args: &ServeArgs, settings: &ServeSettings) -> anyhow::Result<Staging> {
+async fn open_staging(
+    args: &ServeArgs,
+    settings: &ServeSettings,
+    metrics: Metrics,
+) -> anyhow::Result<Staging> {
     let directory = DataDirectory::open(&args.storage.data_dir)?;
     let ledger = SqliteLedger::open(&directory.ledger()).await?;
     let store = DiskStore::new(directory);
     let clock = Arc::new(SystemClock::new());
-    Ok(Staging::open(Arc::new(ledger), Arc::new(store), clock, settings.limits).await?)
+    Ok(Staging::open(Arc::new(ledger), Arc::new(store), clock, settings.limits, metrics).await?)
 }
 
 /// Bound sockets: addresses in use are found out before anything else is touched.

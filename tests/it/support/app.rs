@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cloakroom::cleaner::{Policy, Sweeper, Swept};
 use cloakroom::ledger::{Ledger, SqliteLedger};
+use cloakroom::metrics::Metrics;
 use cloakroom::protocol::problem::Problem;
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::{OwnerKinds, Resource, ResourceId};
@@ -118,11 +119,13 @@ impl TestApp {
             faults: faults.clone(),
             free_bytes: Mutex::new(options.free_bytes),
         });
+        let metrics = Metrics::new();
         let staging = Staging::open(
             Arc::clone(&ledger),
             Arc::clone(&store) as _,
             Arc::clone(&clock) as _,
             options.limits,
+            metrics.clone(),
         )
         .await
         .unwrap();
@@ -133,6 +136,7 @@ impl TestApp {
             staging: staging.clone(),
             settings: Arc::new(options.settings),
             shutdown: shutdown.clone(),
+            metrics,
         };
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
