@@ -16,7 +16,7 @@
 //! - [`bundle`]: packing, and unpacking without harm
 //! - [`spark`]: what Spark's users write: properties, sizes, times, URIs
 //!
-//! [`clock`], [`shutdown`] and [`telemetry`] are used from anywhere. The binary adds the command line.
+//! [`clock`], [`metrics`], [`shutdown`] and [`telemetry`] are used from anywhere. The binary adds the command line.
 
 pub mod bundle;
 pub mod cleaner;
@@ -25,6 +25,7 @@ pub mod clock;
 pub mod fetch;
 pub mod kubernetes;
 pub mod ledger;
+pub mod metrics;
 pub mod owners;
 pub mod protocol;
 pub mod resource;

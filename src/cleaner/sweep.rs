@@ -4,11 +4,13 @@ mod candidates;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::decide::needs_knowledge;
 use super::guard::{Allowance, Guard};
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Policy, Why, decide};
+use crate::metrics::SweepOutcome;
 use crate::owners::{Owners, Presence};
 use crate::resource::{DeletionReason, Life, ResourceId, Sighting};
 use crate::staging::{AccessError, Listed, Recovered, Staging};
@@ -92,12 +94,30 @@ impl Sweeper {
     pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
         let time = SteadyTime::new(staging.clock());
         let sweeper = Self { staging, owners, policy, time, guard: Guard::default(), passes: 0 };
-        sweeper.for_each_page(|page| page.iter().for_each(|listed| sweeper.owners.follow(&listed.owner)));
+        sweeper.for_each_page(|page| {
+            for listed in page {
+                sweeper.owners.follow(&listed.owner);
+            }
+        });
         sweeper
     }
 
-    /// Makes one pass.
+    /// Makes one pass, and counts it.
     pub async fn sweep(&mut self) -> Result<Swept, AccessError> {
+        let began = Instant::now();
+        let result = self.pass().await;
+        let outcome = if result.is_ok() { SweepOutcome::Ok } else { SweepOutcome::Failed };
+        let metrics = self.staging.metrics();
+        metrics.swept(outcome, began.elapsed(), self.staging.clock().now());
+        if let Ok(swept) = &result {
+            let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (*why, *count)).collect();
+            metrics.kept(&kept);
+            metrics.mass_deletion(swept.held > 0, swept.held);
+        }
+        result
+    }
+
+    async fn pass(&mut self) -> Result<Swept, AccessError> {
         let is_thorough = self.passes.is_multiple_of(THOROUGH_SWEEPS);
         self.passes += 1;
         let mut swept = Swept { recovered: self.staging.recover(is_thorough).await?, ..Swept::default() };
@@ -135,7 +155,9 @@ impl Sweeper {
     fn look(&self, now: &Readings, swept: &mut Swept) -> Findings {
         let mut findings = Findings::default();
         self.for_each_page(|page| {
-            page.iter().for_each(|listed| self.look_at(listed, now, swept, &mut findings))
+            for listed in page {
+                self.look_at(listed, now, swept, &mut findings);
+            }
         });
         findings
     }

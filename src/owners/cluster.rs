@@ -13,13 +13,14 @@ use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
 use super::standing::{WatchReport, WatchState};
 use super::{NotAdmitted, Owners, Presence, Unknown, fresh, watch};
-use crate::resource::{Owner, OwnerKind};
+use crate::metrics::Metrics;
+use crate::resource::{Namespaces, Owner, OwnerKind};
 
 /// How a cluster is watched.
 #[derive(Debug, Clone)]
 pub struct ClusterSettings {
     /// Only these namespaces; all if `None`.
-    pub namespaces: Option<Vec<String>>,
+    pub namespaces: Option<Namespaces>,
     /// How long an answer of the API server is waited for.
     pub call_timeout: Duration,
     /// How long an upload waits at most for what the API server says of its owner.
@@ -45,14 +46,19 @@ impl Default for ClusterSettings {
 pub struct ClusterOwners {
     client: Client,
     settings: ClusterSettings,
+    metrics: Metrics,
     kinds: Mutex<HashMap<OwnerKind, Arc<Follower>>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
 impl ClusterOwners {
     /// Asks the cluster behind `client`. Nothing is asked before the first owner is there.
-    pub fn new(client: Client, settings: ClusterSettings) -> Self {
-        Self { client, settings, kinds: Mutex::default(), tasks: Mutex::default() }
+    pub fn new(client: Client, settings: ClusterSettings, metrics: Metrics) -> Self {
+        Self { client, settings, metrics, kinds: Mutex::default(), tasks: Mutex::default() }
+    }
+
+    fn new_follower(&self, kind: &OwnerKind) -> Follower {
+        Follower::new(kind.clone(), self.client.clone(), self.settings.clone(), self.metrics.clone())
     }
 
     fn follower(&self, kind: &OwnerKind) -> Option<Arc<Follower>> {
@@ -65,8 +71,7 @@ impl ClusterOwners {
         if let Some(follower) = kinds.get(owner.kind()) {
             return Arc::clone(follower);
         }
-        let follower =
-            Arc::new(Follower::new(owner.kind().clone(), self.client.clone(), self.settings.clone()));
+        let follower = Arc::new(self.new_follower(owner.kind()));
         // Before the first list, so that it has the labels already.
         follower.want(owner);
         let mut tasks = lock(&self.tasks);
@@ -79,25 +84,13 @@ impl ClusterOwners {
         follower
     }
 
-    fn check_namespace(&self, owner: &Owner) -> Result<(), NotAdmitted> {
-        match &self.settings.namespaces {
-            Some(known) if !known.iter().any(|known| known == owner.namespace()) => {
-                Err(NotAdmitted::OtherNamespace {
-                    namespace: owner.namespace().to_owned(),
-                    known: known.join(", "),
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Kinds come and go with their definitions, so what the cluster does not have is asked for each time.
     async fn check_kind(&self, owner: &Owner) -> Result<(), NotAdmitted> {
         if self.follower(owner.kind()).is_some_and(|follower| follower.scopes.iter().any(Scope::was_ready)) {
             return Ok(());
         }
         let kind = owner.kind().to_string();
-        let probe = Follower::new(owner.kind().clone(), self.client.clone(), self.settings.clone());
+        let probe = self.new_follower(owner.kind());
         match timeout(self.settings.admission_timeout, probe.resource()).await.ok() {
             Some(Err(Unresolved::NoSuchKind)) => Err(NotAdmitted::NoSuchKind { kind }),
             Some(Err(Unresolved::NotAnOwner)) => Err(NotAdmitted::NotAnOwner { kind }),
@@ -109,7 +102,9 @@ impl ClusterOwners {
 #[async_trait]
 impl Owners for ClusterOwners {
     async fn admit(&self, owner: &Owner) -> Result<(), NotAdmitted> {
-        self.check_namespace(owner)?;
+        if let Some(namespaces) = &self.settings.namespaces {
+            namespaces.check(owner.namespace())?;
+        }
         self.check_kind(owner).await?;
         let follower = self.open(owner);
         follower.want(owner);

@@ -12,6 +12,7 @@ use super::kinds::{self, Unresolved};
 use super::objects::{Found, Objects, Source};
 use super::standing::{Standing, WatchReport, WatchState};
 use super::{ClusterSettings, Presence, Unknown};
+use crate::metrics::Metrics;
 use crate::resource::{Owner, OwnerKind, POD};
 
 /// Everything about one kind.
@@ -19,6 +20,7 @@ pub(super) struct Follower {
     pub(super) kind: OwnerKind,
     pub(super) client: Client,
     pub(super) settings: ClusterSettings,
+    pub(super) metrics: Metrics,
     pub(super) scopes: Vec<Scope>,
     pub(super) objects: Mutex<Objects>,
     pub(super) opened: Instant,
@@ -38,9 +40,9 @@ pub(super) struct Scope {
 }
 
 impl Follower {
-    pub(super) fn new(kind: OwnerKind, client: Client, settings: ClusterSettings) -> Self {
+    pub(super) fn new(kind: OwnerKind, client: Client, settings: ClusterSettings, metrics: Metrics) -> Self {
         let namespaces: Vec<Option<String>> = match &settings.namespaces {
-            Some(namespaces) => namespaces.iter().cloned().map(Some).collect(),
+            Some(namespaces) => namespaces.iter().map(|name| Some(name.to_owned())).collect(),
             None => vec![None],
         };
         let scope = |namespace| Scope {
@@ -53,6 +55,7 @@ impl Follower {
             kind,
             client,
             settings,
+            metrics,
             scopes: namespaces.into_iter().map(scope).collect(),
             objects: Mutex::default(),
             opened: Instant::now(),

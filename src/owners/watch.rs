@@ -42,6 +42,16 @@ enum Anew {
     NoSuchKind,
 }
 
+impl Anew {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Expired => "expired",
+            Self::NoSuchKind => "no-such-kind",
+        }
+    }
+}
+
 type Object = PartialObjectMeta<DynamicObject>;
 
 /// One watch, as its task sees it.
@@ -89,7 +99,9 @@ impl Watch {
         }
         let began = Instant::now();
         let stream = pin!(watcher(api.clone(), config));
-        match self.consume(stream, &api).await {
+        let anew = self.consume(stream, &api).await;
+        self.follower.metrics.owner_watch_restarted(self.follower.kind.as_str(), anew.as_str());
+        match anew {
             Anew::Asked => sleep(BETWEEN_LISTS.saturating_sub(began.elapsed())).await,
             Anew::Expired => {}
             Anew::NoSuchKind => {

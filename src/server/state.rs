@@ -10,6 +10,7 @@ use axum::http::Uri;
 use super::auth::UploadAuth;
 use super::pace::PaceLimits;
 use crate::cleaner::Judge;
+use crate::metrics::Metrics;
 use crate::resource::OwnerKinds;
 use crate::shutdown::Shutdown;
 use crate::staging::Staging;
@@ -51,6 +52,8 @@ pub struct AppState {
     pub settings: Arc<Settings>,
     /// Whether the server is about to stop.
     pub shutdown: Shutdown,
+    /// Where requests and transfers are counted.
+    pub metrics: Metrics,
 }
 
 /// An address of the server as its clients see it: scheme, authority, perhaps a path prefix.

@@ -10,6 +10,7 @@ mod error;
 mod recover;
 mod release;
 mod roster;
+mod stock;
 mod transfers;
 mod upload;
 
@@ -22,10 +23,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::ledger::{Ledger, LedgerError, Stored};
-use crate::resource::{Resource, ResourceId, ResourceSecret, State};
+use crate::metrics::Metrics;
+use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State};
 use crate::store::Store;
 use capacity::Capacity;
 use roster::Roster;
+use stock::CountedStates;
 use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, NoRoom};
@@ -66,6 +69,8 @@ struct Parts {
     background: TaskTracker,
     /// Uses that could not be written down because the disk is full; the sweep does it when there is room.
     unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
+    metrics: Metrics,
+    counted_states: CountedStates,
 }
 
 impl Staging {
@@ -75,15 +80,26 @@ impl Staging {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         limits: Limits,
+        metrics: Metrics,
     ) -> Result<Self, LedgerError> {
+        metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
         let stored = ledger.stored().await?;
         let capacity = Arc::new(Capacity::new(limits.capacity, stored.bytes));
         let transfers =
             Arc::new(Transfers::new(limits.max_concurrent_uploads, limits.max_concurrent_downloads));
         let background = TaskTracker::new();
-        let unwritten_uses = Mutex::default();
-        let roster = Roster::default();
-        let parts = Parts { ledger, store, clock, capacity, transfers, roster, background, unwritten_uses };
+        let parts = Parts {
+            ledger,
+            store,
+            clock,
+            capacity,
+            transfers,
+            roster: Roster::default(),
+            background,
+            unwritten_uses: Mutex::default(),
+            metrics,
+            counted_states: CountedStates::default(),
+        };
         parts.read_roster().await?;
         Ok(Self { parts: Arc::new(parts) })
     }
@@ -132,6 +148,11 @@ impl Staging {
     /// The clock that times are taken from.
     pub fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
+    }
+
+    /// Where what happens here is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.parts.metrics
     }
 
     /// Uploads and downloads going on.

@@ -42,8 +42,12 @@ impl Staging {
 impl Parts {
     async fn delete(&self, resource: &Resource, deletion: Deletion) -> Result<bool, AccessError> {
         let id = deletion.id;
-        if resource.state == State::Ready && !self.mark_deleting(deletion).await? {
-            return Ok(false);
+        if resource.state == State::Ready {
+            if !self.mark_deleting(deletion).await? {
+                return Ok(false);
+            }
+            // From here on it goes, even if it is another process that removes the bytes.
+            self.metrics.deleted(deletion.reason.as_str());
         }
         if resource.state != State::Deleted {
             self.finish_deletion(id, resource.bundle.map_or(0, |bundle| bundle.size_bytes)).await?;

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use tracing::Instrument as _;
 
 use super::capacity::{Reservation, Settling};
 use super::roster::Listed;
 use super::transfers::Transfer;
 use super::{Parts, StageError, Staging};
 use crate::ledger::{Completion, PendingResource};
+use crate::metrics::UploadMeasurement;
 use crate::resource::{Bundle, FileName, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting, State};
 use crate::store::{Incoming, StoreError};
 use crate::telemetry::chain;
@@ -131,14 +133,15 @@ impl Upload {
         progress.incoming.write(bytes).await?;
         progress.reservation.written(length);
         self.received_bytes += length;
+        self.parts.metrics.upload_received(length);
         Ok(())
     }
 
     /// Checks what was announced, makes the bytes durable, and acknowledges them. On an error nothing is kept.
     ///
     /// The work goes on when the caller is dropped in the middle: between rename and commit there is no good
-    /// place to stop. What nobody waits for any more expires unused.
-    pub async fn finish(mut self, terms: Terms) -> Result<Staged, StageError> {
+    /// place to stop. What nobody waits for any more expires unused, and `measured` counts it as stored all the same.
+    pub async fn finish(mut self, terms: Terms, measured: UploadMeasurement) -> Result<Staged, StageError> {
         let stopping = || StageError::Store(StoreError::Stopping);
         let progress = self.progress.take().ok_or_else(stopping)?;
         let acknowledgement = Acknowledgement {
@@ -147,8 +150,10 @@ impl Upload {
             secret: self.secret.clone(),
             announced_bytes: self.announced_bytes,
             terms,
+            measured,
         };
-        let work = self.parts.background.spawn(acknowledgement.run(progress));
+        // The request's id belongs to what is logged of its last steps, too.
+        let work = self.parts.background.spawn(acknowledgement.run(progress).in_current_span());
         work.await.map_err(|_| stopping())?
     }
 
@@ -185,6 +190,7 @@ struct Acknowledgement {
     secret: ResourceSecret,
     announced_bytes: Option<u64>,
     terms: Terms,
+    measured: UploadMeasurement,
 }
 
 impl Acknowledgement {
@@ -195,6 +201,7 @@ impl Acknowledgement {
             Ok((staged, settling)) => {
                 reservation.stored(staged.bundle.size_bytes);
                 drop(settling);
+                self.measured.stored();
                 Ok(staged)
             }
             Err(error) => {

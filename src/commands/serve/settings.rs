@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -10,7 +11,10 @@ use anyhow::bail;
 use super::cluster::{self, Pod};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
+use cloakroom::cleaner::Policy;
 use cloakroom::kubernetes::ApiServer;
+use cloakroom::metrics::Metrics;
+use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
 use cloakroom::resource::Namespaces;
 use cloakroom::server::{Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, UploadAuth};
 use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
@@ -83,6 +87,17 @@ impl ServeSettings {
         }
     }
 
+    /// Who knows about owners: the cluster, or nobody.
+    pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
+        let Some(cluster) = self.cluster.clone() else { return Arc::new(NoCluster) };
+        let settings = ClusterSettings {
+            namespaces: self.namespaces.clone(),
+            call_timeout: cluster.call_timeout(),
+            ..ClusterSettings::default()
+        };
+        Arc::new(ClusterOwners::new(cluster.counted(metrics.clone()).client(), settings, metrics.clone()))
+    }
+
     /// What `--check` prints.
     pub fn summary(&self, args: &ServeArgs) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
@@ -118,6 +133,17 @@ impl ServeSettings {
             let _ = writeln!(text, "  {name:<20}{value}");
         }
         text
+    }
+}
+
+/// The cleaner's rules.
+pub fn policy(args: &ServeArgs) -> Policy {
+    Policy {
+        max_age: args.lifecycle.max_age.map(Duration::from),
+        max_unused: args.lifecycle.max_unused.get(),
+        orphan_grace: args.lifecycle.orphan_grace.get(),
+        finished_owner_retention: args.lifecycle.finished_owner_retention.get(),
+        max_deletions_per_sweep: args.lifecycle.max_deletions_per_sweep,
     }
 }
 

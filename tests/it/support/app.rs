@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cloakroom::cleaner::{Judge, Policy, Sweeper, Swept};
 use cloakroom::ledger::{Ledger, SqliteLedger};
+use cloakroom::metrics::Metrics;
 use cloakroom::owners::{NoCluster, Owners};
 use cloakroom::protocol::problem::Problem;
 use cloakroom::protocol::v1::Ticket;
@@ -121,11 +122,13 @@ impl TestApp {
             faults: faults.clone(),
             free_bytes: Mutex::new(options.free_bytes),
         });
+        let metrics = Metrics::new();
         let staging = Staging::open(
             Arc::clone(&ledger),
             Arc::clone(&store) as _,
             Arc::clone(&clock) as _,
             options.limits,
+            metrics.clone(),
         )
         .await
         .unwrap();
@@ -137,6 +140,7 @@ impl TestApp {
             judge: Judge::new(staging.clone(), options.owners, options.policy),
             settings: Arc::new(options.settings),
             shutdown: shutdown.clone(),
+            metrics,
         };
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
