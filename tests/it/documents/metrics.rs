@@ -146,9 +146,11 @@ pub fn about(page: &Page, known: &BTreeMap<String, Metric>) -> Vec<String> {
 fn labels(cell: &str) -> BTreeMap<String, BTreeSet<String>> {
     let entries = cell.split(';').map(str::trim).filter(|entry| *entry != NOTHING);
     entries
-        .map(|entry| match entry.split_once(": ") {
-            Some((label, values)) => (label.to_owned(), values.split(", ").map(str::to_owned).collect()),
-            None => (entry.split(" (").next().unwrap_or_default().to_owned(), BTreeSet::new()),
+        .map(|entry| match (entry.split_once(" ("), entry.split_once(": ")) {
+            (None, Some((label, values))) => {
+                (label.to_owned(), values.split(", ").map(str::to_owned).collect())
+            }
+            (described, _) => (described.map_or(entry, |(label, _)| label).to_owned(), BTreeSet::new()),
         })
         .collect()
 }
