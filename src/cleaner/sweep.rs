@@ -121,7 +121,6 @@ impl Sweeper {
         let is_thorough = self.passes.is_multiple_of(THOROUGH_SWEEPS);
         self.passes += 1;
         let mut swept = Swept { recovered: self.staging.recover(is_thorough).await?, ..Swept::default() };
-        self.staging.refresh(is_thorough).await?;
         let now = self.time.read(self.staging.clock());
         let findings = self.look(&now, &mut swept);
         self.staging.observe(findings.sightings).await?;

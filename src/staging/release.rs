@@ -85,7 +85,7 @@ impl Parts {
         self.store.remove(id).await?;
         let _settling = self.capacity.settling();
         // Several may be finishing the same deletion: its room is given back once.
-        if self.ledger.mark_deleted(id).await? {
+        if self.ledger.mark_deleted(id).await.inspect_err(|_| self.roster.doubt())? {
             self.capacity.removed(size_bytes);
         }
         Ok(())

@@ -74,6 +74,10 @@ impl Roster {
         self.lock().is_doubtful = true;
     }
 
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.lock().is_doubtful
+    }
+
     fn page(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.lock()
@@ -133,14 +137,6 @@ impl Staging {
     /// Up to `limit` ready resources, in the order of their ids, after `after`.
     pub fn ready(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
         self.parts.roster.page(after, limit)
-    }
-
-    /// Reads everything again if `all`, or if a failure of the ledger left something uncertain.
-    pub async fn refresh(&self, all: bool) -> Result<(), LedgerError> {
-        if all || self.parts.roster.lock().is_doubtful {
-            self.parts.read_roster().await?;
-        }
-        Ok(())
     }
 
     /// Writes down what was seen of owners.

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cloakroom::cleaner::Why;
 use cloakroom::kubernetes::ApiFailure;
-use cloakroom::metrics::{ApiCall, Metrics, Stock, SweepOutcome, WatchState};
+use cloakroom::metrics::{ApiCall, Metrics, Stock, SweepOutcome};
+use cloakroom::owners::WatchState;
 use cloakroom::resource::{DeletionReason, State};
 use jiff::Timestamp;
 
@@ -31,9 +33,9 @@ fn after_everything() -> Metrics {
     metrics.http_request(None, "GET", Some(200));
     metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
     metrics.swept(SweepOutcome::Ok, Duration::ZERO, Timestamp::UNIX_EPOCH);
-    metrics.kept(&[("why", 1)]);
+    metrics.kept(&Why::all().map(|why| (why.as_str(), 1)).collect::<Vec<_>>());
     for state in WatchState::ALL {
-        metrics.owner_watches("Pod", *state, 1);
+        metrics.owner_watches("Pod", state.as_str(), 1);
     }
     metrics.owner_watch_restarted("Pod", "cause");
     for call in ApiCall::ALL {
