@@ -232,6 +232,14 @@ proptest! {
     fn a_jump_of_the_clock_deletes_nothing_that_its_true_age_would_keep(
         life in any_life(), presence in any_presence(), policy in any_policy(), now in 0_i64..300, jump in 1_i64..100_000,
     ) {
+        // What was seen was seen before now.
+        let before_now = |time: Option<Timestamp>| time.filter(|time| *time <= at(now));
+        let Sighting { seen_at, absent_since, finished_since } = life.sighting;
+        let sighting = Sighting {
+            seen_at: before_now(seen_at), absent_since: before_now(absent_since),
+            finished_since: before_now(finished_since),
+        };
+        let life = Life { last_used_at: before_now(life.last_used_at), sighting, ..life };
         let true_time = decide(&life, presence, &Readings::at(at(now)), &policy);
         if matches!(true_time, Decision::Keep(_)) {
             let jumped = decide(&life, presence, &Readings::with_jump(at(now + jump), jump), &policy);
