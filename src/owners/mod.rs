@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use crate::kubernetes::ApiFailure;
 use crate::resource::{Owner, OwnerError};
 
-pub use cluster::{ClusterOwners, ClusterSettings};
+pub use cluster::{ClusterOwners, ClusterSettings, Pace};
 pub use standing::{WatchReport, WatchState};
 
 /// Whether the owner of a resource is there.

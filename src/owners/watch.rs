@@ -11,6 +11,7 @@ use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::time::{Instant, sleep};
 
+use super::Pace;
 use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
 use super::kinds::Unresolved;
@@ -18,18 +19,8 @@ use super::objects::Source;
 use super::standing::WatchState;
 use crate::kubernetes::{ApiFailure, within};
 
-/// Waits between attempts: from the first to the longest, doubling.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-
 /// Not even an API server that asks for it is left alone for longer.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(5);
-
-/// A watch that was taken up again and says nothing wrong for this long works: a success has no other sign.
-const SETTLED: Duration = Duration::from_secs(2);
-
-/// Between two lists because of new label keys.
-const BETWEEN_LISTS: Duration = Duration::from_secs(5);
 
 /// Why a watch is made anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +59,8 @@ pub(super) struct Watch {
 
 /// Watches until the task is ended from outside.
 pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
-    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, pause: FIRST_PAUSE };
+    let pause = follower.settings.pace.first_pause;
+    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, pause };
     loop {
         match watch.follower.resource().await {
             Ok(resource) => watch.once(&resource).await,
@@ -82,6 +74,10 @@ pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
 }
 
 impl Watch {
+    fn pace(&self) -> &Pace {
+        &self.follower.settings.pace
+    }
+
     fn scope(&self) -> &Scope {
         &self.follower.scopes[self.scope]
     }
@@ -102,7 +98,7 @@ impl Watch {
         let anew = self.consume(stream, &api).await;
         self.follower.metrics.owner_watch_restarted(self.follower.kind.as_str(), anew.as_str());
         match anew {
-            Anew::Asked => sleep(BETWEEN_LISTS.saturating_sub(began.elapsed())).await,
+            Anew::Asked => sleep(self.pace().between_lists.saturating_sub(began.elapsed())).await,
             Anew::Expired => {}
             Anew::NoSuchKind => {
                 self.follower.forget_resource();
@@ -129,7 +125,7 @@ impl Watch {
                     }
                     continue;
                 }
-                () = sleep(SETTLED), if settling => {
+                () = sleep(self.pace().settled), if settling => {
                     self.recovered();
                     settling = false;
                     continue;
@@ -189,7 +185,7 @@ impl Watch {
     }
 
     fn listed(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.pause = self.pace().first_pause;
         let version = self.keys_version;
         let changed = self.follower.set(self.scope(), self.source, |standing| {
             standing.listed_keys = Some(version);
@@ -201,7 +197,7 @@ impl Watch {
     }
 
     fn recovered(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.pause = self.pace().first_pause;
         if self.enter(WatchState::Ready, None) {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known again");
         }
@@ -258,7 +254,7 @@ impl Watch {
         // Not all servers of a cluster at the same moment.
         let jittered = self.pause.mul_f64(rand::random_range(0.5..1.0));
         sleep(asked.max(jittered)).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pause = (self.pause * 2).min(self.pace().longest_pause);
     }
 }
 
