@@ -54,13 +54,14 @@ pub(super) struct Watch {
     pass: u32,
     /// The version of the label keys that the list in progress has.
     keys_version: u64,
+    is_listing: bool,
     pause: Duration,
 }
 
 /// Watches until the task is ended from outside.
 pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
     let pause = follower.settings.pace.first_pause;
-    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, pause };
+    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, is_listing: true, pause };
     loop {
         match watch.follower.resource().await {
             Ok(resource) => watch.once(&resource).await,
@@ -113,13 +114,14 @@ impl Watch {
         api: &Api<Object>,
     ) -> Anew {
         let mut settling = false;
+        self.is_listing = true;
         loop {
             let follower = Arc::clone(&self.follower);
             let asked = follower.scopes[self.scope].anew[self.source as usize].notified();
             let next = tokio::select! {
                 next = stream.next() => next,
                 // A list in progress is finished first, or many new label keys could hold up all knowledge.
-                () = asked, if self.is_listed() => {
+                () = asked, if !self.is_listing => {
                     if self.is_outdated() {
                         return Anew::Asked;
                     }
@@ -141,7 +143,7 @@ impl Watch {
                 }
                 Some(Err(error)) => match self.overcome(error, api).await {
                     Some(anew) => return anew,
-                    None => settling = self.is_listed(),
+                    None => settling = !self.is_listing,
                 },
                 None => return Anew::Expired,
             }
@@ -156,16 +158,13 @@ impl Watch {
         contradicted || has_new_keys
     }
 
-    fn is_listed(&self) -> bool {
-        self.scope().standing(self.source).listed_keys.is_some()
-    }
-
     fn take(&mut self, event: Event<Object>) {
         let follower = Arc::clone(&self.follower);
         let mut objects = lock(&follower.objects);
         match event {
             Event::Init => {
                 self.pass += 1;
+                self.is_listing = true;
                 self.keys_version = objects.keys_version();
             }
             Event::InitApply(object) | Event::Apply(object) => {
@@ -185,6 +184,7 @@ impl Watch {
     }
 
     fn listed(&mut self) {
+        self.is_listing = false;
         self.pause = self.pace().first_pause;
         let version = self.keys_version;
         let changed = self.follower.set(self.scope(), self.source, |standing| {
