@@ -9,6 +9,7 @@ mod counted;
 mod failure;
 mod files;
 mod identity;
+mod throttled;
 
 pub use access::{Access, SERVICE_ACCOUNT_FOLDER};
 pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
