@@ -105,7 +105,7 @@ async fn stage(ledger: &SqliteLedger, number: usize) {
     let lifetime = Lifetime { unused_timeout: Duration::from_mins(30), ttl: None };
     let bundle = Bundle { size_bytes: 1 << 20, sha256: [7; 32] };
     ledger.complete(Completion { id, owner, bundle, lifetime, created_at }).await.unwrap();
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         ledger.mark_used(id, created_at).await.unwrap();
     }
 }
