@@ -23,6 +23,7 @@ mod hostile;
 mod killed;
 mod layering;
 mod limits;
+mod manifests;
 mod proxy;
 mod recovery;
 mod refusals;
