@@ -231,3 +231,11 @@ fn accounts(rendered: &Rendered, complaints: &mut Complaints) {
     let named = rendered.variable("CLOAKROOM_NAMESPACES").unwrap_or_default();
     expect(complaints, watched == named, || format!("it watches “{named}”, and may see “{watched}”"));
 }
+
+/// Whether a selector by labels finds what has these labels; an empty one finds everything, which nothing here means.
+fn selects(selector: &Value, labels: &Value) -> bool {
+    let wanted = selector.as_object();
+    wanted.is_some_and(|wanted| {
+        !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+    })
+}
