@@ -6,7 +6,7 @@ use super::rendered::Rendered;
 use crate::known::{list, text};
 
 /// Mistakes that must be noticed: kind, name, JSON pointer, value.
-pub const PLANTED: [(&str, &str, &str, &str); 24] = [
+pub const PLANTED: [(&str, &str, &str, &str); 25] = [
     ("Deployment", "cloakroom", "/spec/replicas", "2"),
     ("Deployment", "cloakroom", "/spec/strategy/type", "\"RollingUpdate\""),
     ("Deployment", "cloakroom", "/spec/template/metadata/labels", "{\"app\": \"other\"}"),
@@ -26,6 +26,7 @@ pub const PLANTED: [(&str, &str, &str, &str); 24] = [
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/livenessProbe/httpGet/port", "\"staging\""),
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/resources/limits", "{}"),
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/securityContext/capabilities", "{}"),
+    ("Deployment", "cloakroom", "/spec/template/spec/containers/0/env", "[]"),
     ("Service", "cloakroom", "/spec/selector", "{\"app\": \"other\"}"),
     ("Service", "cloakroom", "/spec/ports/0/targetPort", "\"operations\""),
     ("Service", "cloakroom-operations", "/spec/ports/0", "{\"port\": 10001, \"nodePort\": 31001}"),
@@ -41,7 +42,9 @@ pub const PLANTED: [(&str, &str, &str, &str); 24] = [
 /// Everything that refers to something that is not there, or is not as it must be.
 pub fn complaints(rendered: &Rendered) -> Vec<String> {
     let mut complaints = Vec::new();
-    for check in [deployment, hardening, files, ports, services, backends, monitors, policies, accounts] {
+    for check in
+        [deployment, hardening, files, ports, services, backends, monitors, policies, accounts, uploads]
+    {
         check(rendered, &mut complaints);
     }
     complaints
@@ -230,6 +233,19 @@ fn accounts(rendered: &Rendered, complaints: &mut Complaints) {
     let watched = watched.collect::<Vec<_>>().join(",");
     let named = rendered.variable("CLOAKROOM_NAMESPACES").unwrap_or_default();
     expect(complaints, watched == named, || format!("it watches “{named}”, and may see “{watched}”"));
+}
+
+/// Somebody decides who may upload: the holders of a token, or the API server, which it must be allowed to ask.
+fn uploads(rendered: &Rendered, complaints: &mut Complaints) {
+    let how = rendered.variable("CLOAKROOM_UPLOAD_AUTH").unwrap_or_default();
+    let has_tokens = rendered.variable("CLOAKROOM_UPLOAD_TOKEN_FILE").is_some();
+    let may_ask = rendered.find("ClusterRole", "cloakroom-reviews").is_some();
+    let holds = match how.as_str() {
+        "token" => has_tokens && !may_ask,
+        "kubernetes" => !has_tokens && may_ask,
+        _ => false,
+    };
+    expect(complaints, holds, || format!("upload auth is “{how}”, tokens: {has_tokens}, reviews: {may_ask}"));
 }
 
 /// Whether a selector by labels finds what has these labels; an empty one finds everything, which nothing here means.
