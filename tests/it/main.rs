@@ -24,6 +24,7 @@ mod killed;
 mod layering;
 mod limits;
 mod metrics;
+mod manifests;
 mod proxy;
 mod recovery;
 mod refusals;
