@@ -9,7 +9,7 @@ use axum::http::Uri;
 
 use super::auth::UploadAuth;
 use super::pace::PaceLimits;
-use crate::resource::OwnerKinds;
+use crate::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
 use crate::shutdown::Shutdown;
 use crate::staging::Staging;
 
@@ -29,6 +29,8 @@ pub struct Settings {
     pub upload_auth: UploadAuth,
     /// Owner kinds that are accepted.
     pub owner_kinds: OwnerKinds,
+    /// Namespaces that owners may be in; all without.
+    pub namespaces: Option<Namespaces>,
     /// How long resources stay unused.
     pub lifetimes: Lifetimes,
     /// What tickets' URLs begin with, instead of what the request was sent to.
@@ -37,6 +39,14 @@ pub struct Settings {
     pub serves_tls: bool,
     /// How slow a client may be.
     pub pace: PaceLimits,
+}
+
+impl Settings {
+    /// Accepts an owner that this server is there for.
+    pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), OwnerError> {
+        self.owner_kinds.check(owner.kind())?;
+        self.namespaces.as_ref().map_or(Ok(()), |namespaces| namespaces.check(owner.namespace()))
+    }
 }
 
 /// The state that all handlers share.

@@ -9,6 +9,7 @@
 mod auth;
 mod configuration;
 mod conformance;
+mod connecting;
 mod contract;
 mod crashes;
 mod documents;
