@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use kube::Api;
-use kube::api::PostParams;
+use kube::Resource;
+use kube::api::{PostParams, Request};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use self::cache::{Cache, Key, key};
@@ -123,22 +125,22 @@ impl Reviews {
         Ok(self.create(&review).await?.status.is_some_and(|status| status.allowed))
     }
 
+    /// Not by [`kube::Api::create`], which logs an answer that it cannot read: a token is in it.
     async fn create<K>(&self, review: &K) -> Result<K, ApiFailure>
     where
-        K: kube::Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + serde::Serialize
-            + serde::de::DeserializeOwned,
+        K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
     {
-        let reviews: Api<K> = Api::all(self.server.client());
-        self.server
-            .call(async {
-                // The semaphore is never closed.
-                let _slot = self.slots.acquire().await;
-                reviews.create(&PostParams::default(), review).await
-            })
-            .await
+        let unreadable = |why: &str| ApiFailure::Unreadable { why: why.to_owned() };
+        let body = serde_json::to_vec(review).map_err(|_| unreadable("the question cannot be written"))?;
+        let request = Request::new(K::url_path(&(), None)).create(&PostParams::default(), body);
+        let request = request.map_err(|error| unreadable(&error.to_string()))?;
+        let client = self.server.client();
+        let answer = self.server.call(async {
+            // The semaphore is never closed.
+            let _slot = self.slots.acquire().await;
+            client.request_text(request).await
+        });
+        serde_json::from_str(&answer.await?).map_err(|_| unreadable("it is no review"))
     }
 }
 

@@ -44,21 +44,24 @@ impl Uploader {
 impl UploadAuth {
     /// Lets the request pass or says what is missing. What it is for must be permitted as well.
     pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Uploader, ApiError> {
-        let shown = || {
+        let shown = |which: &str| {
             credentials(headers).ok_or_else(|| {
-                ApiError::unauthorized(
-                    "uploads to this server need a token: send it as “Authorization: Bearer TOKEN” \
-                     (cloakroom stage: --token-file)",
-                )
+                ApiError::unauthorized(&format!(
+                    "uploads to this server need {which}: send it as “Authorization: Bearer TOKEN” \
+                     (cloakroom stage: --token-file)"
+                ))
             })
         };
         match self {
             Self::None => Ok(Uploader(None)),
-            Self::Token(file) if file.accepts(shown()?.expose()) => Ok(Uploader(None)),
+            Self::Token(file) if file.accepts(shown("its upload token")?.expose()) => Ok(Uploader(None)),
             Self::Token(_) => Err(ApiError::unauthorized(
                 "this is not an upload token of this server: ask its admin for the current one",
             )),
-            Self::Kubernetes(reviews) => Ok(Uploader(Some(reviews.authenticate(shown()?.expose()).await?))),
+            Self::Kubernetes(reviews) => {
+                let token = shown("a token of the cluster, such as “kubectl create token” gives")?;
+                Ok(Uploader(Some(reviews.authenticate(token.expose()).await?)))
+            }
         }
     }
 

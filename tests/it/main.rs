@@ -28,6 +28,7 @@ mod proxy;
 mod recovery;
 mod refusals;
 mod refused_connections;
+mod reviews;
 mod second_run;
 mod shutdown;
 mod slow_clients;
