@@ -1,13 +1,14 @@
 //! Command line types.
 
 mod fetch;
+mod retention;
 mod serve;
 mod stage;
 
 use clap::{Parser, Subcommand};
 
 pub use fetch::FetchArgs;
-pub use serve::{ServeArgs, UploadAuthChoice};
+pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::StageArgs;
 
 /// A resource staging server for Kubernetes: hand your jars in, get a ticket; the pods show the ticket and get

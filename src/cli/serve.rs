@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 
-use cloakroom::resource::OwnerKinds;
+use super::retention::Retention;
+use cloakroom::resource::{Namespaces, OwnerKinds};
 use cloakroom::server::PublicUrl;
 use cloakroom::spark::{ByteSize, SparkDuration};
 use cloakroom::telemetry::LogFormat;
@@ -40,6 +42,9 @@ pub struct ServeArgs {
     pub access: AccessArgs,
 
     #[command(flatten)]
+    pub kubernetes: KubernetesArgs,
+
+    #[command(flatten)]
     pub storage: StorageArgs,
 
     #[command(flatten)]
@@ -56,7 +61,7 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 
-    /// Serve /healthz and /readyz here, and not on --listen [default: on --listen]
+    /// Serve /healthz, /readyz and /metrics here, and not on --listen [default: on --listen]
     #[arg(long, env = "CLOAKROOM_OPS_LISTEN", value_name = "ADDRESS:PORT")]
     pub ops_listen: Option<SocketAddr>,
 
@@ -105,6 +110,30 @@ pub struct AccessArgs {
     #[arg(long, env = "CLOAKROOM_UPLOAD_TOKEN_FILE", value_name = "FILE")]
     pub upload_token_file: Option<PathBuf>,
 
+    /// Token for cloakroom ls, show, rm and clean, on the operational listener [default: none]
+    #[arg(long, env = "CLOAKROOM_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Kubernetes")]
+pub struct KubernetesArgs {
+    /// Ask the API server of this kubeconfig about owners [default: the properties file's, or in a pod its cluster's]
+    #[arg(long, env = "CLOAKROOM_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of --kubeconfig [default: its current one]
+    #[arg(long, env = "CLOAKROOM_CONTEXT", value_name = "NAME", requires = "kubeconfig")]
+    pub context: Option<String>,
+
+    /// Ask no API server: time and DELETE alone end a resource [default: off]
+    #[arg(long, env = "CLOAKROOM_NO_KUBERNETES", value_parser = BoolishValueParser::new())]
+    pub no_kubernetes: bool,
+
+    /// Namespaces that owners may be in, separated by commas [default: all]
+    #[arg(long, env = "CLOAKROOM_NAMESPACES", value_name = "NAMESPACES", value_parser = Namespaces::parse)]
+    pub namespaces: Option<Namespaces>,
+
     /// Owner kinds that are accepted, Kind or Kind.group, separated by commas
     #[arg(long, env = "CLOAKROOM_OWNER_KINDS", value_name = "KINDS", default_value = OwnerKinds::DEFAULT,
           value_parser = OwnerKinds::parse)]
@@ -148,6 +177,14 @@ pub struct LifecycleArgs {
     #[arg(long, env = "CLOAKROOM_UNUSED_TIMEOUT", value_name = "TIME")]
     pub unused_timeout: Option<SparkDuration>,
 
+    /// A used resource goes when its owners have been gone for this time
+    #[arg(long, env = "CLOAKROOM_ORPHAN_GRACE", value_name = "TIME", default_value = "60s")]
+    pub orphan_grace: SparkDuration,
+
+    /// How long pods that succeeded or failed count as there: a time, or forever
+    #[arg(long, env = "CLOAKROOM_FINISHED_OWNER_RETENTION", value_name = "TIME", default_value = "24h")]
+    pub finished_owner_retention: Retention,
+
     /// The most that an upload may ask for as its unusedTimeout
     #[arg(long, env = "CLOAKROOM_MAX_UNUSED", value_name = "TIME", default_value = "7d")]
     pub max_unused: SparkDuration,
@@ -159,6 +196,11 @@ pub struct LifecycleArgs {
     /// Time between two sweeps
     #[arg(long, env = "CLOAKROOM_CLEANUP_INTERVAL", value_name = "TIME", default_value = "30s")]
     pub cleanup_interval: SparkDuration,
+
+    /// More than this, and more than half of all used resources at once, is taken for a mistake at first
+    #[arg(long, env = "CLOAKROOM_MAX_DELETIONS_PER_SWEEP", value_name = "N", default_value_t = 100,
+          value_parser = at_least_one)]
+    pub max_deletions_per_sweep: usize,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,16 @@
 //! The Kubernetes API server: how it is reached, and what its failures mean.
 
+mod access;
+mod address;
+mod api_server;
+mod connect_error;
+mod connection;
+mod counted;
 mod failure;
+mod files;
+mod identity;
 
+pub use access::{Access, SERVICE_ACCOUNT_FOLDER};
+pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
+pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};

@@ -76,12 +76,14 @@ impl fmt::Display for OwnerKinds {
 
 /// Which objects own a resource: all of `kind` in `namespace` that carry every one of `labels` and, if a
 /// name is given, have that name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     kind: OwnerKind,
-    namespace: String,
-    labels: BTreeMap<String, String>,
-    name: Option<String>,
+    namespace: Box<str>,
+    /// In the order of their keys. A map would take three times the memory, and there is one of these for each
+    /// resource.
+    labels: Box<[(Box<str>, Box<str>)]>,
+    name: Option<Box<str>>,
 }
 
 /// An owner that Kubernetes would refuse, or that names nothing. The message names the field.
@@ -98,6 +100,16 @@ pub enum OwnerError {
     Namespace {
         /// The text that was given, shortened.
         namespace: String,
+    },
+    /// A namespace that this server is not there for.
+    #[error(
+        "namespace “{namespace}” is not served here: this server is there for {known} (its --namespaces)"
+    )]
+    OtherNamespace {
+        /// The namespace that was asked for.
+        namespace: String,
+        /// The namespaces that are served.
+        known: String,
     },
     /// Neither a label nor a name.
     #[error("label is missing: name the owner by at least one label, KEY=VALUE, or by its name")]
@@ -186,7 +198,8 @@ impl Owner {
         if labels.is_empty() && name.is_none() {
             return Err(OwnerError::NoSelector);
         }
-        Ok(Self { kind, namespace: namespace.to_owned(), labels, name: name.map(str::to_owned) })
+        let labels = labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        Ok(Self { kind, namespace: namespace.into(), labels, name: name.map(Into::into) })
     }
 
     /// Splits `KEY=VALUE` at the first equals sign.
@@ -206,9 +219,9 @@ impl Owner {
         &self.namespace
     }
 
-    /// The labels that all of them carry.
-    pub fn labels(&self) -> &BTreeMap<String, String> {
-        &self.labels
+    /// The labels that all of them carry, in the order of their keys.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.labels.iter().map(|(key, value)| (&**key, &**value))
     }
 
     /// The one object's name, if it is named.
@@ -217,7 +230,7 @@ impl Owner {
     }
 }
 
-fn check_namespace(namespace: &str) -> Result<(), OwnerError> {
+pub(super) fn check_namespace(namespace: &str) -> Result<(), OwnerError> {
     if namespace.is_empty() {
         Err(OwnerError::NoNamespace)
     } else if is_dns_label(namespace) {

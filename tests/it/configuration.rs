@@ -211,6 +211,8 @@ fn an_impossible_value_of_a_flag_names_the_flag() {
         ["--max-resource-size", "8 apples"],
         ["--unused-timeout", "0s"],
         ["--cleanup-interval", "0s"],
+        ["--finished-owner-retention", "always"],
+        ["--max-deletions-per-sweep", "0"],
         ["--max-age", "0s"],
         ["--max-concurrent-uploads", "0"],
         ["--public-url", "ftp://x"],
@@ -273,10 +275,10 @@ fn a_properties_file_implies_uploads_for_everybody_with_a_warning() {
 fn in_a_pod_the_default_is_to_serve_on_all_addresses() {
     let place = Place::new();
     let in_a_pod = ("KUBERNETES_SERVICE_HOST", "10.0.0.1");
-    let said = place.valid(&["--upload-auth", "none"], &[in_a_pod]);
+    let said = place.valid(&["--upload-auth", "none", "--no-kubernetes"], &[in_a_pod]);
     assert_eq!(value(&said, "serves on"), "http://0.0.0.0:10000");
-    assert!(place.refused(&[], &[in_a_pod]).contains("--upload-auth"));
-    let said = place.valid(&[], &[in_a_pod, ("CLOAKROOM_LISTEN", "127.0.0.1:7")]);
+    assert!(place.refused(&["--no-kubernetes"], &[in_a_pod]).contains("--upload-auth"));
+    let said = place.valid(&["--no-kubernetes"], &[in_a_pod, ("CLOAKROOM_LISTEN", "127.0.0.1:7")]);
     assert_eq!(value(&said, "serves on"), "http://127.0.0.1:7");
 }
 
@@ -366,20 +368,56 @@ fn limits_that_would_refuse_everything_are_refused_by_name() {
 }
 
 #[test]
-fn keys_for_the_api_server_are_named_as_without_effect_and_secrets_are_not_shown() {
+fn how_owners_are_asked_about_comes_from_flags_file_or_pod() {
     let place = Place::new();
-    let path = place.properties(&[
+    let owners = |arguments: &[&str], environment: &[(&str, &str)]| {
+        value(&place.valid(arguments, environment), "owners").to_owned()
+    };
+    assert!(owners(&[], &[("KUBECONFIG", "/no/such/file")]).starts_with("not asked about"));
+    let file = place.properties(&[
         ("spark.kubernetes.resourceStagingServer.apiServer.url", "https://10.0.0.1"),
         ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api"),
     ]);
-    let output = place.check(&[text(&path)], &[]);
-    let said = process::stderr(&output);
-    assert!(output.status.success(), "{said}");
-    assert!(
-        said.contains("line 1: `spark.kubernetes.resourceStagingServer.apiServer.url` has no effect"),
-        "{said}"
+    assert_eq!(owners(&[text(&file)], &[]), "asked about at https://10.0.0.1 as the properties file says");
+    assert!(owners(&[text(&file), "--no-kubernetes"], &[]).starts_with("not asked about"));
+    assert!(owners(&[text(&file)], &[("CLOAKROOM_NO_KUBERNETES", "true")]).starts_with("not asked about"));
+    let kubeconfig = place.file(
+        "kubeconfig",
+        "{current-context: a, contexts: [{name: a, context: {cluster: c}}], \
+         clusters: [{name: c, cluster: {server: 'http://127.0.0.1:8001'}}]}",
     );
-    assert!(said.contains("oauthToken` has no effect") && !said.contains("s3cret-of-the-api"), "{said}");
+    let said = owners(&[text(&file), "--kubeconfig", text(&kubeconfig)], &[]);
+    assert_eq!(
+        said,
+        format!("asked about at http://127.0.0.1:8001 as the current context of {} says", text(&kubeconfig))
+    );
+    let said = owners(&[], &[("CLOAKROOM_KUBECONFIG", text(&kubeconfig)), ("CLOAKROOM_CONTEXT", "a")]);
+    assert!(said.contains("as the context “a” of"), "{said}");
+    let said = place.valid(&["--namespaces", "spark,etl"], &[]);
+    assert_eq!(value(&said, "namespaces"), "etl,spark");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_asked_is_a_start_error_with_the_ways_out_and_without_secrets() {
+    let place = Place::new();
+    let url = ("spark.kubernetes.resourceStagingServer.apiServer.url", "http://10.0.0.1");
+    let token = ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api");
+    let in_clear = place.properties(&[url, token]);
+    let in_a_pod = ("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+    for (arguments, environment, expected) in [
+        (&[][..], &[in_a_pod][..], &["automountServiceAccountToken", "--kubeconfig", "--no-kubernetes"][..]),
+        (&["--kubeconfig", "/no/such/file"], &[], &["--kubeconfig", "/no/such/file"]),
+        (&["--kubeconfig", "/k", "--no-kubernetes"], &[], &["--kubeconfig", "--no-kubernetes", "contradict"]),
+        (&["--context", "prod"], &[], &["--kubeconfig"]),
+        (&["--namespaces", "Spark"], &[], &["--namespaces", "“Spark”"]),
+        (&[text(&in_clear)], &[], &["http://10.0.0.1", "oauthToken", "in clear"]),
+    ] {
+        let said = place.refused(&[&["--listen", "127.0.0.1:0"], arguments].concat(), environment);
+        for expected in expected {
+            assert!(said.contains(expected), "{arguments:?}: “{expected}” is missing: {said}");
+        }
+        assert!(!said.contains("s3cret-of-the-api"), "{said}");
+    }
 }
 
 #[test]

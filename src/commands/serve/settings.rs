@@ -3,12 +3,19 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
 
+use super::cluster::{self, Pod};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
+use cloakroom::cleaner::Policy;
+use cloakroom::kubernetes::ApiServer;
+use cloakroom::metrics::Metrics;
+use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
+use cloakroom::resource::Namespaces;
 use cloakroom::server::{Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, UploadAuth};
 use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
 use cloakroom::staging::{CapacityLimits, Limits};
@@ -29,6 +36,10 @@ pub struct ServeSettings {
     pub tls: Option<ServerTls>,
     pub server: Settings,
     pub limits: Limits,
+    /// Whom to ask about owners.
+    pub cluster: Option<ApiServer>,
+    /// Where owners may be; everywhere without.
+    pub namespaces: Option<Namespaces>,
     pub warnings: Vec<String>,
 }
 
@@ -37,21 +48,33 @@ impl ServeSettings {
     pub fn resolve(args: &ServeArgs) -> anyhow::Result<Self> {
         let file = args.properties_file.as_deref().map(properties).transpose()?;
         let mut warnings = file.as_ref().map(|file| file.warnings.clone()).unwrap_or_default();
-        let listen = listen(args, file.as_ref());
+        let pod = Pod::of_environment();
+        let listen = listen(args, file.as_ref(), pod.is_some());
         let tls = tls(args, file.as_ref())?;
         let upload_auth = upload_auth(args, listen, file.is_some(), &mut warnings)?;
         let lifetimes = lifetimes(args, file.as_ref())?;
+        let cluster =
+            cluster::connect(&args.kubernetes, file.as_ref().map(|file| &file.api_server), pod.as_ref())?;
         check_times(args)?;
         check_sizes(args)?;
         let server = Settings {
             upload_auth,
-            owner_kinds: args.access.owner_kinds.clone(),
+            owner_kinds: args.kubernetes.owner_kinds.clone(),
             lifetimes,
             public_url: args.network.public_url.clone(),
             serves_tls: tls.is_some(),
             pace: pace(args),
         };
-        Ok(Self { listen, ops_listen: args.network.ops_listen, tls, server, limits: limits(args), warnings })
+        Ok(Self {
+            listen,
+            ops_listen: args.network.ops_listen,
+            tls,
+            server,
+            limits: limits(args),
+            cluster,
+            namespaces: args.kubernetes.namespaces.clone(),
+            warnings,
+        })
     }
 
     /// Bounds for connections.
@@ -64,6 +87,17 @@ impl ServeSettings {
         }
     }
 
+    /// Who knows about owners: the cluster, or nobody.
+    pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
+        let Some(cluster) = self.cluster.clone() else { return Arc::new(NoCluster) };
+        let settings = ClusterSettings {
+            namespaces: self.namespaces.clone(),
+            call_timeout: cluster.call_timeout(),
+            ..ClusterSettings::default()
+        };
+        Arc::new(ClusterOwners::new(cluster.counted(metrics.clone()).client(), settings, metrics.clone()))
+    }
+
     /// What `--check` prints.
     pub fn summary(&self, args: &ServeArgs) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
@@ -72,6 +106,14 @@ impl ServeSettings {
             UploadAuth::Token(_) => "token".to_owned(),
         };
         let total = self.limits.capacity.max_total_size.map_or_else(|| "off".to_owned(), format_size);
+        let owners = self.cluster.as_ref().map_or_else(
+            || "not asked about: time and DELETE alone end a resource".to_owned(),
+            |cluster| format!("asked about at {} as {}", cluster.address(), cluster.credentials()),
+        );
+        let namespaces = self.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+        let finished = args.lifecycle.finished_owner_retention.get();
+        let finished = finished.map_or_else(|| "for ever".to_owned(), format_duration);
+        let finished = format!("count as there {finished}");
         let mut text = String::from("the configuration is valid\n");
         for (name, value) in [
             ("serves on", format!("{scheme}://{}", self.listen)),
@@ -81,6 +123,10 @@ impl ServeSettings {
             ("all bundles", total),
             ("free space to leave", format_size(self.limits.capacity.min_free_space)),
             ("unused timeout", format_duration(self.server.lifetimes.unused_timeout)),
+            ("orphan grace", args.lifecycle.orphan_grace.to_string()),
+            ("finished owners", finished),
+            ("owners", owners),
+            ("namespaces", namespaces),
             ("owner kinds", self.server.owner_kinds.to_string()),
         ] {
             // Writing to a String does not fail.
@@ -90,34 +136,23 @@ impl ServeSettings {
     }
 }
 
+/// The cleaner's rules.
+pub fn policy(args: &ServeArgs) -> Policy {
+    Policy {
+        max_age: args.lifecycle.max_age.map(Duration::from),
+        max_unused: args.lifecycle.max_unused.get(),
+        orphan_grace: args.lifecycle.orphan_grace.get(),
+        finished_owner_retention: args.lifecycle.finished_owner_retention.get(),
+        max_deletions_per_sweep: args.lifecycle.max_deletions_per_sweep,
+    }
+}
+
 fn properties(path: &Path) -> anyhow::Result<StagingServerProperties> {
     let properties = Properties::parse(path, &read(path)?)?;
-    let mut translated = StagingServerProperties::from(&properties)?;
-    translated.warnings.extend(without_effect(&properties));
-    Ok(translated)
+    Ok(StagingServerProperties::from(&properties)?)
 }
 
-/// How to reach the API server is understood and checked, but nothing asks it yet.
-fn without_effect(properties: &Properties) -> Vec<String> {
-    const API_SERVER: [&str; 2] = [
-        "spark.kubernetes.resourceStagingServer.apiServer.",
-        "spark.kubernetes.authenticate.resourceStagingServer.",
-    ];
-    let keys =
-        properties.iter().filter(|property| API_SERVER.iter().any(|prefix| property.key.starts_with(prefix)));
-    keys.map(|property| {
-        format!(
-            "{}, line {}: `{}` has no effect in this version, which does not ask the API server about owners",
-            properties.file(),
-            property.line,
-            property.key
-        )
-    })
-    .collect()
-}
-
-fn listen(args: &ServeArgs, file: Option<&StagingServerProperties>) -> SocketAddr {
-    let in_a_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+fn listen(args: &ServeArgs, file: Option<&StagingServerProperties>, in_a_pod: bool) -> SocketAddr {
     let everywhere = in_a_pod || file.is_some();
     let address = if everywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
     let port = file.and_then(|file| file.port).unwrap_or(DEFAULT_PORT);

@@ -10,11 +10,13 @@ use axum::http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 
 use super::form::{Form, no_resources};
+use crate::metrics::UploadMeasurement;
 use crate::protocol::multipart::{Limits, Parser, boundary_of};
 use crate::protocol::problem::{Code, Problem};
 use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret};
 use crate::resource::{Lifetime, Owner, OwnerKind};
 use crate::server::error::ApiError;
+use crate::server::measure::not_stored;
 use crate::server::routes::v1::{begin, receive_error};
 use crate::server::state::{AppState, Settings};
 use crate::staging::Terms;
@@ -45,7 +47,9 @@ macro_rules! upload_handler {
             headers: HeaderMap,
             body: Body,
         ) -> Result<Json<SubmittedResourceIdAndSecret>, ApiError> {
-            stage(state, peer, headers, body).await.map(Json)
+            let measured = state.metrics.upload();
+            let staged = stage(state, peer, headers, body, measured.clone()).await;
+            staged.map(Json).inspect_err(|error| not_stored(&measured, error))
         }
     };
 }
@@ -64,22 +68,24 @@ async fn stage(
     peer: SocketAddr,
     headers: HeaderMap,
     mut body: Body,
+    measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
     begin(&state, &headers)?;
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let mut form = Form::new(state.staging.clone(), peer.ip().to_string());
-    let terms = match receive(&mut form, &mut parser, &mut body, &state.settings).await {
-        Ok(terms) => terms,
-        Err(error) => {
-            if let Some(upload) = form.take_upload() {
-                upload.abandon().await;
+    let terms =
+        match admitted(receive(&mut form, &mut parser, &mut body, &state.settings).await, &state).await {
+            Ok(terms) => terms,
+            Err(error) => {
+                if let Some(upload) = form.take_upload() {
+                    upload.abandon().await;
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
-    };
+        };
     let owner = terms.owner.clone();
-    let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms).await?;
+    let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
         kind = %owner.kind(), "staged"
@@ -100,6 +106,13 @@ fn content_type(headers: &HeaderMap) -> Result<&str, ApiError> {
         "v0 takes multipart/form-data with the parts resources and resourcesOwner; to send the bundle itself as the \
          body, use v1, at /api/v1/resources",
     ))
+}
+
+/// Whose owner could never be known is refused.
+async fn admitted(terms: Result<Terms, ApiError>, state: &AppState) -> Result<Terms, ApiError> {
+    let terms = terms?;
+    state.judge.owners().admit(&terms.owner).await?;
+    Ok(terms)
 }
 
 /// Reads the body to its end, and says what the resource is for.

@@ -1,0 +1,234 @@
+//! Access as a kubeconfig says. kube's own loader is not used: it takes proxies from the environment, and its
+//! messages can show a piece of the file.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::Config;
+use kube::config::{AuthInfo, Cluster, ExecInteractiveMode, Kubeconfig, KubeconfigError};
+
+use super::Reading;
+use crate::kubernetes::address::Address;
+use crate::kubernetes::connect_error::ConnectError;
+use crate::kubernetes::files::{self, Content, Files};
+use crate::kubernetes::identity;
+
+pub(super) fn read(path: &Path, context: Option<&str>) -> Result<Reading, ConnectError> {
+    let file = File { path };
+    let mut files = Files::default();
+    // For how it looks, and for the message if it cannot be read.
+    files.read(path, "--kubeconfig")?;
+    let (cluster, user) = file.chosen(context)?;
+    let address = cluster.address()?;
+    let mut config = Config::new(address.uri());
+    config.root_cert = cluster.roots(&mut files)?;
+    config.tls_server_name.clone_from(&cluster.of.tls_server_name);
+    let secret = user.credentials(&mut config.auth_info, &cluster.of, &mut files)?;
+    let plugin = config.auth_info.exec.as_ref().map(|_| format!("the credential plugin {}", user.name));
+    let reading = Reading::new(&address, config, files, secret.as_deref())?;
+    Ok(Reading { plugin, ..reading })
+}
+
+struct File<'a> {
+    path: &'a Path,
+}
+
+/// A cluster or a user, with how it is called in messages.
+struct Part<'a, T> {
+    file: &'a File<'a>,
+    name: String,
+    of: T,
+}
+
+impl File<'_> {
+    fn refuse(&self, problem: impl Into<String>) -> ConnectError {
+        ConnectError::Kubeconfig { path: self.path.to_owned(), problem: problem.into() }
+    }
+
+    /// The cluster and the user of a context.
+    fn chosen(&self, wanted: Option<&str>) -> Result<(Part<'_, Cluster>, Part<'_, AuthInfo>), ConnectError> {
+        let Kubeconfig { current_context, contexts, clusters, auth_infos, .. } = self.parse()?;
+        let wanted = wanted.map(str::to_owned).or(current_context).filter(|name| !name.is_empty());
+        let wanted =
+            wanted.ok_or_else(|| self.refuse("it has no current context: choose one with --context"))?;
+        let contexts = contexts.into_iter().map(|named| (named.name, named.context));
+        let context = self.find("context", &wanted, contexts)?.of;
+        let clusters = clusters.into_iter().map(|named| (named.name, named.cluster));
+        let cluster = self.find("cluster", &context.cluster, clusters)?;
+        let users = auth_infos.into_iter().map(|named| (named.name, named.auth_info));
+        let user = match context.user.filter(|name| !name.is_empty()) {
+            Some(name) => self.find("user", &name, users)?,
+            None => self.part("user", "", AuthInfo::default()),
+        };
+        Ok((cluster, user))
+    }
+
+    fn find<T>(
+        &self,
+        what: &str,
+        name: &str,
+        all: impl Iterator<Item = (String, Option<T>)>,
+    ) -> Result<Part<'_, T>, ConnectError> {
+        let mut others = Vec::new();
+        for (other, value) in all {
+            match value {
+                Some(value) if other == name => return Ok(self.part(what, name, value)),
+                _ => others.push(format!("“{other}”")),
+            }
+        }
+        let known = if others.is_empty() { "none at all".to_owned() } else { others.join(", ") };
+        Err(self.refuse(format!("it has no {what} “{name}”; it has {known}")))
+    }
+
+    fn part<T>(&self, what: &str, name: &str, of: T) -> Part<'_, T> {
+        Part { file: self, name: format!("of the {what} “{name}” in {}", self.path.display()), of }
+    }
+
+    fn parse(&self) -> Result<Kubeconfig, ConnectError> {
+        Kubeconfig::read_from(self.path).map_err(|error| match error {
+            // Its text can hold the line itself, with a token in it.
+            KubeconfigError::Parse(error) => match error.location() {
+                Some(location) => self
+                    .refuse(format!("it cannot be read as YAML of a kubeconfig, line {}", location.line())),
+                None => self.refuse("it cannot be read as YAML of a kubeconfig"),
+            },
+            KubeconfigError::ReadConfig(source, path) => {
+                ConnectError::Unreadable { path, setting: "--kubeconfig".to_owned(), source }
+            }
+            _ => self.refuse("its documents contradict each other"),
+        })
+    }
+}
+
+impl<T> Part<'_, T> {
+    fn setting(&self, field: &str) -> String {
+        format!("{field} {}", self.name)
+    }
+
+    /// What a pair of fields gives: the data itself in base64, or else the file.
+    fn content(
+        &self,
+        (field, data, path): (&str, Option<&str>, Option<&str>),
+        files: &mut Files,
+    ) -> Result<Option<Content>, ConnectError> {
+        if let Some(data) = data.filter(|data| !data.is_empty()) {
+            let place = self.setting(&format!("{field}-data"));
+            let bytes = STANDARD.decode(data.trim());
+            let bytes = bytes.map_err(|_| ConnectError::Content {
+                place: place.clone(),
+                problem: "is not base64".to_owned(),
+            })?;
+            return Ok(Some(Content { place, bytes }));
+        }
+        let path = path.filter(|path| !path.is_empty()).map(Path::new);
+        path.map(|path| files.read(path, &self.setting(field))).transpose()
+    }
+}
+
+impl Part<'_, Cluster> {
+    fn address(&self) -> Result<Address, ConnectError> {
+        if self.of.insecure_skip_tls_verify == Some(true) {
+            return Err(self.file.refuse(format!(
+                "{} is not supported: a credential would go to whoever answers; give certificate-authority",
+                self.setting("insecure-skip-tls-verify")
+            )));
+        }
+        if self.of.proxy_url.as_ref().is_some_and(|url| !url.is_empty()) {
+            return Err(self.file.refuse(format!(
+                "{} is not supported: give an address that is reached without a proxy",
+                self.setting("proxy-url")
+            )));
+        }
+        let setting = self.setting("server");
+        Address::parse(self.of.server.as_deref().unwrap_or_default(), &setting)
+    }
+
+    fn roots(&self, files: &mut Files) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
+        let data = self.of.certificate_authority_data.as_deref();
+        let path = self.of.certificate_authority.as_deref();
+        let content = self.content(("certificate-authority", data, path), files)?;
+        content.map(|content| identity::roots(&content)).transpose()
+    }
+}
+
+impl Part<'_, AuthInfo> {
+    /// Hands everything to `auth`, and says which setting is a secret that is sent along.
+    fn credentials(
+        &self,
+        auth: &mut AuthInfo,
+        cluster: &Cluster,
+        files: &mut Files,
+    ) -> Result<Option<String>, ConnectError> {
+        if let Some(provider) = &self.of.auth_provider {
+            return Err(self.file.refuse(format!(
+                "{} is not supported ({}): kubectl has dropped it as well, in favour of exec",
+                self.setting("auth-provider"),
+                provider.name
+            )));
+        }
+        *auth = self.of.clone();
+        self.certificate(auth, files)?;
+        if let Some((token, setting)) = self.token(files)? {
+            (auth.token, auth.token_file, auth.exec) = (Some(token.into()), None, None);
+            return Ok(Some(setting));
+        }
+        if let (Some(_), Some(_)) = (&self.of.username, &self.of.password) {
+            auth.exec = None;
+            return Ok(Some(self.setting("password")));
+        }
+        self.plugin(auth, cluster)
+    }
+
+    fn certificate(&self, auth: &mut AuthInfo, files: &mut Files) -> Result<(), ConnectError> {
+        let (data, path) =
+            (self.of.client_certificate_data.as_deref(), self.of.client_certificate.as_deref());
+        let certificate = self.content(("client-certificate", data, path), files)?;
+        let data = exposed(&self.of, "client-key-data");
+        let key = self.content(("client-key", data.as_deref(), self.of.client_key.as_deref()), files)?;
+        match (certificate, key) {
+            (Some(certificate), Some(key)) => identity::present(auth, &certificate, &key),
+            (None, None) => Ok(()),
+            (Some(certificate), None) => Err(certificate.refuse("has no client-key beside it")),
+            (None, Some(key)) => Err(key.refuse("has no client-certificate beside it")),
+        }
+    }
+
+    /// The token itself, or else the one in a file, with the setting that gives it.
+    fn token(&self, files: &mut Files) -> Result<Option<(String, String)>, ConnectError> {
+        if let Some(token) = exposed(&self.of, "token").filter(|token| !token.is_empty()) {
+            let setting = self.setting("token");
+            let content = Content { place: setting.clone(), bytes: token.into_bytes() };
+            return Ok(Some((files::token(&content)?, setting)));
+        }
+        let Some(path) = self.of.token_file.as_deref().filter(|path| !path.is_empty()) else {
+            return Ok(None);
+        };
+        let setting = self.setting("tokenFile");
+        Ok(Some((files.token(Path::new(path), &setting)?, setting)))
+    }
+
+    /// A plugin may not ask questions: nobody is there to answer.
+    fn plugin(&self, auth: &mut AuthInfo, cluster: &Cluster) -> Result<Option<String>, ConnectError> {
+        let Some(exec) = &mut auth.exec else { return Ok(None) };
+        if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
+            let setting = self.setting("exec");
+            return Err(self
+                .file
+                .refuse(format!("{setting} must ask somebody, and a server has nobody to ask")));
+        }
+        exec.interactive_mode = Some(ExecInteractiveMode::Never);
+        if exec.provide_cluster_info {
+            let unusable =
+                |_| self.file.refuse("its certificate-authority cannot be given to the credential plugin");
+            exec.cluster = Some(cluster.try_into().map_err(unusable)?);
+        }
+        Ok(Some(self.setting("what exec gives")))
+    }
+}
+
+/// A secret field as text: kube's type for secrets lets it out by serde alone.
+fn exposed(user: &AuthInfo, field: &str) -> Option<String> {
+    let fields = serde_json::to_value(user).ok()?;
+    fields.get(field)?.as_str().map(str::to_owned)
+}

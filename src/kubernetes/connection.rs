@@ -1,0 +1,149 @@
+//! A client that is made anew when a file that it was made from changes: tokens, certificates and CAs rotate.
+//!
+//! kube re-reads token files and the CA of a pod by itself, once a minute, and neither client certificates nor
+//! kubeconfigs. Here one rule holds for all of them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hyper::http::{Request, Response};
+use kube::Client;
+use kube::client::{AuthError, Body};
+use tokio::sync::Mutex;
+
+use super::access::{Access, Reading};
+use super::api_server::Timeouts;
+use super::connect_error::ConnectError;
+use super::files::Seen;
+use crate::telemetry::chain;
+
+/// Before a plugin's certificate runs out.
+const BEFORE_EXPIRY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+
+/// Sends requests by the newest client.
+pub(super) struct Connection {
+    access: Access,
+    timeouts: Timeouts,
+    address: String,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    client: Client,
+    seen: Seen,
+    looked: Instant,
+    /// How the files looked when they could not be used: one line in the log for each state.
+    unusable: Option<Seen>,
+}
+
+impl Connection {
+    /// Reads everything for the first time.
+    pub(super) fn open(access: &Access, timeouts: Timeouts) -> Result<Self, ConnectError> {
+        let reading = access.read()?;
+        let (address, seen) = (reading.address.clone(), reading.seen.clone());
+        let client = build(reading, timeouts)?;
+        let current = Mutex::new(Current { client, seen, looked: Instant::now(), unusable: None });
+        Ok(Self { access: access.clone(), timeouts, address, current })
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A client whose requests all come through here.
+    pub(super) fn client(self: Arc<Self>) -> Client {
+        let service = tower::service_fn(move |request| Arc::clone(&self).send(request));
+        Client::new(service, "default")
+    }
+
+    async fn send(self: Arc<Self>, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let client = self.newest().await;
+        client.send(request).await.map_err(without_output)
+    }
+
+    async fn newest(&self) -> Client {
+        let mut current = self.current.lock().await;
+        if current.looked.elapsed() >= self.timeouts.look_again {
+            current.looked = Instant::now();
+            let now = current.seen.again();
+            if now != current.seen || is_expiring(&current.client) {
+                self.renew(&mut current, now).await;
+            }
+        }
+        current.client.clone()
+    }
+
+    /// Files that cannot be used (half written, say) leave the client as it was.
+    async fn renew(&self, current: &mut Current, now: Seen) {
+        match self.read_again().await {
+            Ok((client, seen)) => {
+                tracing::info!("read the credentials for the API server again");
+                (current.client, current.seen, current.unusable) = (client, seen, None);
+            }
+            Err(error) if current.unusable.as_ref() != Some(&now) => {
+                tracing::warn!(error = %chain(&error), "the credentials for the API server stay as they were");
+                current.unusable = Some(now);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// On a thread that may block: a kubeconfig can name a plugin to run.
+    async fn read_again(&self) -> Result<(Client, Seen), ConnectError> {
+        let (access, timeouts, old) = (self.access.clone(), self.timeouts, self.address.clone());
+        let failed = |why: String| ConnectError::Setup { address: self.address.clone(), why };
+        let reading = tokio::task::spawn_blocking(move || {
+            let reading = access.read()?;
+            // Objects of another cluster say nothing about owners in this one.
+            if reading.address != old {
+                return Err(ConnectError::Moved { old, new: reading.address });
+            }
+            let seen = reading.seen.clone();
+            Ok((build(reading, timeouts)?, seen))
+        });
+        reading.await.map_err(|error| failed(error.to_string()))?
+    }
+}
+
+fn build(reading: Reading, timeouts: Timeouts) -> Result<Client, ConnectError> {
+    let Reading { mut config, address, plugin, .. } = reading;
+    config.default_retry = false;
+    config.connect_timeout = Some(timeouts.connect);
+    config.read_timeout = Some(timeouts.silence);
+    config.write_timeout = Some(timeouts.silence);
+    // A connection that waited in the pool was silent too, and that does not count.
+    config.reset_reader_on_write = true;
+    Client::try_from(config).map_err(|error| {
+        let why = match (&error, plugin) {
+            (kube::Error::Auth(error), Some(plugin)) => format!("{plugin} {}", plugin_failure(error)),
+            (error, _) => chain(error),
+        };
+        ConnectError::Setup { address, why }
+    })
+}
+
+fn is_expiring(client: &Client) -> bool {
+    client.valid_until().is_some_and(|end| jiff::Timestamp::now() + BEFORE_EXPIRY >= end)
+}
+
+/// A plugin's output is made for one reader, and can hold a token.
+fn without_output(error: kube::Error) -> kube::Error {
+    match &error {
+        kube::Error::Service(source) => match source.downcast_ref::<AuthError>() {
+            Some(failure) => {
+                kube::Error::Service(format!("the credential plugin {}", plugin_failure(failure)).into())
+            }
+            None => error,
+        },
+        _ => error,
+    }
+}
+
+fn plugin_failure(error: &AuthError) -> String {
+    match error {
+        AuthError::AuthExecStart(error) => format!("cannot be started: {error}"),
+        AuthError::AuthExecRun { out, .. } => format!("failed ({}): run it by hand to see why", out.status),
+        AuthError::MissingCommand => "has no command".to_owned(),
+        _ => "gave no usable credential: run it by hand to see why".to_owned(),
+    }
+}

@@ -1,0 +1,86 @@
+//! Files that are read now, and looked at again later.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::connect_error::ConnectError;
+
+/// More than any token, certificate or kubeconfig: a file without end is not read to its end.
+const LONGEST: u64 = 4 << 20;
+
+/// Reads files, and remembers how they looked.
+#[derive(Debug, Default)]
+pub(super) struct Files(Seen);
+
+/// Files, and how each looked before it was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Seen(Vec<(PathBuf, Stamp)>);
+
+/// What changes when a file does. Kubernetes changes mounted files by another target of a symbolic link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp(Option<(SystemTime, u64)>);
+
+impl Stamp {
+    fn of(path: &Path) -> Self {
+        let metadata = fs::metadata(path).ok();
+        Self(metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len()))))
+    }
+}
+
+impl Seen {
+    /// The same files as they look now.
+    pub(super) fn again(&self) -> Self {
+        Self(self.0.iter().map(|(path, _)| (path.clone(), Stamp::of(path))).collect())
+    }
+}
+
+/// What was in a file, or what stood in a kubeconfig itself.
+pub(super) struct Content {
+    /// Where it is, for messages.
+    pub(super) place: String,
+    /// What it is.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Content {
+    /// An error about it.
+    pub(super) fn refuse(&self, problem: impl Into<String>) -> ConnectError {
+        ConnectError::Content { place: self.place.clone(), problem: problem.into() }
+    }
+}
+
+impl Files {
+    /// Reads a file that `setting` names.
+    pub(super) fn read(&mut self, path: &Path, setting: &str) -> Result<Content, ConnectError> {
+        // Before the content: a change in between is then seen the next time.
+        self.0.0.push((path.to_owned(), Stamp::of(path)));
+        let mut bytes = Vec::new();
+        File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)).map_err(|source| {
+            ConnectError::Unreadable { path: path.to_owned(), setting: setting.to_owned(), source }
+        })?;
+        Ok(Content { place: format!("{} ({setting})", path.display()), bytes })
+    }
+
+    /// Reads a token: one line, of what a header can carry.
+    pub(super) fn token(&mut self, path: &Path, setting: &str) -> Result<String, ConnectError> {
+        token(&self.read(path, setting)?)
+    }
+
+    pub(super) fn into_seen(self) -> Seen {
+        self.0
+    }
+}
+
+/// The token in a file, or in a setting itself; white space around it does not count.
+pub(super) fn token(content: &Content) -> Result<String, ConnectError> {
+    let text = str::from_utf8(&content.bytes).map_or("\0", str::trim);
+    if text.is_empty() {
+        Err(content.refuse("is empty: it must hold a bearer token"))
+    } else if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(text.to_owned())
+    } else {
+        Err(content.refuse("holds no bearer token: it must be one word of printable ASCII"))
+    }
+}
