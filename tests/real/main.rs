@@ -5,6 +5,8 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+mod api_server;
+mod control_plane;
 mod image;
 #[path = "../it/manifests/known.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
@@ -12,28 +14,31 @@ mod known;
 mod manifests;
 mod needs;
 mod old_client;
-#[path = "../it/support/process.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod process;
+#[path = "../it/scenarios/mod.rs"]
+mod scenarios;
 mod spark_jars;
+mod support;
 mod try_it;
-#[path = "../it/support/wait.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod wait;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// `process` and `known` look for their neighbours here.
-mod support {
-    pub(crate) use crate::{process, wait};
-}
+use support::process;
 
 fn main() {
     let arguments = Arguments::from_args();
     let trials: Vec<Trial> =
-        [try_it::trials(), spark_jars::trials(), old_client::trials(), image::trials(), manifests::trials()]
-            .into_iter()
-            .flatten()
-            .collect();
-    libtest_mimic::run(&arguments, trials).exit();
+        [
+            try_it::trials(),
+            spark_jars::trials(),
+            old_client::trials(),
+            image::trials(),
+            manifests::trials(),
+            api_server::trials(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    api_server::stop();
+    conclusion.exit();
 }

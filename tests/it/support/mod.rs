@@ -1,11 +1,14 @@
 //! What tests are made of.
 
+pub mod api_server;
 pub mod app;
 pub mod bundles;
 pub mod clock;
+pub mod cluster;
 pub mod faults;
 pub mod logs;
 pub mod pod;
+pub mod port;
 pub mod process;
 pub mod scripted;
 pub mod tls;
