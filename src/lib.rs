@@ -9,13 +9,14 @@
 //! - [`store`]: bundles' bytes
 //! - [`ledger`]: the ownership table
 //! - [`kubernetes`]: how the API server is reached
+//! - [`owners`]: who exists, by watches and fresh reads
 //! - [`client`]: the HTTP client of the server, packing while uploading
 //! - [`resource`]: ids, secrets, owners, states
 //! - [`protocol`]: what goes over the wire
 //! - [`bundle`]: packing, and unpacking without harm
 //! - [`spark`]: what Spark's users write: properties, sizes, times, URIs
 //!
-//! [`clock`], [`shutdown`] and [`telemetry`] are used from anywhere. The binary adds the command line.
+//! [`clock`], [`metrics`], [`shutdown`] and [`telemetry`] are used from anywhere. The binary adds the command line.
 
 pub mod bundle;
 pub mod cleaner;
@@ -24,6 +25,8 @@ pub mod clock;
 pub mod fetch;
 pub mod kubernetes;
 pub mod ledger;
+pub mod metrics;
+pub mod owners;
 pub mod protocol;
 pub mod resource;
 pub mod server;

@@ -1,109 +1,215 @@
-//! Whether a resource goes: by time alone, which needs no knowledge of its owner.
+//! Whether a resource goes: a pure function of what was agreed, what was seen of its owner, and the time.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::resource::{DeletionReason, Resource};
+use super::Readings;
+use crate::owners::{Presence, Unknown};
+use crate::resource::{DeletionReason, Life};
+
+#[cfg(test)]
+mod tests;
 
 /// The rules that the admin set.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// No resource grows older than this.
     pub max_age: Option<Duration>,
+    /// What nobody downloads goes after this time even if nobody knows whether its owner exists.
+    pub max_unused: Duration,
+    /// How long an owner must be gone.
+    pub orphan_grace: Duration,
+    /// How long pods that finished count as present; `None` is as long as they exist.
+    pub finished_owner_retention: Option<Duration>,
+    /// More deletions of used resources at once than this, and of more than half of them, are taken for a mistake.
+    pub max_deletions_per_sweep: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            max_age: None,
+            max_unused: Duration::from_hours(7 * 24),
+            orphan_grace: Duration::from_mins(1),
+            finished_owner_retention: Some(Duration::from_hours(24)),
+            max_deletions_per_sweep: 100,
+        }
+    }
 }
 
 /// What to do with a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// It stays.
-    Keep,
+    Keep(Kept),
     /// It goes, for this reason.
     Delete(DeletionReason),
 }
 
-/// Decides by the resource's own agreement and the admin's rules.
-pub fn decide(resource: &Resource, now: Timestamp, policy: &Policy) -> Decision {
-    // Before its creation, by a clock that was set back, a resource has no age that could be reached.
-    let age = Duration::try_from(now.duration_since(resource.created_at)).ok();
-    let reached = |limit: Option<Duration>| age.zip(limit).is_some_and(|(age, limit)| age >= limit);
-    if reached(resource.lifetime.ttl) {
-        Decision::Delete(DeletionReason::TtlReached)
-    } else if reached(policy.max_age) {
-        Decision::Delete(DeletionReason::MaxAgeReached)
-    } else if !resource.is_used() && reached(Some(resource.lifetime.unused_timeout)) {
-        Decision::Delete(DeletionReason::Unused)
-    } else {
-        Decision::Keep
+/// Why a resource stays, and until when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Why it stays now.
+    pub why: Why,
+    /// When time alone ends that, if nothing else changes.
+    pub until: Option<Timestamp>,
+}
+
+/// Why a resource stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Why {
+    /// Its owner exists.
+    OwnerPresent,
+    /// Its owner's pods finished, and count as present for a while.
+    OwnerFinished,
+    /// Nobody downloaded it yet, and there is still time.
+    NotUsedYet,
+    /// Its owner is gone, but not for long enough.
+    OwnerGone,
+    /// It was downloaded, its owner was never seen, and may still come.
+    OwnerNotSeenYet,
+    /// Nobody can tell whether its owner exists.
+    OwnerUnknown(Unknown),
+    /// Used, and no cluster is asked about its owner.
+    OwnersNotAsked,
+    /// Somebody is downloading it.
+    Downloading,
+    /// It would go, with more than half of all others: the sweep waits for that to prove true.
+    Held,
+}
+
+impl Why {
+    /// Every value.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let known = [
+            Self::OwnerPresent,
+            Self::OwnerFinished,
+            Self::NotUsedYet,
+            Self::OwnerGone,
+            Self::OwnerNotSeenYet,
+            Self::OwnersNotAsked,
+            Self::Downloading,
+            Self::Held,
+        ];
+        known.into_iter().chain(Unknown::ALL.map(Self::OwnerUnknown))
+    }
+
+    /// The stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OwnerPresent => "owner-present",
+            Self::OwnerFinished => "owner-finished",
+            Self::NotUsedYet => "not-used-yet",
+            Self::OwnerGone => "owner-gone",
+            Self::OwnerNotSeenYet => "owner-not-seen-yet",
+            Self::OwnerUnknown(unknown) => unknown.as_str(),
+            Self::OwnersNotAsked => "owners-not-asked",
+            Self::Downloading => "downloading",
+            Self::Held => "held",
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::resource::{Lifetime, ResourceId, ResourceSecret, State};
-    use proptest::prelude::*;
+/// Decides. `now` is the time by all settings that the clock may have had; see [`Readings`].
+pub fn decide(life: &Life, presence: Presence, now: &Readings, policy: &Policy) -> Decision {
+    let ttl = Deadline::of(Some(life.created_at), life.lifetime.ttl);
+    let max_age = Deadline::of(Some(life.created_at), policy.max_age);
+    let rule = rule(life, presence, policy);
+    let in_order = [
+        (ttl, DeletionReason::TtlReached),
+        (max_age, DeletionReason::MaxAgeReached),
+        (rule.deadline, rule.reason),
+    ];
+    if let Some((_, reason)) = in_order.iter().find(|(deadline, _)| deadline.is_reached(now)) {
+        return Decision::Delete(*reason);
+    }
+    let until = in_order.iter().filter_map(|(deadline, _)| deadline.at()).min();
+    Decision::Keep(Kept { why: rule.why, until })
+}
 
-    fn resource(lifetime: Lifetime, used: bool) -> Resource {
-        let created_at = Timestamp::UNIX_EPOCH;
-        Resource {
-            id: ResourceId::generate(&mut rand::rng()),
-            secret_hash: ResourceSecret::from_text("s").hash(),
-            state: State::Ready,
-            owner: None,
-            bundle: None,
-            file_name: None,
-            lifetime,
-            created_at,
-            first_used_at: used.then_some(created_at),
-            last_used_at: used.then_some(created_at),
-            expires_at: None,
-            deleted: None,
-            uploaded_by: None,
-        }
+/// Why a resource stays, what ends that, and what it is called then.
+struct Rule {
+    why: Why,
+    deadline: Deadline,
+    reason: DeletionReason,
+}
+
+/// The rule for an owner of that presence.
+fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
+    let Life { created_at, lifetime, last_used_at, sighting } = *life;
+    let grace = Some(policy.orphan_grace);
+    match presence {
+        Presence::Present => Rule::kept(Why::OwnerPresent),
+        Presence::NotAsked if life.is_used() => Rule::kept(Why::OwnersNotAsked),
+        Presence::Unknown(unknown) if life.is_used() => Rule::kept(Why::OwnerUnknown(unknown)),
+        Presence::Unknown(unknown) => Rule {
+            why: Why::OwnerUnknown(unknown),
+            deadline: Deadline::of(Some(created_at), Some(policy.max_unused.max(lifetime.unused_timeout))),
+            reason: DeletionReason::MaxUnusedReached,
+        },
+        // The times of a sighting are there from the second observation on: the first one never deletes.
+        Presence::Finished => Rule {
+            why: Why::OwnerFinished,
+            deadline: Deadline::of(sighting.finished_since, policy.finished_owner_retention)
+                .and(Deadline::of(sighting.finished_since.max(last_used_at), grace)),
+            reason: DeletionReason::OwnerFinished,
+        },
+        Presence::NotAsked | Presence::Absent if !life.is_used() => Rule {
+            why: Why::NotUsedYet,
+            deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout)),
+            reason: DeletionReason::Unused,
+        },
+        _ if sighting.seen_at.is_some() => Rule {
+            why: Why::OwnerGone,
+            deadline: Deadline::of(sighting.absent_since, grace).and(Deadline::of(last_used_at, grace)),
+            reason: DeletionReason::Orphaned,
+        },
+        _ => Rule {
+            why: Why::OwnerNotSeenYet,
+            deadline: Deadline::of(last_used_at, Some(lifetime.unused_timeout)),
+            reason: DeletionReason::OwnerNeverSeen,
+        },
+    }
+}
+
+impl Rule {
+    fn kept(why: Why) -> Self {
+        Self { why, deadline: Deadline(None), reason: DeletionReason::Orphaned }
+    }
+}
+
+/// Whether a deletion for this reason needs to know that the owner is gone, so that a fresh read must say so.
+pub fn needs_knowledge(reason: DeletionReason, presence: Presence) -> bool {
+    match reason {
+        DeletionReason::Orphaned | DeletionReason::OwnerFinished | DeletionReason::OwnerNeverSeen => true,
+        DeletionReason::Unused => presence != Presence::NotAsked,
+        DeletionReason::Released
+        | DeletionReason::MaxUnusedReached
+        | DeletionReason::TtlReached
+        | DeletionReason::MaxAgeReached
+        | DeletionReason::Removed => false,
+    }
+}
+
+/// Times that must have passed since two moments, or since one of them written twice. `None` never comes.
+#[derive(Debug, Clone, Copy)]
+struct Deadline(Option<[(Timestamp, Duration); 2]>);
+
+impl Deadline {
+    fn of(since: Option<Timestamp>, time: Option<Duration>) -> Self {
+        Self(since.zip(time).map(|one| [one, one]))
     }
 
-    prop_compose! {
-        fn any_case()(
-            unused in 0_u64..100, ttl in proptest::option::of(0_u64..100), used: bool,
-            max_age in proptest::option::of(0_u64..100), now in -10_i64..150,
-        ) -> (Resource, Policy, Timestamp) {
-            let lifetime =
-                Lifetime { unused_timeout: Duration::from_secs(unused), ttl: ttl.map(Duration::from_secs) };
-            let policy = Policy { max_age: max_age.map(Duration::from_secs) };
-            (resource(lifetime, used), policy, Timestamp::from_second(now).unwrap())
-        }
+    fn and(self, other: Self) -> Self {
+        Self(self.0.zip(other.0).map(|([one, _], [other, _])| [one, other]))
     }
 
-    #[test]
-    fn a_clock_that_was_set_back_before_the_creation_deletes_nothing() {
-        let zero = Lifetime { unused_timeout: Duration::ZERO, ttl: Some(Duration::ZERO) };
-        let policy = Policy { max_age: Some(Duration::ZERO) };
-        let now = Timestamp::from_second(-1).unwrap();
-        assert_eq!(decide(&resource(zero, false), now, &policy), Decision::Keep);
+    fn is_reached(self, now: &Readings) -> bool {
+        self.0.is_some_and(|both| both.iter().all(|(since, time)| now.passed_since(*since, *time)))
     }
 
-    proptest! {
-        #[test]
-        fn what_is_deleted_once_stays_deleted_as_time_goes_on((resource, policy, now) in any_case(), later in 0_u64..100) {
-            if let Decision::Delete(_) = decide(&resource, now, &policy) {
-                let later = now.checked_add(Duration::from_secs(later)).unwrap();
-                prop_assert!(decide(&resource, later, &policy) != Decision::Keep);
-            }
-        }
-
-        #[test]
-        fn a_used_resource_without_ttl_or_max_age_is_never_deleted((mut resource, _, now) in any_case()) {
-            resource.lifetime.ttl = None;
-            resource.last_used_at = Some(resource.created_at);
-            prop_assert_eq!(decide(&resource, now, &Policy::default()), Decision::Keep);
-        }
-
-        #[test]
-        fn nothing_goes_before_its_agreed_time((resource, _, now) in any_case()) {
-            if now < resource.lifetime.expiry_if_unused(resource.created_at) {
-                prop_assert_eq!(decide(&resource, now, &Policy::default()), Decision::Keep);
-            }
-        }
+    fn at(self) -> Option<Timestamp> {
+        self.0?.iter().map(|(since, time)| since.checked_add(*time).unwrap_or(Timestamp::MAX)).max()
     }
 }

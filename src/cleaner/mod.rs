@@ -1,10 +1,14 @@
 //! Expires and deletes: a pure decision, one pass, and the loop around it.
 
 mod decide;
+mod guard;
+mod judge;
 mod run;
 mod steady;
 mod sweep;
 
-pub use decide::{Decision, Policy, decide};
-pub use run::run;
+pub use decide::{Decision, Kept, Policy, Why, decide};
+pub use judge::{Judge, Judgement};
+pub use run::{Cleaner, Stopped, run};
+pub use steady::Readings;
 pub use sweep::{Sweeper, Swept};

@@ -2,21 +2,72 @@
 
 use std::time::Duration;
 
-use super::Sweeper;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Sweeper, Swept};
 use crate::shutdown::Shutdown;
+use crate::staging::AccessError;
 use crate::telemetry::chain;
 
-/// Sweeps every `interval` until the server stops. A pass that fails is logged and the next one tries again.
-pub async fn run(mut sweeper: Sweeper, interval: Duration, shutdown: Shutdown) {
+/// Sweeps that were asked for and wait for the one in progress.
+const WAITING: usize = 16;
+
+type Answer = oneshot::Sender<Result<Swept, AccessError>>;
+
+/// Asks the loop for a sweep between two regular ones.
+#[derive(Debug, Clone)]
+pub struct Cleaner {
+    requests: mpsc::Sender<Answer>,
+}
+
+/// The loop has ended: the server stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the cleaner has stopped, because the server is about to stop")]
+pub struct Stopped;
+
+impl Cleaner {
+    /// Sweeps now, and tells what that did.
+    pub async fn sweep(&self) -> Result<Result<Swept, AccessError>, Stopped> {
+        let (answer, swept) = oneshot::channel();
+        self.requests.send(answer).await.map_err(|_| Stopped)?;
+        swept.await.map_err(|_| Stopped)
+    }
+}
+
+/// The handle, and the loop that it speaks to: a sweep every `interval` until the server stops. A pass that fails is
+/// logged and the next one tries again.
+pub fn run(
+    sweeper: Sweeper,
+    interval: Duration,
+    shutdown: Shutdown,
+) -> (Cleaner, impl Future<Output = ()> + Send) {
+    let (requests, queue) = mpsc::channel(WAITING);
+    (Cleaner { requests }, sweep_until(sweeper, interval, shutdown, queue))
+}
+
+async fn sweep_until(
+    mut sweeper: Sweeper,
+    interval: Duration,
+    shutdown: Shutdown,
+    mut queue: mpsc::Receiver<Answer>,
+) {
+    let mut asked: Option<Answer> = None;
     loop {
-        match sweeper.sweep().await {
+        let swept = sweeper.sweep().await;
+        match &swept {
             Ok(swept) => swept.log(),
             Err(error) => {
-                tracing::error!(error = %chain(&error), "the sweep failed; the next one tries again");
+                tracing::error!(error = %chain(error), "the sweep failed; the next one tries again");
             }
+        }
+        if let Some(asked) = asked.take() {
+            // Whoever asked may have gone.
+            let _ = asked.send(swept);
         }
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
+            // When nobody can ask any more, only the interval counts.
+            Some(request) = queue.recv() => asked = Some(request),
             () = shutdown.requested() => return,
         }
     }

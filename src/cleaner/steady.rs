@@ -41,10 +41,28 @@ impl SteadyTime {
 }
 
 /// What time it is: as the clock is set now, and as it was set before each of its jumps.
-#[derive(Debug)]
-pub(super) struct Readings(Vec<Timestamp>);
+#[derive(Debug, Clone)]
+pub struct Readings(Vec<Timestamp>);
 
 impl Readings {
+    /// The time by a clock that never jumped.
+    pub fn at(now: Timestamp) -> Self {
+        Self(vec![now])
+    }
+
+    /// Whether at least `time` has passed since a moment that was written down by this server's clock.
+    pub fn passed_since(&self, since: Timestamp, time: Duration) -> bool {
+        // Before that moment, by a clock that was set back, no time has passed that could be reached.
+        let passed = self.since(since).map(|now| now.duration_since(since));
+        passed.and_then(|passed| Duration::try_from(passed).ok()).is_some_and(|passed| passed >= time)
+    }
+
+    /// The time by a clock that jumped forward by so many seconds.
+    #[cfg(test)]
+    pub(super) fn with_jump(now: Timestamp, seconds: i64) -> Self {
+        Self::new(now, &[SignedDuration::from_secs(seconds)])
+    }
+
     fn new(wall: Timestamp, jumps: &[SignedDuration]) -> Self {
         let mut readings = vec![wall];
         let mut jumped = SignedDuration::ZERO;
@@ -57,19 +75,15 @@ impl Readings {
         Self(readings)
     }
 
-    /// The time by which something that was created at `created_at` is judged. Nobody knows how the clock was set
-    /// when that was written down: of all settings that are possible, the one that makes it youngest holds, so
-    /// that nothing goes too early.
-    pub(super) fn for_one_of(&self, created_at: Timestamp) -> Timestamp {
-        self.0.iter().copied().find(|reading| *reading >= created_at).unwrap_or(created_at)
+    /// The time by which something that happened at `moment` is judged. Nobody knows how the clock was set when that
+    /// was written down: of all settings that are possible, the one by which it is youngest holds, so that nothing
+    /// goes too early. `None` if by all settings it is still to come.
+    fn since(&self, moment: Timestamp) -> Option<Timestamp> {
+        self.0.iter().copied().find(|reading| *reading >= moment)
     }
 
     pub(super) fn earliest(&self) -> Timestamp {
         self.0.first().copied().unwrap_or(Timestamp::MIN)
-    }
-
-    pub(super) fn latest(&self) -> Timestamp {
-        self.0.last().copied().unwrap_or(Timestamp::MIN)
     }
 }
 
@@ -99,12 +113,12 @@ mod tests {
             let readings = time.read(&clocks);
             // Before the first jump, then at the present setting.
             for created_at in [1_000_000, wall].map(|second| Timestamp::from_second(second).unwrap()) {
-                let age = readings.for_one_of(created_at).duration_since(created_at).as_secs();
+                let age = readings.since(created_at).unwrap().duration_since(created_at).as_secs();
                 let most = i64::try_from(monotonic).unwrap();
                 assert!((0..=most).contains(&age), "{age} s old after {most} s");
             }
             let first = Timestamp::from_second(1_000_000).unwrap();
-            let true_age = readings.for_one_of(first).duration_since(first).as_secs();
+            let true_age = readings.since(first).unwrap().duration_since(first).as_secs();
             assert_eq!(true_age, i64::try_from(monotonic).unwrap());
         }
     }
@@ -115,6 +129,6 @@ mod tests {
         let mut time = SteadyTime::new(&clocks);
         *clocks.0.lock().unwrap() = (1_000_059, 0);
         let readings = time.read(&clocks);
-        assert_eq!(readings.earliest(), readings.latest());
+        assert_eq!(readings.0.len(), 1);
     }
 }

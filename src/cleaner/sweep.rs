@@ -1,24 +1,41 @@
-//! One pass: finish what was interrupted, expire what is due, forget old tombstones.
+//! One pass: finish what was interrupted, look at everything that is ready, delete what is to go, forget old tombstones.
 
+mod candidates;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::decide::needs_knowledge;
+use super::guard::{Allowance, Guard};
 use super::steady::{Readings, SteadyTime};
-use super::{Decision, Policy, decide};
-use crate::resource::Resource;
-use crate::staging::{AccessError, Recovered, Staging};
-use crate::telemetry::chain;
+use super::{Decision, Policy, Why, decide};
+use crate::metrics::SweepOutcome;
+use crate::owners::{Owners, Presence};
+use crate::resource::{DeletionReason, Life, ResourceId, Sighting};
+use crate::staging::{AccessError, Listed, Recovered, Staging};
+use candidates::Candidate;
 
 /// Resources looked at together.
-const PAGE: u32 = 500;
+const PAGE: usize = 1000;
 
-/// Bytes without a row are looked for at the start and then in every so many sweeps: only a crash makes them.
-const ORPHAN_SWEEPS: u64 = 100;
+/// Everything is read from the ledger again, and bytes without a row are looked for, at the start and then in every so
+/// many sweeps: only a crash, or a hand in the data directory, makes a difference.
+const THOROUGH_SWEEPS: u64 = 100;
 
 /// What a pass did.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Swept {
     /// What it finished.
     pub recovered: Recovered,
-    /// Resources whose time was up.
+    /// What it deleted, in all.
     pub expired: u64,
+    /// What it deleted, by reason.
+    pub deleted: BTreeMap<&'static str, u64>,
+    /// What it kept, by why.
+    pub kept: BTreeMap<&'static str, u64>,
+    /// How many it held back because they were too many at once.
+    pub held: u64,
     /// Tombstones that had served their time.
     pub forgotten: u64,
 }
@@ -38,67 +55,175 @@ impl Swept {
             "swept"
         );
     }
+
+    fn keep(&mut self, why: Why) {
+        *self.kept.entry(why.as_str()).or_default() += 1;
+    }
+
+    fn delete(&mut self, reason: DeletionReason) {
+        self.expired += 1;
+        *self.deleted.entry(reason.as_str()).or_default() += 1;
+    }
 }
 
 /// Makes passes, and remembers what one pass must know of the last.
 pub struct Sweeper {
     staging: Staging,
+    owners: Arc<dyn Owners>,
     policy: Policy,
     time: SteadyTime,
+    guard: Guard,
     passes: u64,
 }
 
+/// What a look at everything found.
+#[derive(Default)]
+struct Findings {
+    /// Their time is up, whatever is known of their owners.
+    timed_out: Vec<Candidate>,
+    /// Their owners seem to be gone.
+    ownerless: Vec<Candidate>,
+    /// Used ones among those.
+    ownerless_used: usize,
+    used: usize,
+    sightings: Vec<(ResourceId, Sighting)>,
+}
+
 impl Sweeper {
-    /// Works on `staging` by `policy`.
-    pub fn new(staging: Staging, policy: Policy) -> Self {
+    /// Works on `staging` by `policy`, with what `owners` knows. What is ready is looked for from now on.
+    pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
         let time = SteadyTime::new(staging.clock());
-        Self { staging, policy, time, passes: 0 }
+        let sweeper = Self { staging, owners, policy, time, guard: Guard::default(), passes: 0 };
+        sweeper.for_each_page(|page| {
+            for listed in page {
+                sweeper.owners.follow(&listed.owner);
+            }
+        });
+        sweeper
     }
 
-    /// Makes one pass.
+    /// Makes one pass, and counts it.
     pub async fn sweep(&mut self) -> Result<Swept, AccessError> {
-        let look_for_orphans = self.passes.is_multiple_of(ORPHAN_SWEEPS);
-        self.passes += 1;
-        let recovered = self.staging.recover(look_for_orphans).await?;
-        let readings = self.time.read(self.staging.clock());
-        let expired = self.expire(&readings).await?;
-        let forgotten = self.staging.forget_tombstones(readings.earliest()).await?;
-        Ok(Swept { recovered, expired, forgotten })
+        let began = Instant::now();
+        let result = self.pass().await;
+        let outcome = if result.is_ok() { SweepOutcome::Ok } else { SweepOutcome::Failed };
+        let metrics = self.staging.metrics();
+        metrics.swept(outcome, began.elapsed(), self.staging.clock().now());
+        if let Ok(swept) = &result {
+            let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (*why, *count)).collect();
+            metrics.kept(&kept);
+            metrics.mass_deletion(swept.held > 0, swept.held);
+        }
+        result
     }
 
-    async fn expire(&self, readings: &Readings) -> Result<u64, AccessError> {
-        let now = readings.latest();
-        let oldest = self.policy.max_age.and_then(|age| now.checked_sub(age).ok());
-        let mut expired = 0;
+    async fn pass(&mut self) -> Result<Swept, AccessError> {
+        let is_thorough = self.passes.is_multiple_of(THOROUGH_SWEEPS);
+        self.passes += 1;
+        let mut swept = Swept { recovered: self.staging.recover(is_thorough).await?, ..Swept::default() };
+        let now = self.time.read(self.staging.clock());
+        let findings = self.look(&now, &mut swept);
+        self.staging.observe(findings.sightings).await?;
+        for candidate in findings.timed_out {
+            self.delete(&candidate, &now, &mut swept).await?;
+        }
+        let allowance = self.guard.judge(
+            findings.ownerless_used,
+            findings.used,
+            self.policy.max_deletions_per_sweep,
+            self.staging.clock().monotonic(),
+        );
+        self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?;
+        swept.forgotten = self.staging.forget_tombstones(now.earliest()).await?;
+        Ok(swept)
+    }
+
+    fn for_each_page(&self, mut visit: impl FnMut(&[Listed])) {
         let mut after = None;
         loop {
-            let page = self.staging.due(now, oldest, after, PAGE).await?;
-            for resource in &page {
-                expired += u64::from(self.expire_one(resource, readings).await?);
-            }
-            after = page.last().map(|resource| resource.id);
-            if page.len() < PAGE as usize {
-                return Ok(expired);
+            let page = self.staging.ready(after, PAGE);
+            visit(&page);
+            after = page.last().map(|listed| listed.id);
+            if page.len() < PAGE {
+                return;
             }
         }
     }
 
-    async fn expire_one(&self, resource: &Resource, readings: &Readings) -> Result<bool, AccessError> {
-        let Decision::Delete(reason) =
-            decide(resource, readings.for_one_of(resource.created_at), &self.policy)
-        else {
-            return Ok(false);
-        };
-        match self.staging.expire(resource, reason, self.staging.clock().now()).await {
-            // One bundle that cannot be removed must not hold up all the others.
-            Err(AccessError::Store(error)) => {
-                tracing::warn!(
-                    resource_id = %resource.id, error = %chain(&error),
-                    "could not remove an expired bundle; the next sweep tries again"
-                );
-                Ok(false)
+    /// Looks at everything without a call and without a query.
+    fn look(&self, now: &Readings, swept: &mut Swept) -> Findings {
+        let mut findings = Findings::default();
+        self.for_each_page(|page| {
+            for listed in page {
+                self.look_at(listed, now, swept, &mut findings);
             }
-            other => other,
+        });
+        findings
+    }
+
+    fn look_at(&self, listed: &Listed, now: &Readings, swept: &mut Swept, findings: &mut Findings) {
+        let Life { sighting, .. } = listed.life;
+        findings.used += usize::from(listed.life.is_used());
+        if self.staging.is_in_use(listed.id) {
+            swept.keep(Why::Downloading);
+            // A download in flight is as good as an owner: how long that one was missing counts anew.
+            findings.note(listed.id, sighting, sighting.unknown());
+            return;
+        }
+        let presence = self.owners.presence(&listed.owner);
+        findings.note(listed.id, sighting, self.observed(sighting, presence));
+        match decide(&listed.life, presence, now, &self.policy) {
+            Decision::Keep(kept) => swept.keep(kept.why),
+            Decision::Delete(reason) => {
+                let candidate = Candidate { id: listed.id, owner: Arc::clone(&listed.owner), reason };
+                if needs_knowledge(reason, presence) {
+                    findings.ownerless_used += usize::from(listed.life.is_used());
+                    findings.ownerless.push(candidate);
+                } else {
+                    findings.timed_out.push(candidate);
+                }
+            }
+        }
+    }
+
+    fn observed(&self, sighting: Sighting, presence: Presence) -> Sighting {
+        let now = self.staging.clock().now();
+        match presence {
+            Presence::Present => sighting.present(now),
+            Presence::Finished => sighting.finished(now),
+            Presence::Absent => sighting.absent(now),
+            Presence::Unknown(_) => sighting.unknown(),
+            Presence::NotAsked => sighting,
+        }
+    }
+
+    async fn delete_ownerless(
+        &self,
+        mut candidates: Vec<Candidate>,
+        allowance: Allowance,
+        now: &Readings,
+        swept: &mut Swept,
+    ) -> Result<(), AccessError> {
+        let allowed = match allowance {
+            Allowance::All => candidates.len(),
+            Allowance::Nothing => 0,
+            Allowance::Slice(most) => most,
+        };
+        for _ in candidates.drain(candidates.len().min(allowed)..) {
+            swept.held += 1;
+            swept.keep(Why::Held);
+        }
+        for candidate in self.confirm(candidates, swept).await {
+            self.delete(&candidate, now, swept).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Findings {
+    fn note(&mut self, id: ResourceId, before: Sighting, after: Sighting) {
+        if before != after {
+            self.sightings.push((id, after));
         }
     }
 }

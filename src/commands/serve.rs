@@ -11,9 +11,10 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
-use cloakroom::cleaner::{self, Policy, Sweeper};
+use cloakroom::cleaner::{self, Judge, Sweeper};
 use cloakroom::clock::SystemClock;
 use cloakroom::ledger::SqliteLedger;
+use cloakroom::metrics::Metrics;
 use cloakroom::server::{self, AppState, Listener};
 use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::Staging;
@@ -32,7 +33,8 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
             args.log.log
         )
     })?;
-    let settings = ServeSettings::resolve(&args)?;
+    let metrics = Metrics::new();
+    let settings = ServeSettings::resolve(&args, &metrics)?;
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
@@ -43,25 +45,35 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let shutdown = Shutdown::default();
     shutdown.on_signals().context("cannot listen for signals")?;
-    serve(args, settings, shutdown).await
+    serve(args, settings, metrics, shutdown).await
 }
 
-async fn serve(args: ServeArgs, settings: ServeSettings, shutdown: Shutdown) -> anyhow::Result<ExitCode> {
+async fn serve(
+    args: ServeArgs,
+    settings: ServeSettings,
+    metrics: Metrics,
+    shutdown: Shutdown,
+) -> anyhow::Result<ExitCode> {
     let sockets = Sockets::bind(&settings).await?;
-    let staging = open_staging(&args, &settings).await?;
-    let policy = Policy { max_age: args.lifecycle.max_age.map(Duration::from) };
-    let mut sweeper = Sweeper::new(staging.clone(), policy);
+    let staging = open_staging(&args, &settings, metrics.clone()).await?;
+    let owners = settings.owners(&metrics);
+    let policy = settings::policy(&args);
+    let judge = Judge::new(staging.clone(), Arc::clone(&owners), policy);
+    let mut sweeper = Sweeper::new(staging.clone(), owners, policy);
     // What a crash interrupted is put right before the first request sees it.
     sweeper.sweep().await.context("cannot recover the data directory")?.log();
-    let cleaner =
-        tokio::spawn(cleaner::run(sweeper, args.lifecycle.cleanup_interval.get(), shutdown.clone()));
+    let interval = args.lifecycle.cleanup_interval.get();
+    let (_cleaner, sweeps) = cleaner::run(sweeper, interval, shutdown.clone());
+    let cleaner = tokio::spawn(sweeps);
 
     let connections = settings.connections(&args);
     sockets.announce(&settings);
     let state = AppState {
         staging: staging.clone(),
+        judge,
         settings: Arc::new(settings.server),
         shutdown: shutdown.clone(),
+        metrics,
     };
     let listeners = sockets.listeners(&state, settings.tls);
     let finished = server::serve(listeners, connections, &shutdown).await;
@@ -79,12 +91,16 @@ async fn serve(args: ServeArgs, settings: ServeSettings, shutdown: Shutdown) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn open_staging(args: &ServeArgs, settings: &ServeSettings) -> anyhow::Result<Staging> {
+async fn open_staging(
+    args: &ServeArgs,
+    settings: &ServeSettings,
+    metrics: Metrics,
+) -> anyhow::Result<Staging> {
     let directory = DataDirectory::open(&args.storage.data_dir)?;
     let ledger = SqliteLedger::open(&directory.ledger()).await?;
     let store = DiskStore::new(directory);
     let clock = Arc::new(SystemClock::new());
-    Ok(Staging::open(Arc::new(ledger), Arc::new(store), clock, settings.limits).await?)
+    Ok(Staging::open(Arc::new(ledger), Arc::new(store), clock, settings.limits, metrics).await?)
 }
 
 /// Bound sockets: addresses in use are found out before anything else is touched.
@@ -114,10 +130,15 @@ impl Sockets {
         if let Some(address) = self.operational.as_ref().and_then(|socket| socket.local_addr().ok()) {
             tracing::info!("health checks are on http://{address}");
         }
-        tracing::info!(
-            "owners are not watched: unused resources go after {}, used ones stay until their ttl or DELETE",
-            cloakroom::spark::format_duration(settings.server.lifetimes.unused_timeout)
-        );
+        if let Some(cluster) = &settings.cluster {
+            let (address, credentials) = (cluster.address(), cluster.credentials());
+            tracing::info!("owners are asked for at {address}, as {credentials} says");
+        } else {
+            tracing::info!(
+                "owners are not asked for: unused resources go after {}, used ones stay until their ttl or DELETE",
+                cloakroom::spark::format_duration(settings.server.lifetimes.unused_timeout)
+            );
+        }
         if let Ok(address) = self.staging.local_addr() {
             tracing::info!("cloakroom {} serves on {scheme}://{address}", env!("CARGO_PKG_VERSION"));
         }

@@ -9,7 +9,9 @@ use kube::Client;
 use super::access::Access;
 use super::connect_error::ConnectError;
 use super::connection::Connection;
+use super::counted::counted;
 use super::failure::{ApiFailure, within};
+use crate::metrics::Metrics;
 
 /// How long one call may take, from its first byte to its last. Watches have bounds of their own.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,6 +68,16 @@ impl ApiServer {
     pub fn with_client(client: Client, address: &str, call_timeout: Duration) -> Self {
         let (address, credentials) = (address.to_owned(), "its client says".to_owned());
         Self { client, address, credentials, call_timeout }
+    }
+
+    /// The same API server, with every call counted.
+    pub fn counted(self, metrics: Metrics) -> Self {
+        Self { client: counted(self.client, metrics), ..self }
+    }
+
+    /// How long one call may take.
+    pub fn call_timeout(&self) -> Duration {
+        self.call_timeout
     }
 
     /// For watches, and for calls inside of [`Self::call`]. It does not try again by itself, and follows files that

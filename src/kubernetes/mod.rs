@@ -5,6 +5,7 @@ mod address;
 mod api_server;
 mod connect_error;
 mod connection;
+mod counted;
 mod failure;
 mod files;
 mod identity;

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, SecretHash, State,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, SecretHash, Sighting, State,
 };
 
 pub use sqlite::SqliteLedger;
@@ -89,15 +89,11 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
-    /// Up to `limit` ready resources that expire at `now` or earlier, or were created at `oldest` or earlier, in the
-    /// order of their ids, after `after`.
-    async fn due(
-        &self,
-        now: Timestamp,
-        oldest: Option<Timestamp>,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<Resource>, LedgerError>;
+    /// Up to `limit` ready resources, in the order of their ids, after `after`.
+    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
+
+    /// Notes what was seen of owners; rows that are not `ready` (any more) are left alone.
+    async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError>;
 
     /// What is acknowledged and not yet removed.
     async fn stored(&self) -> Result<Stored, LedgerError>;

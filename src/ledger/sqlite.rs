@@ -16,7 +16,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Row as _};
 
 use super::{Completion, Deletion, Ledger, LedgerError, PendingResource, Stored};
-use crate::resource::{Resource, ResourceId, State};
+use crate::resource::{Resource, ResourceId, Sighting, State};
 use operation::{Operation, Outcome};
 use writer::Writer;
 
@@ -121,24 +121,18 @@ impl Ledger for SqliteLedger {
         rows.iter().map(row::id).collect()
     }
 
-    async fn due(
-        &self,
-        now: Timestamp,
-        oldest: Option<Timestamp>,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<Resource>, LedgerError> {
-        let rows = sqlx::query(
-            "SELECT * FROM resources WHERE state = 'ready' AND id > ?3 AND (expires_at <= ?1 OR created_at <= ?2) \
-             ORDER BY id LIMIT ?4",
-        )
-        .bind(now.as_millisecond())
-        .bind(oldest.map(Timestamp::as_millisecond))
-        .bind(after.map(|id| id.to_string()).unwrap_or_default())
-        .bind(limit)
-        .fetch_all(&self.readers)
-        .await?;
+    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
+        let rows =
+            sqlx::query("SELECT * FROM resources WHERE state = 'ready' AND id > ? ORDER BY id LIMIT ?")
+                .bind(after.map(|id| id.to_string()).unwrap_or_default())
+                .bind(limit)
+                .fetch_all(&self.readers)
+                .await?;
         rows.iter().map(row::resource).collect()
+    }
+
+    async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
+        self.change(Operation::Observe(sightings)).await.map(drop)
     }
 
     async fn stored(&self) -> Result<Stored, LedgerError> {

@@ -10,6 +10,8 @@ pub mod v1;
 pub const HEALTHZ: &str = "/healthz";
 /// Readiness: `200` while downloads can be served.
 pub const READYZ: &str = "/readyz";
+/// What Prometheus scrapes.
+pub const METRICS: &str = "/metrics";
 /// The OpenAPI document of what is served.
 pub const OPENAPI: &str = "/api/openapi.json";
 

@@ -95,10 +95,25 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
-    /// When time alone will delete it, as things stand; absent if only DELETE will.
+    /// When time alone will delete it, as things stand; absent if only DELETE, or a change of its owner, will.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
+    /// Why it is kept, in one word such as `owner-present`; absent if the next sweep deletes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_because: Option<String>,
+    /// When its owner was first seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub owner_seen_at: Option<Timestamp>,
+    /// Since when its owner is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub owner_absent_since: Option<Timestamp>,
+    /// Since when all pods that own it are finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub owner_finished_since: Option<Timestamp>,
 }
 
 /// The owner of a resource.

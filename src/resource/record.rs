@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{DeletionReason, FileName, Owner, ResourceId, SecretHash, State};
+use super::{DeletionReason, FileName, Owner, ResourceId, SecretHash, Sighting, State};
 
 /// How long a resource may stay, as agreed at upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,13 +67,45 @@ pub struct Resource {
     pub last_used_at: Option<Timestamp>,
     /// When the time rules say that it goes, as things stand now.
     pub expires_at: Option<Timestamp>,
+    /// What was seen of its owner.
+    pub sighting: Sighting,
     /// When and why it was deleted.
     pub deleted: Option<(Timestamp, DeletionReason)>,
     /// Who staged it: the address of the peer, as text.
     pub uploaded_by: Option<String>,
 }
 
+/// The part of a resource that decides how long it lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// When it was acknowledged.
+    pub created_at: Timestamp,
+    /// What was agreed then.
+    pub lifetime: Lifetime,
+    /// Its last download.
+    pub last_used_at: Option<Timestamp>,
+    /// What was seen of its owner.
+    pub sighting: Sighting,
+}
+
+impl Life {
+    /// Downloaded at least once.
+    pub fn is_used(&self) -> bool {
+        self.last_used_at.is_some()
+    }
+}
+
 impl Resource {
+    /// What decides how long it lives.
+    pub fn life(&self) -> Life {
+        Life {
+            created_at: self.created_at,
+            lifetime: self.lifetime,
+            last_used_at: self.last_used_at,
+            sighting: self.sighting,
+        }
+    }
+
     /// Downloaded at least once.
     pub fn is_used(&self) -> bool {
         self.last_used_at.is_some()

@@ -23,10 +23,20 @@ pub enum DeletionReason {
     Released,
     /// Nobody downloaded it within its unused timeout.
     Unused,
+    /// Nobody downloaded it within the server's `--max-unused`, and whether its owner exists could not be known.
+    MaxUnusedReached,
     /// Its `ttl` was reached.
     TtlReached,
     /// The server's `--max-age` was reached.
     MaxAgeReached,
+    /// Its owner was there, and is gone.
+    Orphaned,
+    /// Its owner's pods finished, and the time for which they are kept is over.
+    OwnerFinished,
+    /// It was downloaded, and its owner never came.
+    OwnerNeverSeen,
+    /// The server's admin removed it.
+    Removed,
 }
 
 /// A word that is none of the known names.
@@ -69,8 +79,13 @@ named!(State { Pending => "pending", Ready => "ready", Deleting => "deleting", D
 named!(DeletionReason {
     Released => "released",
     Unused => "unused",
+    MaxUnusedReached => "max-unused-reached",
     TtlReached => "ttl-reached",
     MaxAgeReached => "max-age-reached",
+    Orphaned => "orphaned",
+    OwnerFinished => "owner-finished",
+    OwnerNeverSeen => "owner-never-seen",
+    Removed => "removed",
 });
 
 #[cfg(test)]

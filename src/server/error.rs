@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::request_id;
+use crate::owners::NotAdmitted;
 use crate::protocol::problem::{self, Code, Problem};
 use crate::resource::{DeletionReason, OwnerError};
 use crate::staging::{AccessError, StageError};
@@ -64,6 +65,11 @@ impl ApiError {
         Self::new(Code::Internal, "the server failed; its log says why, under this request's id")
     }
 
+    /// Whether the server would not, for the client's or its limits' sake; otherwise it could not, or the client left.
+    pub(super) fn is_refusal(&self) -> bool {
+        !matches!(self.code, Code::Internal | Code::IncompleteBody | Code::TooSlow)
+    }
+
     /// What v0 says where v1 is more precise: gone is `404`, a wrong secret is `401`.
     pub(super) fn for_v0(error: AccessError) -> Self {
         match error {
@@ -76,6 +82,12 @@ impl ApiError {
 
 impl From<OwnerError> for ApiError {
     fn from(error: OwnerError) -> Self {
+        Self::new(Code::InvalidOwner, error.to_string())
+    }
+}
+
+impl From<NotAdmitted> for ApiError {
+    fn from(error: NotAdmitted) -> Self {
         Self::new(Code::InvalidOwner, error.to_string())
     }
 }

@@ -4,6 +4,7 @@ mod auth;
 mod body;
 mod error;
 mod listen;
+mod measure;
 mod pace;
 mod request_id;
 mod router;

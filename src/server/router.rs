@@ -15,11 +15,12 @@ use tracing::{Level, Span};
 
 use super::body;
 use super::error::{self, ApiError};
+use super::measure;
 use super::request_id::{self, RandomId};
 use super::routes;
 use super::state::AppState;
 use crate::protocol::problem::Code;
-use crate::protocol::{HEALTHZ, READYZ, REQUEST_ID};
+use crate::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
 
 /// Everything: both protocols, and with `with_operational` also what an operator asks.
 pub fn staging(state: AppState, with_operational: bool) -> Router {
@@ -34,7 +35,10 @@ pub fn operational(state: AppState) -> Router {
 }
 
 fn operational_routes() -> Router<AppState> {
-    Router::new().route(HEALTHZ, get(routes::health::healthz)).route(READYZ, get(routes::health::readyz))
+    Router::new()
+        .route(HEALTHZ, get(routes::health::healthz))
+        .route(READYZ, get(routes::health::readyz))
+        .route(METRICS, get(routes::metrics::metrics))
 }
 
 /// Layers run from the last to the first.
@@ -45,6 +49,7 @@ fn finish(router: Router<AppState>, state: AppState) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(state.clone(), body::guard))
         .layer(middleware::from_fn(error::finish))
+        .layer(middleware::from_fn_with_state(state.clone(), measure::count))
         .layer(
             TraceLayer::new_for_http()
                 .make_span_with(span)
@@ -84,14 +89,14 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response<axum::body::Body> {
 /// No path of ours is longer; the rest of one that is would only fill the log.
 const LONGEST_PATH: usize = 300;
 
-/// Only the path of the URL is logged: what a client mistakenly puts into its query stays out. Probes come every few
-/// seconds and are worth no line each.
+/// Only the path of the URL is logged: what a client mistakenly puts into its query stays out. Probes and
+/// scrapes come every few seconds and are worth no line each.
 fn span<B>(request: &axum::http::Request<B>) -> Span {
     let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let method = request.method();
     let path = request.uri().path();
     let path = path.get(..LONGEST_PATH).unwrap_or(path);
-    if matches!(path, HEALTHZ | READYZ) {
+    if matches!(path, HEALTHZ | READYZ | METRICS) {
         tracing::debug_span!("probe", request_id = id, %method, path)
     } else {
         tracing::info_span!("request", request_id = id, %method, path)

@@ -9,6 +9,8 @@ use axum::http::Uri;
 
 use super::auth::UploadAuth;
 use super::pace::PaceLimits;
+use crate::cleaner::Judge;
+use crate::metrics::Metrics;
 use crate::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
 use crate::shutdown::Shutdown;
 use crate::staging::Staging;
@@ -54,10 +56,14 @@ impl Settings {
 pub struct AppState {
     /// The resources.
     pub staging: Staging,
+    /// What becomes of them, and who knows about their owners.
+    pub judge: Judge,
     /// How the edge behaves.
     pub settings: Arc<Settings>,
     /// Whether the server is about to stop.
     pub shutdown: Shutdown,
+    /// Where requests and transfers are counted.
+    pub metrics: Metrics,
 }
 
 /// An address of the server as its clients see it: scheme, authority, perhaps a path prefix.

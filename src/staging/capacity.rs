@@ -75,6 +75,11 @@ impl Capacity {
         self.limits.max_resource_size
     }
 
+    /// Bytes of acknowledged bundles.
+    pub(super) fn stored(&self) -> u64 {
+        self.account().stored
+    }
+
     /// Begins a reservation of nothing.
     pub(super) fn open(self: &Arc<Self>) -> Reservation {
         Reservation { capacity: Arc::clone(self), reserved: 0, unwritten: 0 }

@@ -58,7 +58,7 @@ impl Staging {
     /// A full disk is no reason to refuse a download: what cannot be written down is kept in mind. The reserve is for
     /// deletions, which make room.
     async fn note_use(&self, id: ResourceId, now: Timestamp) -> Result<bool, AccessError> {
-        match self.parts.ledger.mark_used(id, now).await {
+        match self.parts.write_use(id, now).await {
             Err(LedgerError::Full) => {
                 self.parts.unwritten_uses().insert(id, now);
                 Ok(true)
@@ -73,11 +73,21 @@ impl Parts {
         self.unwritten_uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    async fn write_use(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
+        let written = self.ledger.mark_used(id, at).await;
+        match written {
+            Ok(true) => self.roster.used(id, at),
+            Ok(false) => self.roster.remove(id),
+            Err(_) => self.roster.doubt(),
+        }
+        written
+    }
+
     /// Writes down what there was no room for.
     pub(super) async fn write_uses(&self) -> Result<(), AccessError> {
         let uses = self.unwritten_uses().clone();
         for (id, at) in uses {
-            match self.ledger.mark_used(id, at).await {
+            match self.write_use(id, at).await {
                 Err(LedgerError::Full) => return Ok(()),
                 written => written?,
             };

@@ -9,6 +9,8 @@ mod download;
 mod error;
 mod recover;
 mod release;
+mod roster;
+mod stock;
 mod transfers;
 mod upload;
 
@@ -21,15 +23,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::ledger::{Ledger, LedgerError, Stored};
-use crate::resource::{Resource, ResourceId, ResourceSecret, State};
+use crate::metrics::Metrics;
+use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State};
 use crate::store::Store;
 use capacity::Capacity;
+use roster::Roster;
+use stock::CountedStates;
 use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, NoRoom};
 pub use download::Download;
 pub use error::{AccessError, StageError};
 pub use recover::Recovered;
+pub use roster::Listed;
 pub use upload::{NewUpload, Staged, Terms, Upload};
 
 /// A tombstone answers for its ticket this long.
@@ -58,27 +64,43 @@ struct Parts {
     clock: Arc<dyn Clock>,
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
+    roster: Roster,
     /// Clean-up of uploads whose client went away.
     background: TaskTracker,
     /// Uses that could not be written down because the disk is full; the sweep does it when there is room.
     unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
+    metrics: Metrics,
+    counted_states: CountedStates,
 }
 
 impl Staging {
-    /// Joins a ledger and a store, and counts what is stored.
+    /// Joins a ledger and a store, counts what is stored, and reads what is ready.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         limits: Limits,
+        metrics: Metrics,
     ) -> Result<Self, LedgerError> {
+        metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
         let stored = ledger.stored().await?;
         let capacity = Arc::new(Capacity::new(limits.capacity, stored.bytes));
         let transfers =
             Arc::new(Transfers::new(limits.max_concurrent_uploads, limits.max_concurrent_downloads));
         let background = TaskTracker::new();
-        let unwritten_uses = Mutex::default();
-        let parts = Parts { ledger, store, clock, capacity, transfers, background, unwritten_uses };
+        let parts = Parts {
+            ledger,
+            store,
+            clock,
+            capacity,
+            transfers,
+            roster: Roster::default(),
+            background,
+            unwritten_uses: Mutex::default(),
+            metrics,
+            counted_states: CountedStates::default(),
+        };
+        parts.read_roster().await?;
         Ok(Self { parts: Arc::new(parts) })
     }
 
@@ -97,16 +119,9 @@ impl Staging {
         }
     }
 
-    /// Ready resources that a time rule may concern: due at `now`, or created at `oldest` or earlier. In order of
-    /// their ids, after `after`.
-    pub async fn due(
-        &self,
-        now: Timestamp,
-        oldest: Option<Timestamp>,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<Resource>, LedgerError> {
-        self.parts.ledger.due(now, oldest, after, limit).await
+    /// One resource, whatever its state, for whoever needs no ticket.
+    pub async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        self.parts.ledger.find(id).await
     }
 
     /// Removes tombstones that have served their time.
@@ -133,6 +148,11 @@ impl Staging {
     /// The clock that times are taken from.
     pub fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
+    }
+
+    /// Where what happens here is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.parts.metrics
     }
 
     /// Uploads and downloads going on.

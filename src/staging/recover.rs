@@ -26,20 +26,25 @@ impl Recovered {
 }
 
 impl Staging {
-    /// Finishes interrupted uploads and deletions, and with `orphans` also removes bytes that no row knows.
-    /// What this process has in flight is left alone.
-    pub async fn recover(&self, orphans: bool) -> Result<Recovered, AccessError> {
+    /// Finishes interrupted uploads and deletions. If `thorough`, it also removes bytes that no row knows, and reads
+    /// again from the ledger what is otherwise kept in memory; this is done as well where a failure of the ledger
+    /// left something uncertain. What this process has in flight is left alone.
+    pub async fn recover(&self, thorough: bool) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
         parts.keep_reserve().await;
-        parts.count_again().await?;
         parts.write_uses().await?;
-        Ok(Recovered {
+        let recovered = Recovered {
             // Bytes first: they are listed before their rows are looked up, so that an upload that begins
             // meanwhile cannot be taken for an orphan.
-            orphans: if orphans { parts.remove_orphans().await? } else { 0 },
+            orphans: if thorough { parts.remove_orphans().await? } else { 0 },
             uploads: parts.give_up_interrupted().await?,
             deletions: parts.finish_deletions().await?,
-        })
+        };
+        if thorough || parts.roster.is_doubtful() {
+            parts.count_again().await?;
+            parts.read_roster().await?;
+        }
+        Ok(recovered)
     }
 }
 

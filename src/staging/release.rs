@@ -16,6 +16,13 @@ impl Staging {
         self.parts.delete(&resource, deletion).await.map(drop)
     }
 
+    /// Deletes a resource for the server's admin, whoever may need it.
+    pub async fn remove(&self, resource: &Resource) -> Result<(), AccessError> {
+        let at = self.parts.clock.now();
+        let (id, reason) = (resource.id, DeletionReason::Removed);
+        self.parts.delete(resource, Deletion { id, reason, at, condition: Condition::Always }).await.map(drop)
+    }
+
     /// Deletes a resource because its time is up, unless it was downloaded since the decision or is being
     /// downloaded now. `false` if it stays.
     pub async fn expire(
@@ -24,8 +31,7 @@ impl Staging {
         reason: DeletionReason,
         at: Timestamp,
     ) -> Result<bool, AccessError> {
-        let is_used_unwritten = self.parts.unwritten_uses().contains_key(&resource.id);
-        if is_used_unwritten || self.parts.transfers.is_downloading(resource.id) {
+        if self.is_in_use(resource.id) {
             return Ok(false);
         }
         let condition = Condition::LastUsedAt(resource.last_used_at);
@@ -36,8 +42,12 @@ impl Staging {
 impl Parts {
     async fn delete(&self, resource: &Resource, deletion: Deletion) -> Result<bool, AccessError> {
         let id = deletion.id;
-        if resource.state == State::Ready && !self.mark_deleting(deletion).await? {
-            return Ok(false);
+        if resource.state == State::Ready {
+            if !self.mark_deleting(deletion).await? {
+                return Ok(false);
+            }
+            // From here on it goes, even if it is another process that removes the bytes.
+            self.metrics.deleted(deletion.reason.as_str());
         }
         if resource.state != State::Deleted {
             self.finish_deletion(id, resource.bundle.map_or(0, |bundle| bundle.size_bytes)).await?;
@@ -49,13 +59,19 @@ impl Parts {
     }
 
     async fn mark_deleting(&self, deletion: Deletion) -> Result<bool, AccessError> {
-        match self.ledger.mark_deleting(deletion).await {
+        let marked = match self.ledger.mark_deleting(deletion).await {
             Err(LedgerError::Full) => {
                 self.give_up_reserve().await?;
-                Ok(self.ledger.mark_deleting(deletion).await?)
+                self.ledger.mark_deleting(deletion).await
             }
-            other => Ok(other?),
+            other => other,
+        };
+        match marked {
+            Ok(true) => self.roster.remove(deletion.id),
+            // Something changed since the decision, or it is not certain what was done.
+            Ok(false) | Err(_) => self.roster.doubt(),
         }
+        Ok(marked?)
     }
 
     /// On a full disk there may be no room to write down that something is deleted or used: it is made.
@@ -69,7 +85,7 @@ impl Parts {
         self.store.remove(id).await?;
         let _settling = self.capacity.settling();
         // Several may be finishing the same deletion: its room is given back once.
-        if self.ledger.mark_deleted(id).await? {
+        if self.ledger.mark_deleted(id).await.inspect_err(|_| self.roster.doubt())? {
             self.capacity.removed(size_bytes);
         }
         Ok(())

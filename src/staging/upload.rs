@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use tracing::Instrument as _;
 
 use super::capacity::{Reservation, Settling};
+use super::roster::Listed;
 use super::transfers::Transfer;
 use super::{Parts, StageError, Staging};
 use crate::ledger::{Completion, PendingResource};
-use crate::resource::{Bundle, FileName, Lifetime, Owner, ResourceId, ResourceSecret, State};
+use crate::metrics::UploadMeasurement;
+use crate::resource::{Bundle, FileName, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting, State};
 use crate::store::{Incoming, StoreError};
 use crate::telemetry::chain;
 
@@ -130,14 +133,15 @@ impl Upload {
         progress.incoming.write(bytes).await?;
         progress.reservation.written(length);
         self.received_bytes += length;
+        self.parts.metrics.upload_received(length);
         Ok(())
     }
 
     /// Checks what was announced, makes the bytes durable, and acknowledges them. On an error nothing is kept.
     ///
     /// The work goes on when the caller is dropped in the middle: between rename and commit there is no good
-    /// place to stop. What nobody waits for any more expires unused.
-    pub async fn finish(mut self, terms: Terms) -> Result<Staged, StageError> {
+    /// place to stop. What nobody waits for any more expires unused, and `measured` counts it as stored all the same.
+    pub async fn finish(mut self, terms: Terms, measured: UploadMeasurement) -> Result<Staged, StageError> {
         let stopping = || StageError::Store(StoreError::Stopping);
         let progress = self.progress.take().ok_or_else(stopping)?;
         let acknowledgement = Acknowledgement {
@@ -146,8 +150,10 @@ impl Upload {
             secret: self.secret.clone(),
             announced_bytes: self.announced_bytes,
             terms,
+            measured,
         };
-        let work = self.parts.background.spawn(acknowledgement.run(progress));
+        // The request's id belongs to what is logged of its last steps, too.
+        let work = self.parts.background.spawn(acknowledgement.run(progress).in_current_span());
         work.await.map_err(|_| stopping())?
     }
 
@@ -184,6 +190,7 @@ struct Acknowledgement {
     secret: ResourceSecret,
     announced_bytes: Option<u64>,
     terms: Terms,
+    measured: UploadMeasurement,
 }
 
 impl Acknowledgement {
@@ -194,6 +201,7 @@ impl Acknowledgement {
             Ok((staged, settling)) => {
                 reservation.stored(staged.bundle.size_bytes);
                 drop(settling);
+                self.measured.stored();
                 Ok(staged)
             }
             Err(error) => {
@@ -217,7 +225,15 @@ impl Acknowledgement {
         let settling = self.parts.capacity.settling();
         let created_at = self.parts.clock.now();
         let Terms { owner, lifetime, .. } = self.terms.clone();
-        self.parts.ledger.complete(Completion { id: self.id, owner, bundle, lifetime, created_at }).await?;
+        let listed = Listed {
+            id: self.id,
+            owner: Arc::new(owner.clone()),
+            size_bytes: bundle.size_bytes,
+            life: Life { created_at, lifetime, last_used_at: None, sighting: Sighting::default() },
+        };
+        let completion = Completion { id: self.id, owner, bundle, lifetime, created_at };
+        self.parts.ledger.complete(completion).await.inspect_err(|_| self.parts.roster.doubt())?;
+        self.parts.roster.add(listed);
         let expires_at = lifetime.expiry_if_unused(created_at);
         let staged = Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at };
         Ok((staged, settling))

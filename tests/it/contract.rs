@@ -87,8 +87,8 @@ async fn every_route_in_the_source_is_in_the_document() {
     let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     // Routes without utoipa's macro are those of these constants.
     let by_hand: BTreeSet<&str> = between(&text, ".route(", ',').into_iter().map(str::trim).collect();
-    assert_eq!(by_hand, BTreeSet::from(["HEALTHZ", "OPENAPI", "READYZ"]));
-    for path in ["/healthz", "/readyz", "/api/openapi.json"] {
+    assert_eq!(by_hand, BTreeSet::from(["HEALTHZ", "METRICS", "OPENAPI", "READYZ"]));
+    for path in ["/healthz", "/readyz", "/metrics", "/api/openapi.json"] {
         assert!(documented[path].contains("get"), "{path}");
     }
     let described = [between(&text, "path = \"", '"'), between(&text, ", \"/api", '"')].concat();
@@ -110,6 +110,7 @@ async fn operations_may_have_a_listener_of_their_own() {
     for (path, on_main, on_operations) in [
         ("/healthz", 404, 200),
         ("/readyz", 404, 200),
+        ("/metrics", 404, 200),
         ("/api/ping", 200, 404),
         ("/api/openapi.json", 200, 404),
         ("/api/v1/resources", 405, 404),

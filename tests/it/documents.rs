@@ -1,6 +1,7 @@
 //! What the documents say is what the program does: codes, flags, tests and links that they name exist.
 
 mod markdown;
+mod metrics;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,6 +39,15 @@ fn every_flag_is_documented_with_its_environment_name_and_default() {
     ] {
         assert_nothing(&about_flags(&page(path), section, &flags_of(command)));
     }
+}
+
+#[test]
+fn every_metric_is_documented_with_its_type_and_labels() {
+    let exported = metrics::exported();
+    let registered = metrics::registered();
+    // What is registered and never happens in that test would be documented by nobody.
+    assert_eq!(exported.len(), registered.len(), "{:?}\n{registered:?}", exported.keys());
+    assert_nothing(&metrics::about(&page("docs/operations.md"), &exported));
 }
 
 #[test]

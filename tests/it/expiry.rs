@@ -118,7 +118,7 @@ async fn the_earlier_of_ttl_and_unused_timeout_holds_and_is_what_the_ticket_says
 #[tokio::test]
 async fn no_resource_grows_older_than_the_max_age_used_or_not() {
     for is_used in [true, false] {
-        let policy = Policy { max_age: Some(Duration::from_hours(3)) };
+        let policy = Policy { max_age: Some(Duration::from_hours(3)), ..Policy::default() };
         let app = TestApp::start_with(Options { policy, ..Options::default() }).await;
         let ticket = stage_with(&app, "&unusedTimeout=12h&ttl=24h").await;
         if is_used {

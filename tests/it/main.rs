@@ -24,6 +24,7 @@ mod hostile;
 mod killed;
 mod layering;
 mod limits;
+mod metrics;
 mod proxy;
 mod recovery;
 mod refusals;

@@ -88,7 +88,7 @@ async fn a_recorded_upload_of_the_originals_client_comes_back_byte_for_byte() {
     let recorded_owner = app.row(&id).await.unwrap().owner.unwrap();
     assert_eq!((recorded_owner.kind().as_str(), recorded_owner.namespace()), ("Pod", "spark-cluster"));
     let labels = [("spark-app-selector", "spark-0f3c"), ("spark-role", "driver")];
-    assert_eq!(*recorded_owner.labels(), labels.map(|(key, value)| (key.into(), value.into())).into());
+    assert_eq!(recorded_owner.labels().collect::<Vec<_>>(), labels);
 }
 
 #[tokio::test]

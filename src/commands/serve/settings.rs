@@ -11,8 +11,11 @@ use anyhow::bail;
 use super::cluster::{self, Pod};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
+use cloakroom::cleaner::Policy;
 use cloakroom::clock::SystemClock;
 use cloakroom::kubernetes::{ApiServer, Reviews};
+use cloakroom::metrics::Metrics;
+use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
 use cloakroom::server::{Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, UploadAuth};
 use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
 use cloakroom::staging::{CapacityLimits, Limits};
@@ -39,8 +42,9 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// Flags and environment win over the properties file, which wins over defaults.
-    pub fn resolve(args: &ServeArgs) -> anyhow::Result<Self> {
+    /// Flags and environment win over the properties file, which wins over defaults. Calls to the API server are counted
+    /// in `metrics`.
+    pub fn resolve(args: &ServeArgs, metrics: &Metrics) -> anyhow::Result<Self> {
         let file = args.properties_file.as_deref().map(properties).transpose()?;
         let mut warnings = file.as_ref().map(|file| file.warnings.clone()).unwrap_or_default();
         let pod = Pod::of_environment();
@@ -49,6 +53,7 @@ impl ServeSettings {
         let lifetimes = lifetimes(args, file.as_ref())?;
         let cluster =
             cluster::connect(&args.kubernetes, file.as_ref().map(|file| &file.api_server), pod.as_ref())?;
+        let cluster = cluster.map(|cluster| cluster.counted(metrics.clone()));
         let upload_auth = upload_auth(args, listen, file.is_some(), cluster.as_ref(), &mut warnings)?;
         check_times(args)?;
         check_sizes(args)?;
@@ -80,6 +85,17 @@ impl ServeSettings {
             pace: self.server.pace,
             shutdown_deadline: args.network.shutdown_deadline.get(),
         }
+    }
+
+    /// Who knows about owners: the cluster, or nobody.
+    pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
+        let Some(cluster) = &self.cluster else { return Arc::new(NoCluster) };
+        let settings = ClusterSettings {
+            namespaces: self.server.namespaces.clone(),
+            call_timeout: cluster.call_timeout(),
+            ..ClusterSettings::default()
+        };
+        Arc::new(ClusterOwners::new(cluster.client(), settings, metrics.clone()))
     }
 
     /// What `--check` prints.
@@ -121,6 +137,17 @@ impl ServeSettings {
             let _ = writeln!(text, "  {name:<20}{value}");
         }
         text
+    }
+}
+
+/// The cleaner's rules.
+pub fn policy(args: &ServeArgs) -> Policy {
+    Policy {
+        max_age: args.lifecycle.max_age.map(Duration::from),
+        max_unused: args.lifecycle.max_unused.get(),
+        orphan_grace: args.lifecycle.orphan_grace.get(),
+        finished_owner_retention: args.lifecycle.finished_owner_retention.get(),
+        max_deletions_per_sweep: args.lifecycle.max_deletions_per_sweep,
     }
 }
 

@@ -1,10 +1,12 @@
 //! The changes that the writer makes, one SQL statement each.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteConnection;
 
 use crate::ledger::{Completion, Condition, Deletion, PendingResource};
-use crate::resource::ResourceId;
+use crate::resource::{ResourceId, Sighting};
 
 /// One change to the table.
 #[derive(Debug)]
@@ -16,6 +18,7 @@ pub(super) enum Operation {
     MarkDeleting(Deletion),
     MarkDeleted(ResourceId),
     ForgetTombstones(Timestamp),
+    Observe(Vec<(ResourceId, Sighting)>),
 }
 
 /// What a change did.
@@ -43,6 +46,7 @@ impl Operation {
             Self::MarkDeleting(deletion) => mark_deleting(deletion, connection).await,
             Self::MarkDeleted(id) => mark_deleted(*id, connection).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
+            Self::Observe(sightings) => observe(sightings, connection).await,
         }?;
         Ok(Outcome { rows })
     }
@@ -67,7 +71,8 @@ async fn complete(completion: &Completion, connection: &mut SqliteConnection) ->
     let owner = &completion.owner;
     let lifetime = &completion.lifetime;
     let expires_at = lifetime.expiry_if_unused(completion.created_at);
-    let labels = serde_json::to_string(owner.labels()).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    let labels: BTreeMap<&str, &str> = owner.labels().collect();
+    let labels = serde_json::to_string(&labels).map_err(|error| sqlx::Error::Encode(error.into()))?;
     sqlx::query(
         "UPDATE resources SET state = 'ready', size_bytes = ?, sha256 = ?, owner_kind = ?, owner_namespace = ?, \
          owner_labels = ?, owner_name = ?, created_at = ?, unused_timeout_millis = ?, ttl_millis = ?, expires_at = ? \
@@ -152,4 +157,26 @@ async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection)
         .execute(connection)
         .await
         .map(|done| done.rows_affected())
+}
+
+async fn observe(
+    sightings: &[(ResourceId, Sighting)],
+    connection: &mut SqliteConnection,
+) -> Result<u64, sqlx::Error> {
+    let mut rows = 0;
+    for (id, sighting) in sightings {
+        let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
+        rows += sqlx::query(
+            "UPDATE resources SET owner_seen_at = ?, owner_absent_since = ?, owner_finished_since = ? \
+             WHERE id = ? AND state = 'ready'",
+        )
+        .bind(millis(sighting.seen_at))
+        .bind(millis(sighting.absent_since))
+        .bind(millis(sighting.finished_since))
+        .bind(id.to_string())
+        .execute(&mut *connection)
+        .await?
+        .rows_affected();
+    }
+    Ok(rows)
 }

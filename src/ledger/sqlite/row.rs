@@ -9,7 +9,8 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::ledger::LedgerError;
 use crate::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, SecretHash, State,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, SecretHash, Sighting,
+    State,
 };
 
 /// A whole row.
@@ -30,6 +31,11 @@ pub(super) fn resource(row: &SqliteRow) -> Result<Resource, LedgerError> {
         first_used_at: time(row, "first_used_at")?,
         last_used_at: time(row, "last_used_at")?,
         expires_at: time(row, "expires_at")?,
+        sighting: Sighting {
+            seen_at: time(row, "owner_seen_at")?,
+            absent_since: time(row, "owner_absent_since")?,
+            finished_since: time(row, "owner_finished_since")?,
+        },
         deleted: deleted(row)?,
         uploaded_by: row.try_get("uploaded_by")?,
     })

@@ -1,6 +1,7 @@
 //! The handlers.
 
 pub(super) mod health;
+pub(super) mod metrics;
 mod v0;
 mod v1;
 
@@ -20,7 +21,7 @@ use crate::protocol::OPENAPI;
         description = "A resource staging server for Kubernetes: hand a bundle in, get a ticket, show the ticket, \
                        get the bundle. Errors are application/problem+json with a stable code."
     ),
-    paths(health::healthz, health::readyz, contract),
+    paths(health::healthz, health::readyz, metrics::metrics, contract),
     components(schemas(crate::protocol::problem::Problem)),
     modifiers(&TicketScheme)
 )]

@@ -10,7 +10,7 @@ use cloakroom::ledger::{
     Completion, Condition, Deletion, Ledger, LedgerError, PendingResource, SqliteLedger, Stored,
 };
 use cloakroom::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, State,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, Sighting, State,
 };
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -42,7 +42,8 @@ suite!(
     a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way,
     tombstones_are_forgotten_by_the_time_of_their_deletion,
     ids_come_in_order_and_in_pages,
-    what_is_due_is_ready_and_expired_or_too_old,
+    what_is_ready_comes_in_order_and_in_pages,
+    what_was_seen_of_an_owner_is_noted_on_ready_rows_only,
     what_is_stored_is_ready_or_deleting,
     one_operation_that_fails_takes_no_neighbour_with_it,
     five_hundred_at_once_are_all_durable,
@@ -266,31 +267,39 @@ async fn ids_come_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
     assert_eq!(ledger.ids_in(State::Pending, None, 100).await.unwrap(), []);
 }
 
-async fn what_is_due_is_ready_and_expired_or_too_old(open: impl AsyncFn() -> AnyLedger) {
+async fn what_is_ready_comes_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
-    let waiting = new_id();
-    ledger.begin(pending(waiting)).await.unwrap();
+    ledger.begin(pending(new_id())).await.unwrap();
     deleting(&ledger).await;
     deleted(&ledger).await;
-    // Both were created at 10; one expires unused at 110, the other one by its ttl at 510.
-    let mut both = [ready(&ledger).await, ready(&ledger).await];
-    let unused = both[0];
-    ledger.mark_used(both[1], at(20)).await.unwrap();
-    both.sort_unstable();
-    let due_after = async |after, now, oldest: Option<i64>, limit| {
-        let due = ledger.due(at(now), oldest.map(at), after, limit).await.unwrap();
-        due.into_iter().map(|resource| resource.id).collect::<Vec<_>>()
+    let mut all = Vec::new();
+    for _ in 0..5 {
+        all.push(ready(&ledger).await);
+    }
+    all.sort_unstable();
+    let page = async |after, limit| {
+        let page = ledger.ready(after, limit).await.unwrap();
+        page.into_iter().map(|resource| resource.id).collect::<Vec<_>>()
     };
-    let due = async |now, oldest, limit| due_after(None, now, oldest, limit).await;
-    assert_eq!(due(109, None, 100).await, []);
-    assert_eq!(due(110, None, 100).await, [unused]);
-    assert_eq!(due(510, None, 100).await, both);
-    assert_eq!(due(20, Some(9), 100).await, []);
-    assert_eq!(due(20, Some(10), 100).await, both);
-    assert_eq!(due(510, Some(10), 100).await, both, "nothing comes twice");
-    assert_eq!(due(510, Some(10), 1).await, both[..1]);
-    assert_eq!(due_after(Some(both[0]), 510, Some(10), 100).await, both[1..]);
-    assert_eq!(due_after(Some(both[1]), 510, Some(10), 100).await, []);
+    assert_eq!(page(None, 100).await, all);
+    assert_eq!(page(None, 2).await, all[..2]);
+    assert_eq!(page(Some(all[1]), 2).await, all[2..4]);
+    assert_eq!(page(Some(all[4]), 2).await, []);
+}
+
+async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let (seen, other, gone) = (ready(&ledger).await, ready(&ledger).await, deleted(&ledger).await);
+    let sighting =
+        Sighting { seen_at: Some(at(20)), absent_since: Some(at(30)), finished_since: Some(at(25)) };
+    ledger.observe(vec![(seen, sighting), (gone, sighting), (new_id(), sighting)]).await.unwrap();
+    let ledger = open().await;
+    let noted = async |id| ledger.find(id).await.unwrap().unwrap().sighting;
+    assert_eq!(noted(seen).await, sighting);
+    assert_eq!(noted(other).await, Sighting::default());
+    assert_eq!(noted(gone).await, Sighting::default());
+    ledger.observe(vec![(seen, Sighting { absent_since: None, ..sighting })]).await.unwrap();
+    assert_eq!(noted(seen).await.absent_since, None);
 }
 
 async fn what_is_stored_is_ready_or_deleting(open: impl AsyncFn() -> AnyLedger) {

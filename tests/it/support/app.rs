@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom::cleaner::{Policy, Sweeper, Swept};
+use cloakroom::cleaner::{Judge, Policy, Sweeper, Swept};
 use cloakroom::ledger::{Ledger, SqliteLedger};
+use cloakroom::metrics::Metrics;
+use cloakroom::owners::{NoCluster, Owners};
 use cloakroom::protocol::problem::Problem;
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::{OwnerKinds, Resource, ResourceId};
@@ -30,6 +32,7 @@ pub struct Options {
     pub settings: Settings,
     pub connections: Connections,
     pub policy: Policy,
+    pub owners: Arc<dyn Owners>,
     pub tls: Option<server::ServerTls>,
     /// What the disk pretends to have free.
     pub free_bytes: Option<u64>,
@@ -71,6 +74,7 @@ impl Default for Options {
                 shutdown_deadline: Duration::from_secs(30),
             },
             policy: Policy::default(),
+            owners: Arc::new(NoCluster),
             tls: None,
             free_bytes: None,
         }
@@ -119,21 +123,25 @@ impl TestApp {
             faults: faults.clone(),
             free_bytes: Mutex::new(options.free_bytes),
         });
+        let metrics = Metrics::new();
         let staging = Staging::open(
             Arc::clone(&ledger),
             Arc::clone(&store) as _,
             Arc::clone(&clock) as _,
             options.limits,
+            metrics.clone(),
         )
         .await
         .unwrap();
-        let mut sweeper = Sweeper::new(staging.clone(), options.policy);
+        let mut sweeper = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
         sweeper.sweep().await.unwrap();
         let shutdown = Shutdown::default();
         let state = AppState {
             staging: staging.clone(),
+            judge: Judge::new(staging.clone(), options.owners, options.policy),
             settings: Arc::new(options.settings),
             shutdown: shutdown.clone(),
+            metrics,
         };
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();

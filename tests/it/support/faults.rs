@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom::ledger::{Completion, Deletion, Ledger, LedgerError, PendingResource, Stored};
-use cloakroom::resource::{Bundle, Resource, ResourceId, State};
+use cloakroom::resource::{Bundle, Resource, ResourceId, Sighting, State};
 use cloakroom::store::{Incoming, Store, StoreError, StoredBundle};
 use jiff::Timestamp;
 
@@ -24,6 +24,7 @@ pub enum Step {
     LedgerMarkDeleting,
     StoreRemove,
     LedgerMarkDeleted,
+    LedgerObserve,
 }
 
 /// What happens at a step.
@@ -148,14 +149,14 @@ impl Ledger for FaultyLedger {
         self.inner.ids_in(state, after, limit).await
     }
 
-    async fn due(
-        &self,
-        now: Timestamp,
-        oldest: Option<Timestamp>,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<Resource>, LedgerError> {
-        self.inner.due(now, oldest, after, limit).await
+    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
+        self.inner.ready(after, limit).await
+    }
+
+    async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
+        self.faults.ledger_before(Step::LedgerObserve)?;
+        let done = self.inner.observe(sightings).await?;
+        self.faults.ledger_after(Step::LedgerObserve, done)
     }
 
     async fn stored(&self) -> Result<Stored, LedgerError> {

@@ -9,6 +9,7 @@ use crate::protocol::problem::Problem;
 use crate::resource::{ResourceId, ResourceSecret};
 use crate::server::auth::credentials;
 use crate::server::error::ApiError;
+use crate::server::measure::not_sent;
 use crate::server::routes::v1::{Ranges, send};
 use crate::server::state::AppState;
 use crate::staging::{AccessError, Download};
@@ -40,8 +41,11 @@ pub(super) async fn get(
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let download = open(&state, path, &headers).await?;
-    send(&state.staging, download, &Method::GET, &headers, Ranges::Honoured).await
+    let answer = async {
+        let download = open(&state, path, &headers).await?;
+        send(&state, download, &Method::GET, &headers, Ranges::Honoured).await
+    };
+    answer.await.inspect_err(|error| not_sent(&state.metrics, error))
 }
 
 /// What a download would answer, without the bytes. Does not count as a use.
@@ -66,7 +70,7 @@ pub(super) async fn head(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let download = open(&state, path, &headers).await?;
-    send(&state.staging, download, &Method::HEAD, &headers, Ranges::Ignored).await
+    send(&state, download, &Method::HEAD, &headers, Ranges::Ignored).await
 }
 
 async fn open(

@@ -10,12 +10,14 @@ use axum::http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 
 use super::form::{Form, no_owner, no_resources};
+use crate::metrics::UploadMeasurement;
 use crate::protocol::multipart::{Limits, Parser, boundary_of};
 use crate::protocol::problem::{Code, Problem};
 use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret};
 use crate::resource::{Lifetime, Owner, OwnerKind};
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
+use crate::server::measure::not_stored;
 use crate::server::routes::v1::{begin, receive_error};
 use crate::server::state::{AppState, Settings};
 use crate::staging::Terms;
@@ -47,7 +49,9 @@ macro_rules! upload_handler {
             headers: HeaderMap,
             body: Body,
         ) -> Result<Json<SubmittedResourceIdAndSecret>, ApiError> {
-            stage(state, peer, headers, body).await.map(Json)
+            let measured = state.metrics.upload();
+            let staged = stage(state, peer, headers, body, measured.clone()).await;
+            staged.map(Json).inspect_err(|error| not_stored(&measured, error))
         }
     };
 }
@@ -66,14 +70,14 @@ async fn stage(
     peer: SocketAddr,
     headers: HeaderMap,
     mut body: Body,
+    measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
     let uploader = begin(&state, &headers).await?;
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let uploaded_by = uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned);
     let mut form = Form::new(state.staging.clone(), uploaded_by);
-    let received = receive(&mut form, &mut parser, &mut body, (&state.settings, &uploader)).await;
-    let terms = match received {
+    let terms = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
         Ok(terms) => terms,
         Err(error) => {
             if let Some(upload) = form.take_upload() {
@@ -83,7 +87,7 @@ async fn stage(
         }
     };
     let owner = terms.owner.clone();
-    let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms).await?;
+    let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
         kind = %owner.kind(), "staged"
@@ -112,7 +116,7 @@ async fn receive(
     form: &mut Form,
     parser: &mut Parser,
     body: &mut Body,
-    (settings, uploader): (&Settings, &Uploader),
+    (state, uploader): (&AppState, &Uploader),
 ) -> Result<Terms, ApiError> {
     let mut agreed = None;
     while let Some(frame) = body.frame().await {
@@ -125,8 +129,10 @@ async fn receive(
             if agreed.is_none()
                 && let Some(owner) = form.owner()?
             {
-                let terms = terms(owner, settings)?;
-                settings.upload_auth.permit(uploader, &terms.owner).await?;
+                let terms = terms(owner, &state.settings)?;
+                state.settings.upload_auth.permit(uploader, &terms.owner).await?;
+                // Whose owner could never be known is refused.
+                state.judge.owners().admit(&terms.owner).await?;
                 agreed = Some(terms);
             }
         }

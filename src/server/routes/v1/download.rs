@@ -14,7 +14,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::conditional::{Outcome, evaluate, range_counts};
 use super::range::{Requested, parse};
@@ -23,6 +23,7 @@ use crate::protocol::problem::{Code, Problem};
 use crate::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
 use crate::resource::{Bundle, FileName};
 use crate::server::error::ApiError;
+use crate::server::measure::{Sending, not_sent};
 use crate::server::state::AppState;
 use crate::staging::{Download, Staging};
 use crate::telemetry::chain;
@@ -67,9 +68,12 @@ pub(super) async fn get(
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let (id, secret) = ticket(path, &headers)?;
-    let download = state.staging.open_download(id, &secret).await?;
-    send(&state.staging, download, &Method::GET, &headers, Ranges::Honoured).await
+    let answer = async {
+        let (id, secret) = ticket(path, &headers)?;
+        let download = state.staging.open_download(id, &secret).await?;
+        send(&state, download, &Method::GET, &headers, Ranges::Honoured).await
+    };
+    answer.await.inspect_err(|error| not_sent(&state.metrics, error))
 }
 
 /// What a download would answer, without the bytes. Does not count as a use.
@@ -91,7 +95,7 @@ pub(super) async fn head(
 ) -> Result<Response, ApiError> {
     let (id, secret) = ticket(path, &headers)?;
     let download = state.staging.open_download(id, &secret).await?;
-    send(&state.staging, download, &Method::HEAD, &headers, Ranges::Ignored).await
+    send(&state, download, &Method::HEAD, &headers, Ranges::Ignored).await
 }
 
 /// Whether `Range` is looked at: it has a meaning for GET only (RFC 9110, section 14.2).
@@ -103,7 +107,7 @@ pub(in crate::server::routes) enum Ranges {
 
 /// The answer to a download in both protocols. Only bytes that are sent count as a use.
 pub(in crate::server::routes) async fn send(
-    staging: &Staging,
+    state: &AppState,
     download: Download,
     method: &Method,
     headers: &HeaderMap,
@@ -146,8 +150,9 @@ pub(in crate::server::routes) async fn send(
     if method == Method::HEAD {
         return Ok((status, answer).into_response());
     }
-    staging.mark_used(&download).await?;
-    Ok((status, answer, content(staging.clone(), download, range)).into_response())
+    state.staging.mark_used(&download).await?;
+    let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start);
+    Ok((status, answer, content(state.staging.clone(), download, range, sending)).into_response())
 }
 
 fn sha256(download: &Download) -> [u8; 32] {
@@ -201,7 +206,7 @@ fn value(text: &str) -> Result<HeaderValue, ApiError> {
 }
 
 /// The bytes, piece by piece.
-fn content(staging: Staging, download: Download, range: Range<u64>) -> Body {
+fn content(staging: Staging, download: Download, range: Range<u64>, mut sending: Sending) -> Body {
     let download = Arc::new(download);
     let pieces = stream::unfold(range.start, move |from| {
         let (_, downloads) = staging.in_flight();
@@ -210,13 +215,14 @@ fn content(staging: Staging, download: Download, range: Range<u64>) -> Body {
         std::future::ready((from < range.end).then_some((from..to, to)))
     });
     let reads = pieces.map(move |piece| read(Arc::clone(&download), piece));
-    Body::from_stream(reads.buffered(PIECES_AHEAD))
+    Body::from_stream(reads.buffered(PIECES_AHEAD).inspect_ok(move |piece| sending.sent(piece.len())))
 }
 
 async fn read(download: Arc<Download>, piece: Range<u64>) -> Result<Bytes, BoxError> {
     let length = usize::try_from(piece.end - piece.start)?;
+    let id = download.resource().id;
     let bytes = download.read(piece.start, length).await.inspect_err(|error| {
-        tracing::error!(error = %chain(error), "a download broke off");
+        tracing::error!(resource_id = %id, error = %chain(error), "a bundle could not be read");
     })?;
     // The length was promised in the head: what is short must break off, not end.
     if bytes.len() == length { Ok(bytes) } else { Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()) }

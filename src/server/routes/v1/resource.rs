@@ -5,6 +5,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 
+use crate::cleaner::{Decision, Judge};
 use crate::protocol::digest;
 use crate::protocol::problem::Problem;
 use crate::protocol::v1::{Metadata, OwnerMetadata};
@@ -44,12 +45,16 @@ pub(super) async fn metadata(
 ) -> Result<Json<Metadata>, ApiError> {
     let (id, secret) = ticket(path, &headers)?;
     let resource = state.staging.find(id, &secret).await?;
-    describe(&resource).map(Json).ok_or_else(|| AccessError::NotFound.into())
+    describe(&resource, &state.judge).map(Json).ok_or_else(|| AccessError::NotFound.into())
 }
 
 /// Only what is complete can be described, and only what is complete is found.
-fn describe(resource: &Resource) -> Option<Metadata> {
+fn describe(resource: &Resource, judge: &Judge) -> Option<Metadata> {
     let (owner, bundle) = (resource.owner.as_ref()?, resource.bundle?);
+    let kept = match judge.judge(resource.id, owner, &resource.life()).decision {
+        Decision::Keep(kept) => Some(kept),
+        Decision::Delete(_) => None,
+    };
     Some(Metadata {
         resource_id: resource.id.to_string(),
         state: resource.state.to_string(),
@@ -60,7 +65,11 @@ fn describe(resource: &Resource) -> Option<Metadata> {
         created_at: resource.created_at,
         first_used_at: resource.first_used_at,
         last_used_at: resource.last_used_at,
-        expires_at: resource.expires_at,
+        expires_at: kept.and_then(|kept| kept.until),
+        kept_because: kept.map(|kept| kept.why.as_str().to_owned()),
+        owner_seen_at: resource.sighting.seen_at,
+        owner_absent_since: resource.sighting.absent_since,
+        owner_finished_since: resource.sighting.finished_since,
     })
 }
 
@@ -68,7 +77,7 @@ fn describe_owner(owner: &Owner) -> OwnerMetadata {
     OwnerMetadata {
         kind: owner.kind().to_string(),
         namespace: owner.namespace().to_owned(),
-        labels: owner.labels().clone(),
+        labels: owner.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
         name: owner.name().map(str::to_owned),
     }
 }

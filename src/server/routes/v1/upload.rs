@@ -14,12 +14,14 @@ use axum::response::{IntoResponse as _, Response};
 use http_body_util::BodyExt as _;
 
 use super::parameters::Parameters;
+use crate::metrics::UploadMeasurement;
 use crate::protocol::problem::{Code, Problem};
 use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
 use crate::resource::FileName;
 use crate::server::auth::Uploader;
 use crate::server::body::too_slow;
 use crate::server::error::ApiError;
+use crate::server::measure::not_stored;
 use crate::server::state::{AppState, Settings};
 use crate::staging::{NewUpload, Staged, Terms, Upload};
 use crate::telemetry::chain;
@@ -136,8 +138,13 @@ pub(super) async fn put_named(
     stage(Request { state, peer, headers, query, file_name: Some(file_name), body }).await
 }
 
-/// Everything that can be refused is refused before a byte of the body is read.
 async fn stage(request: Request) -> Result<Response, ApiError> {
+    let measured = request.state.metrics.upload();
+    take(request, measured.clone()).await.inspect_err(|error| not_stored(&measured, error))
+}
+
+/// Everything that can be refused is refused before a byte of the body is read.
+async fn take(request: Request, measured: UploadMeasurement) -> Result<Response, ApiError> {
     let Request { state, peer, headers, query, file_name, mut body } = request;
     let settings = &state.settings;
     let uploader = begin(&state, &headers).await?;
@@ -147,6 +154,7 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
     })?;
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
     settings.upload_auth.permit(&uploader, &owner).await?;
+    state.judge.owners().admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
     let new = NewUpload {
         announced_bytes: body.size_hint().exact(),
@@ -159,7 +167,7 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
         return Err(error);
     }
     let owner = terms.owner.clone();
-    let staged = upload.finish(terms).await?;
+    let staged = upload.finish(terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
         kind = %owner.kind(), "staged"

@@ -1,0 +1,249 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::resource::{Lifetime, Sighting};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Created at 0, with an unused timeout of 1000 s; policy: 60 s of grace, 500 s of retention, 5000 s unused at most.
+fn life(last_used_at: Option<i64>, sighting: Sighting) -> Life {
+    let lifetime = Lifetime { unused_timeout: seconds(1000), ttl: None };
+    Life { created_at: at(0), lifetime, last_used_at: last_used_at.map(at), sighting }
+}
+
+fn policy() -> Policy {
+    Policy {
+        max_age: None,
+        max_unused: seconds(5000),
+        orphan_grace: seconds(60),
+        finished_owner_retention: Some(seconds(500)),
+        max_deletions_per_sweep: 100,
+    }
+}
+
+fn seen() -> Sighting {
+    Sighting { seen_at: Some(at(1)), ..Sighting::default() }
+}
+
+/// It stays for `why` until `until`, and then goes for `reason`.
+#[track_caller]
+fn assert_goes(
+    life: &Life,
+    presence: Presence,
+    policy: &Policy,
+    why: Why,
+    until: i64,
+    reason: DeletionReason,
+) {
+    let kept = Decision::Keep(Kept { why, until: Some(at(until)) });
+    assert_eq!(decide(life, presence, &Readings::at(at(until - 1)), policy), kept);
+    assert_eq!(decide(life, presence, &Readings::at(at(until)), policy), Decision::Delete(reason));
+}
+
+#[track_caller]
+fn assert_stays(life: &Life, presence: Presence, why: Why) {
+    let decision = decide(life, presence, &Readings::at(at(1_000_000)), &policy());
+    assert_eq!(decision, Decision::Keep(Kept { why, until: None }));
+}
+
+#[test]
+fn what_nobody_used_goes_after_its_timeout_where_the_owner_is_absent_or_nobody_asks() {
+    for presence in [Presence::Absent, Presence::NotAsked] {
+        let unused = life(None, Sighting::default());
+        assert_goes(&unused, presence, &policy(), Why::NotUsedYet, 1000, DeletionReason::Unused);
+    }
+}
+
+#[test]
+fn a_driver_that_waits_for_a_node_keeps_its_jars() {
+    assert_stays(&life(None, seen()), Presence::Present, Why::OwnerPresent);
+}
+
+#[test]
+fn an_orphan_goes_after_the_grace_since_its_owner_was_missed_and_since_it_was_used() {
+    let absent = Sighting { absent_since: Some(at(100)), ..seen() };
+    let reason = DeletionReason::Orphaned;
+    assert_goes(&life(Some(50), absent), Presence::Absent, &policy(), Why::OwnerGone, 160, reason);
+    assert_goes(&life(Some(130), absent), Presence::Absent, &policy(), Why::OwnerGone, 190, reason);
+}
+
+#[test]
+fn an_owner_that_was_missed_only_now_is_not_gone_yet_whatever_the_grace() {
+    let impatient = Policy { orphan_grace: Duration::ZERO, ..policy() };
+    let decision = decide(&life(Some(50), seen()), Presence::Absent, &Readings::at(at(100)), &impatient);
+    assert_eq!(decision, Decision::Keep(Kept { why: Why::OwnerGone, until: None }));
+}
+
+#[test]
+fn what_was_tried_before_its_owner_came_waits_for_it_from_the_last_download_on() {
+    let tried = life(Some(700), Sighting { absent_since: Some(at(10)), ..Sighting::default() });
+    let reason = DeletionReason::OwnerNeverSeen;
+    assert_goes(&tried, Presence::Absent, &policy(), Why::OwnerNotSeenYet, 1700, reason);
+}
+
+#[test]
+fn finished_pods_count_as_present_for_the_retention_used_or_not() {
+    for used in [Some(20), None] {
+        let finished = life(used, Sighting { finished_since: Some(at(100)), ..seen() });
+        let reason = DeletionReason::OwnerFinished;
+        assert_goes(&finished, Presence::Finished, &policy(), Why::OwnerFinished, 600, reason);
+        let forever = Policy { finished_owner_retention: None, ..policy() };
+        let decision = decide(&finished, Presence::Finished, &Readings::at(at(1_000_000)), &forever);
+        assert_eq!(decision, Decision::Keep(Kept { why: Why::OwnerFinished, until: None }));
+        let at_once = Policy { finished_owner_retention: Some(Duration::ZERO), ..policy() };
+        assert_goes(&finished, Presence::Finished, &at_once, Why::OwnerFinished, 160, reason);
+    }
+}
+
+#[test]
+fn what_nobody_knows_of_stays_but_for_what_nobody_ever_used() {
+    for unknown in Unknown::ALL {
+        let presence = Presence::Unknown(unknown);
+        let absent = Sighting { absent_since: Some(at(10)), ..seen() };
+        assert_stays(&life(Some(50), absent), presence, Why::OwnerUnknown(unknown));
+        let unused = life(None, Sighting::default());
+        let reason = DeletionReason::MaxUnusedReached;
+        assert_goes(&unused, presence, &policy(), Why::OwnerUnknown(unknown), 5000, reason);
+    }
+}
+
+#[test]
+fn without_a_cluster_what_was_used_stays() {
+    assert_stays(&life(Some(50), Sighting::default()), Presence::NotAsked, Why::OwnersNotAsked);
+}
+
+#[test]
+fn ttl_and_max_age_count_whoever_is_there() {
+    let mut limited = life(Some(50), seen());
+    limited.lifetime.ttl = Some(seconds(300));
+    let why = Why::OwnerPresent;
+    assert_goes(&limited, Presence::Present, &policy(), why, 300, DeletionReason::TtlReached);
+    let strict = Policy { max_age: Some(seconds(200)), ..policy() };
+    assert_goes(&limited, Presence::Present, &strict, why, 200, DeletionReason::MaxAgeReached);
+}
+
+#[test]
+fn a_clock_that_was_set_back_before_the_creation_deletes_nothing() {
+    let lifetime = Lifetime { unused_timeout: Duration::ZERO, ttl: Some(Duration::ZERO) };
+    let zero = Life { lifetime, ..life(None, Sighting::default()) };
+    let policy = Policy { max_age: Some(Duration::ZERO), ..policy() };
+    let decision = decide(&zero, Presence::Absent, &Readings::at(at(-1)), &policy);
+    assert!(matches!(decision, Decision::Keep(_)), "{decision:?}");
+}
+
+fn any_presence() -> impl Strategy<Value = Presence> {
+    prop_oneof![
+        Just(Presence::Present),
+        Just(Presence::Finished),
+        Just(Presence::Absent),
+        Just(Presence::NotAsked),
+        proptest::sample::select(&Unknown::ALL[..]).prop_map(Presence::Unknown),
+    ]
+}
+
+prop_compose! {
+    fn any_life()(
+        unused in 0_u64..100, ttl in proptest::option::of(0_u64..100),
+        used in proptest::option::of(0_i64..100), seen in proptest::option::of(0_i64..100),
+        absent in proptest::option::of(0_i64..100), finished in proptest::option::of(0_i64..100),
+    ) -> Life {
+        let lifetime = Lifetime { unused_timeout: seconds(unused), ttl: ttl.map(seconds) };
+        let sighting =
+            Sighting { seen_at: seen.map(at), absent_since: absent.map(at), finished_since: finished.map(at) };
+        Life { created_at: at(0), lifetime, last_used_at: used.map(at), sighting }
+    }
+}
+
+prop_compose! {
+    fn any_policy()(
+        max_age in proptest::option::of(0_u64..200), max_unused in 0_u64..200, grace in 0_u64..50,
+        retention in proptest::option::of(0_u64..100),
+    ) -> Policy {
+        Policy {
+            max_age: max_age.map(seconds), max_unused: seconds(max_unused), orphan_grace: seconds(grace),
+            finished_owner_retention: retention.map(seconds), max_deletions_per_sweep: 100,
+        }
+    }
+}
+
+/// Whether a rule that looks at nobody's presence is what deletes.
+fn is_by_time_alone(decision: Decision) -> bool {
+    use DeletionReason::{MaxAgeReached, MaxUnusedReached, TtlReached};
+    matches!(decision, Decision::Delete(MaxAgeReached | TtlReached | MaxUnusedReached))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn what_goes_once_goes_at_any_later_time(
+        life in any_life(), presence in any_presence(), policy in any_policy(), now in -10_i64..300, later in 0_i64..300,
+    ) {
+        if let Decision::Delete(_) = decide(&life, presence, &Readings::at(at(now)), &policy) {
+            let later = decide(&life, presence, &Readings::at(at(now + later)), &policy);
+            prop_assert!(matches!(later, Decision::Delete(_)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_deletes_nothing_but_by_time_alone(
+        life in any_life(), unknown in proptest::sample::select(&Unknown::ALL[..]), policy in any_policy(),
+        now in -10_i64..100_000,
+    ) {
+        let decision = decide(&life, Presence::Unknown(unknown), &Readings::at(at(now)), &policy);
+        prop_assert!(matches!(decision, Decision::Keep(_)) || is_by_time_alone(decision));
+        if life.is_used() {
+            prop_assert!(decision != Decision::Delete(DeletionReason::MaxUnusedReached));
+        }
+    }
+
+    #[test]
+    fn what_has_its_owner_goes_by_ttl_or_age_only(
+        life in any_life(), policy in any_policy(), now in -10_i64..100_000,
+    ) {
+        let decision = decide(&life, Presence::Present, &Readings::at(at(now)), &policy);
+        prop_assert!(matches!(decision, Decision::Keep(_)) || is_by_time_alone(decision));
+        prop_assert!(decision != Decision::Delete(DeletionReason::MaxUnusedReached));
+    }
+
+    #[test]
+    fn what_is_kept_until_a_time_goes_at_that_time_and_not_before(
+        life in any_life(), presence in any_presence(), policy in any_policy(), now in 0_i64..300,
+    ) {
+        if let Decision::Keep(Kept { until: Some(until), .. }) =
+            decide(&life, presence, &Readings::at(at(now)), &policy)
+        {
+            prop_assert!(until > at(now));
+            let then = decide(&life, presence, &Readings::at(until), &policy);
+            prop_assert!(matches!(then, Decision::Delete(_)));
+            let just_before = until.checked_sub(Duration::from_millis(1)).unwrap();
+            let before = decide(&life, presence, &Readings::at(just_before), &policy);
+            prop_assert!(matches!(before, Decision::Keep(_)));
+        }
+    }
+
+    #[test]
+    fn a_jump_of_the_clock_deletes_nothing_that_its_true_age_would_keep(
+        life in any_life(), presence in any_presence(), policy in any_policy(), now in 0_i64..300, jump in 1_i64..100_000,
+    ) {
+        // What was seen was seen before now.
+        let before_now = |time: Option<Timestamp>| time.filter(|time| *time <= at(now));
+        let Sighting { seen_at, absent_since, finished_since } = life.sighting;
+        let sighting = Sighting {
+            seen_at: before_now(seen_at), absent_since: before_now(absent_since),
+            finished_since: before_now(finished_since),
+        };
+        let life = Life { last_used_at: before_now(life.last_used_at), sighting, ..life };
+        let true_time = decide(&life, presence, &Readings::at(at(now)), &policy);
+        if matches!(true_time, Decision::Keep(_)) {
+            let jumped = decide(&life, presence, &Readings::with_jump(at(now + jump), jump), &policy);
+            prop_assert!(matches!(jumped, Decision::Keep(_)));
+        }
+    }
+}

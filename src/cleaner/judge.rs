@@ -1,0 +1,50 @@
+//! What a sweep would decide about one resource, for whoever asks.
+
+use std::sync::Arc;
+
+use super::{Decision, Policy, Readings, Why, decide};
+use crate::owners::{Owners, Presence};
+use crate::resource::{Life, Owner, ResourceId};
+use crate::staging::Staging;
+
+/// Decides as a sweep would, without doing anything.
+#[derive(Clone)]
+pub struct Judge {
+    staging: Staging,
+    owners: Arc<dyn Owners>,
+    policy: Policy,
+}
+
+/// What is known and decided about a resource at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Judgement {
+    /// Whether its owner is there.
+    pub presence: Presence,
+    /// What a sweep would do.
+    pub decision: Decision,
+}
+
+impl Judge {
+    /// Judges by what `owners` knows.
+    pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
+        Self { staging, owners, policy }
+    }
+
+    /// Who knows about owners.
+    pub fn owners(&self) -> &dyn Owners {
+        &*self.owners
+    }
+
+    /// Judges one resource. Makes no call and no query.
+    pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Judgement {
+        let presence = self.owners.presence(owner);
+        let now = Readings::at(self.staging.clock().now());
+        let decision = match decide(life, presence, &now, &self.policy) {
+            Decision::Keep(kept) if self.staging.is_in_use(id) => {
+                Decision::Keep(super::Kept { why: Why::Downloading, ..kept })
+            }
+            decision => decision,
+        };
+        Judgement { presence, decision }
+    }
+}

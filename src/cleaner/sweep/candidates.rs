@@ -1,0 +1,100 @@
+//! From "it should go" to "it is gone": a fresh read, the row as it is now, and the deletion.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+
+use super::super::{Decision, Readings, Why, decide};
+use super::{Sweeper, Swept};
+use crate::owners::Presence;
+use crate::resource::{DeletionReason, Owner, Resource, ResourceId, State};
+use crate::staging::AccessError;
+use crate::telemetry::chain;
+
+/// Fresh reads at once.
+const READS_AT_ONCE: usize = 8;
+
+/// After so many reads without an answer the rest waits for the next sweep: with each of them waiting for a silent API
+/// server, a sweep could take hours.
+const MOST_FAILED_READS: usize = 8;
+
+/// A resource that should go.
+pub(super) struct Candidate {
+    pub(super) id: ResourceId,
+    pub(super) owner: Arc<Owner>,
+    pub(super) reason: DeletionReason,
+}
+
+impl Sweeper {
+    /// Those candidates whose owners a fresh read does not find either. Each owner is asked for once.
+    pub(super) async fn confirm(&self, candidates: Vec<Candidate>, swept: &mut Swept) -> Vec<Candidate> {
+        let mut by_owner: HashMap<Arc<Owner>, Vec<Candidate>> = HashMap::new();
+        for candidate in candidates {
+            by_owner.entry(Arc::clone(&candidate.owner)).or_default().push(candidate);
+        }
+        let reads = stream::iter(by_owner).map(async |(owner, candidates)| {
+            let presence = self.owners.confirm(&owner).await;
+            (presence, candidates)
+        });
+        let mut reads = std::pin::pin!(reads.buffer_unordered(READS_AT_ONCE));
+        let mut confirmed = Vec::new();
+        let mut failed = 0;
+        while let Some((presence, candidates)) = reads.next().await {
+            for candidate in candidates {
+                match contradiction(candidate.reason, presence) {
+                    None => confirmed.push(candidate),
+                    Some(why) => swept.keep(why),
+                }
+            }
+            failed += usize::from(matches!(presence, Presence::Unknown(_)));
+            if failed >= MOST_FAILED_READS {
+                tracing::warn!("too many owners could not be asked for: the rest waits for the next sweep");
+                break;
+            }
+        }
+        confirmed
+    }
+
+    /// Deletes one, if the row says the same as the memory did.
+    pub(super) async fn delete(
+        &self,
+        candidate: &Candidate,
+        now: &Readings,
+        swept: &mut Swept,
+    ) -> Result<(), AccessError> {
+        let Some(resource) = self.staging.look_up(candidate.id).await? else { return Ok(()) };
+        if resource.state != State::Ready || !self.is_still_due(&resource, candidate, now) {
+            return Ok(());
+        }
+        let at = self.staging.clock().now();
+        match self.staging.expire(&resource, candidate.reason, at).await {
+            Ok(true) => swept.delete(candidate.reason),
+            Ok(false) => swept.keep(Why::Downloading),
+            // One bundle that cannot be removed must not hold up all the others.
+            Err(AccessError::Store(error)) => tracing::warn!(
+                resource_id = %resource.id, error = %chain(&error),
+                "could not remove an expired bundle; the next sweep tries again"
+            ),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn is_still_due(&self, resource: &Resource, candidate: &Candidate, now: &Readings) -> bool {
+        // The watch may know more than a moment ago, and then the next sweep looks at it.
+        let presence = self.owners.presence(&candidate.owner);
+        decide(&resource.life(), presence, now, &self.policy) == Decision::Delete(candidate.reason)
+    }
+}
+
+/// Why a candidate stays after all, if the fresh read says so.
+fn contradiction(reason: DeletionReason, fresh: Presence) -> Option<Why> {
+    match (reason, fresh) {
+        (_, Presence::Absent) | (DeletionReason::OwnerFinished, Presence::Finished) => None,
+        (_, Presence::Present) => Some(Why::OwnerPresent),
+        (_, Presence::Finished) => Some(Why::OwnerFinished),
+        (_, Presence::Unknown(unknown)) => Some(Why::OwnerUnknown(unknown)),
+        (_, Presence::NotAsked) => Some(Why::OwnersNotAsked),
+    }
+}

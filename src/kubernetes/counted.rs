@@ -1,0 +1,99 @@
+//! Every call to the API server is counted: what was asked for, and what came of it.
+
+use hyper::Method;
+use hyper::http::Request;
+use kube::Client;
+use kube::client::Body;
+
+use crate::metrics::{ApiCall, Metrics};
+
+/// A client whose calls are counted in `metrics`.
+pub(super) fn counted(client: Client, metrics: Metrics) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, call) = (client.clone(), call_of(&request));
+        let count = Count { metrics: metrics.clone(), call, outcome: "timeout" };
+        async move {
+            // All of it, not only the field that is set: it must live until here ends.
+            let mut count = count;
+            let answer = client.send(request).await;
+            count.outcome =
+                answer.as_ref().map_or("unreachable", |answer| outcome_of(answer.status().as_u16()));
+            answer
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// Counts when it is dropped: a call that nobody waits for any more took too long.
+struct Count {
+    metrics: Metrics,
+    call: ApiCall,
+    outcome: &'static str,
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.metrics.api_request(self.call, self.outcome);
+    }
+}
+
+/// Lists and watches say so in their query; what is left is one object, or one of the documents on what there is.
+fn call_of<B>(request: &Request<B>) -> ApiCall {
+    let has = |name: &str| {
+        let mut pairs = request.uri().query().unwrap_or_default().split('&');
+        pairs.any(|pair| pair.split('=').next() == Some(name))
+    };
+    // `/api/v1` and `/apis/GROUP/VERSION`, and shorter.
+    let path: Vec<&str> = request.uri().path().split('/').filter(|part| !part.is_empty()).collect();
+    let is_document = matches!(path.as_slice(), ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _]);
+    if request.method() == Method::POST {
+        ApiCall::Review
+    } else if has("watch") {
+        ApiCall::Watch
+    } else if is_document {
+        ApiCall::Discover
+    } else if has("limit") || has("labelSelector") || has("fieldSelector") {
+        ApiCall::List
+    } else {
+        ApiCall::Get
+    }
+}
+
+/// The words of `ApiFailure::label`.
+fn outcome_of(status: u16) -> &'static str {
+    match status {
+        200..=299 => "ok",
+        401 => "401",
+        403 => "403",
+        404 => "404",
+        410 => "410",
+        429 => "429",
+        500.. => "5xx",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_known_by_its_path_and_query() {
+        for (path, expected) in [
+            ("/api/v1/pods?&limit=500", ApiCall::List),
+            ("/api/v1/namespaces/a/pods?&labelSelector=app%3Dx&limit=1", ApiCall::List),
+            (
+                "/apis/apps/v1/deployments?&watch=true&timeoutSeconds=200&allowWatchBookmarks=true",
+                ApiCall::Watch,
+            ),
+            ("/api/v1/namespaces/demo", ApiCall::Get),
+            ("/apis", ApiCall::Discover),
+            ("/api/v1", ApiCall::Discover),
+            ("/apis/sparkoperator.k8s.io/v1beta2", ApiCall::Discover),
+        ] {
+            assert_eq!(call_of(&Request::get(path).body(()).unwrap()), expected, "{path}");
+        }
+        let review = Request::post("/apis/authentication.k8s.io/v1/tokenreviews?").body(()).unwrap();
+        assert_eq!(call_of(&review), ApiCall::Review);
+    }
+}

@@ -1,0 +1,123 @@
+//! The labels and their values.
+
+use std::fmt;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+
+macro_rules! words {
+    ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident => $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $type { $($(#[$variant_doc])* $variant),+ }
+
+        impl $type {
+            /// Every value.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The word in the label.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+
+words! {
+    /// How a pass of the cleaner ended.
+    SweepOutcome {
+        /// All was looked at.
+        Ok => "ok",
+        /// It had to stop; the next one tries again.
+        Failed => "failed",
+    }
+}
+
+words! {
+    /// What the API server was asked for.
+    ApiCall {
+        /// All objects of a kind, or some.
+        List => "list",
+        /// Changes.
+        Watch => "watch",
+        /// One object.
+        Get => "get",
+        /// What kinds there are.
+        Discover => "discover",
+        /// Who somebody is, or what they may do.
+        Review => "review",
+    }
+}
+
+/// The methods of RFC 9110, section 9, and PATCH; a client can make up any other.
+pub(super) fn method(name: &str) -> &'static str {
+    const STANDARD: [&str; 9] =
+        ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"];
+    STANDARD.into_iter().find(|standard| *standard == name).unwrap_or("other")
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RequestLabels {
+    pub(super) route: String,
+    pub(super) method: &'static str,
+    pub(super) status: Status,
+}
+
+/// An HTTP status, or that the client left before there was one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Status(Option<u16>);
+
+impl From<Option<u16>> for Status {
+    fn from(status: Option<u16>) -> Self {
+        Self(status)
+    }
+}
+
+impl EncodeLabelValue for Status {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        match self.0 {
+            Some(status) => status.encode(encoder),
+            None => "aborted".encode(encoder),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct WatchLabels {
+    pub(super) kind: String,
+    pub(super) state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct CauseLabels {
+    pub(super) kind: String,
+    pub(super) cause: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct CallLabels {
+    pub(super) call: &'static str,
+    pub(super) outcome: &'static str,
+}
+
+macro_rules! single {
+    ($($type:ident { $label:ident }),+ $(,)?) => {$(
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+        pub(super) struct $type {
+            $label: &'static str,
+        }
+
+        impl From<&'static str> for $type {
+            fn from($label: &'static str) -> Self {
+                Self { $label }
+            }
+        }
+    )+};
+}
+
+single! {
+    DirectionLabel { direction },
+    OutcomeLabel { outcome },
+    ReasonLabel { reason },
+    StateLabel { state },
+    WhyLabel { why },
+}

@@ -1,0 +1,91 @@
+//! Transfers while they go on: each is counted once, whatever ends it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::Metrics;
+
+/// An upload while it goes on. Clones measure the same one; when the last of them goes without a verdict, it failed.
+#[derive(Debug, Clone)]
+pub struct UploadMeasurement(Arc<Upload>);
+
+#[derive(Debug)]
+struct Upload {
+    metrics: Metrics,
+    began: Instant,
+    has_verdict: AtomicBool,
+}
+
+impl UploadMeasurement {
+    pub(super) fn begin(metrics: Metrics) -> Self {
+        Self(Arc::new(Upload { metrics, began: Instant::now(), has_verdict: AtomicBool::new(false) }))
+    }
+
+    /// It is acknowledged.
+    pub fn stored(&self) {
+        if self.0.end("stored") {
+            let took = self.0.began.elapsed();
+            self.0.metrics.of().upload_duration.observe(took.as_secs_f64());
+        }
+    }
+
+    /// The server does not want it.
+    pub fn refused(&self) {
+        self.0.end("refused");
+    }
+}
+
+impl Upload {
+    /// The first verdict counts.
+    fn end(&self, outcome: &'static str) -> bool {
+        let is_first = !self.has_verdict.swap(true, Ordering::Relaxed);
+        if is_first {
+            self.metrics.of().uploads.get_or_create(&outcome.into()).inc();
+        }
+        is_first
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.end("failed");
+    }
+}
+
+/// A download while it goes on. When it goes before everything was sent, it is broken.
+#[derive(Debug)]
+pub struct DownloadMeasurement {
+    metrics: Metrics,
+    began: Instant,
+    missing_bytes: u64,
+}
+
+impl DownloadMeasurement {
+    pub(super) fn begin(metrics: Metrics, bytes: u64) -> Self {
+        Self { metrics, began: Instant::now(), missing_bytes: bytes }
+    }
+
+    /// So many more bytes were handed to the connection.
+    pub fn sent(&mut self, bytes: u64) {
+        self.metrics.of().download_bytes.inc_by(bytes);
+        self.missing_bytes = self.missing_bytes.saturating_sub(bytes);
+    }
+
+    /// How much was not handed to the connection yet.
+    pub fn missing_bytes(&self) -> u64 {
+        self.missing_bytes
+    }
+}
+
+impl Drop for DownloadMeasurement {
+    fn drop(&mut self) {
+        let families = self.metrics.of();
+        if self.missing_bytes > 0 {
+            families.downloads.get_or_create(&"broken".into()).inc();
+        } else {
+            families.downloads.get_or_create(&"completed".into()).inc();
+            families.download_duration.observe(self.began.elapsed().as_secs_f64());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A fresh read: what the API server says now, with no watch and no cache in between.
+
+use std::time::Duration;
+
+use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
+use kube::core::ApiResource;
+use kube::{Api, Client};
+
+use super::{Presence, Unknown};
+use crate::kubernetes::{ApiFailure, within};
+use crate::resource::{Owner, POD};
+
+/// Pods that are not finished.
+pub(super) const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
+
+/// Reads whether objects of `owner` are there. A list without a resource version is read from the store itself and not
+/// from a cache that may lag behind
+/// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>).
+pub(super) async fn read(
+    client: &Client,
+    resource: &ApiResource,
+    owner: &Owner,
+    patience: Duration,
+) -> Result<Presence, ApiFailure> {
+    let api: Api<PartialObjectMeta<DynamicObject>> =
+        Api::namespaced_with(client.clone(), owner.namespace(), resource);
+    let any = selecting(owner);
+    if resource.kind == POD && resource.group.is_empty() {
+        let unfinished = any.clone().fields(&fields(owner, Some(UNFINISHED)));
+        if is_any(&api, &unfinished, patience).await? {
+            return Ok(Presence::Present);
+        }
+        let finished = is_any(&api, &any.fields(&fields(owner, None)), patience).await?;
+        return Ok(if finished { Presence::Finished } else { Presence::Absent });
+    }
+    let found = is_any(&api, &any.fields(&fields(owner, None)), patience).await?;
+    Ok(if found { Presence::Present } else { Presence::Absent })
+}
+
+fn selecting(owner: &Owner) -> ListParams {
+    let labels: Vec<String> = owner.labels().map(|(key, value)| format!("{key}={value}")).collect();
+    let list = ListParams::default().limit(1);
+    if labels.is_empty() { list } else { list.labels(&labels.join(",")) }
+}
+
+fn fields(owner: &Owner, more: Option<&str>) -> String {
+    let name = owner.name().map(|name| format!("metadata.name={name}"));
+    name.into_iter().chain(more.map(str::to_owned)).collect::<Vec<_>>().join(",")
+}
+
+/// A list that is filtered after it was read may have an empty page and go on.
+async fn is_any(
+    api: &Api<PartialObjectMeta<DynamicObject>>,
+    list: &ListParams,
+    patience: Duration,
+) -> Result<bool, ApiFailure> {
+    let mut list = list.clone();
+    if list.field_selector.as_deref() == Some("") {
+        list.field_selector = None;
+    }
+    loop {
+        let page = within(patience, api.list(&list)).await?;
+        if !page.items.is_empty() {
+            return Ok(true);
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => list.continue_token = Some(token),
+            None => return Ok(false),
+        }
+    }
+}
+
+/// Whether a namespace is gone. Only a clear "not found" says so.
+pub(super) async fn is_namespace_gone(client: &Client, namespace: &str, patience: Duration) -> bool {
+    let namespaces = ApiResource::from_gvk_with_plural(
+        &kube::core::GroupVersionKind::gvk("", "v1", "Namespace"),
+        "namespaces",
+    );
+    let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client.clone(), &namespaces);
+    matches!(within(patience, api.get(namespace)).await, Err(ApiFailure::NotFound { .. }))
+}
+
+/// What a failed read leaves of the knowledge: where the namespace itself is gone, nothing in it is there.
+pub(super) async fn after_failure(
+    client: &Client,
+    owner: &Owner,
+    failure: &ApiFailure,
+    patience: Duration,
+) -> Presence {
+    let forbidden = matches!(failure, ApiFailure::Forbidden { .. });
+    if forbidden && is_namespace_gone(client, owner.namespace(), patience).await {
+        return Presence::Absent;
+    }
+    tracing::warn!(
+        kind = %owner.kind(), namespace = owner.namespace(), error = %failure,
+        "cannot read whether an owner is there; what is staged for it stays"
+    );
+    Presence::Unknown(Unknown::from(failure))
+}

@@ -1,0 +1,155 @@
+//! Who exists: whether the Kubernetes objects that resources live for are there.
+//!
+//! What is known comes from watches, so that asking costs no call; before something is deleted, one fresh read must
+//! say the same.
+
+mod cluster;
+mod follower;
+mod fresh;
+mod kinds;
+mod objects;
+
+mod standing;
+mod watch;
+
+use async_trait::async_trait;
+
+use crate::kubernetes::ApiFailure;
+use crate::resource::{Owner, OwnerError};
+
+pub use cluster::{ClusterOwners, ClusterSettings};
+pub use standing::{WatchReport, WatchState};
+
+/// Whether the owner of a resource is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// At least one owning object exists, and is not a finished pod.
+    Present,
+    /// Pods exist, and all of them are in phase `Succeeded` or `Failed`.
+    Finished,
+    /// There is none. Only what was listed completely, or read afresh, is absent.
+    Absent,
+    /// Nobody can tell at the moment. Never a reason to delete.
+    Unknown(Unknown),
+    /// No cluster is asked: owners do not matter.
+    NotAsked,
+}
+
+/// Why the presence of an owner is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unknown {
+    /// The watch of this kind has not completed its first list.
+    Starting,
+    /// The watch broke and has not recovered, or a fresh read failed.
+    Failing,
+    /// The API server does not let this server look at this kind, or in this namespace (401, 403).
+    Forbidden,
+    /// The cluster does not have this kind (any more).
+    NoSuchKind,
+    /// The namespace is not one of those that this server was told to look at.
+    OtherNamespace,
+}
+
+impl Unknown {
+    /// Every value.
+    pub const ALL: [Self; 5] =
+        [Self::Starting, Self::Failing, Self::Forbidden, Self::NoSuchKind, Self::OtherNamespace];
+
+    /// The stable name, as logs and metrics have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "watch-starting",
+            Self::Failing => "watch-failing",
+            Self::Forbidden => "forbidden",
+            Self::NoSuchKind => "no-such-kind",
+            Self::OtherNamespace => "other-namespace",
+        }
+    }
+}
+
+impl From<&ApiFailure> for Unknown {
+    fn from(failure: &ApiFailure) -> Self {
+        match failure {
+            ApiFailure::Forbidden { .. } | ApiFailure::Unauthorized { .. } => Self::Forbidden,
+            _ => Self::Failing,
+        }
+    }
+}
+
+/// An owner whose presence could never be known, so that nothing may be staged for it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdmitted {
+    /// The cluster was asked and has no such kind.
+    #[error(
+        "kind “{kind}” is not one of this cluster's: check the spelling, or install its CustomResourceDefinition first"
+    )]
+    NoSuchKind {
+        /// The kind.
+        kind: String,
+    },
+    /// Objects of that kind are not in namespaces, or cannot be watched.
+    #[error("kind “{kind}” cannot own a resource: its objects must be in namespaces and watchable")]
+    NotAnOwner {
+        /// The kind.
+        kind: String,
+    },
+    /// `--namespaces` does not have its namespace.
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
+    /// The role of this server lacks the kind or the namespace.
+    #[error(
+        "this server may not look at objects of kind “{kind}” in namespace “{namespace}”, so it could never tell when \
+         the resource is no longer needed: its admin can extend its role (get, list, watch)"
+    )]
+    Forbidden {
+        /// The kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+}
+
+/// Who knows about owners.
+#[async_trait]
+pub trait Owners: Send + Sync {
+    /// Whether a resource may be staged for `owner`; from then on it is looked for. Waits for a cluster's answer for
+    /// a few seconds at most, and a cluster that cannot be asked is no reason to refuse.
+    async fn admit(&self, owner: &Owner) -> Result<(), NotAdmitted>;
+
+    /// From now on `owner` is looked for: a resource that was staged before needs it.
+    fn follow(&self, owner: &Owner);
+
+    /// What the watches know. Makes no call.
+    fn presence(&self, owner: &Owner) -> Presence;
+
+    /// Asks the API server now, whatever the watches know. What contradicts a watch makes it begin anew.
+    async fn confirm(&self, owner: &Owner) -> Presence;
+
+    /// How the watches are.
+    fn watches(&self) -> Vec<WatchReport>;
+}
+
+/// Without a cluster, nobody asks about owners.
+#[derive(Debug, Clone, Copy)]
+pub struct NoCluster;
+
+#[async_trait]
+impl Owners for NoCluster {
+    async fn admit(&self, _: &Owner) -> Result<(), NotAdmitted> {
+        Ok(())
+    }
+
+    fn follow(&self, _: &Owner) {}
+
+    fn presence(&self, _: &Owner) -> Presence {
+        Presence::NotAsked
+    }
+
+    async fn confirm(&self, _: &Owner) -> Presence {
+        Presence::NotAsked
+    }
+
+    fn watches(&self) -> Vec<WatchReport> {
+        Vec::new()
+    }
+}

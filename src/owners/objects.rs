@@ -1,0 +1,225 @@
+//! Which owners there are: objects by name and by the labels that staged resources ask for.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::resource::Owner;
+
+/// Which of a kind's watches told of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// All objects.
+    All = 0,
+    /// Only pods that are not finished.
+    Unfinished = 1,
+}
+
+/// Which watches know objects of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Found {
+    /// There is one that both watches have.
+    pub(super) in_both: bool,
+    /// There is one that only the watch of all objects has.
+    pub(super) only_in_all: bool,
+    /// There is one that only the watch of unfinished ones has.
+    pub(super) only_in_unfinished: bool,
+}
+
+/// The objects of one kind. Of their labels only those are kept whose key some owner asks for: the memory is
+/// proportional to what is staged and to what is present, not to what else the cluster writes into metadata.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    /// Each with the version in which it was first asked for.
+    keys: HashMap<Arc<str>, u64>,
+    keys_version: u64,
+    namespaces: HashMap<Arc<str>, Namespace>,
+}
+
+#[derive(Debug, Default)]
+struct Namespace {
+    by_name: HashMap<Arc<str>, Object>,
+    by_label: HashMap<Arc<str>, Carriers>,
+}
+
+/// Names of the objects that carry a label, by its value.
+type Carriers = HashMap<Arc<str>, HashSet<Arc<str>>>;
+
+#[derive(Debug)]
+struct Object {
+    labels: Box<[(Arc<str>, Arc<str>)]>,
+    /// The pass of each source's list that last had it; 0 is never, or no longer.
+    passes: [u32; 2],
+}
+
+impl Objects {
+    /// Asks for further label keys; `true` if one of them is new, so that what is known must be listed again.
+    pub(super) fn want_keys<'a>(&mut self, keys: impl Iterator<Item = &'a str>) -> bool {
+        let new: Vec<&str> = keys.filter(|key| !self.keys.contains_key(*key)).collect();
+        if !new.is_empty() {
+            self.keys_version += 1;
+        }
+        let version = self.keys_version;
+        self.keys.extend(new.iter().map(|key| (Arc::from(*key), version)));
+        !new.is_empty()
+    }
+
+    /// Grows with each new label key. A list that begins now has all keys up to this version.
+    pub(super) fn keys_version(&self) -> u64 {
+        self.keys_version
+    }
+
+    /// Whether a list of that version of the keys has all labels that the owner asks for.
+    pub(super) fn has_keys_of(&self, owner: &Owner, version: u64) -> bool {
+        owner.labels().all(|(key, _)| self.keys.get(key).is_some_and(|since| *since <= version))
+    }
+
+    /// How many objects are known.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.namespaces.values().map(|namespace| namespace.by_name.len()).sum()
+    }
+
+    /// Takes in an object as `source` tells of it in its list number `pass`, or while watching after that list.
+    pub(super) fn apply<'a>(
+        &mut self,
+        source: Source,
+        pass: u32,
+        namespace: &str,
+        name: &str,
+        labels: impl Iterator<Item = (&'a str, &'a str)>,
+    ) {
+        let labels: Vec<(Arc<str>, &str)> = labels
+            .filter_map(|(key, value)| Some((Arc::clone(self.keys.get_key_value(key)?.0), value)))
+            .collect();
+        if !self.namespaces.contains_key(namespace) {
+            self.namespaces.insert(namespace.into(), Namespace::default());
+        }
+        if let Some(place) = self.namespaces.get_mut(namespace) {
+            place.apply(source, pass, name, labels);
+        }
+    }
+
+    /// `source` says that an object is gone from what it looks at.
+    pub(super) fn remove(&mut self, source: Source, namespace: &str, name: &str) {
+        if let Some(place) = self.namespaces.get_mut(namespace) {
+            place.remove(source, name);
+            if place.by_name.is_empty() {
+                self.namespaces.remove(namespace);
+            }
+        }
+    }
+
+    /// A list is complete: what was not in it is gone. `within` is the namespace that was listed; all if `None`.
+    pub(super) fn finish_list(&mut self, source: Source, pass: u32, within: Option<&str>) {
+        for (name, place) in &mut self.namespaces {
+            if within.is_none_or(|within| within == &**name) {
+                place.forget_older(source, pass);
+            }
+        }
+        self.namespaces.retain(|_, place| !place.by_name.is_empty());
+    }
+
+    /// Looks for objects that are `owner`.
+    pub(super) fn find(&self, owner: &Owner) -> Found {
+        let mut found = Found::default();
+        let Some(place) = self.namespaces.get(owner.namespace()) else { return found };
+        for name in place.candidates(owner) {
+            let object = place.by_name.get(name).filter(|object| object.has_labels_of(owner));
+            match object.map(|object| object.passes.map(|pass| pass > 0)) {
+                // Nothing that could come would say more.
+                Some([true, true]) => return Found { in_both: true, ..found },
+                Some([true, false]) => found.only_in_all = true,
+                Some([false, true]) => found.only_in_unfinished = true,
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+impl Namespace {
+    fn apply(&mut self, source: Source, pass: u32, name: &str, labels: Vec<(Arc<str>, &str)>) {
+        let old = self.by_name.get_key_value(name).map(|(name, object)| (Arc::clone(name), object.passes));
+        let (name, mut passes) = old.unwrap_or_else(|| (name.into(), [0, 0]));
+        passes[source as usize] = pass;
+        let same = self.by_name.get(&name).is_some_and(|object| object.has_exactly(&labels));
+        if same {
+            if let Some(object) = self.by_name.get_mut(&name) {
+                object.passes = passes;
+            }
+            return;
+        }
+        self.unlink(&name);
+        let labels = labels.into_iter().map(|(key, value)| self.link(key, value, &name)).collect();
+        self.by_name.insert(name, Object { labels, passes });
+    }
+
+    /// Notes the label in the index. Text that is there already is shared.
+    fn link(&mut self, key: Arc<str>, value: &str, name: &Arc<str>) -> (Arc<str>, Arc<str>) {
+        let values = self.by_label.entry(Arc::clone(&key)).or_default();
+        let value = values.get_key_value(value).map_or_else(|| value.into(), |(value, _)| Arc::clone(value));
+        values.entry(Arc::clone(&value)).or_default().insert(Arc::clone(name));
+        (key, value)
+    }
+
+    fn unlink(&mut self, name: &str) {
+        let Some(object) = self.by_name.get(name) else { return };
+        for (key, value) in &object.labels {
+            let Some(values) = self.by_label.get_mut(key) else { continue };
+            if let Some(names) = values.get_mut(value) {
+                names.remove(name);
+                if names.is_empty() {
+                    values.remove(value);
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, source: Source, name: &str) {
+        let Some(object) = self.by_name.get_mut(name) else { return };
+        object.passes[source as usize] = 0;
+        if object.passes == [0, 0] {
+            self.unlink(name);
+            self.by_name.remove(name);
+        }
+    }
+
+    fn forget_older(&mut self, source: Source, pass: u32) {
+        let older = |object: &Object| (1..pass).contains(&object.passes[source as usize]);
+        let gone: Vec<Arc<str>> = self
+            .by_name
+            .iter()
+            .filter(|(_, object)| older(object))
+            .map(|(name, _)| Arc::clone(name))
+            .collect();
+        for name in gone {
+            self.remove(source, &name);
+        }
+    }
+
+    /// Names among which the owner must be: its own, or those that carry its rarest label.
+    fn candidates<'a>(&'a self, owner: &'a Owner) -> Box<dyn Iterator<Item = &'a str> + 'a> {
+        if let Some(name) = owner.name() {
+            return Box::new(std::iter::once(name));
+        }
+        let carriers = owner.labels().map(|(key, value)| self.by_label.get(key)?.get(value));
+        // A label that nothing carries is the rarest of all.
+        let rarest = carriers.min_by_key(|names| names.map_or(0, HashSet::len)).flatten();
+        Box::new(rarest.into_iter().flatten().map(|name| &**name))
+    }
+}
+
+impl Object {
+    fn has_labels_of(&self, owner: &Owner) -> bool {
+        let has = |key: &str, value: &str| self.labels.iter().any(|(k, v)| &**k == key && &**v == value);
+        owner.labels().all(|(key, value)| has(key, value))
+    }
+
+    fn has_exactly(&self, labels: &[(Arc<str>, &str)]) -> bool {
+        self.labels.len() == labels.len()
+            && labels.iter().all(|(key, value)| self.labels.iter().any(|(k, v)| k == key && &**v == *value))
+    }
+}
+
+#[cfg(test)]
+mod tests;

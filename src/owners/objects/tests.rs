@@ -1,0 +1,135 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::resource::OwnerKind;
+
+fn owner(namespace: &str, labels: &[(&str, &str)], name: Option<&str>) -> Owner {
+    let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    Owner::new(OwnerKind::default(), namespace, labels, name).unwrap()
+}
+
+fn objects(keys: &[&str]) -> Objects {
+    let mut objects = Objects::default();
+    objects.want_keys(keys.iter().copied());
+    objects
+}
+
+#[test]
+fn an_owner_is_found_by_all_of_its_labels_or_by_its_name_and_in_its_namespace_only() {
+    let mut objects = objects(&["app", "role"]);
+    objects.apply(
+        Source::All,
+        1,
+        "a",
+        "driver",
+        [("app", "x"), ("role", "driver"), ("other", "y")].into_iter(),
+    );
+    for (sought, found) in [
+        (owner("a", &[("app", "x")], None), true),
+        (owner("a", &[("app", "x"), ("role", "driver")], None), true),
+        (owner("a", &[("app", "x"), ("role", "executor")], None), false),
+        (owner("b", &[("app", "x")], None), false),
+        (owner("a", &[], Some("driver")), true),
+        (owner("a", &[("role", "driver")], Some("driver")), true),
+        (owner("a", &[("role", "executor")], Some("driver")), false),
+        (owner("a", &[], Some("other")), false),
+    ] {
+        assert_eq!(objects.find(&sought).only_in_all, found, "{sought:?}");
+    }
+}
+
+#[test]
+fn it_is_known_which_watch_has_a_pod() {
+    let mut objects = objects(&["app"]);
+    let sought = owner("a", &[("app", "x")], None);
+    let labels = || [("app", "x")].into_iter();
+    objects.apply(Source::All, 1, "a", "driver", labels());
+    assert!(objects.find(&sought).only_in_all);
+    objects.apply(Source::Unfinished, 1, "a", "driver", labels());
+    assert!(objects.find(&sought).in_both);
+    objects.remove(Source::Unfinished, "a", "driver");
+    assert_eq!(objects.find(&sought), Found { only_in_all: true, ..Found::default() });
+    objects.apply(Source::Unfinished, 1, "a", "driver", labels());
+    objects.remove(Source::All, "a", "driver");
+    assert_eq!(objects.find(&sought), Found { only_in_unfinished: true, ..Found::default() });
+    objects.remove(Source::Unfinished, "a", "driver");
+    assert_eq!(objects.find(&sought), Found::default());
+    assert_eq!(objects.len(), 0);
+}
+
+#[test]
+fn a_complete_list_takes_away_what_is_not_in_it_and_nothing_of_other_namespaces() {
+    let mut objects = objects(&["app"]);
+    for namespace in ["a", "b"] {
+        objects.apply(Source::All, 1, namespace, "old", [("app", "x")].into_iter());
+    }
+    objects.apply(Source::All, 2, "a", "new", [("app", "y")].into_iter());
+    objects.finish_list(Source::All, 2, Some("a"));
+    assert_eq!(objects.find(&owner("a", &[("app", "x")], None)), Found::default());
+    assert!(objects.find(&owner("a", &[("app", "y")], None)).only_in_all);
+    assert!(objects.find(&owner("b", &[("app", "x")], None)).only_in_all);
+    assert_eq!(objects.len(), 2);
+}
+
+#[test]
+fn only_new_keys_ask_for_another_list() {
+    let mut objects = objects(&["app"]);
+    assert!(!objects.want_keys(["app"].into_iter()));
+    assert!(objects.want_keys(["app", "role"].into_iter()));
+    assert!(!objects.want_keys(["role", "app"].into_iter()));
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Apply(usize, BTreeMap<usize, usize>),
+    Remove(usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let labels = proptest::collection::btree_map(0_usize..3, 0_usize..3, 0..3);
+    prop_oneof![
+        3 => (0_usize..6, labels).prop_map(|(name, labels)| Change::Apply(name, labels)),
+        1 => (0_usize..6).prop_map(Change::Remove),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_found_is_what_a_plain_search_finds(changes in proptest::collection::vec(change(), 0..40)) {
+        let text = |prefix: &str, number: usize| format!("{prefix}{number}");
+        let mut indexed = objects(&["k0", "k1", "k2"]);
+        let mut plain: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        for change in changes {
+            match change {
+                Change::Apply(name, labels) => {
+                    let labels: BTreeMap<_, _> =
+                        labels.into_iter().map(|(key, value)| (text("k", key), text("v", value))).collect();
+                    let pairs = labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+                    indexed.apply(Source::All, 1, "ns", &text("n", name), pairs);
+                    plain.insert(text("n", name), labels);
+                }
+                Change::Remove(name) => {
+                    indexed.remove(Source::All, "ns", &text("n", name));
+                    plain.remove(&text("n", name));
+                }
+            }
+            for (first, second) in [(0, 1), (1, 2), (0, 0), (2, 2)] {
+                for value in 0..3 {
+                    let labels: BTreeSet<_> =
+                        [(text("k", first), text("v", value)), (text("k", second), text("v", value))].into();
+                    let sought = Owner::new(OwnerKind::default(), "ns", labels.clone(), None).unwrap();
+                    let expected = plain.values().any(|carried| {
+                        labels.iter().all(|(key, value)| carried.get(key) == Some(value))
+                    });
+                    prop_assert_eq!(indexed.find(&sought).only_in_all, expected);
+                }
+            }
+        }
+        prop_assert_eq!(indexed.len(), plain.len());
+        if plain.is_empty() {
+            prop_assert!(indexed.namespaces.is_empty());
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! One watch: its list, its events, and how it gets over failures.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt as _};
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, PartialObjectMeta, ResourceExt as _};
+use kube::core::ApiResource;
+use kube::runtime::watcher::{self, Event, watcher};
+use tokio::time::{Instant, sleep};
+
+use super::follower::{Follower, Scope, lock};
+use super::fresh::{UNFINISHED, is_namespace_gone};
+use super::kinds::Unresolved;
+use super::objects::Source;
+use super::standing::WatchState;
+use crate::kubernetes::{ApiFailure, within};
+
+/// Waits between attempts: from the first to the longest, doubling.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// Not even an API server that asks for it is left alone for longer.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(5);
+
+/// A watch that was taken up again and says nothing wrong for this long works: a success has no other sign.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Between two lists because of new label keys.
+const BETWEEN_LISTS: Duration = Duration::from_secs(5);
+
+/// Why a watch is made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Anew {
+    /// Somebody asked for it: new label keys, or a contradiction.
+    Asked,
+    /// The API server has forgotten where it was.
+    Expired,
+    /// The API server does not know the kind by this name.
+    NoSuchKind,
+}
+
+impl Anew {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Expired => "expired",
+            Self::NoSuchKind => "no-such-kind",
+        }
+    }
+}
+
+type Object = PartialObjectMeta<DynamicObject>;
+
+/// One watch, as its task sees it.
+pub(super) struct Watch {
+    follower: Arc<Follower>,
+    scope: usize,
+    source: Source,
+    /// Lists begun so far.
+    pass: u32,
+    /// The version of the label keys that the list in progress has.
+    keys_version: u64,
+    pause: Duration,
+}
+
+/// Watches until the task is ended from outside.
+pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
+    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, pause: FIRST_PAUSE };
+    loop {
+        match watch.follower.resource().await {
+            Ok(resource) => watch.once(&resource).await,
+            Err(Unresolved::Failed(failure)) => watch.fail(&failure).await,
+            Err(Unresolved::NoSuchKind | Unresolved::NotAnOwner) => {
+                watch.enter(WatchState::NoSuchKind, None);
+                watch.rest(None).await;
+            }
+        }
+    }
+}
+
+impl Watch {
+    fn scope(&self) -> &Scope {
+        &self.follower.scopes[self.scope]
+    }
+
+    /// One stream, from its list to its end.
+    async fn once(&mut self, resource: &ApiResource) {
+        let client = self.follower.client.clone();
+        let api: Api<Object> = match &self.scope().namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        };
+        let mut config = watcher::Config::default().timeout(self.follower.settings.watch_timeout_seconds);
+        if self.source == Source::Unfinished {
+            config = config.fields(UNFINISHED);
+        }
+        let began = Instant::now();
+        let stream = pin!(watcher(api.clone(), config));
+        let anew = self.consume(stream, &api).await;
+        self.follower.metrics.owner_watch_restarted(self.follower.kind.as_str(), anew.as_str());
+        match anew {
+            Anew::Asked => sleep(BETWEEN_LISTS.saturating_sub(began.elapsed())).await,
+            Anew::Expired => {}
+            Anew::NoSuchKind => {
+                self.follower.forget_resource();
+                self.rest(None).await;
+            }
+        }
+    }
+
+    async fn consume(
+        &mut self,
+        mut stream: impl Stream<Item = watcher::Result<Event<Object>>> + Unpin,
+        api: &Api<Object>,
+    ) -> Anew {
+        let mut settling = false;
+        loop {
+            let follower = Arc::clone(&self.follower);
+            let asked = follower.scopes[self.scope].anew[self.source as usize].notified();
+            let next = tokio::select! {
+                next = stream.next() => next,
+                // A list in progress is finished first, or many new label keys could hold up all knowledge.
+                () = asked, if self.is_listed() => {
+                    if self.is_outdated() {
+                        return Anew::Asked;
+                    }
+                    continue;
+                }
+                () = sleep(SETTLED), if settling => {
+                    self.recovered();
+                    settling = false;
+                    continue;
+                }
+            };
+            match next {
+                Some(Ok(event)) => {
+                    if settling && matches!(event, Event::Apply(_) | Event::Delete(_)) {
+                        self.recovered();
+                    }
+                    settling = false;
+                    self.take(event);
+                }
+                Some(Err(error)) => match self.overcome(error, api).await {
+                    Some(anew) => return anew,
+                    None => settling = self.is_listed(),
+                },
+                None => return Anew::Expired,
+            }
+        }
+    }
+
+    /// Whether there are label keys that the list did not have, or a fresh read knew better.
+    fn is_outdated(&self) -> bool {
+        let contradicted = self.scope().take_contradiction(self.source);
+        let has_new_keys =
+            self.source == Source::All && lock(&self.follower.objects).keys_version() > self.keys_version;
+        contradicted || has_new_keys
+    }
+
+    fn is_listed(&self) -> bool {
+        self.scope().standing(self.source).listed_keys.is_some()
+    }
+
+    fn take(&mut self, event: Event<Object>) {
+        let follower = Arc::clone(&self.follower);
+        let mut objects = lock(&follower.objects);
+        match event {
+            Event::Init => {
+                self.pass += 1;
+                self.keys_version = objects.keys_version();
+            }
+            Event::InitApply(object) | Event::Apply(object) => {
+                let namespace = object.namespace().unwrap_or_default();
+                let labels = object.labels().iter().map(|(key, value)| (key.as_str(), value.as_str()));
+                objects.apply(self.source, self.pass, &namespace, &object.name_any(), labels);
+            }
+            Event::Delete(object) => {
+                objects.remove(self.source, &object.namespace().unwrap_or_default(), &object.name_any());
+            }
+            Event::InitDone => {
+                objects.finish_list(self.source, self.pass, self.scope().namespace.as_deref());
+                drop(objects);
+                self.listed();
+            }
+        }
+    }
+
+    fn listed(&mut self) {
+        self.pause = FIRST_PAUSE;
+        let version = self.keys_version;
+        let changed = self.follower.set(self.scope(), self.source, |standing| {
+            standing.listed_keys = Some(version);
+            standing.enter(WatchState::Ready, None)
+        });
+        if changed {
+            tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known");
+        }
+    }
+
+    fn recovered(&mut self) {
+        self.pause = FIRST_PAUSE;
+        if self.enter(WatchState::Ready, None) {
+            tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known again");
+        }
+    }
+
+    /// Waits until the API server answers again; says whether the stream is of no use any more.
+    async fn overcome(&mut self, error: watcher::Error, api: &Api<Object>) -> Option<Anew> {
+        let failure = failure_of(error);
+        self.fail(&failure).await;
+        match failure {
+            ApiFailure::Expired { .. } => return Some(Anew::Expired),
+            ApiFailure::NotFound { .. } => return Some(Anew::NoSuchKind),
+            _ => {}
+        }
+        // The stream tells of failures only. A list of one object tells that it is worth going on.
+        let one = ListParams::default().limit(1);
+        while let Err(failure) = within(self.follower.settings.call_timeout, api.list(&one)).await {
+            self.fail(&failure).await;
+        }
+        None
+    }
+
+    async fn fail(&mut self, failure: &ApiFailure) {
+        let mut state = WatchState::after(failure);
+        let namespace = self.scope().namespace.clone();
+        if let (WatchState::Forbidden, Some(namespace)) = (state, &namespace) {
+            let patience = self.follower.settings.call_timeout;
+            if is_namespace_gone(&self.follower.client, namespace, patience).await {
+                state = WatchState::NamespaceGone;
+            }
+        }
+        if matches!(failure, ApiFailure::Expired { .. }) {
+            tracing::info!(kind = %self.follower.kind, namespace, error = %failure, "owners are listed anew");
+            self.enter(WatchState::Starting, Some(failure));
+        } else if self.enter(state, Some(failure)) {
+            tracing::warn!(
+                kind = %self.follower.kind, namespace, error = %failure,
+                "owners cannot be watched; what is staged for them stays"
+            );
+        }
+        let retry_after = match failure {
+            ApiFailure::Throttled { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        self.rest(retry_after).await;
+    }
+
+    fn enter(&self, state: WatchState, failure: Option<&ApiFailure>) -> bool {
+        self.follower.set(self.scope(), self.source, |standing| standing.enter(state, failure))
+    }
+
+    async fn rest(&mut self, at_least: Option<Duration>) {
+        let asked = at_least.unwrap_or_default().min(LONGEST_RETRY_AFTER);
+        // Not all servers of a cluster at the same moment.
+        let jittered = self.pause.mul_f64(rand::random_range(0.5..1.0));
+        sleep(asked.max(jittered)).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn failure_of(error: watcher::Error) -> ApiFailure {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => error.into(),
+        watcher::Error::WatchError(status) => ApiFailure::from_status(&status),
+        watcher::Error::NoResourceVersion => {
+            ApiFailure::Unreadable { why: "a list or an event without a resourceVersion".to_owned() }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What of requests and transfers is counted.
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Span;
+
+use super::error::ApiError;
+use super::state::AppState;
+use crate::metrics::{DownloadMeasurement, Metrics, UploadMeasurement};
+use crate::resource::ResourceId;
+
+/// Counts every request once: by its answer, or as given up when its client left before.
+pub(super) async fn count(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let mut counted = Counted {
+        metrics: state.metrics,
+        route: request.extensions().get::<MatchedPath>().cloned(),
+        method: request.method().clone(),
+        status: None,
+    };
+    let response = next.run(request).await;
+    counted.status = Some(response.status().as_u16());
+    response
+}
+
+struct Counted {
+    metrics: Metrics,
+    route: Option<MatchedPath>,
+    method: axum::http::Method,
+    status: Option<u16>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let route = self.route.as_ref().map(MatchedPath::as_str);
+        self.metrics.http_request(route, self.method.as_str(), self.status);
+    }
+}
+
+/// An upload ended with an error: what is not said to be refused has failed.
+pub(super) fn not_stored(measured: &UploadMeasurement, error: &ApiError) {
+    if error.is_refusal() {
+        measured.refused();
+    }
+}
+
+/// A download ended with an error before its first byte.
+pub(super) fn not_sent(metrics: &Metrics, error: &ApiError) {
+    if error.is_refusal() { metrics.download_refused() } else { metrics.download_failed() }
+}
+
+/// A download that is being sent, until its body is dropped.
+pub(super) struct Sending {
+    measured: DownloadMeasurement,
+    resource_id: ResourceId,
+    /// Nobody is in the request's span any more when a connection is dropped.
+    span: Span,
+}
+
+impl Sending {
+    pub(super) fn begin(metrics: &Metrics, resource_id: ResourceId, bytes: u64) -> Self {
+        Self { measured: metrics.download(bytes), resource_id, span: Span::current() }
+    }
+
+    /// So many bytes were handed to the connection.
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.measured.sent(bytes as u64);
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let missing_bytes = self.measured.missing_bytes();
+        if missing_bytes > 0 {
+            let _in_request = self.span.enter();
+            tracing::info!(resource_id = %self.resource_id, missing_bytes, "a download broke off");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What Prometheus scrapes.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::metrics;
+use crate::owners::WatchState;
+use crate::protocol::problem::Problem;
+use crate::server::error::ApiError;
+use crate::server::state::AppState;
+
+/// All metrics, in the text format of `OpenMetrics`. What cannot be looked up is left out, the rest is there.
+#[utoipa::path(
+    get, path = "/metrics", tag = "operations",
+    responses(
+        (status = 200, description = "all metrics", body = String, content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        (status = 500, description = "internal", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(in crate::server) async fn metrics(State(state): State<AppState>) -> Result<Response, ApiError> {
+    count_watches(&state);
+    let stock = state.staging.stock().await;
+    let text = state.metrics.exposition(&stock).map_err(|error| ApiError::internal(&error))?;
+    Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+/// Every kind that is watched has a count for every state.
+fn count_watches(state: &AppState) {
+    let watches = state.judge.owners().watches();
+    let kinds: BTreeSet<&str> = watches.iter().map(|watch| watch.kind.as_str()).collect();
+    for kind in kinds {
+        for watch_state in WatchState::ALL {
+            let count =
+                watches.iter().filter(|watch| watch.kind == kind && watch.state == watch_state).count();
+            state.metrics.owner_watches(kind, watch_state.as_str(), count as u64);
+        }
+    }
+}
