@@ -26,18 +26,17 @@ use support::process;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials: Vec<Trial> =
-        [
-            try_it::trials(),
-            spark_jars::trials(),
-            old_client::trials(),
-            image::trials(),
-            manifests::trials(),
-            api_server::trials(),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+    let trials: Vec<Trial> = [
+        try_it::trials(),
+        spark_jars::trials(),
+        old_client::trials(),
+        image::trials(),
+        manifests::trials(),
+        api_server::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     api_server::stop();
     conclusion.exit();

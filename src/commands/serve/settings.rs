@@ -42,8 +42,9 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// Flags and environment win over the properties file, which wins over defaults.
-    pub fn resolve(args: &ServeArgs) -> anyhow::Result<Self> {
+    /// Flags and environment win over the properties file, which wins over defaults. Calls to the API server are counted
+    /// in `metrics`.
+    pub fn resolve(args: &ServeArgs, metrics: &Metrics) -> anyhow::Result<Self> {
         let file = args.properties_file.as_deref().map(properties).transpose()?;
         let mut warnings = file.as_ref().map(|file| file.warnings.clone()).unwrap_or_default();
         let pod = Pod::of_environment();
@@ -52,6 +53,7 @@ impl ServeSettings {
         let lifetimes = lifetimes(args, file.as_ref())?;
         let cluster =
             cluster::connect(&args.kubernetes, file.as_ref().map(|file| &file.api_server), pod.as_ref())?;
+        let cluster = cluster.map(|cluster| cluster.counted(metrics.clone()));
         let upload_auth = upload_auth(args, listen, file.is_some(), cluster.as_ref(), &mut warnings)?;
         check_times(args)?;
         check_sizes(args)?;
@@ -87,13 +89,13 @@ impl ServeSettings {
 
     /// Who knows about owners: the cluster, or nobody.
     pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
-        let Some(cluster) = self.cluster.clone() else { return Arc::new(NoCluster) };
+        let Some(cluster) = &self.cluster else { return Arc::new(NoCluster) };
         let settings = ClusterSettings {
             namespaces: self.server.namespaces.clone(),
             call_timeout: cluster.call_timeout(),
             ..ClusterSettings::default()
         };
-        Arc::new(ClusterOwners::new(cluster.counted(metrics.clone()).client(), settings, metrics.clone()))
+        Arc::new(ClusterOwners::new(cluster.client(), settings, metrics.clone()))
     }
 
     /// What `--check` prints.

@@ -77,8 +77,7 @@ async fn stage(
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let uploaded_by = uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned);
     let mut form = Form::new(state.staging.clone(), uploaded_by);
-    let received = receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await;
-    let terms = match received {
+    let terms = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
         Ok(terms) => terms,
         Err(error) => {
             if let Some(upload) = form.take_upload() {
@@ -132,6 +131,7 @@ async fn receive(
             {
                 let terms = terms(owner, &state.settings)?;
                 state.settings.upload_auth.permit(uploader, &terms.owner).await?;
+                // Whose owner could never be known is refused.
                 state.judge.owners().admit(&terms.owner).await?;
                 agreed = Some(terms);
             }
