@@ -129,9 +129,6 @@ impl ClusterOwners {
 #[async_trait]
 impl Owners for ClusterOwners {
     async fn admit(&self, owner: &Owner) -> Result<(), NotAdmitted> {
-        if let Some(namespaces) = &self.settings.namespaces {
-            namespaces.check(owner.namespace())?;
-        }
         self.check_kind(owner).await?;
         let follower = self.open(owner);
         follower.want(owner);

@@ -33,10 +33,10 @@ pub fn stop() {
 macro_rules! trials {
     ($(shared $shared:path),+; $(alone $alone:path),+ $(,)?) => {
         vec![
-            $(real(last(stringify!($shared)), || {
+            $(real(concat!("api_server::", stringify!($shared)), || {
                 runtime().block_on(async { $shared(&*plane().await.read().await).await });
             }),)+
-            $(real(last(stringify!($alone)), || {
+            $(real(concat!("api_server::", stringify!($alone)), || {
                 runtime().block_on(async { $alone(&*plane().await.write().await).await });
             }),)+
         ]
@@ -60,10 +60,6 @@ fn real(name: &'static str, test: fn()) -> Trial {
     trial(name, &[Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)")], test)
 }
 
-fn last(path: &'static str) -> &'static str {
-    path.rsplit(' ').next().unwrap().rsplit("::").next().unwrap()
-}
-
 /// What the past is to etcd itself, and what a watch without the watch cache is told.
 async fn a_compacted_version_is_a_410_without_the_watch_cache(plane: &ControlPlane) {
     plane.stop_api_server().await;
@@ -78,7 +74,6 @@ async fn a_compacted_version_is_a_410_without_the_watch_cache(plane: &ControlPla
     let mut watch = admin.watch(&path, &since, "application/json").await;
     let Next::Event(event) = watch.next(crate::support::wait::BOUND).await else { panic!("no event") };
     assert_eq!((event["type"].as_str(), event["object"]["code"].as_u64()), (Some("ERROR"), Some(410)));
-    admin.remove_namespace("probe-compaction").await;
     Cluster::stop(plane).await;
     Cluster::start(plane).await;
 }

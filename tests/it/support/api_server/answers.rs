@@ -116,7 +116,11 @@ impl Form {
             Self::Full => (format!("{}List", kind.kind), kind.group_version()),
             Self::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
         };
-        let items: Vec<Value> = items.iter().map(|item| self.item(kind, item)).collect();
+        let items: Value = match self {
+            // Go's encoding of a list that was never begun.
+            Self::Metadata if items.is_empty() => Value::Null,
+            _ => items.iter().map(|item| self.item(kind, item)).collect(),
+        };
         json!({"kind": list, "apiVersion": version, "metadata": metadata, "items": items})
     }
 

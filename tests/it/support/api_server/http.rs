@@ -99,10 +99,10 @@ fn handle(shared: &Shared, request: &Request, user: &User, body: &Value) -> Outc
         }
         Route::Objects(target) => objects(shared, request, target, body),
         // Below a group that is known, what is unknown is a Status; elsewhere it is a line of text.
-        Route::Nothing if request.path.starts_with("/api/v1/") => {
+        Route::Unknown(wanted) if shared.lock().kinds.iter().any(|kind| kind.group == wanted.group) => {
             Err(Refusal::new(404, "the server could not find the requested resource"))
         }
-        Route::Nothing => Ok(no_such_path()),
+        Route::Unknown(_) | Route::Nothing => Ok(no_such_path()),
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Route {
     TokenReview,
     AccessReview,
     Objects(Target),
+    /// Objects of a kind that is not there; who has no right to them is told that first.
+    Unknown(Attributes),
     Nothing,
 }
 
@@ -64,7 +66,7 @@ impl Request {
             (_, &Method::DELETE) => Verb::Delete,
             (_, &Method::PATCH) => Verb::Patch,
             (_, _) if self.is_true("watch") => Verb::Watch,
-            (Route::Objects(Target { name: None, .. }), _) => Verb::List,
+            (Route::Objects(Target { name: None, .. }) | Route::Unknown(_), _) => Verb::List,
             (Route::Objects(_), _) => Verb::Get,
         }
     }
@@ -99,6 +101,7 @@ impl Request {
         let mut attributes = Attributes { verb: verb.to_owned(), ..Attributes::default() };
         match &self.route {
             Route::Objects(target) => target.describe(&mut attributes),
+            Route::Unknown(wanted) => attributes = Attributes { verb: attributes.verb, ..wanted.clone() },
             _ => {
                 let mut segments = self.path.split('/').skip(2);
                 attributes.group = segments.next().unwrap_or_default().to_owned();
@@ -153,6 +156,14 @@ fn route(kinds: &[Kind], path: &str) -> Route {
             let part = |at: usize| rest.get(at).map(|part| (*part).to_owned());
             Route::Objects(Target { kind: *kind, namespace, name: part(1), subresource: part(2) })
         }
-        _ => Route::Nothing,
+        _ => {
+            let resource = rest.first().copied().unwrap_or_default();
+            Route::Unknown(Attributes {
+                group: group.to_owned(),
+                resource: resource.to_owned(),
+                namespace: namespace.unwrap_or_default(),
+                ..Attributes::default()
+            })
+        }
     }
 }

@@ -80,9 +80,14 @@ fn requirements(text: &str) -> Vec<&str> {
 
 fn label(text: &str) -> Result<Labels, String> {
     let one = |value: &str| vec![value.trim_start_matches('=').trim().to_owned()];
-    let key = |text: &str| match text.trim() {
-        "" => Err("found '', expected: identifier".to_owned()),
-        key => Ok(key.to_owned()),
+    let key = |text: &str| {
+        let key = text.trim();
+        let is_key = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        if !key.is_empty() && key.chars().all(is_key) {
+            Ok(key.to_owned())
+        } else {
+            Err(format!("unable to parse requirement: found '{key}', expected: identifier"))
+        }
     };
     if let Some((name, value)) = text.split_once("!=") {
         return Ok(Labels::NotIn(key(name)?, one(value)));
@@ -100,8 +105,7 @@ fn label(text: &str) -> Result<Labels, String> {
     }
     match text.strip_prefix('!') {
         Some(name) => Ok(Labels::Absent(key(name)?)),
-        None if text.contains(' ') => Err(format!("unable to parse requirement: {text}")),
-        None => Ok(Labels::Exists(text.to_owned())),
+        None => Ok(Labels::Exists(key(text)?)),
     }
 }
 

@@ -170,12 +170,16 @@ impl World {
     /// Deletes an object at once; with a namespace goes everything in it. Returns what a DELETE answers.
     pub fn delete(&mut self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Value>, Refusal> {
         let found = self.get(kind, namespace, name).ok_or_else(|| Refusal::not_found(kind, name))?;
-        let mut last = Arc::clone(found);
+        let mut ending = Value::clone(found);
+        ending["metadata"]["deletionTimestamp"] = now().into();
+        match *kind {
+            POD => ending["metadata"]["deletionGracePeriodSeconds"] = 0.into(),
+            NAMESPACE => ending["status"]["phase"] = "Terminating".into(),
+            _ => return Ok(self.remove(kind, namespace, name)),
+        }
+        // These two are seen to be ending before they are gone.
+        let last = self.put(kind, namespace, name, ending);
         if *kind == NAMESPACE {
-            let mut ending = Value::clone(&last);
-            ending["metadata"]["deletionTimestamp"] = now().into();
-            ending["status"]["phase"] = "Terminating".into();
-            last = self.put(kind, namespace, name, ending);
             self.empty(name);
         }
         self.remove(kind, namespace, name);
@@ -205,12 +209,13 @@ impl World {
         object
     }
 
-    fn remove(&mut self, kind: &Kind, namespace: &str, name: &str) {
+    /// Only of what is there.
+    fn remove(&mut self, kind: &Kind, namespace: &str, name: &str) -> Arc<Value> {
         let key = (namespace.to_owned(), name.to_owned());
-        if let Some(before) = self.objects.get_mut(kind).and_then(|objects| objects.remove(&key)) {
-            self.version += 1;
-            self.record(kind, namespace, Some(before), None);
-        }
+        let last = self.objects.get_mut(kind).unwrap().remove(&key).unwrap();
+        self.version += 1;
+        self.record(kind, namespace, Some(Arc::clone(&last)), None);
+        last
     }
 
     fn record(

@@ -111,9 +111,10 @@ impl Api {
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// Opens a watch, with a query that may be empty, and waits for the head of its answer.
+    /// Opens a watch, with a query that may be empty, and waits for the head of its answer. Of two `timeoutSeconds` the
+    /// first counts.
     pub async fn watch(&self, path: &str, query: &str, accept: &str) -> Watch {
-        let path = format!("{path}?watch=true&timeoutSeconds=60&{query}");
+        let path = format!("{path}?{query}&watch=true&timeoutSeconds=60");
         let request = self.request(Method::GET, &path).header("accept", accept);
         let response = tokio::time::timeout(CALL, request.send()).await.unwrap().unwrap();
         Watch { status: response.status().as_u16(), body: response.bytes_stream().boxed(), read: Vec::new() }
