@@ -19,6 +19,7 @@ use crate::resource::Owner;
 
 pub use cluster::{ClusterOwners, ClusterSettings, Pace};
 pub use standing::{WatchReport, WatchState};
+pub use watch::RESTART_CAUSES;
 
 /// Whether the owner of a resource is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
