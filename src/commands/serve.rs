@@ -132,7 +132,7 @@ impl Sockets {
         }
         if let Some(cluster) = &settings.cluster {
             let (address, credentials) = (cluster.address(), cluster.credentials());
-            tracing::info!("owners are asked for at {address}, as {credentials} says");
+            tracing::info!("owners are asked for at {address}, as {credentials}");
         } else {
             tracing::info!(
                 "owners are not asked for: unused resources go after {}, used ones stay until their ttl or DELETE",
