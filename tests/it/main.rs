@@ -23,6 +23,7 @@ mod full_disk;
 mod hostile;
 mod killed;
 mod layering;
+mod lifecycle;
 mod limits;
 mod metrics;
 mod proxy;
