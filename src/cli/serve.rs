@@ -19,6 +19,8 @@ pub enum UploadAuthChoice {
     None,
     /// Whoever shows a token of --upload-token-file.
     Token,
+    /// Who may create pods in the owner's namespace, as the API server says of the token that is shown.
+    Kubernetes,
 }
 
 /// Serve staged resources.

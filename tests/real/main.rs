@@ -1,4 +1,4 @@
-//! The journeys on real input: Spark's own jars, curl, the original's client libraries, the image's root.
+//! The journeys on real input: Spark's own jars, curl, the original's client libraries, the image's root, kubectl.
 //!
 //! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
 //! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure.
@@ -8,6 +8,10 @@
 mod api_server;
 mod control_plane;
 mod image;
+#[path = "../it/manifests/known.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod known;
+mod manifests;
 mod needs;
 mod old_client;
 #[path = "../it/scenarios/mod.rs"]
@@ -22,11 +26,17 @@ use support::process;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials: Vec<Trial> =
-        [try_it::trials(), spark_jars::trials(), old_client::trials(), image::trials(), api_server::trials()]
-            .into_iter()
-            .flatten()
-            .collect();
+    let trials: Vec<Trial> = [
+        try_it::trials(),
+        spark_jars::trials(),
+        old_client::trials(),
+        image::trials(),
+        manifests::trials(),
+        api_server::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     api_server::stop();
     conclusion.exit();

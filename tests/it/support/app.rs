@@ -58,6 +58,7 @@ impl Default for Options {
             settings: Settings {
                 upload_auth: UploadAuth::None,
                 owner_kinds: OwnerKinds::parse(OwnerKinds::DEFAULT).unwrap(),
+                namespaces: None,
                 lifetimes: Lifetimes {
                     unused_timeout: Duration::from_mins(30),
                     max_unused: Duration::from_hours(24 * 7),
