@@ -24,6 +24,7 @@ mod full_disk;
 mod hostile;
 mod killed;
 mod layering;
+mod lifecycle;
 mod limits;
 mod manifests;
 mod metrics;
