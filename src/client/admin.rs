@@ -60,7 +60,7 @@ pub enum AdminError {
     )]
     TokenInClear {
         /// Where to.
-        server: ServerAddress,
+        server: String,
     },
     /// The server did not do it.
     #[error("could not {what} at {server}: {failure}{then}", then = then(.failure))]
@@ -68,7 +68,7 @@ pub enum AdminError {
         /// What was asked for; it follows “could not”.
         what: String,
         /// Where.
-        server: ServerAddress,
+        server: String,
         /// What happened.
         failure: Failure,
     },
@@ -97,7 +97,7 @@ impl AdminClient {
         if server.is_confidential() {
             Ok(Self { http, server, token })
         } else {
-            Err(AdminError::TokenInClear { server })
+            Err(AdminError::TokenInClear { server: server.to_string() })
         }
     }
 
@@ -185,7 +185,7 @@ impl AdminClient {
         let answered = answered.await.unwrap_or(Err(Failure::Stalled { after: patience }));
         answered.map_err(|failure| AdminError::Failed {
             what: what.to_owned(),
-            server: self.server.clone(),
+            server: self.server.to_string(),
             failure,
         })
     }
