@@ -6,6 +6,8 @@
     reason = "tests are read for what they check"
 )]
 
+mod admin;
+mod admin_commands;
 mod auth;
 mod configuration;
 mod conformance;
