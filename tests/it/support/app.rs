@@ -184,13 +184,18 @@ impl TestApp {
     }
 
     /// Stops this server as a crash would, as far as data is concerned, and starts another one on its data.
-    pub async fn crash_and_restart(mut self) -> Self {
+    pub async fn crash_and_restart(self) -> Self {
+        self.crash_and_restart_with(Options::default()).await
+    }
+
+    /// The same, with the options of the other one.
+    pub async fn crash_and_restart_with(mut self, options: Options) -> Self {
         self.stop().await;
         let directory = Arc::clone(&self.directory);
         let clock = Arc::clone(&self.clock);
         self.assert_nothing_leaked();
         drop(self);
-        Self::start_on(directory, clock, Options::default()).await
+        Self::start_on(directory, clock, options).await
     }
 
     /// Asks the server to stop; `true` if all transfers finished.
