@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use jiff::Timestamp;
+
 use super::decide::needs_knowledge;
 use super::guard::{Allowance, Guard};
 use super::steady::{Readings, SteadyTime};
@@ -103,6 +105,11 @@ impl Sweeper {
             }
         });
         sweeper
+    }
+
+    /// What time it is for this sweeper.
+    pub(super) fn now(&self) -> Timestamp {
+        self.staging.clock().now()
     }
 
     /// Makes one pass, and counts it.

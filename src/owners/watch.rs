@@ -33,15 +33,8 @@ enum Anew {
     NoSuchKind,
 }
 
-impl Anew {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Expired => "expired",
-            Self::NoSuchKind => "no-such-kind",
-        }
-    }
-}
+/// The words for it, in the order of the causes.
+pub const RESTART_CAUSES: [&str; 3] = ["asked", "expired", "no-such-kind"];
 
 type Object = PartialObjectMeta<DynamicObject>;
 
@@ -97,7 +90,9 @@ impl Watch {
         let began = Instant::now();
         let stream = pin!(watcher(api.clone(), config));
         let anew = self.consume(stream, &api).await;
-        self.follower.metrics.owner_watch_restarted(self.follower.kind.as_str(), anew.as_str());
+        self.follower
+            .metrics
+            .owner_watch_restarted(self.follower.kind.as_str(), RESTART_CAUSES[anew as usize]);
         match anew {
             Anew::Asked => sleep(self.pace().between_lists.saturating_sub(began.elapsed())).await,
             Anew::Expired => {}
@@ -191,7 +186,7 @@ impl Watch {
             standing.listed_keys = Some(version);
             standing.enter(WatchState::Ready, None)
         });
-        if changed {
+        if changed && self.source == Source::All {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known");
         }
     }

@@ -6,6 +6,8 @@
     reason = "tests are read for what they check"
 )]
 
+mod admin;
+mod admin_commands;
 mod auth;
 mod configuration;
 mod conformance;
@@ -27,6 +29,7 @@ mod killed_sweeps;
 mod layering;
 mod lifecycle;
 mod lifecycle_model;
+mod lifecycle_scenarios;
 mod limits;
 mod manifests;
 mod mass_deletion;

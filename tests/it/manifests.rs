@@ -8,7 +8,7 @@ mod known;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cloakroom::protocol::{HEALTHZ, READYZ};
+use cloakroom::protocol::{HEALTHZ, METRICS, READYZ};
 use cloakroom::spark::SparkDuration;
 use serde_json::Value;
 
@@ -18,20 +18,7 @@ use known::{list, parse, rights_for_owner_kinds, rights_of, text};
 fn every_environment_name_is_a_flag_of_serve() {
     let known = known::environment_names();
     for (path, name) in environment() {
-        assert!(
-            known.contains(&name) || known::COMING_ENVIRONMENT.contains(&name.as_str()),
-            "{}: `cloakroom serve` does not know {name}",
-            path.display()
-        );
-    }
-}
-
-#[test]
-fn what_is_there_is_not_called_coming() {
-    let known = known::environment_names();
-    for name in known::COMING_ENVIRONMENT {
-        assert!(!known.contains(name), "{name} has come: take it out of COMING_ENVIRONMENT");
-        assert!(environment().iter().any(|(_, used)| used == name), "no manifest uses {name}");
+        assert!(known.contains(&name), "{}: `cloakroom serve` does not know {name}", path.display());
     }
 }
 
@@ -112,7 +99,7 @@ fn probes_ask_for_what_is_served() {
         assert_eq!(container[probe]["httpGet"]["path"], path);
     }
     let monitor = one("components/monitoring/service-monitor.yaml", "ServiceMonitor");
-    assert_eq!(monitor["spec"]["endpoints"][0]["path"], known::METRICS_PATH);
+    assert_eq!(monitor["spec"]["endpoints"][0]["path"], METRICS);
 }
 
 #[test]
@@ -166,16 +153,12 @@ fn every_alert_says_what_to_do() {
         assert!(["warning", "critical"].contains(&text(&alert["labels"]["severity"])), "{name}");
         for flag in description.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
             let is_flag = flag.starts_with("--");
-            // Coming with the connection to the API server.
-            let is_known = flag == "--kubeconfig" || known::help().contains(&format!("{flag} <"));
+            let is_known = known::help().contains(&format!("{flag} <"));
             assert!(!is_flag || is_known, "{name}: there is no {flag}");
         }
         for command in description.split("`cloakroom ").skip(1).map(|rest| rest.split('`').next().unwrap()) {
             let is_known = commands.contains(&format!("\n  {command} "));
-            assert!(
-                is_known || known::COMING_COMMANDS.contains(&command),
-                "{name}: no `cloakroom {command}`"
-            );
+            assert!(is_known, "{name}: no `cloakroom {command}`");
         }
     }
 }

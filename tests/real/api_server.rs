@@ -8,7 +8,7 @@ use tokio::sync::{OnceCell, RwLock};
 
 use crate::control_plane::{ASSETS, ControlPlane, WatchCache};
 use crate::needs::{Need, trial};
-use crate::scenarios::probes;
+use crate::scenarios::{kinds, outages, pods, probes};
 use crate::support::cluster::{Account, Cluster, Next, Object, POD, text};
 
 /// One control plane for all of them. Those that disturb the others have it for themselves.
@@ -49,9 +49,20 @@ pub fn trials() -> Vec<Trial> {
         shared probes::watches_tell_every_change_since_a_version,
         shared probes::reviews_say_who_it_is_and_what_they_may,
         shared probes::objects_come_and_go,
-        shared probes::discovery_names_the_kinds;
+        shared probes::discovery_names_the_kinds,
+        shared pods::a_resource_goes_after_the_grace_and_not_before,
+        shared pods::a_resource_goes_with_its_owners_namespace,
+        shared pods::a_finished_pod_keeps_its_resource_for_the_retention,
+        shared pods::an_owner_may_come_after_a_trial_download,
+        shared kinds::an_owner_may_be_of_any_kind,
+        shared kinds::a_kind_that_the_cluster_does_not_have_is_refused,
+        shared outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource;
         alone probes::rights_are_asked_for,
         alone probes::a_forgotten_version_is_a_410,
+        alone outages::without_rights_nothing_goes,
+        alone outages::while_the_api_server_is_down_nothing_goes,
+        alone outages::an_api_server_may_be_down_at_the_start,
+        alone outages::a_watch_that_expired_begins_anew,
         alone a_compacted_version_is_a_410_without_the_watch_cache,
     ]
 }

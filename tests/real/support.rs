@@ -1,5 +1,7 @@
 //! What both test binaries are made of.
 
+#[path = "../it/support/cable.rs"]
+pub mod cable;
 #[path = "../it/support/cluster/mod.rs"]
 pub mod cluster;
 #[path = "../it/support/port.rs"]

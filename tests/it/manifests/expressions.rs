@@ -3,32 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::known::COMING_METRICS;
-
-/// Names of metrics, with their labels where those are known.
-pub type Metrics = BTreeMap<String, Option<BTreeSet<String>>>;
+/// Names of metrics, with their labels.
+pub type Metrics = BTreeMap<String, BTreeSet<String>>;
 
 /// Labels that come from the scrape and from histograms, not from the server.
 const OF_THE_TARGET: [&str; 4] = ["namespace", "pod", "job", "le"];
 
-/// The metrics of the table under “Metrics” in docs/operations.md, where there is one: names in the first column.
+/// The metrics of the table under “Metrics” in docs/operations.md, with their labels: each is the first word in code of
+/// a part of the third column.
 pub fn documented_metrics() -> Metrics {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let coming: Metrics = COMING_METRICS
-        .iter()
-        .map(|(name, labels)| {
-            ((*name).to_owned(), Some(labels.iter().map(|label| (*label).to_owned()).collect()))
+    let (_, chapter) = page.split_once("\n## Metrics\n").unwrap();
+    let chapter = chapter.split("\n## ").next().unwrap();
+    let rows = chapter.lines().filter(|line| line.starts_with("| `cloakroom_"));
+    let mut documented: Metrics = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let labels = cells[3].split(';').filter_map(|part| part.split('`').nth(1));
+            (cells[1].trim_matches('`').to_owned(), labels.map(str::to_owned).collect())
         })
         .collect();
-    let Some((_, chapter)) = page.split_once("\n## Metrics\n") else { return coming };
-    let chapter = chapter.split("\n## ").next().unwrap();
-    let cells = chapter.lines().filter_map(|line| line.strip_prefix("| `cloakroom_"));
-    let names = cells.map(|cell| format!("cloakroom_{}", cell.split(['`', '{']).next().unwrap()));
-    let mut documented: Metrics =
-        names.map(|name| (name.clone(), coming.get(&name).cloned().flatten())).collect();
     assert!(documented.len() > 10, "the table under “Metrics” is read wrong");
-    documented.insert("up".to_owned(), None);
+    // Not cloakroom's own: Prometheus makes it for every target, and the jobLabel of the ServiceMonitor names the job.
+    documented.insert("up".to_owned(), ["job".to_owned()].into());
     documented
 }
 
@@ -36,14 +34,9 @@ pub fn documented_metrics() -> Metrics {
 pub fn complaints(expression: &str, known: &Metrics) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut labels: BTreeSet<&str> = OF_THE_TARGET.into();
-    let mut any_label = false;
     for (name, matchers) in metrics(expression) {
         let Some(of_metric) = known.get(name).or_else(|| known.get(without_suffix(name))) else {
             complaints.push(format!("there is no metric {name}: {expression}"));
-            continue;
-        };
-        let Some(of_metric) = of_metric else {
-            any_label = true;
             continue;
         };
         labels.extend(of_metric.iter().map(String::as_str));
@@ -54,7 +47,7 @@ pub fn complaints(expression: &str, known: &Metrics) -> Vec<String> {
     }
     let grouped =
         expression.split("by (").skip(1).flat_map(|rest| rest.split(')').next().unwrap().split(','));
-    let unknown = grouped.map(str::trim).filter(|label| !any_label && !labels.contains(label));
+    let unknown = grouped.map(str::trim).filter(|label| !labels.contains(label));
     complaints.extend(unknown.map(|label| format!("nothing here has a label {label}: {expression}")));
     complaints
 }

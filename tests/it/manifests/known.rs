@@ -7,50 +7,6 @@ use serde_json::Value;
 
 use crate::support::process;
 
-// COMING: what the branches beside this one bring. Each entry goes when its branch is merged; a test fails for environment names
-// and values that are here although the code knows them. Afterwards COMING_METRICS is replaced by the table under “Metrics” in
-// docs/operations.md, which `metrics` reads already, and this block is deleted.
-
-/// Environment names of flags that are not merged yet.
-pub const COMING_ENVIRONMENT: [&str; 2] = ["CLOAKROOM_NAMESPACES", "CLOAKROOM_ADMIN_TOKEN_FILE"];
-
-/// Values that a known flag does not take yet.
-pub const COMING_VALUES: [(&str, &str); 1] = [("CLOAKROOM_UPLOAD_AUTH", "kubernetes")];
-
-/// Subcommands that texts name already.
-pub const COMING_COMMANDS: [&str; 2] = ["ls", "rm"];
-
-/// Where metrics will be: `cloakroom::protocol::METRICS`.
-pub const METRICS_PATH: &str = "/metrics";
-
-/// Metrics, and the labels of each.
-pub const COMING_METRICS: [(&str, &[&str]); 23] = [
-    ("cloakroom_build_info", &["version"]),
-    ("cloakroom_http_requests_total", &["route", "method", "status"]),
-    ("cloakroom_uploads_total", &["outcome"]),
-    ("cloakroom_upload_bytes_total", &[]),
-    ("cloakroom_upload_duration_seconds", &[]),
-    ("cloakroom_downloads_total", &["outcome"]),
-    ("cloakroom_download_bytes_total", &[]),
-    ("cloakroom_download_duration_seconds", &[]),
-    ("cloakroom_transfers_in_flight", &["direction"]),
-    ("cloakroom_resources", &["state"]),
-    ("cloakroom_stored_bytes", &[]),
-    ("cloakroom_disk_free_bytes", &[]),
-    ("cloakroom_sweeps_total", &["outcome"]),
-    ("cloakroom_sweep_duration_seconds", &[]),
-    ("cloakroom_last_sweep_timestamp_seconds", &[]),
-    ("cloakroom_deletions_total", &["reason"]),
-    ("cloakroom_resources_kept", &["why"]),
-    ("cloakroom_mass_deletion_held", &[]),
-    ("cloakroom_mass_deletion_candidates", &[]),
-    ("cloakroom_owner_watches", &["kind", "state"]),
-    ("cloakroom_owner_watch_restarts_total", &["kind", "cause"]),
-    ("cloakroom_api_requests_total", &["call", "outcome"]),
-    // Not cloakroom's own: Prometheus makes it for every target, and the jobLabel of the ServiceMonitor names the job.
-    ("up", &["job"]),
-];
-
 /// Every document of a YAML text.
 pub fn parse(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error}\n{text}"))

@@ -3,6 +3,7 @@
 pub mod api_server;
 pub mod app;
 pub mod bundles;
+pub mod cable;
 pub mod clock;
 pub mod cluster;
 pub mod faults;
