@@ -1,5 +1,6 @@
 //! Command line types.
 
+mod admin;
 mod fetch;
 mod retention;
 mod serve;
@@ -7,6 +8,7 @@ mod stage;
 
 use clap::{Parser, Subcommand};
 
+pub use admin::{AdminArgs, CleanArgs, ListOutput, LsArgs, Output, RmArgs, ShowArgs, SortKey};
 pub use fetch::FetchArgs;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::StageArgs;
@@ -33,4 +35,12 @@ pub enum Command {
     Stage(StageArgs),
     /// Show tickets, get the files: what an init-container does
     Fetch(FetchArgs),
+    /// List what is staged, for whom, why it is kept, and when it goes
+    Ls(LsArgs),
+    /// Show all that is known of one resource
+    Show(ShowArgs),
+    /// Remove resources now
+    Rm(RmArgs),
+    /// Sweep now
+    Clean(CleanArgs),
 }

@@ -14,7 +14,11 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {}", cloakroom::telemetry::chain(error.as_ref()));
-            ExitCode::FAILURE
+            if error.is::<commands::UsageError>() {
+                ExitCode::from(commands::USAGE)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }
@@ -27,6 +31,10 @@ fn run() -> anyhow::Result<ExitCode> {
             Command::Serve(args) => commands::serve::run(*args).await,
             Command::Stage(args) => commands::stage::run(args).await,
             Command::Fetch(args) => commands::fetch::run(args).await,
+            Command::Ls(args) => commands::admin::ls(args).await,
+            Command::Show(args) => commands::admin::show(args).await,
+            Command::Rm(args) => commands::admin::rm(args).await,
+            Command::Clean(args) => commands::admin::clean(args).await,
         }
     })
 }

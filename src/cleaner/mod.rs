@@ -9,6 +9,6 @@ mod sweep;
 
 pub use decide::{Decision, Kept, Policy, Why, decide};
 pub use judge::{Judge, Judgement};
-pub use run::{Cleaner, Stopped, run};
+pub use run::{Cleaner, LastSweep, Stopped, run};
 pub use steady::Readings;
 pub use sweep::{Sweeper, Swept};

@@ -1,7 +1,9 @@
 //! The loop.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Sweeper, Swept};
@@ -18,7 +20,20 @@ type Answer = oneshot::Sender<Result<Swept, AccessError>>;
 #[derive(Debug, Clone)]
 pub struct Cleaner {
     requests: mpsc::Sender<Answer>,
+    interval: Duration,
+    last: Last,
 }
+
+/// The last pass.
+#[derive(Debug, Clone)]
+pub struct LastSweep {
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// What it did; `None` if it failed.
+    pub swept: Option<Swept>,
+}
+
+type Last = Arc<Mutex<Option<LastSweep>>>;
 
 /// The loop has ended: the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +47,16 @@ impl Cleaner {
         self.requests.send(answer).await.map_err(|_| Stopped)?;
         swept.await.map_err(|_| Stopped)
     }
+
+    /// The last pass, if there was one.
+    pub fn last(&self) -> Option<LastSweep> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How long after one pass the next one begins.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
 }
 
 /// The handle, and the loop that it speaks to: a sweep every `interval` until the server stops. A pass that fails is
@@ -42,7 +67,9 @@ pub fn run(
     shutdown: Shutdown,
 ) -> (Cleaner, impl Future<Output = ()> + Send) {
     let (requests, queue) = mpsc::channel(WAITING);
-    (Cleaner { requests }, sweep_until(sweeper, interval, shutdown, queue))
+    let last = Last::default();
+    let cleaner = Cleaner { requests, interval, last: Arc::clone(&last) };
+    (cleaner, sweep_until(sweeper, interval, shutdown, queue, last))
 }
 
 async fn sweep_until(
@@ -50,6 +77,7 @@ async fn sweep_until(
     interval: Duration,
     shutdown: Shutdown,
     mut queue: mpsc::Receiver<Answer>,
+    last: Last,
 ) {
     let mut asked: Option<Answer> = None;
     loop {
@@ -60,6 +88,8 @@ async fn sweep_until(
                 tracing::error!(error = %chain(error), "the sweep failed; the next one tries again");
             }
         }
+        *last.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(LastSweep { ended_at: sweeper.now(), swept: swept.as_ref().ok().cloned() });
         if let Some(asked) = asked.take() {
             // Whoever asked may have gone.
             let _ = asked.send(swept);

@@ -63,7 +63,7 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 
-    /// Serve /healthz, /readyz and /metrics here, and not on --listen [default: on --listen]
+    /// Serve /healthz, /readyz, /metrics and /admin here, and not on --listen [default: on --listen]
     #[arg(long, env = "CLOAKROOM_OPS_LISTEN", value_name = "ADDRESS:PORT")]
     pub ops_listen: Option<SocketAddr>,
 
@@ -112,7 +112,7 @@ pub struct AccessArgs {
     #[arg(long, env = "CLOAKROOM_UPLOAD_TOKEN_FILE", value_name = "FILE")]
     pub upload_token_file: Option<PathBuf>,
 
-    /// Token for cloakroom ls, show, rm and clean, on the operational listener [default: none]
+    /// Tokens for cloakroom ls, show, rm and clean, one a line, of 16 characters or more [default: none]
     #[arg(long, env = "CLOAKROOM_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
 }

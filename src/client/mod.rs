@@ -1,6 +1,7 @@
 //! The HTTP client of the server: stages bundles, packing them meanwhile, and downloads them.
 
 mod address;
+mod admin;
 mod answer;
 mod backoff;
 mod download;
@@ -14,13 +15,14 @@ mod tls;
 mod upload;
 
 pub use address::{AddressError, ServerAddress, is_loopback, shown};
+pub use admin::{AdminClient, AdminError, Selection};
 pub use answer::Answer;
 pub use backoff::Backoff;
 pub use download::{Download, Representation, Resume};
 pub use failure::Failure;
 pub use http::{HttpClient, SetupError, Timeouts};
 pub use pem::{PemError, read_certificates};
-pub use secret_file::{SecretFileError, UploadToken, read as read_secret};
+pub use secret_file::{AdminToken, SecretFileError, UploadToken, read as read_secret};
 pub use stage::{RetryNotice, RetryPolicy, StageError, StageObserver, StageRequest, Staged};
 pub use tls::{TrustError, client_config};
 

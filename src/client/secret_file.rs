@@ -42,8 +42,20 @@ pub enum SecretFileError {
     },
 }
 
+/// Reads the first line that is not empty in the file at `path`, which `setting` names: a server's own token file may
+/// have several, any of which will do.
+fn read_first_line(path: &Path, setting: &str) -> Result<String, SecretFileError> {
+    let text = read_text(path, setting)?;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    checked(line, path, setting)
+}
+
 /// Reads the one line in the file at `path`, which `setting` (a flag or a property) names.
 pub fn read(path: &Path, setting: &str) -> Result<String, SecretFileError> {
+    checked(read_text(path, setting)?.trim_end_matches(['\r', '\n']), path, setting)
+}
+
+fn read_text(path: &Path, setting: &str) -> Result<String, SecretFileError> {
     let (setting, path) = (setting.to_owned(), path.to_owned());
     let mut bytes = Vec::new();
     // A byte more than any secret has is enough to know that this is none.
@@ -54,10 +66,17 @@ pub fn read(path: &Path, setting: &str) -> Result<String, SecretFileError> {
     if bytes.len() as u64 > LONGEST {
         return Err(SecretFileError::NotText { setting, path });
     }
-    match String::from_utf8(bytes).map(|text| text.trim_end_matches(['\r', '\n']).to_owned()) {
-        Ok(text) if text.trim().is_empty() => Err(SecretFileError::Empty { setting, path }),
-        Ok(text) if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) => Ok(text),
-        _ => Err(SecretFileError::NotText { setting, path }),
+    String::from_utf8(bytes).map_err(|_| SecretFileError::NotText { setting, path })
+}
+
+fn checked(text: &str, path: &Path, setting: &str) -> Result<String, SecretFileError> {
+    let (setting, path) = (setting.to_owned(), path.to_owned());
+    if text.trim().is_empty() {
+        Err(SecretFileError::Empty { setting, path })
+    } else if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        Ok(text.to_owned())
+    } else {
+        Err(SecretFileError::NotText { setting, path })
     }
 }
 
@@ -84,6 +103,29 @@ impl fmt::Debug for UploadToken {
     }
 }
 
+/// Whoever shows this may see and remove everything.
+#[derive(Clone)]
+pub struct AdminToken(String);
+
+impl AdminToken {
+    /// Reads the first token in the file at `path`, which `setting` names.
+    pub fn read(path: &Path, setting: &str) -> Result<Self, SecretFileError> {
+        read_first_line(path, setting).map(Self)
+    }
+
+    /// The text, for the one header that carries it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Never shows the token.
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AdminToken(…)")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +139,17 @@ mod tests {
             assert_eq!(read(&path, "--secret-file").unwrap(), "s3cret");
         }
         assert_eq!(format!("{:?}", UploadToken::read(&path, "--token-file").unwrap()), "UploadToken(…)");
+    }
+
+    #[test]
+    fn of_a_servers_own_file_the_first_token_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        std::fs::write(&path, "\n  new-token \r\nold-token\n").unwrap();
+        let token = AdminToken::read(&path, "--admin-token-file").unwrap();
+        assert_eq!((token.expose(), format!("{token:?}").as_str()), ("new-token", "AdminToken(…)"));
+        std::fs::write(&path, "\n \n").unwrap();
+        assert!(matches!(AdminToken::read(&path, "-"), Err(SecretFileError::Empty { .. })));
     }
 
     #[test]

@@ -1,8 +1,24 @@
 //! One composition root for each subcommand: the only places that read the environment and build clients.
 
+pub mod admin;
 pub mod fetch;
 mod old_entrypoint;
 pub mod serve;
 pub mod stage;
 
 pub use old_entrypoint::arguments;
+
+/// The exit code of a command line that makes no sense, as clap has it.
+pub const USAGE: u8 = 2;
+
+/// A command line that makes no sense, although it can be parsed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(String);
+
+impl UsageError {
+    /// Says what is wrong and what to write instead.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}

@@ -15,7 +15,7 @@ use cloakroom::cleaner::{self, Judge, Sweeper};
 use cloakroom::clock::SystemClock;
 use cloakroom::ledger::SqliteLedger;
 use cloakroom::metrics::Metrics;
-use cloakroom::server::{self, AppState, Listener};
+use cloakroom::server::{self, Admin, AppState, Listener};
 use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::Staging;
 use cloakroom::store::{DataDirectory, DiskStore};
@@ -63,14 +63,15 @@ async fn serve(
     // What a crash interrupted is put right before the first request sees it.
     sweeper.sweep().await.context("cannot recover the data directory")?.log();
     let interval = args.lifecycle.cleanup_interval.get();
-    let (_cleaner, sweeps) = cleaner::run(sweeper, interval, shutdown.clone());
-    let cleaner = tokio::spawn(sweeps);
+    let (cleaner, sweeps) = cleaner::run(sweeper, interval, shutdown.clone());
+    let sweeping = tokio::spawn(sweeps);
 
     let connections = settings.connections(&args);
     sockets.announce(&settings);
     let state = AppState {
         staging: staging.clone(),
         judge,
+        admin: settings.admin_tokens.map(|tokens| Arc::new(Admin { tokens, cleaner })),
         settings: Arc::new(settings.server),
         shutdown: shutdown.clone(),
         metrics,
@@ -83,7 +84,7 @@ async fn serve(
         tracing::warn!("transfers in flight were cut off: nothing of unfinished uploads is kept");
     }
     // The cleaner stops between two passes; what it leaves is finished at the next start.
-    let _ = tokio::time::timeout(LAST_WORDS, cleaner).await;
+    let _ = tokio::time::timeout(LAST_WORDS, sweeping).await;
     if tokio::time::timeout(LAST_WORDS, staging.close()).await.is_err() {
         tracing::warn!("the ledger did not close in time; it recovers at the next start");
     }
@@ -132,7 +133,7 @@ impl Sockets {
         }
         if let Some(cluster) = &settings.cluster {
             let (address, credentials) = (cluster.address(), cluster.credentials());
-            tracing::info!("owners are asked for at {address}, as {credentials} says");
+            tracing::info!("owners are asked for at {address}, as {credentials}");
         } else {
             tracing::info!(
                 "owners are not asked for: unused resources go after {}, used ones stay until their ttl or DELETE",

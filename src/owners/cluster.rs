@@ -113,7 +113,7 @@ impl ClusterOwners {
 
     /// Kinds come and go with their definitions, so what the cluster does not have is asked for each time.
     async fn check_kind(&self, owner: &Owner) -> Result<(), NotAdmitted> {
-        if self.follower(owner.kind()).is_some_and(|follower| follower.scopes.iter().any(Scope::was_ready)) {
+        if self.follower(owner.kind()).is_some_and(|follower| follower.scopes.iter().any(Scope::has_kind)) {
             return Ok(());
         }
         let kind = owner.kind().to_string();

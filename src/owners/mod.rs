@@ -123,6 +123,11 @@ pub trait Owners: Send + Sync {
     /// Asks the API server now, whatever the watches know. What contradicts a watch makes it begin anew.
     async fn confirm(&self, owner: &Owner) -> Presence;
 
+    /// Whether there is a cluster that is asked at all.
+    fn are_asked_for(&self) -> bool {
+        true
+    }
+
     /// How the watches are.
     fn watches(&self) -> Vec<WatchReport>;
 }
@@ -138,6 +143,10 @@ impl Owners for NoCluster {
     }
 
     fn follow(&self, _: &Owner) {}
+
+    fn are_asked_for(&self) -> bool {
+        false
+    }
 
     fn presence(&self, _: &Owner) -> Presence {
         Presence::NotAsked

@@ -186,7 +186,7 @@ impl Watch {
             standing.listed_keys = Some(version);
             standing.enter(WatchState::Ready, None)
         });
-        if changed {
+        if changed && self.source == Source::All {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known");
         }
     }

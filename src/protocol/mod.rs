@@ -1,5 +1,6 @@
 //! What goes over the wire, shared by server and clients: paths, header names, bodies, error codes.
 
+pub mod admin;
 pub mod digest;
 pub mod multipart;
 pub mod problem;

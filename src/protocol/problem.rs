@@ -93,11 +93,13 @@ codes! {
     IncompleteBody => ("incomplete-body", 400),
     /// The v0 multipart body is not what the protocol says.
     InvalidMultipart => ("invalid-multipart", 400),
-    /// No ticket, or no upload token.
+    /// No ticket, no upload token, or no admin token.
     Unauthorized => ("unauthorized", 401),
     /// The user is known, and may not run pods in the owner's namespace.
     Forbidden => ("forbidden", 403),
-    /// No such resource for this ticket.
+    /// No admin token was given to this server, so it takes no admin's requests.
+    AdminOff => ("admin-off", 403),
+    /// No such resource, or not for this ticket.
     NotFound => ("not-found", 404),
     /// There is nothing at this path.
     NoSuchPath => ("no-such-path", 404),
@@ -105,6 +107,8 @@ codes! {
     MethodNotAllowed => ("method-not-allowed", 405),
     /// The body came too slowly, or stopped.
     TooSlow => ("too-slow", 408),
+    /// The resource was to be removed if nobody uses it, and somebody does.
+    InUse => ("in-use", 409),
     /// The resource was deleted.
     Gone => ("gone", 410),
     /// The bundle is not the one that `If-Match` names.

@@ -1,5 +1,6 @@
-//! Who may upload. Downloads are opened by the ticket.
+//! Who may upload, and who may administer. Downloads are opened by the ticket.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -110,10 +111,29 @@ pub(super) fn credentials(headers: &HeaderMap) -> Option<ResourceSecret> {
     (!secret.is_empty()).then(|| ResourceSecret::from_text(secret))
 }
 
-/// Upload tokens, one a line, in a file that is read again when it changes.
+/// What tokens are good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenUse {
+    /// To upload.
+    Upload,
+    /// To see and remove everything.
+    Admin,
+}
+
+impl fmt::Display for TokenUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Upload => "upload",
+            Self::Admin => "admin",
+        })
+    }
+}
+
+/// Tokens, one a line, in a file that is read again when it changes.
 #[derive(Debug)]
 pub struct TokenFile {
     path: PathBuf,
+    usage: TokenUse,
     tokens: RwLock<Tokens>,
 }
 
@@ -127,8 +147,8 @@ struct Tokens {
 struct TokenHash([u8; 32]);
 
 /// Never shows the hash.
-impl std::fmt::Debug for TokenHash {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TokenHash(…)")
     }
 }
@@ -137,8 +157,10 @@ impl std::fmt::Debug for TokenHash {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
     /// It cannot be read.
-    #[error("cannot read the upload token file {}", path.display())]
+    #[error("cannot read the {usage} token file {}", path.display())]
     Unreadable {
+        /// What its tokens are good for.
+        usage: TokenUse,
         /// Which file.
         path: PathBuf,
         /// Why.
@@ -146,14 +168,18 @@ pub enum TokenFileError {
         source: std::io::Error,
     },
     /// It has no token.
-    #[error("the upload token file {} is empty: put a token of at least {SHORTEST_TOKEN} characters on a line", path.display())]
+    #[error("the {usage} token file {} is empty: put a token of at least {SHORTEST_TOKEN} characters on a line", path.display())]
     Empty {
+        /// What its tokens are good for.
+        usage: TokenUse,
         /// Which file.
         path: PathBuf,
     },
     /// A token that could be guessed.
-    #[error("the upload token file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
+    #[error("the {usage} token file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
     Short {
+        /// What its tokens are good for.
+        usage: TokenUse,
         /// Which file.
         path: PathBuf,
         /// Which line, from 1.
@@ -163,12 +189,13 @@ pub enum TokenFileError {
 
 impl TokenFile {
     /// Reads the file for the first time.
-    pub fn open(path: &Path) -> Result<Self, TokenFileError> {
-        let tokens = read(path)?;
-        Ok(Self { path: path.to_owned(), tokens: RwLock::new(tokens) })
+    pub fn open(path: &Path, usage: TokenUse) -> Result<Self, TokenFileError> {
+        let tokens = read(path, usage)?;
+        Ok(Self { path: path.to_owned(), usage, tokens: RwLock::new(tokens) })
     }
 
-    fn accepts(&self, token: &str) -> bool {
+    /// Whether `token` is one of them.
+    pub(super) fn accepts(&self, token: &str) -> bool {
         self.refresh();
         let shown: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
@@ -183,13 +210,13 @@ impl TokenFile {
         if now == known {
             return;
         }
-        match read(&self.path) {
+        match read(&self.path, self.usage) {
             Ok(tokens) => {
                 *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
-                tracing::info!(path = %self.path.display(), "read the upload tokens again");
+                tracing::info!(path = %self.path.display(), "read the {} tokens again", self.usage);
             }
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "the upload tokens stay as they were");
+                tracing::warn!(error = %chain(&error), "the {} tokens stay as they were", self.usage);
                 // Not again before the file changes again.
                 self.tokens.write().unwrap_or_else(PoisonError::into_inner).modified = now;
             }
@@ -201,20 +228,23 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
-fn read(path: &Path) -> Result<Tokens, TokenFileError> {
+fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
     // Before the content: a change in between is then seen the next time.
     let modified = modified(path);
-    let text = fs::read_to_string(path)
-        .map_err(|source| TokenFileError::Unreadable { path: path.to_owned(), source })?;
+    let text = fs::read_to_string(path).map_err(|source| TokenFileError::Unreadable {
+        usage,
+        path: path.to_owned(),
+        source,
+    })?;
     let mut hashes = Vec::new();
     for (index, token) in text.lines().map(str::trim).enumerate().filter(|(_, token)| !token.is_empty()) {
         if token.len() < SHORTEST_TOKEN {
-            return Err(TokenFileError::Short { path: path.to_owned(), line: index + 1 });
+            return Err(TokenFileError::Short { usage, path: path.to_owned(), line: index + 1 });
         }
         hashes.push(TokenHash(Sha256::digest(token.as_bytes()).into()));
     }
     if hashes.is_empty() {
-        Err(TokenFileError::Empty { path: path.to_owned() })
+        Err(TokenFileError::Empty { usage, path: path.to_owned() })
     } else {
         Ok(Tokens { modified, hashes })
     }

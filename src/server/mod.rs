@@ -13,10 +13,10 @@ mod socket;
 mod state;
 mod tls;
 
-pub use auth::{TokenFile, TokenFileError, UploadAuth};
+pub use auth::{TokenFile, TokenFileError, TokenUse, UploadAuth};
 pub use listen::{Connections, Listener, serve};
 pub use pace::PaceLimits;
 pub use router::{operational, staging};
 pub use routes::openapi;
-pub use state::{AppState, Lifetimes, PublicUrl, PublicUrlError, Settings};
+pub use state::{Admin, AppState, Lifetimes, PublicUrl, PublicUrlError, Settings};
 pub use tls::{ServerTls, ServerTlsError};

@@ -39,6 +39,7 @@ fn operational_routes() -> Router<AppState> {
         .route(HEALTHZ, get(routes::health::healthz))
         .route(READYZ, get(routes::health::readyz))
         .route(METRICS, get(routes::metrics::metrics))
+        .merge(routes::administration())
 }
 
 /// Layers run from the last to the first.

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use axum::http::Uri;
 
-use super::auth::UploadAuth;
+use super::auth::{TokenFile, UploadAuth};
 use super::pace::PaceLimits;
-use crate::cleaner::Judge;
+use crate::cleaner::{Cleaner, Judge};
 use crate::metrics::Metrics;
 use crate::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
 use crate::shutdown::Shutdown;
@@ -58,12 +58,23 @@ pub struct AppState {
     pub staging: Staging,
     /// What becomes of them, and who knows about their owners.
     pub judge: Judge,
+    /// What an admin may do; without it the server takes no admin's requests.
+    pub admin: Option<Arc<Admin>>,
     /// How the edge behaves.
     pub settings: Arc<Settings>,
     /// Whether the server is about to stop.
     pub shutdown: Shutdown,
     /// Where requests and transfers are counted.
     pub metrics: Metrics,
+}
+
+/// What an admin's requests need.
+#[derive(Debug)]
+pub struct Admin {
+    /// Who is an admin: whoever shows one of these.
+    pub tokens: TokenFile,
+    /// Sweeps when asked.
+    pub cleaner: Cleaner,
 }
 
 /// An address of the server as its clients see it: scheme, authority, perhaps a path prefix.

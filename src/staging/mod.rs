@@ -71,6 +71,7 @@ struct Parts {
     unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
     metrics: Metrics,
     counted_states: CountedStates,
+    limits: Limits,
 }
 
 impl Staging {
@@ -99,6 +100,7 @@ impl Staging {
             unwritten_uses: Mutex::default(),
             metrics,
             counted_states: CountedStates::default(),
+            limits,
         };
         parts.read_roster().await?;
         Ok(Self { parts: Arc::new(parts) })
@@ -153,6 +155,11 @@ impl Staging {
     /// Where what happens here is counted.
     pub fn metrics(&self) -> &Metrics {
         &self.parts.metrics
+    }
+
+    /// How much this server takes on.
+    pub fn limits(&self) -> Limits {
+        self.parts.limits
     }
 
     /// Uploads and downloads going on.

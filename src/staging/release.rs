@@ -23,6 +23,14 @@ impl Staging {
         self.parts.delete(resource, Deletion { id, reason, at, condition: Condition::Always }).await.map(drop)
     }
 
+    /// Deletes a resource for the server's admin, if nobody has ever downloaded it or is about to. `false` if it stays.
+    pub async fn remove_unused(&self, resource: &Resource) -> Result<bool, AccessError> {
+        if resource.is_used() {
+            return Ok(false);
+        }
+        self.expire(resource, DeletionReason::Removed, self.parts.clock.now()).await
+    }
+
     /// Deletes a resource because its time is up, unless it was downloaded since the decision or is being
     /// downloaded now. `false` if it stays.
     pub async fn expire(

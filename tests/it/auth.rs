@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use cloakroom::server::{TokenFile, UploadAuth};
+use cloakroom::server::{TokenFile, TokenUse, UploadAuth};
 use reqwest::Response;
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ async fn guarded(content: &str) -> Guarded {
     let tokens = folder.path().join("tokens");
     std::fs::write(&tokens, content).unwrap();
     let mut options = Options::default();
-    options.settings.upload_auth = UploadAuth::Token(TokenFile::open(&tokens).unwrap());
+    options.settings.upload_auth = UploadAuth::Token(TokenFile::open(&tokens, TokenUse::Upload).unwrap());
     let app = TestApp::start_with(options).await;
     for token in [OLD, NEW, WRONG] {
         app.keep_secret(token);
@@ -158,7 +158,7 @@ async fn a_file_that_cannot_be_used_any_more_leaves_the_tokens_as_they_were() {
 }
 
 fn refused(path: &Path) -> String {
-    cloakroom::telemetry::chain(&TokenFile::open(path).unwrap_err())
+    cloakroom::telemetry::chain(&TokenFile::open(path, TokenUse::Upload).unwrap_err())
 }
 
 #[test]

@@ -12,7 +12,7 @@ use markdown::Page;
 
 use crate::support::process;
 
-const COMMANDS: [&str; 3] = ["serve", "stage", "fetch"];
+const COMMANDS: [&str; 7] = ["serve", "stage", "fetch", "ls", "show", "rm", "clean"];
 
 /// Where tests are named, the last column of a table says this.
 const HELD_BY: &str = "held by";
@@ -36,6 +36,10 @@ fn every_flag_is_documented_with_its_environment_name_and_default() {
         ("serve", "docs/operations.md", "Flags"),
         ("stage", "docs/clients.md", "Flags of stage"),
         ("fetch", "docs/clients.md", "Flags of fetch"),
+        ("ls", "docs/operations.md", "Flags of ls"),
+        ("show", "docs/operations.md", "Flags of show"),
+        ("rm", "docs/operations.md", "Flags of rm"),
+        ("clean", "docs/operations.md", "Flags of clean"),
     ] {
         assert_nothing(&about_flags(&page(path), section, &flags_of(command)));
     }
@@ -270,7 +274,7 @@ fn flags_of(command: &str) -> BTreeMap<String, Flag> {
         }
     }
     let flags: BTreeMap<_, _> = entries.iter().filter_map(|entry| flag(entry)).collect();
-    assert!(flags.len() > 8, "the help of {command} is read wrong: {help}");
+    assert!(flags.len() >= 4, "the help of {command} is read wrong: {help}");
     flags
 }
 

@@ -6,6 +6,8 @@
     reason = "tests are read for what they check"
 )]
 
+mod admin;
+mod admin_commands;
 mod auth;
 mod configuration;
 mod conformance;
@@ -23,16 +25,23 @@ mod fetch_resume;
 mod full_disk;
 mod hostile;
 mod killed;
+mod killed_sweeps;
 mod layering;
 mod lifecycle;
+mod lifecycle_model;
+mod lifecycle_scenarios;
 mod limits;
 mod manifests;
+mod mass_deletion;
 mod metrics;
+mod owner_kinds;
+mod owner_watches;
 mod proxy;
 mod recovery;
 mod refusals;
 mod refused_connections;
 mod reviews;
+mod roster;
 mod scenarios;
 mod second_run;
 mod shutdown;
@@ -40,6 +49,7 @@ mod slow_clients;
 mod smoke;
 mod stage;
 mod support;
+mod sweep_faults;
 mod tls_server;
 mod uploads;
 mod v0;

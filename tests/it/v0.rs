@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloakroom::server::{TokenFile, UploadAuth};
+use cloakroom::server::{TokenFile, TokenUse, UploadAuth};
 use reqwest::Response;
 use serde_json::Value;
 
@@ -330,7 +330,7 @@ async fn the_upload_token_holds_for_v0_too() {
     let tokens = folder.path().join("tokens");
     std::fs::write(&tokens, "correct-horse-battery\n").unwrap();
     let mut options = Options::default();
-    options.settings.upload_auth = UploadAuth::Token(TokenFile::open(&tokens).unwrap());
+    options.settings.upload_auth = UploadAuth::Token(TokenFile::open(&tokens, TokenUse::Upload).unwrap());
     let app = TestApp::start_with(options).await;
     app.keep_secret("correct-horse-battery");
     let body = form(&[resources(b"jars"), owner(OWNER)]);

@@ -16,7 +16,9 @@ use cloakroom::clock::SystemClock;
 use cloakroom::kubernetes::{ApiServer, Reviews};
 use cloakroom::metrics::Metrics;
 use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
-use cloakroom::server::{Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, UploadAuth};
+use cloakroom::server::{
+    Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
+};
 use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
 use cloakroom::staging::{CapacityLimits, Limits};
 
@@ -35,6 +37,8 @@ pub struct ServeSettings {
     pub ops_listen: Option<SocketAddr>,
     pub tls: Option<ServerTls>,
     pub server: Settings,
+    /// Who is an admin.
+    pub admin_tokens: Option<TokenFile>,
     pub limits: Limits,
     /// Whom to ask about owners.
     pub cluster: Option<ApiServer>,
@@ -50,6 +54,7 @@ impl ServeSettings {
         let pod = Pod::of_environment();
         let listen = listen(args, file.as_ref(), pod.is_some());
         let tls = tls(args, file.as_ref())?;
+        let admin_tokens = admin_tokens(args)?;
         let lifetimes = lifetimes(args, file.as_ref())?;
         let cluster =
             cluster::connect(&args.kubernetes, file.as_ref().map(|file| &file.api_server), pod.as_ref())?;
@@ -71,6 +76,7 @@ impl ServeSettings {
             ops_listen: args.network.ops_listen,
             tls,
             server,
+            admin_tokens,
             limits: limits(args),
             cluster,
             warnings,
@@ -190,7 +196,7 @@ fn upload_auth(
             bail!("--upload-auth token needs the tokens: give their file with --upload-token-file")
         }
         (Some(UploadAuthChoice::Token) | None, Some(path)) => {
-            return Ok(UploadAuth::Token(TokenFile::open(path)?));
+            return Ok(UploadAuth::Token(TokenFile::open(path, TokenUse::Upload)?));
         }
         (choice, None) => choice,
     };
@@ -219,6 +225,11 @@ fn by_cluster(cluster: Option<&ApiServer>) -> anyhow::Result<UploadAuth> {
     };
     let reviews = Reviews::new(cluster.clone(), Arc::new(SystemClock::new()));
     Ok(UploadAuth::Kubernetes(Box::new(reviews)))
+}
+
+fn admin_tokens(args: &ServeArgs) -> anyhow::Result<Option<TokenFile>> {
+    let path = args.access.admin_token_file.as_deref();
+    Ok(path.map(|path| TokenFile::open(path, TokenUse::Admin)).transpose()?)
 }
 
 fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow::Result<Lifetimes> {

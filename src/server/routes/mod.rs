@@ -1,5 +1,6 @@
 //! The handlers.
 
+mod admin;
 pub(super) mod health;
 pub(super) mod metrics;
 mod v0;
@@ -27,7 +28,7 @@ use crate::protocol::OPENAPI;
 )]
 struct Contract;
 
-/// Both secrets, the upload token and the resource secret, travel as bearer tokens.
+/// All secrets, the upload token, the admin token and the resource secret, travel as bearer tokens.
 struct TicketScheme;
 
 impl utoipa::Modify for TicketScheme {
@@ -47,6 +48,11 @@ pub(super) fn api() -> Router<AppState> {
     documented().split_for_parts().0.route(OPENAPI, get(contract))
 }
 
+/// What an admin can do.
+pub(super) fn administration() -> Router<AppState> {
+    admin::routes().split_for_parts().0
+}
+
 /// This document.
 #[utoipa::path(get, path = "/api/openapi.json", tag = "operations", responses((status = 200, description = "the contract")))]
 async fn contract() -> Json<utoipa::openapi::OpenApi> {
@@ -55,5 +61,5 @@ async fn contract() -> Json<utoipa::openapi::OpenApi> {
 
 /// The OpenAPI document of what is served.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    documented().into_openapi()
+    documented().merge(admin::routes()).into_openapi()
 }

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom::cleaner::{Judge, Policy, Sweeper, Swept};
+use cloakroom::cleaner::{self, Judge, Policy, Sweeper, Swept};
 use cloakroom::ledger::{Ledger, SqliteLedger};
 use cloakroom::metrics::Metrics;
 use cloakroom::owners::{NoCluster, Owners};
 use cloakroom::protocol::problem::Problem;
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::{OwnerKinds, Resource, ResourceId};
-use cloakroom::server::{self, AppState, Connections, Lifetimes, Listener, PaceLimits, Settings, UploadAuth};
+use cloakroom::server::{
+    self, Admin, AppState, Connections, Lifetimes, Listener, PaceLimits, Settings, TokenFile, UploadAuth,
+};
 use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::{AccessError, CapacityLimits, Limits, Staging};
 use cloakroom::store::{DataDirectory, DiskStore, Store};
@@ -36,6 +38,8 @@ pub struct Options {
     pub tls: Option<server::ServerTls>,
     /// What the disk pretends to have free.
     pub free_bytes: Option<u64>,
+    /// Who is an admin. With it there is a cleaner in the background, which sweeps at the start and when asked.
+    pub admin_tokens: Option<TokenFile>,
 }
 
 impl Default for Options {
@@ -77,6 +81,7 @@ impl Default for Options {
             owners: Arc::new(NoCluster),
             tls: None,
             free_bytes: None,
+            admin_tokens: None,
         }
     }
 }
@@ -136,7 +141,15 @@ impl TestApp {
         let mut sweeper = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
         sweeper.sweep().await.unwrap();
         let shutdown = Shutdown::default();
+        let sweeper_of_admin = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
+        let admin = options.admin_tokens.map(|tokens| {
+            let never = Duration::from_hours(24);
+            let (cleaner, sweeps) = cleaner::run(sweeper_of_admin, never, shutdown.clone());
+            tokio::spawn(sweeps);
+            Arc::new(Admin { tokens, cleaner })
+        });
         let state = AppState {
+            admin,
             staging: staging.clone(),
             judge: Judge::new(staging.clone(), options.owners, options.policy),
             settings: Arc::new(options.settings),
@@ -171,13 +184,18 @@ impl TestApp {
     }
 
     /// Stops this server as a crash would, as far as data is concerned, and starts another one on its data.
-    pub async fn crash_and_restart(mut self) -> Self {
+    pub async fn crash_and_restart(self) -> Self {
+        self.crash_and_restart_with(Options::default()).await
+    }
+
+    /// The same, with the options of the other one.
+    pub async fn crash_and_restart_with(mut self, options: Options) -> Self {
         self.stop().await;
         let directory = Arc::clone(&self.directory);
         let clock = Arc::clone(&self.clock);
         self.assert_nothing_leaked();
         drop(self);
-        Self::start_on(directory, clock, Options::default()).await
+        Self::start_on(directory, clock, options).await
     }
 
     /// Asks the server to stop; `true` if all transfers finished.

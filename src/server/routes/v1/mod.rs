@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 use crate::server::state::AppState;
 
 pub(super) use download::{Ranges, send};
+pub(super) use resource::describe_owner;
 pub(super) use upload::{begin, receive_error};
 
 /// The routes, with their documentation.

@@ -73,7 +73,8 @@ fn describe(resource: &Resource, judge: &Judge) -> Option<Metadata> {
     })
 }
 
-fn describe_owner(owner: &Owner) -> OwnerMetadata {
+/// The owner, as it goes over the wire.
+pub(in crate::server::routes) fn describe_owner(owner: &Owner) -> OwnerMetadata {
     OwnerMetadata {
         kind: owner.kind().to_string(),
         namespace: owner.namespace().to_owned(),

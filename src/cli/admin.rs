@@ -1,0 +1,207 @@
+//! The command lines of `cloakroom ls`, `show`, `rm` and `clean`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use cloakroom::client::{Selection, ServerAddress};
+use cloakroom::resource::{Owner, OwnerError, OwnerKind, ResourceId};
+use cloakroom::spark::SparkDuration;
+
+/// How the server is reached, and who asks.
+#[derive(Debug, Clone, Args)]
+pub struct AdminArgs {
+    /// Address of the server's operational listener, its --ops-listen
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CLOAKROOM_ADMIN_URL",
+        default_value = "http://127.0.0.1:10001",
+        value_parser = ServerAddress::parse
+    )]
+    pub admin_url: ServerAddress,
+
+    /// File with an admin token, such as the server's own. It is sent over https or to this machine only. Needed
+    #[arg(long, value_name = "FILE", env = "CLOAKROOM_ADMIN_TOKEN_FILE")]
+    pub admin_token_file: Option<PathBuf>,
+
+    /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
+    #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
+    pub ca_files: Vec<PathBuf>,
+}
+
+/// Which resources are meant.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Which")]
+pub struct SelectionArgs {
+    /// Owners in this namespace
+    #[arg(long, short, value_name = "NS", group = "which")]
+    pub namespace: Option<String>,
+
+    /// Owners of this kind: Pod, Deployment, StatefulSet, Job or KIND.GROUP
+    #[arg(long, value_name = "KIND", value_parser = OwnerKind::parse, group = "which")]
+    pub kind: Option<OwnerKind>,
+
+    /// Owners with this label; repeatable: with all of them
+    #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label, group = "which")]
+    pub labels: Vec<(String, String)>,
+
+    /// The owner of this name
+    #[arg(long, value_name = "NAME", group = "which")]
+    pub name: Option<String>,
+
+    /// Kept for this reason, as ls shows it, or `due` for what the next sweep deletes; repeatable: one of them
+    #[arg(long, value_name = "WHY", group = "which")]
+    pub why: Vec<String>,
+
+    /// Never downloaded
+    #[arg(long, group = "which")]
+    pub unused: bool,
+
+    /// Staged at least so long ago, such as 2d
+    #[arg(long, value_name = "TIME", group = "which")]
+    pub older_than: Option<SparkDuration>,
+}
+
+impl From<SelectionArgs> for Selection {
+    fn from(args: SelectionArgs) -> Self {
+        let SelectionArgs { namespace, kind, labels, name, why, unused, older_than } = args;
+        Self { namespace, kind, labels, name, why, unused, older_than }
+    }
+}
+
+/// What a list looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ListOutput {
+    /// Columns, fitted to the terminal.
+    Table,
+    /// Columns, nothing shortened.
+    Wide,
+    /// One JSON object.
+    Json,
+}
+
+/// What everything else looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Lines.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// By what a list is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SortKey {
+    /// Oldest first.
+    Age,
+    /// Largest first.
+    Size,
+    /// What goes soonest first.
+    Goes,
+}
+
+/// List what is staged, for whom, why it is kept, and when it goes
+#[derive(Debug, Clone, Args)]
+pub struct LsArgs {
+    #[command(flatten)]
+    pub admin: AdminArgs,
+
+    /// What the list looks like
+    #[arg(long, short, value_name = "FORMAT", default_value = "table")]
+    pub output: ListOutput,
+
+    /// Oldest first, largest first, or soonest to go first
+    #[arg(long, value_name = "BY", default_value = "age")]
+    pub sort: SortKey,
+
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+}
+
+/// Show all that is known of one resource
+#[derive(Debug, Clone, Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    pub admin: AdminArgs,
+
+    /// What it looks like
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    pub output: Output,
+
+    /// The resource's id
+    #[arg(value_name = "ID", value_parser = ResourceId::parse)]
+    pub id: ResourceId,
+}
+
+/// Remove resources now, whoever may need them
+///
+/// Either by their ids, or all that the flags under Which describe. Exit code 1 if one of them could not be removed, or
+/// if the question was answered with no.
+#[derive(Debug, Clone, Args)]
+pub struct RmArgs {
+    #[command(flatten)]
+    pub admin: AdminArgs,
+
+    /// What is said of each looks like this
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    pub output: Output,
+
+    /// Do not ask; needed where nobody can answer
+    #[arg(long, short)]
+    pub yes: bool,
+
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+
+    /// Ids of resources
+    #[arg(value_name = "ID", value_parser = ResourceId::parse, conflicts_with = "which",
+          required_unless_present = "which")]
+    pub ids: Vec<ResourceId>,
+}
+
+/// Sweep now, and tell what went and what was kept
+#[derive(Debug, Clone, Args)]
+pub struct CleanArgs {
+    #[command(flatten)]
+    pub admin: AdminArgs,
+
+    /// What it looks like
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    pub output: Output,
+}
+
+fn label(text: &str) -> Result<(String, String), OwnerError> {
+    Owner::split_label(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        rm: RmArgs,
+    }
+
+    const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
+
+    fn parse(flags: &[&str]) -> Result<RmArgs, ErrorKind> {
+        Line::try_parse_from([&["rm"], flags].concat()).map(|line| line.rm).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn what_is_removed_is_named_by_ids_or_by_filters_and_never_by_nothing() {
+        assert_eq!(parse(&[ID, ID]).unwrap().ids.len(), 2);
+        let filtered = parse(&["--namespace", "demo", "--unused", "--older-than", "2d", "-y"]).unwrap();
+        assert!(filtered.selection.unused && filtered.ids.is_empty() && filtered.yes);
+        assert_eq!(parse(&[]).unwrap_err(), ErrorKind::MissingRequiredArgument);
+        assert_eq!(parse(&["--yes"]).unwrap_err(), ErrorKind::MissingRequiredArgument);
+        assert_eq!(parse(&[ID, "--unused"]).unwrap_err(), ErrorKind::ArgumentConflict);
+        assert_eq!(parse(&["4c1a"]).unwrap_err(), ErrorKind::ValueValidation);
+    }
+}

@@ -1,0 +1,210 @@
+//! An admin's requests to the running server.
+
+use std::time::Duration;
+
+use reqwest::header::ACCEPT;
+use reqwest::{Method, Response, Url};
+use serde::de::DeserializeOwned;
+
+use super::address::ServerAddress;
+use super::answer::{Answer, has_content_type};
+use super::failure::Failure;
+use super::http::HttpClient;
+use super::secret_file::AdminToken;
+use crate::protocol::admin::{
+    self, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
+};
+use crate::resource::{OwnerKind, ResourceId};
+use crate::spark::SparkDuration;
+
+/// A full page has about a third of a mebibyte: what is much larger is none.
+const LONGEST_BODY: usize = 16 << 20;
+
+/// A sweep that deletes much, or waits for an API server, takes its time.
+const SWEEP: Duration = Duration::from_mins(10);
+
+/// Which resources are meant; all of them unless something is set.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Owners in this namespace.
+    pub namespace: Option<String>,
+    /// Owners of this kind.
+    pub kind: Option<OwnerKind>,
+    /// Owners with all of these labels.
+    pub labels: Vec<(String, String)>,
+    /// The owner of this name.
+    pub name: Option<String>,
+    /// Kept for one of these reasons.
+    pub why: Vec<String>,
+    /// Never downloaded.
+    pub unused: bool,
+    /// Staged at least so long ago.
+    pub older_than: Option<SparkDuration>,
+}
+
+/// Talks to the operational listener of one server.
+#[derive(Debug)]
+pub struct AdminClient {
+    http: HttpClient,
+    server: ServerAddress,
+    token: AdminToken,
+}
+
+/// An admin's request that did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// Somebody on the way could read the token.
+    #[error(
+        "the admin token would travel unencrypted to {server}, so nothing was sent: use an address of this machine, as \
+         with “kubectl exec” or “kubectl port-forward”, or https"
+    )]
+    TokenInClear {
+        /// Where to.
+        server: String,
+    },
+    /// The server did not do it.
+    #[error("could not {what} at {server}: {failure}{then}", then = then(.failure))]
+    Failed {
+        /// What was asked for; it follows “could not”.
+        what: String,
+        /// Where.
+        server: String,
+        /// What happened.
+        failure: Failure,
+    },
+}
+
+impl AdminError {
+    /// Whether the server knows no such resource.
+    pub fn is_unknown_resource(&self) -> bool {
+        matches!(self, Self::Failed { failure: Failure::Answered(answer), .. } if answer.code.as_deref() == Some("not-found"))
+    }
+}
+
+fn then(failure: &Failure) -> String {
+    const LISTENER: &str = "check that it runs, and that this is its --ops-listen address (--admin-url)";
+    let advice = match failure {
+        Failure::Refused | Failure::ConnectTimeout { .. } | Failure::Foreign { .. } => Some(LISTENER),
+        Failure::Answered(answer) if answer.code.as_deref() == Some("no-such-path") => Some(LISTENER),
+        other => other.advice(),
+    };
+    advice.map(|advice| format!("; {advice}")).unwrap_or_default()
+}
+
+impl AdminClient {
+    /// Refuses to show `token` to anybody on the way.
+    pub fn new(http: HttpClient, server: ServerAddress, token: AdminToken) -> Result<Self, AdminError> {
+        if server.is_confidential() {
+            Ok(Self { http, server, token })
+        } else {
+            Err(AdminError::TokenInClear { server: server.to_string() })
+        }
+    }
+
+    /// How the server is.
+    pub async fn status(&self) -> Result<ServerStatus, AdminError> {
+        let url = self.server.join(admin::STATUS);
+        self.ask("ask how the server is", Method::GET, url, self.patience()).await
+    }
+
+    /// Everything that `selection` means, in the order of ids, and the server's time.
+    pub async fn list(&self, selection: &Selection) -> Result<ResourcePage, AdminError> {
+        let mut whole = self.page(selection, None).await?;
+        while let Some(after) = whole.next.take() {
+            let page = self.page(selection, Some(&after)).await?;
+            whole.resources.extend(page.resources);
+            // Ids come in order. A server whose pages do not go on would be asked for ever.
+            whole.next = page.next.filter(|next| *next > after);
+        }
+        Ok(whole)
+    }
+
+    async fn page(&self, selection: &Selection, after: Option<&str>) -> Result<ResourcePage, AdminError> {
+        let url = self.list_url(selection, after);
+        self.ask("list what is staged", Method::GET, url, self.patience()).await
+    }
+
+    /// All that is known of one resource, or of its tombstone.
+    pub async fn show(&self, id: ResourceId) -> Result<ResourceDetails, AdminError> {
+        let url = self.server.join(&admin::resource_path(id));
+        self.ask(&format!("show resource {id}"), Method::GET, url, self.patience()).await
+    }
+
+    /// Deletes a resource; with `only_unused` only if nobody has downloaded it.
+    pub async fn remove(&self, id: ResourceId, only_unused: bool) -> Result<Removal, AdminError> {
+        let mut url = self.server.join(&admin::resource_path(id));
+        if only_unused {
+            url.query_pairs_mut().append_pair(query::UNUSED, "true");
+        }
+        self.ask(&format!("remove resource {id}"), Method::DELETE, url, self.patience()).await
+    }
+
+    /// Sweeps now, and waits for the end.
+    pub async fn sweep(&self) -> Result<SweepReport, AdminError> {
+        let url = self.server.join(admin::SWEEPS);
+        self.ask("sweep", Method::POST, url, SWEEP).await
+    }
+
+    fn patience(&self) -> Duration {
+        self.http.timeouts().connect + self.http.timeouts().stall
+    }
+
+    fn list_url(&self, selection: &Selection, after: Option<&str>) -> Url {
+        let mut url = self.server.join(admin::RESOURCES);
+        let labels = selection.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        let older_than = selection.older_than.map(|age| age.to_string());
+        let single = [
+            (query::AFTER, after),
+            (query::NAMESPACE, selection.namespace.as_deref()),
+            (query::KIND, selection.kind.as_ref().map(OwnerKind::as_str)),
+            (query::NAME, selection.name.as_deref()),
+            (query::UNUSED, selection.unused.then_some("true")),
+            (query::OLDER_THAN, older_than.as_deref()),
+        ];
+        url.query_pairs_mut()
+            .append_pair(query::LIMIT, &admin::MAX_PAGE.to_string())
+            .extend_pairs(single.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))))
+            .extend_pairs(labels.map(|label| (query::LABEL, label)))
+            .extend_pairs(selection.why.iter().map(|why| (query::WHY, why)));
+        url
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        method: Method,
+        url: Url,
+        patience: Duration,
+    ) -> Result<T, AdminError> {
+        let request = self.http.to_server(&url).request(method, url).header(ACCEPT, "application/json");
+        let sending = request.bearer_auth(self.token.expose()).send();
+        let answered = tokio::time::timeout(patience, async {
+            let response = sending.await.map_err(|error| self.http.failure(&error))?;
+            self.read(response).await
+        });
+        let answered = answered.await.unwrap_or(Err(Failure::Stalled { after: patience }));
+        answered.map_err(|failure| AdminError::Failed {
+            what: what.to_owned(),
+            server: self.server.to_string(),
+            failure,
+        })
+    }
+
+    async fn read<T: DeserializeOwned>(&self, mut response: Response) -> Result<T, Failure> {
+        if !response.status().is_success() {
+            return Err(Failure::Answered(Answer::read(response).await));
+        }
+        let foreign = || Failure::Foreign { why: "what answers there is not a cloakroom server".to_owned() };
+        if !has_content_type(response.headers(), "application/json") {
+            return Err(foreign());
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.http.failure(&error))? {
+            body.extend_from_slice(&chunk);
+            if body.len() > LONGEST_BODY {
+                return Err(foreign());
+            }
+        }
+        serde_json::from_slice(&body).map_err(|_| foreign())
+    }
+}

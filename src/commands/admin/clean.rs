@@ -1,0 +1,68 @@
+//! `cloakroom clean`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use cloakroom::protocol::admin::SweepReport;
+
+use super::{connect, print, print_json};
+use crate::cli::{CleanArgs, Output};
+
+/// Sweeps now.
+pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
+    let report = connect(&args.admin)?.sweep().await?;
+    match args.output {
+        Output::Json => print_json(&report)?,
+        Output::Text => print(&text(&report))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(report: &SweepReport) -> String {
+    let mut lines = vec![counted("deleted", &report.deleted), counted("kept", &report.kept)];
+    if report.held > 0 {
+        lines.push(format!(
+            "held back {}: more than half of all used resources at once is more likely a mistake",
+            report.held
+        ));
+    }
+    let others = [
+        (report.interrupted_uploads, "interrupted uploads cleared away"),
+        (report.interrupted_deletions, "interrupted deletions finished"),
+        (report.stray_files, "files of no resource removed"),
+        (report.forgotten_tombstones, "old tombstones forgotten"),
+    ];
+    lines
+        .extend(others.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// `deleted 3: 2 unused, 1 orphaned`.
+fn counted(what: &str, counts: &BTreeMap<String, u64>) -> String {
+    let total: u64 = counts.values().sum();
+    if total == 0 {
+        return format!("{what} nothing");
+    }
+    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    format!("{what} {total}: {}", each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_told_in_two_lines_and_what_is_unusual_in_more() {
+        let mut report = SweepReport {
+            kept: [("owner-present".to_owned(), 9), ("not-used-yet".to_owned(), 3)].into(),
+            ..SweepReport::default()
+        };
+        assert_eq!(text(&report), "deleted nothing\nkept 12: 3 not-used-yet, 9 owner-present\n");
+        report.deleted.insert("unused".to_owned(), 2);
+        (report.held, report.stray_files) = (120, 1);
+        let told = text(&report);
+        assert!(told.starts_with("deleted 2: 2 unused\n") && told.contains("\nheld back 120: "), "{told}");
+        assert!(told.ends_with("\n1 files of no resource removed\n"), "{told}");
+    }
+}

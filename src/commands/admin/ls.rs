@@ -1,0 +1,180 @@
+//! `cloakroom ls`.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use cloakroom::client::Selection;
+use cloakroom::protocol::admin::{READY, ServerStatus, StagedResource, WatchStatus};
+use cloakroom::spark::format_size;
+
+use super::table::{Table, harmless, terminal_width};
+use super::{age, connect, print, print_json, resources, words};
+use crate::cli::{ListOutput, LsArgs, SortKey};
+
+/// What `-o json` prints.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listing {
+    now: Timestamp,
+    resources: Vec<StagedResource>,
+    server: ServerStatus,
+}
+
+/// Lists. What is not a row of the table goes to stderr.
+pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
+    let client = connect(&args.admin)?;
+    let server = client.status().await?;
+    let page = client.list(&Selection::from(args.selection)).await?;
+    let (now, mut rows) = (page.now, page.resources);
+    sort(&mut rows, args.sort);
+    if args.output == ListOutput::Json {
+        print_json(&Listing { now, resources: rows, server })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = if args.output == ListOutput::Wide { None } else { terminal_width() };
+    if !rows.is_empty() {
+        print(&table(&rows, now, width))?;
+    }
+    eprintln!("{}", totals(&rows, &server));
+    for watch in server.watches.iter().filter(|watch| watch.state != READY) {
+        eprintln!("{}", harmless(&hint(watch, server.now)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Equal ones are in the order of their ids.
+fn sort(rows: &mut [StagedResource], by: SortKey) {
+    match by {
+        SortKey::Age => rows.sort_by_key(|row| row.created_at),
+        SortKey::Size => rows.sort_by_key(|row| Reverse(row.size_bytes)),
+        // What goes with the next sweep, what goes by time, and what does not go by itself.
+        SortKey::Goes => rows.sort_by_key(|row| {
+            let at = row.expires_at.unwrap_or(Timestamp::MAX);
+            if row.due_because.is_some() { Timestamp::MIN } else { at }
+        }),
+    }
+}
+
+/// The table of a list, fitted to `width` if there is one.
+pub(super) fn table(rows: &[StagedResource], now: Timestamp, width: Option<usize>) -> String {
+    const OWNER: usize = 2;
+    let mut table = Table::new(["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "KEPT", "GOES"]);
+    for row in rows {
+        table.push([
+            row.resource_id.clone(),
+            row.owner.namespace.clone(),
+            words::owner(&row.owner),
+            format_size(row.size_bytes).replace(' ', ""),
+            age::between(row.created_at, now),
+            row.last_used_at.map_or_else(|| "never".to_owned(), |at| age::between(at, now)),
+            row.kept_because.clone().unwrap_or_else(|| "-".to_owned()),
+            words::goes(row, now),
+        ]);
+    }
+    table.render(width, OWNER)
+}
+
+fn totals(rows: &[StagedResource], server: &ServerStatus) -> String {
+    let bytes = rows.iter().map(|row| row.size_bytes).sum();
+    let unused = rows.iter().filter(|row| row.last_used_at.is_none()).count();
+    let mut text = format!("{}, {}", resources(rows.len()), format_size(bytes));
+    // Writing to a String does not fail.
+    if unused > 0 {
+        let _ = write!(text, ", {unused} never downloaded");
+    }
+    let _ = write!(text, "; {} stored in all", format_size(server.stored_bytes));
+    if let Some(limit) = server.limits.max_total_size {
+        let _ = write!(text, " of {}", format_size(limit));
+    }
+    if let Some(free) = server.free_bytes {
+        let _ = write!(text, ", {} of the disk free", format_size(free));
+    }
+    text
+}
+
+/// Why owners of a kind are not known, in one line.
+fn hint(watch: &WatchStatus, now: Timestamp) -> String {
+    let WatchStatus { kind, state, since, .. } = watch;
+    let of =
+        watch.namespace.as_ref().map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+    let unfinished = if watch.unfinished_only { "unfinished " } else { "" };
+    let failure = watch.last_failure.as_ref().map(|failure| format!(": {failure}")).unwrap_or_default();
+    let time = age::between(*since, now);
+    format!(
+        "warning: the watch of {unfinished}owners of kind {kind}{of} is {state} for {time}, so what is staged for them \
+         stays{failure}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, age: i64, size_bytes: u64, expires: Option<i64>, due: bool) -> StagedResource {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        StagedResource {
+            resource_id: id.to_owned(),
+            owner: cloakroom::protocol::v1::OwnerMetadata {
+                kind: "Pod".to_owned(),
+                namespace: "demo".to_owned(),
+                labels: [("app".to_owned(), "x".to_owned())].into(),
+                name: None,
+            },
+            size_bytes,
+            created_at: at(100_000 - age),
+            last_used_at: (size_bytes > 1).then(|| at(99_990)),
+            kept_because: (!due).then(|| "not-used-yet".to_owned()),
+            expires_at: expires.map(at),
+            due_because: due.then(|| "unused".to_owned()),
+        }
+    }
+
+    fn sorted(by: SortKey) -> Vec<String> {
+        let mut rows = vec![
+            row("a", 10, 1, None, false),
+            row("b", 30, 3 << 20, Some(200_000), false),
+            row("c", 20, 2, Some(150_000), false),
+            row("d", 5, 2, None, true),
+        ];
+        sort(&mut rows, by);
+        rows.into_iter().map(|row| row.resource_id).collect()
+    }
+
+    #[test]
+    fn lists_are_ordered_by_age_size_or_end() {
+        assert_eq!(sorted(SortKey::Age), ["b", "c", "a", "d"]);
+        assert_eq!(sorted(SortKey::Size), ["b", "c", "d", "a"]);
+        assert_eq!(sorted(SortKey::Goes), ["d", "c", "b", "a"]);
+    }
+
+    #[test]
+    fn every_cell_but_the_last_is_one_word() {
+        let rows = [row("a", 200, 3 << 20, Some(101_380), false), row("b", 5, 1, None, true)];
+        let text = table(&rows, Timestamp::from_second(100_000).unwrap(), None);
+        let expected = "ID  NAMESPACE  OWNER      SIZE  AGE  USED   KEPT          GOES\n\
+                        a   demo       Pod/app=x  3MiB  3m   10s    not-used-yet  in 23m\n\
+                        b   demo       Pod/app=x  1B    5s   never  -             next sweep\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_watch_that_is_not_ready_is_told_with_what_that_means() {
+        let watch = WatchStatus {
+            kind: "Pod".to_owned(),
+            namespace: Some("team-a".to_owned()),
+            unfinished_only: false,
+            state: "forbidden".to_owned(),
+            since: Timestamp::from_second(0).unwrap(),
+            last_failure: Some("no, says the API server".to_owned()),
+        };
+        assert_eq!(
+            hint(&watch, Timestamp::from_second(180).unwrap()),
+            "warning: the watch of owners of kind Pod in namespace team-a is forbidden for 3m, so what is staged for them \
+             stays: no, says the API server"
+        );
+    }
+}

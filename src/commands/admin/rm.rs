@@ -1,0 +1,185 @@
+//! `cloakroom rm`.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use cloakroom::client::{AdminClient, AdminError, Selection};
+use cloakroom::protocol::admin::{Removal, ResourcePage, StagedResource};
+use cloakroom::resource::ResourceId;
+use cloakroom::spark::format_size;
+use cloakroom::telemetry::chain;
+
+use super::table::{harmless, terminal_width};
+use super::{connect, ls, print_json, resources};
+use crate::cli::{Output, RmArgs};
+use crate::commands::UsageError;
+
+/// What became of one resource, as `-o json` has it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Removed {
+    resource_id: String,
+    /// `removed`, `gone-already` or `failed`.
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size_bytes: Option<u64>,
+    /// Why it was gone already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deletion_reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// What `-o json` prints.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    resources: Vec<Removed>,
+    freed_bytes: u64,
+}
+
+/// Removes, after a question unless `--yes`.
+pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
+    let may_ask = std::io::stdin().is_terminal();
+    if !args.yes && !may_ask {
+        return Err(UsageError::new(
+            "nobody can be asked here, because stdin is not a terminal: say --yes to remove without a question",
+        )
+        .into());
+    }
+    let client = connect(&args.admin)?;
+    let only_unused = args.selection.unused;
+    let by_filter = args.ids.is_empty();
+    let ids = if by_filter {
+        let page = client.list(&Selection::from(args.selection)).await?;
+        show(&page);
+        page.resources.iter().map(|row| ResourceId::parse(&row.resource_id)).collect::<Result<_, _>>()?
+    } else {
+        if !args.yes {
+            show(&found(&client, &args.ids).await?);
+        }
+        args.ids
+    };
+    let count = ids.len();
+    if count > 0 && !args.yes && !confirmed(count)? {
+        eprintln!("nothing was removed");
+        return Ok(ExitCode::FAILURE);
+    }
+    let outcomes = remove_all(&client, ids, only_unused, args.output).await;
+    finish(outcomes, args.output)
+}
+
+/// What is about to go, on stderr.
+fn show(page: &ResourcePage) {
+    if page.resources.is_empty() {
+        eprintln!("nothing of what is staged is meant by that");
+        return;
+    }
+    eprint!("{}", ls::table(&page.resources, page.now, terminal_width()));
+    let bytes = page.resources.iter().map(|row| row.size_bytes).sum();
+    eprintln!("{}, {}", resources(page.resources.len()), format_size(bytes));
+}
+
+/// Those that are still there. What is not is told when it is removed.
+async fn found(client: &AdminClient, ids: &[ResourceId]) -> Result<ResourcePage, AdminError> {
+    let mut page = ResourcePage { now: jiff::Timestamp::now(), resources: Vec::new(), next: None };
+    for id in ids {
+        match client.show(*id).await {
+            Ok(details) => {
+                page.now = details.now;
+                page.resources.extend(Some(details.resource).filter(is_there));
+            }
+            Err(error) if error.is_unknown_resource() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(page)
+}
+
+fn is_there(resource: &StagedResource) -> bool {
+    resource.kept_because.is_some() || resource.due_because.is_some()
+}
+
+fn confirmed(count: usize) -> anyhow::Result<bool> {
+    eprint!("remove {}? [y/N] ", if count == 1 { "it".to_owned() } else { format!("these {count}") });
+    std::io::stderr().flush().context("cannot ask on stderr")?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Goes on after a failure: each resource is a matter of its own.
+async fn remove_all(
+    client: &AdminClient,
+    ids: Vec<ResourceId>,
+    only_unused: bool,
+    output: Output,
+) -> Vec<Removed> {
+    let mut outcomes = Vec::new();
+    for id in ids {
+        let outcome = outcome(id, client.remove(id, only_unused).await);
+        if output == Output::Text {
+            tell(&outcome);
+        }
+        outcomes.push(outcome);
+    }
+    outcomes
+}
+
+fn outcome(id: ResourceId, result: Result<Removal, AdminError>) -> Removed {
+    let resource_id = id.to_string();
+    match result {
+        Ok(Removal { removed: true, size_bytes, .. }) => Removed {
+            resource_id,
+            outcome: "removed",
+            size_bytes: Some(size_bytes),
+            deletion_reason: None,
+            error: None,
+        },
+        Ok(Removal { deletion_reason, .. }) => {
+            Removed { resource_id, outcome: "gone-already", size_bytes: None, deletion_reason, error: None }
+        }
+        Err(error) => Removed {
+            resource_id,
+            outcome: "failed",
+            size_bytes: None,
+            deletion_reason: None,
+            error: Some(chain(&error)),
+        },
+    }
+}
+
+/// What went is on stdout, what failed on stderr.
+fn tell(outcome: &Removed) {
+    let id = &outcome.resource_id;
+    if let Some(error) = &outcome.error {
+        eprintln!("error: {}", harmless(error));
+        return;
+    }
+    let line = match (outcome.size_bytes, outcome.deletion_reason.as_deref()) {
+        (Some(bytes), _) => format!("{id} removed, {}", format_size(bytes)),
+        (None, Some(reason)) => format!("{id} was gone already ({})", harmless(reason)),
+        (None, None) => format!("{id} was gone already"),
+    };
+    // Nobody may be reading any more, and the rest is to be removed all the same.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn finish(outcomes: Vec<Removed>, output: Output) -> anyhow::Result<ExitCode> {
+    let failed = outcomes.iter().filter(|outcome| outcome.error.is_some()).count();
+    let freed_bytes = outcomes.iter().filter_map(|outcome| outcome.size_bytes).sum();
+    let count = outcomes.len();
+    if output == Output::Json {
+        print_json(&Report { resources: outcomes, freed_bytes })?;
+    } else if count > 1 {
+        eprintln!("{} freed", format_size(freed_bytes));
+    }
+    if failed > 0 {
+        eprintln!("error: {failed} of {} could not be removed", resources(count));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,145 @@
+//! Columns.
+//!
+//! No cell but those of the last column has a space in it, so that `awk` and `sort` find every column by its number.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// A column is not made narrower than this.
+const NARROWEST: usize = 12;
+
+/// Rows of cells under a header.
+#[derive(Debug)]
+pub(super) struct Table<const COLUMNS: usize> {
+    header: [&'static str; COLUMNS],
+    rows: Vec<[String; COLUMNS]>,
+}
+
+impl<const COLUMNS: usize> Table<COLUMNS> {
+    /// Only a header.
+    pub(super) fn new(header: [&'static str; COLUMNS]) -> Self {
+        Self { header, rows: Vec::new() }
+    }
+
+    /// Adds a row. What a terminal would take for a command is made harmless.
+    pub(super) fn push(&mut self, row: [String; COLUMNS]) {
+        self.rows.push(row.map(|cell| harmless(&cell)));
+    }
+
+    /// All of it as text. If a `width` is given and the lines would be longer, the column `flexible` is shortened to
+    /// make them fit, as far as it can be.
+    pub(super) fn render(&self, width: Option<usize>, flexible: usize) -> String {
+        let mut widths = self.widths();
+        if let Some(width) = width {
+            let line = widths.iter().sum::<usize>() + GAP * COLUMNS.saturating_sub(1);
+            let least = NARROWEST.min(widths[flexible]);
+            widths[flexible] = widths[flexible].saturating_sub(line.saturating_sub(width)).max(least);
+        }
+        let mut text = String::new();
+        line(&mut text, self.header, &widths);
+        for row in &self.rows {
+            line(&mut text, row.each_ref().map(String::as_str), &widths);
+        }
+        text
+    }
+
+    fn widths(&self) -> [usize; COLUMNS] {
+        let mut widths = self.header.map(UnicodeWidthStr::width);
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.width());
+            }
+        }
+        widths
+    }
+}
+
+fn line<const COLUMNS: usize>(text: &mut String, cells: [&str; COLUMNS], widths: &[usize; COLUMNS]) {
+    let mut pending = 0;
+    for (cell, width) in cells.into_iter().zip(widths) {
+        let cell = fitted(cell, *width);
+        text.extend(std::iter::repeat_n(' ', pending));
+        text.push_str(&cell);
+        pending = width.saturating_sub(cell.width()) + GAP;
+    }
+    text.push('\n');
+}
+
+/// As much of it as there is room for, with a sign that there is more.
+pub(super) fn fitted(cell: &str, width: usize) -> String {
+    if cell.width() <= width {
+        return cell.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let mut short: String = cell
+        .chars()
+        .take_while(|c| {
+            let wide = c.width().unwrap_or(0);
+            let fits = wide <= room;
+            room = room.saturating_sub(wide);
+            fits
+        })
+        .collect();
+    short.push('…');
+    short
+}
+
+/// Text from outside as a terminal may show it.
+pub(super) fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// How many columns the terminal on stdout has; `None` if stdout is none.
+pub(super) fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table<3> {
+        let mut table = Table::new(["ID", "OWNER", "GOES"]);
+        table.push(["a".to_owned(), "Pod/app=demonstration".to_owned(), "in 23m".to_owned()]);
+        table.push(["bcd".to_owned(), "Pod/x".to_owned(), "next sweep".to_owned()]);
+        table
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_and_lines_have_no_blanks_at_their_end() {
+        let expected = "ID   OWNER                  GOES\n\
+                        a    Pod/app=demonstration  in 23m\n\
+                        bcd  Pod/x                  next sweep\n";
+        assert_eq!(table().render(None, 1), expected);
+        assert_eq!(table().render(Some(80), 1), expected);
+    }
+
+    #[test]
+    fn one_column_gives_way_to_a_narrow_terminal() {
+        let expected = "ID   OWNER            GOES\n\
+                        a    Pod/app=demons…  in 23m\n\
+                        bcd  Pod/x            next sweep\n";
+        assert_eq!(table().render(Some(32), 1), expected);
+        assert!(table().render(Some(5), 1).contains("a    Pod/app=dem…  in 23m\n"), "but not all of it");
+    }
+
+    #[test]
+    fn a_wide_character_takes_two_places() {
+        assert_eq!(fitted("資源資源", 8), "資源資源");
+        assert_eq!(fitted("資源資源", 6), "資源…");
+        assert_eq!(fitted("e\u{301}te\u{301}", 3), "e\u{301}te\u{301}");
+        let mut table = Table::new(["A", "B"]);
+        table.push(["資源".to_owned(), "x".to_owned()]);
+        assert_eq!(table.render(None, 0), "A     B\n資源  x\n");
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_not_printed() {
+        let mut table = Table::new(["A"]);
+        table.push(["\u{1b}[31mred\n".to_owned()]);
+        assert_eq!(table.render(None, 0), "A\n\u{fffd}[31mred\u{fffd}\n");
+    }
+}

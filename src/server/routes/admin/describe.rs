@@ -1,0 +1,82 @@
+//! What is known, as it goes over the wire.
+
+use jiff::Timestamp;
+
+use crate::cleaner::{Decision, Judge, Swept};
+use crate::protocol::admin::{ResourceDetails, StagedResource, SweepReport};
+use crate::protocol::digest;
+use crate::resource::{Resource, State};
+use crate::server::routes::v1::describe_owner;
+use crate::spark::format_duration;
+use crate::staging::Listed;
+
+/// One row of a list, given what a sweep would do.
+pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {
+    let (kept, due) = match decision {
+        Decision::Keep(kept) => (Some(kept), None),
+        Decision::Delete(reason) => (None, Some(reason)),
+    };
+    StagedResource {
+        resource_id: listed.id.to_string(),
+        owner: describe_owner(&listed.owner),
+        size_bytes: listed.size_bytes,
+        created_at: listed.life.created_at,
+        last_used_at: listed.life.last_used_at,
+        kept_because: kept.map(|kept| kept.why.as_str().to_owned()),
+        expires_at: kept.and_then(|kept| kept.until),
+        due_because: due.map(|reason| reason.to_string()),
+    }
+}
+
+/// Everything; `None` for what was never complete. Of what is gone, nothing is decided any more.
+pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Option<ResourceDetails> {
+    let (life, state, bundle) = (resource.life(), resource.state, resource.bundle?);
+    let owner = resource.owner?;
+    let decision = (state == State::Ready).then(|| judge.judge(resource.id, &owner, &life).decision);
+    let (kept, due) = match decision {
+        Some(Decision::Keep(kept)) => (Some(kept), None),
+        Some(Decision::Delete(reason)) => (None, Some(reason)),
+        None => (None, None),
+    };
+    Some(ResourceDetails {
+        now,
+        resource: StagedResource {
+            resource_id: resource.id.to_string(),
+            owner: describe_owner(&owner),
+            size_bytes: bundle.size_bytes,
+            created_at: resource.created_at,
+            last_used_at: resource.last_used_at,
+            kept_because: kept.map(|kept| kept.why.as_str().to_owned()),
+            expires_at: kept.and_then(|kept| kept.until),
+            due_because: due.map(|reason| reason.to_string()),
+        },
+        state: state.to_string(),
+        sha256: digest::to_hex(&bundle.sha256),
+        file_name: resource.file_name.map(|name| name.to_string()),
+        uploaded_by: resource.uploaded_by,
+        unused_timeout: format_duration(life.lifetime.unused_timeout),
+        ttl: life.lifetime.ttl.map(format_duration),
+        first_used_at: resource.first_used_at,
+        owner_seen_at: life.sighting.seen_at,
+        owner_absent_since: life.sighting.absent_since,
+        owner_finished_since: life.sighting.finished_since,
+        deleted_at: resource.deleted.map(|(at, _)| at),
+        deletion_reason: resource.deleted.map(|(_, reason)| reason.to_string()),
+    })
+}
+
+/// What a sweep did.
+pub(super) fn report(swept: &Swept) -> SweepReport {
+    let counts = |counts: &std::collections::BTreeMap<&'static str, u64>| {
+        counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    };
+    SweepReport {
+        deleted: counts(&swept.deleted),
+        kept: counts(&swept.kept),
+        held: swept.held,
+        interrupted_uploads: swept.recovered.uploads,
+        interrupted_deletions: swept.recovered.deletions,
+        stray_files: swept.recovered.orphans,
+        forgotten_tombstones: swept.forgotten,
+    }
+}

@@ -1,0 +1,141 @@
+//! Which resources a list has.
+
+use axum::extract::Query;
+use jiff::Timestamp;
+
+use super::QueryPairs;
+use crate::cleaner::{Decision, Why};
+use crate::protocol::admin::{DUE, MAX_PAGE, query};
+use crate::protocol::problem::Code;
+use crate::resource::{Owner, OwnerKind, ResourceId};
+use crate::server::error::ApiError;
+use crate::spark::SparkDuration;
+use crate::staging::Listed;
+
+/// What the query of a list asks for.
+#[derive(Debug)]
+pub(super) struct Filter {
+    pub(super) after: Option<ResourceId>,
+    pub(super) limit: usize,
+    namespace: Option<String>,
+    kind: Option<OwnerKind>,
+    labels: Vec<(String, String)>,
+    name: Option<String>,
+    why: Vec<String>,
+    unused: bool,
+    staged_before: Option<Timestamp>,
+}
+
+/// The parameters, as they come.
+pub(super) fn pairs(query: QueryPairs) -> Result<Vec<(String, String)>, ApiError> {
+    query.map(|Query(pairs)| pairs).map_err(|error| invalid(error.body_text()))
+}
+
+/// Whether a removal is only meant for what nobody has downloaded.
+pub(super) fn only_unused(pairs: &[(String, String)]) -> Result<bool, ApiError> {
+    refuse_unknown(pairs, &[query::UNUSED])?;
+    flag(pairs, query::UNUSED)
+}
+
+impl Filter {
+    /// Checks every parameter; the message names the one that is wrong.
+    pub(super) fn parse(pairs: &[(String, String)], now: Timestamp) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &query::OF_LIST)?;
+        let labels = all(pairs, query::LABEL).map(Owner::split_label).collect::<Result<_, _>>();
+        let kind = single(pairs, query::KIND)?.map(OwnerKind::parse).transpose();
+        Ok(Self {
+            after: single(pairs, query::AFTER)?.map(cursor).transpose()?,
+            limit: single(pairs, query::LIMIT)?.map_or(Ok(MAX_PAGE), limit)?,
+            namespace: single(pairs, query::NAMESPACE)?.map(str::to_owned),
+            kind: kind.map_err(|error| invalid(error.to_string()))?,
+            labels: labels.map_err(|error| invalid(error.to_string()))?,
+            name: single(pairs, query::NAME)?.map(str::to_owned),
+            why: all(pairs, query::WHY).map(why).collect::<Result<_, _>>()?,
+            unused: flag(pairs, query::UNUSED)?,
+            staged_before: single(pairs, query::OLDER_THAN)?.map(|age| before(now, age)).transpose()?,
+        })
+    }
+
+    /// Whether the list has it, as far as that shows without asking for its owner.
+    pub(super) fn matches(&self, listed: &Listed) -> bool {
+        let owner = &listed.owner;
+        self.namespace.as_deref().is_none_or(|namespace| namespace == owner.namespace())
+            && self.kind.as_ref().is_none_or(|kind| kind == owner.kind())
+            && self.name.as_deref().is_none_or(|name| owner.name() == Some(name))
+            && self.labels.iter().all(|(key, value)| owner.labels().any(|label| label == (key, value)))
+            && !(self.unused && listed.life.is_used())
+            && self.staged_before.is_none_or(|before| listed.life.created_at <= before)
+    }
+
+    /// Whether the list has what is decided so.
+    pub(super) fn has(&self, decision: &Decision) -> bool {
+        let why = match decision {
+            Decision::Keep(kept) => kept.why.as_str(),
+            Decision::Delete(_) => DUE,
+        };
+        self.why.is_empty() || self.why.iter().any(|wanted| wanted == why)
+    }
+}
+
+fn cursor(text: &str) -> Result<ResourceId, ApiError> {
+    ResourceId::parse(text).map_err(|_| {
+        let name = query::AFTER;
+        invalid(format!("{name} is not a resource id: give the “next” of the page before"))
+    })
+}
+
+fn limit(text: &str) -> Result<usize, ApiError> {
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    limit.ok_or_else(|| invalid(format!("{} is not a number from 1 to {MAX_PAGE}", query::LIMIT)))
+}
+
+fn why(text: &str) -> Result<String, ApiError> {
+    let known = || Why::all().map(Why::as_str).chain([DUE]);
+    if known().any(|name| name == text) {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<_> = known().collect();
+    Err(invalid(format!("{} has a word that is none of {}", query::WHY, known.join(", "))))
+}
+
+fn before(now: Timestamp, text: &str) -> Result<Timestamp, ApiError> {
+    let text: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    let age: SparkDuration =
+        text.parse().map_err(|error| invalid(format!("{} is not usable: {error}", query::OLDER_THAN)))?;
+    Ok(now.checked_sub(age.get()).unwrap_or(Timestamp::MIN))
+}
+
+fn refuse_unknown(pairs: &[(String, String)], known: &[&str]) -> Result<(), ApiError> {
+    match pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let name: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+            Err(invalid(format!("parameter “{name}” is unknown: there are {}", known.join(", "))))
+        }
+    }
+}
+
+fn all<'a>(pairs: &'a [(String, String)], name: &str) -> impl Iterator<Item = &'a str> {
+    pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+fn single<'a>(pairs: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, ApiError> {
+    let mut found = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(invalid(format!("parameter {name} is given more than once: it takes one value")));
+    }
+    Ok(first)
+}
+
+fn flag(pairs: &[(String, String)], name: &str) -> Result<bool, ApiError> {
+    match single(pairs, name)? {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(invalid(format!("{name} is neither true nor false"))),
+    }
+}
+
+fn invalid(detail: String) -> ApiError {
+    ApiError::new(Code::InvalidParameter, detail)
+}

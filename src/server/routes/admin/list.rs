@@ -1,0 +1,81 @@
+//! What is staged, page by page, out of memory.
+
+use axum::Json;
+use axum::extract::State;
+use jiff::Timestamp;
+
+use super::access::Administrator;
+use super::filter::{self, Filter};
+use super::{QueryPairs, describe};
+use crate::cleaner::Decision;
+use crate::protocol::admin::ResourcePage;
+use crate::protocol::problem::Problem;
+use crate::server::error::ApiError;
+use crate::server::state::AppState;
+use crate::staging::Listed;
+
+/// Looked at in one go, before other requests have their turn.
+const CHUNK: usize = 1000;
+
+/// One answer looks at no more than this: a filter that nothing passes must not keep a request going for ever.
+const MOST_LOOKED_AT: usize = 10 * CHUNK;
+
+/// What is staged, in the order of ids. What comes or goes between two pages makes no difference to the rest: nothing is
+/// there twice, and nothing that stays is left out.
+#[utoipa::path(
+    get, path = "/admin/v1/resources", tag = "admin", security(("bearer" = [])),
+    params(
+        ("after" = Option<String>, Query, description = "the “next” of the page before"),
+        ("limit" = Option<u32>, Query, description = "at most so many on a page, up to 1000, which is the default"),
+        ("namespace" = Option<String>, Query, description = "only owners in this namespace"),
+        ("kind" = Option<String>, Query, description = "only owners of this kind"),
+        ("label" = Option<Vec<String>>, Query, description = "KEY=VALUE; repeatable: only owners with all of them"),
+        ("name" = Option<String>, Query, description = "only the owner of this name"),
+        ("why" = Option<Vec<String>>, Query, description = "repeatable: only what is kept for one of these reasons, such as owner-present; due is what the next sweep deletes"),
+        ("unused" = Option<bool>, Query, description = "true: only what nobody has downloaded"),
+        ("olderThan" = Option<String>, Query, description = "only what was staged at least so long ago, such as 2d"),
+    ),
+    responses(
+        (status = 200, description = "one page", body = ResourcePage),
+        (status = 400, description = "invalid-parameter", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    _: Administrator,
+    State(state): State<AppState>,
+    query: QueryPairs,
+) -> Result<Json<ResourcePage>, ApiError> {
+    let now = state.staging.clock().now();
+    let filter = Filter::parse(&filter::pairs(query)?, now)?;
+    Ok(Json(page(&state, &filter, now).await))
+}
+
+async fn page(state: &AppState, filter: &Filter, now: Timestamp) -> ResourcePage {
+    let (mut resources, mut after) = (Vec::new(), filter.after);
+    for _ in 0..MOST_LOOKED_AT / CHUNK {
+        let chunk = state.staging.ready(after, CHUNK);
+        let is_last = chunk.len() < CHUNK;
+        for listed in chunk {
+            if resources.len() == filter.limit {
+                return ResourcePage { now, resources, next: after.map(|id| id.to_string()) };
+            }
+            after = Some(listed.id);
+            if let Some(decision) = passes(state, filter, &listed) {
+                resources.push(describe::listed(&listed, decision));
+            }
+        }
+        if is_last {
+            return ResourcePage { now, resources, next: None };
+        }
+        tokio::task::yield_now().await;
+    }
+    ResourcePage { now, resources, next: after.map(|id| id.to_string()) }
+}
+
+/// What would become of it, if the list has it.
+fn passes(state: &AppState, filter: &Filter, listed: &Listed) -> Option<Decision> {
+    let decision = || state.judge.judge(listed.id, &listed.owner, &listed.life).decision;
+    filter.matches(listed).then(decision).filter(|decision| filter.has(decision))
+}

@@ -1,0 +1,62 @@
+//! How the server is.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::access::Administrator;
+use super::describe;
+use crate::owners::WatchReport;
+use crate::protocol::admin::{ServerLimits, ServerStatus, WatchStatus};
+use crate::protocol::problem::Problem;
+use crate::server::error::ApiError;
+use crate::server::state::AppState;
+use crate::staging::Limits;
+
+/// How the server is: room, watches, sweeps.
+#[utoipa::path(
+    get, path = "/admin/v1/status", tag = "admin", security(("bearer" = [])),
+    responses(
+        (status = 200, description = "how it is", body = ServerStatus),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn status(
+    Administrator(admin): Administrator,
+    State(state): State<AppState>,
+) -> Result<Json<ServerStatus>, ApiError> {
+    let owners = state.judge.owners();
+    let stock = state.staging.stock().await;
+    let last = admin.cleaner.last();
+    let next = last.as_ref().and_then(|last| last.ended_at.checked_add(admin.cleaner.interval()).ok());
+    Ok(Json(ServerStatus {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now: state.staging.clock().now(),
+        owners_asked: owners.are_asked_for(),
+        watches: owners.watches().into_iter().map(watch).collect(),
+        stored_bytes: stock.stored_bytes,
+        free_bytes: stock.free_bytes,
+        limits: limits(&state.staging.limits()),
+        uploads_in_flight: stock.uploads,
+        downloads_in_flight: stock.downloads,
+        last_sweep_at: last.as_ref().map(|last| last.ended_at),
+        last_sweep: last.and_then(|last| last.swept).as_ref().map(describe::report),
+        next_sweep_at: next,
+    }))
+}
+
+fn watch(report: WatchReport) -> WatchStatus {
+    let WatchReport { kind, namespace, unfinished_only, state, since, last_failure } = report;
+    WatchStatus { kind, namespace, unfinished_only, state: state.as_str().to_owned(), since, last_failure }
+}
+
+fn limits(limits: &Limits) -> ServerLimits {
+    let Limits { capacity, max_concurrent_uploads, max_concurrent_downloads } = *limits;
+    ServerLimits {
+        max_resource_size: capacity.max_resource_size,
+        max_total_size: capacity.max_total_size,
+        min_free_space: capacity.min_free_space,
+        max_concurrent_uploads: max_concurrent_uploads as u64,
+        max_concurrent_downloads: max_concurrent_downloads as u64,
+    }
+}

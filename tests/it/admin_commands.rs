@@ -1,0 +1,278 @@
+//! `cloakroom ls`, `show`, `rm` and `clean`, with the real binary.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::admin::{Administered, TOKEN};
+use crate::support::app::{Options, problem};
+use crate::support::process::{self, stderr};
+use crate::support::scripted::{Answer, Scripted, closed_port};
+use crate::support::wire::ask;
+use crate::support::{Cloakroom, TestApp};
+
+/// A command of an admin at `url`.
+fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {
+    let mut command = process::command();
+    command.args(args).args(["--admin-url", url, "--admin-token-file"]).arg(tokens);
+    command
+}
+
+/// Runs it beside the server in this process.
+async fn run(server: &Administered, args: &[&str]) -> Output {
+    output(command(&server.app.url(""), &server.tokens, args)).await
+}
+
+async fn output(mut command: Command) -> Output {
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    for text in [&output.stdout, &output.stderr] {
+        assert!(!String::from_utf8_lossy(text).contains(TOKEN), "the token was printed");
+    }
+    output
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_a_table_whose_columns_awk_can_count() {
+    let server = Administered::start().await;
+    let old = server.stage("demo", "Pod", "x").await;
+    server.use_once(&old).await;
+    server.app.clock.advance(std::time::Duration::from_mins(7));
+    let young = server.stage("team-a", "Job", "y").await;
+    let listed = run(&server, &["ls"]).await;
+    assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
+    let text = stdout(&listed);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "KEPT", "GOES"]);
+    assert_eq!(
+        lines[1],
+        [&old.resource_id, "demo", "Pod/app=x", "4B", "7m", "7m", "owners-not-asked", "by", "hand"]
+    );
+    assert_eq!(
+        lines[2],
+        [&young.resource_id, "team-a", "Job/app=y", "4B", "0s", "never", "not-used-yet", "in", "30m"]
+    );
+    assert_eq!(lines.len(), 3, "totals are not in the table");
+    assert!(
+        stderr(&listed).starts_with("2 resources, 8 B, 1 never downloaded; 8 B stored in all"),
+        "{}",
+        stderr(&listed)
+    );
+    let filtered =
+        stdout(&run(&server, &["ls", "--unused", "--label", "app=y", "--kind", "Job", "-n", "team-a"]).await);
+    assert_eq!(filtered.lines().count(), 2);
+    let by_end = stdout(&run(&server, &["ls", "--sort", "goes", "-o", "wide"]).await);
+    assert!(by_end.lines().nth(1).unwrap().starts_with(&young.resource_id), "{by_end}");
+    let none = run(&server, &["ls", "--older-than", "1d"]).await;
+    assert!(none.stdout.is_empty() && stderr(&none).starts_with("0 resources, 0 B;"), "{}", stderr(&none));
+    let wrong = run(&server, &["ls", "--why", "nonsense"]).await;
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(stderr(&wrong).contains("why has a word that is none of owner-present"), "{}", stderr(&wrong));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_has_what_the_server_said() {
+    let server = Administered::start().await;
+    let ticket = server.stage("demo", "Pod", "x").await;
+    let listed = run(&server, &["ls", "-o", "json"]).await;
+    assert!(stderr(&listed).is_empty());
+    let list = json(&listed);
+    assert_eq!(list["resources"][0]["resourceId"], ticket.resource_id);
+    assert_eq!(list["resources"][0]["owner"]["labels"]["app"], "x");
+    assert_eq!(list["server"]["ownersAsked"], false);
+    let shown = json(&run(&server, &["show", "-o", "json", &ticket.resource_id]).await);
+    assert_eq!((&shown["sha256"], &shown["keptBecause"]), (&ticket.sha256.into(), &"not-used-yet".into()));
+    let swept = json(&run(&server, &["clean", "-o", "json"]).await);
+    assert_eq!(swept["kept"]["not-used-yet"], 1);
+    let removed = json(&run(&server, &["rm", "-y", "-o", "json", &ticket.resource_id]).await);
+    assert_eq!((&removed["freedBytes"], &removed["resources"][0]["outcome"]), (&4.into(), &"removed".into()));
+    let again = json(&run(&server, &["rm", "-y", "-o", "json", &ticket.resource_id]).await);
+    assert_eq!(again["resources"][0]["outcome"], "gone-already");
+    assert_eq!(again["resources"][0]["deletionReason"], "removed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_resource_is_shown_with_the_reason_in_a_sentence() {
+    let server = Administered::start().await;
+    let ticket = server.stage("demo", "Pod", "x").await;
+    let shown = stdout(&run(&server, &["show", &ticket.resource_id]).await);
+    for line in [
+        "owner       Pod/app=x in namespace demo",
+        "file name   deps.tgz",
+        "kept        because nobody has downloaded it yet, and there is still time (not-used-yet)",
+        "goes        at 2026-01-01T12:30:00Z (in 30m), unless somebody downloads it before or its owner comes",
+    ] {
+        assert!(shown.lines().any(|found| found == line), "{line}\n{shown}");
+    }
+    assert!(!shown.contains(&ticket.resource_secret));
+    let unknown = run(&server, &["show", "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1"]).await;
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(stderr(&unknown).contains("there is no resource with this id"), "{}", stderr(&unknown));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_are_removed_and_a_failure_does_not_spare_the_rest() {
+    let server = Administered::start().await;
+    let (first, second) = (server.stage("demo", "Pod", "x").await, server.stage("demo", "Pod", "y").await);
+    let unknown = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
+    let ids = [&*first.resource_id, unknown, &*second.resource_id, &*first.resource_id];
+    let unasked = run(&server, &[&["rm"], &ids[..]].concat()).await;
+    assert_eq!(unasked.status.code(), Some(2));
+    assert!(stderr(&unasked).contains("say --yes"), "{}", stderr(&unasked));
+    assert_eq!(server.app.files().len(), 2);
+    let removed = run(&server, &[&["rm", "--yes"], &ids[..]].concat()).await;
+    assert_eq!(removed.status.code(), Some(1));
+    let expected = format!(
+        "{0} removed, 4 B\n{1} removed, 4 B\n{0} was gone already (removed)\n",
+        first.resource_id, second.resource_id
+    );
+    assert_eq!(stdout(&removed), expected);
+    let said = stderr(&removed);
+    assert!(said.contains(unknown) && said.contains("1 of 4 resources could not be removed"), "{said}");
+    let gone = problem(server.app.download(&second).send().await.unwrap()).await;
+    assert_eq!((gone.status, gone.deletion_reason.as_deref()), (410, Some("removed")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_filters_mean_is_shown_and_removed_and_nothing_else() {
+    let server = Administered::start().await;
+    let (used, unused) = (server.stage("demo", "Pod", "x").await, server.stage("demo", "Pod", "x").await);
+    let elsewhere = server.stage("team-a", "Pod", "x").await;
+    server.use_once(&used).await;
+    let removed = run(&server, &["rm", "-y", "--namespace", "demo", "--unused"]).await;
+    assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
+    assert_eq!(stdout(&removed), format!("{} removed, 4 B\n", unused.resource_id));
+    assert!(stderr(&removed).contains(&format!("{}  demo ", unused.resource_id)), "{}", stderr(&removed));
+    assert!(stderr(&removed).contains("\n1 resource, 4 B\n"), "{}", stderr(&removed));
+    for kept in [&used, &elsewhere] {
+        assert_eq!(server.app.row(&kept.resource_id).await.unwrap().state.as_str(), "ready");
+    }
+    let nothing = run(&server, &["rm", "-y", "--namespace", "nowhere"]).await;
+    assert_eq!(nothing.status.code(), Some(0));
+    assert!(stderr(&nothing).contains("nothing of what is staged is meant by that"), "{}", stderr(&nothing));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_is_told() {
+    let server = Administered::start().await;
+    server.stage("demo", "Pod", "x").await;
+    server.app.clock.advance(std::time::Duration::from_mins(30));
+    server.stage("demo", "Pod", "x").await;
+    let swept = run(&server, &["clean"]).await;
+    assert_eq!(stdout(&swept), "deleted 1: 1 unused\nkept 1: 1 not-used-yet\n", "{}", stderr(&swept));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_work_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    let off = TestApp::start().await;
+    std::fs::write(&tokens, "another-horse-battery\n").unwrap();
+    let server = Administered::start().await;
+    let foreign =
+        Scripted::start(|_, _| Answer::new(200, "<html>").header("content-type", "text/html").into()).await;
+    let nobody = format!("http://127.0.0.1:{}", closed_port());
+    for (url, says) in [
+        (
+            nobody.as_str(),
+            "connection refused; check that it runs, and that this is its --ops-listen address",
+        ),
+        (&off.url(""), "start it with --admin-token-file FILE to turn them on (403 admin-off)"),
+        (&server.app.url(""), "this is not an admin token of this server"),
+        (&foreign.url(), "what answers there is not a cloakroom server; check that it runs"),
+        (&server.app.url("/somewhere"), "--ops-listen address (--admin-url)"),
+        ("http://staging.example:10001", "the admin token would travel unencrypted"),
+    ] {
+        for args in [&["ls"][..], &["clean"], &["show", "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1"]] {
+            let failed = output(command(url, &tokens, args)).await;
+            assert_eq!(failed.status.code(), Some(1), "{url} {args:?}");
+            assert!(stderr(&failed).contains(says), "{url} {args:?}: {}", stderr(&failed));
+            assert!(failed.stdout.is_empty());
+        }
+    }
+    let missing = process::run(&["ls"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("--admin-token-file is missing"), "{}", stderr(&missing));
+    for args in [&["rm", "-y"][..], &["rm", "-y", "x"], &["show"], &["ls", "-o", "yaml"]] {
+        assert_eq!(process::run(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_an_operational_listener_the_admin_is_served_there_alone_and_by_the_servers_own_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, format!("{TOKEN}\n")).unwrap();
+    let mut serve = process::command();
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--min-free-space", "0b"]);
+    serve.arg("--data-dir").arg(folder.path().join("data")).env("CLOAKROOM_ADMIN_TOKEN_FILE", &tokens);
+    let mut server = Cloakroom::start(serve);
+    let line = server.wait_for_log("health checks are on http://");
+    let operations = line.rsplit_once("://").unwrap().1.trim().trim_end_matches("\u{1b}[0m").to_owned();
+    let request =
+        format!("GET /admin/v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    assert_eq!(ask(server.address.parse().unwrap(), &request).await.status, 404);
+    assert_eq!(ask(operations.parse().unwrap(), &request).await.status, 200);
+
+    let by_environment = |args: &[&str]| {
+        let mut command = process::command();
+        command.args(args).env("CLOAKROOM_ADMIN_TOKEN_FILE", &tokens);
+        command.env("CLOAKROOM_ADMIN_URL", format!("http://{operations}"));
+        command
+    };
+    let staged = process::command()
+        .args(["stage", "-q", "--namespace", "demo", "--label", "app=x", "--server", &server.url("")])
+        .arg(&tokens)
+        .output()
+        .unwrap();
+    let ticket: Value = serde_json::from_slice(&staged.stdout).unwrap();
+    let id = ticket["resourceId"].as_str().unwrap();
+    let listed = output(by_environment(&["ls"])).await;
+    assert!(stdout(&listed).contains(id), "{}{}", stdout(&listed), stderr(&listed));
+    let removed = output(by_environment(&["rm", "--yes", id])).await;
+    assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
+    let log = server.wait_for_log("removed by the admin");
+    assert!(log.contains(id), "{log}");
+    assert!(!server.log().contains(TOKEN));
+    server.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_that_do_not_know_are_told_below_the_list() {
+    let status = r#"{"version":"1","now":"2026-01-01T12:03:00Z","ownersAsked":true,"storedBytes":0,
+        "watches":[{"kind":"Pod","unfinishedOnly":false,"state":"forbidden","since":"2026-01-01T12:00:00Z","lastFailure":"403: no\u001b[31m"}],
+        "limits":{"maxResourceSize":1,"minFreeSpace":0,"maxConcurrentUploads":1,"maxConcurrentDownloads":1},
+        "uploadsInFlight":0,"downloadsInFlight":0,"somethingNew":1}"#;
+    let server = Scripted::start(move |_, request| {
+        let body = if request.target.ends_with("/status") {
+            status
+        } else {
+            r#"{"now":"2026-01-01T12:03:00Z","resources":[]}"#
+        };
+        Answer::new(200, body).header("content-type", "application/json").into()
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, TOKEN).unwrap();
+    let listed = output(command(&server.url(), &tokens, &["ls"])).await;
+    assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
+    let expected = "warning: the watch of owners of kind Pod is forbidden for 3m, so what is staged for them stays: 403: no\u{fffd}[31m\n";
+    assert!(stderr(&listed).ends_with(expected), "{}", stderr(&listed));
+    assert_eq!(server.requests()[0].header("authorization"), Some(&*format!("Bearer {TOKEN}")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_default_server_serves_the_admin_on_its_one_listener() {
+    let server = Administered::start_with(Options::default()).await;
+    assert_eq!(run(&server, &["ls"]).await.status.code(), Some(0));
+}
