@@ -14,9 +14,15 @@ pub enum LogFormat {
     Json,
 }
 
+/// What kube has to say of each failed call is said here already, in words for people and once for each change.
+const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
+
 /// Starts logging. `filter` is in the syntax of `RUST_LOG`, for example `info` or `cloakroom=debug`.
 pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
-    let filter = EnvFilter::builder().parse(filter)?;
+    let quiet =
+        QUIET.into_iter().filter(|target| !filter.contains(target)).map(|target| format!("{target}=off"));
+    let filter: Vec<String> = std::iter::once(filter.to_owned()).chain(quiet).collect();
+    let filter = EnvFilter::builder().parse(filter.join(","))?;
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     // A second start in one process, as in tests, keeps the first subscriber.

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]
 
 mod files;
+mod lifecycle;
 mod memory;
 mod nginx;
 #[path = "../../tests/it/support/process.rs"]
@@ -24,9 +25,10 @@ mod support {
     pub(crate) use crate::wait;
 }
 
-const SCENARIOS: [(&str, fn()); 4] = [
+const SCENARIOS: [(&str, fn()); 5] = [
     ("startup", startup::run),
     ("memory", memory::run),
+    ("lifecycle", lifecycle::run),
     ("nginx", nginx::run),
     ("stage-fetch", stage_fetch::run),
 ];

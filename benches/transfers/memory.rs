@@ -58,14 +58,14 @@ async fn download(client: &Client, server: &Cloakroom, id: &str, secret: &str) {
 }
 
 /// VmHWM, the most that was ever resident.
-fn peak(server: &Cloakroom) -> String {
+pub fn peak(server: &Cloakroom) -> String {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
     let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }
 
-fn no_roots() -> rustls::ClientConfig {
+pub fn no_roots() -> rustls::ClientConfig {
     rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()

@@ -151,8 +151,7 @@ fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
         // The times of a sighting are there from the second observation on: the first one never deletes.
         Presence::Finished => Rule {
             why: Why::OwnerFinished,
-            deadline: Deadline::of(sighting.finished_since, policy.finished_owner_retention)
-                .and(Deadline::of(sighting.finished_since.max(last_used_at), grace)),
+            deadline: finished(life, policy),
             reason: DeletionReason::OwnerFinished,
         },
         Presence::NotAsked | Presence::Absent if !life.is_used() => Rule {
@@ -171,6 +170,17 @@ fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
             reason: DeletionReason::OwnerNeverSeen,
         },
     }
+}
+
+/// When finished pods no longer count as present. Those that were finished before may be of a former run with the same
+/// labels, so what nobody used yet has its unused timeout all the same.
+fn finished(life: &Life, policy: &Policy) -> Deadline {
+    let retention = policy.finished_owner_retention.map(|time| time.max(policy.orphan_grace));
+    let as_any_other = match life.last_used_at {
+        Some(last_used_at) => Deadline::of(Some(last_used_at), Some(policy.orphan_grace)),
+        None => Deadline::of(Some(life.created_at), Some(life.lifetime.unused_timeout)),
+    };
+    Deadline::of(life.sighting.finished_since, retention).and(as_any_other)
 }
 
 impl Rule {

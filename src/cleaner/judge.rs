@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{Decision, Policy, Readings, Why, decide};
 use crate::owners::{Owners, Presence};
-use crate::resource::{Life, Owner, ResourceId};
+use crate::resource::{Life, Owner, Resource, ResourceId};
 use crate::staging::Staging;
+use crate::telemetry::chain;
 
 /// Decides as a sweep would, without doing anything.
 #[derive(Clone)]
@@ -33,6 +34,21 @@ impl Judge {
     /// Who knows about owners.
     pub fn owners(&self) -> &dyn Owners {
         &*self.owners
+    }
+
+    /// Notes that the owner is there at the first download: a pod that lives for less than the time between two
+    /// sweeps would otherwise never have been seen.
+    pub async fn look_at_download(&self, resource: &Resource) {
+        let Some(owner) = resource.owner.as_ref().filter(|_| resource.sighting.seen_at.is_none()) else {
+            return;
+        };
+        if self.owners.presence(owner) != Presence::Present {
+            return;
+        }
+        let sighting = resource.sighting.present(self.staging.clock().now());
+        if let Err(error) = self.staging.observe(vec![(resource.id, sighting)]).await {
+            tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen, and not noted");
+        }
     }
 
     /// Judges one resource. Makes no call and no query.

@@ -19,6 +19,8 @@ pub enum UploadAuthChoice {
     None,
     /// Whoever shows a token of --upload-token-file.
     Token,
+    /// Who may create pods in the owner's namespace, as the API server says of the token that is shown.
+    Kubernetes,
 }
 
 /// Serve staged resources.
@@ -61,7 +63,7 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 
-    /// Serve /healthz, /readyz, /metrics and /admin here, and not on --listen [default: on --listen]
+    /// Serve probes, /metrics and /admin here, and not on --listen [default: on --listen]
     #[arg(long, env = "CLOAKROOM_OPS_LISTEN", value_name = "ADDRESS:PORT")]
     pub ops_listen: Option<SocketAddr>,
 

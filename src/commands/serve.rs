@@ -33,7 +33,8 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
             args.log.log
         )
     })?;
-    let settings = ServeSettings::resolve(&args)?;
+    let metrics = Metrics::new();
+    let settings = ServeSettings::resolve(&args, &metrics)?;
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
@@ -44,12 +45,16 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let shutdown = Shutdown::default();
     shutdown.on_signals().context("cannot listen for signals")?;
-    serve(args, settings, shutdown).await
+    serve(args, settings, metrics, shutdown).await
 }
 
-async fn serve(args: ServeArgs, settings: ServeSettings, shutdown: Shutdown) -> anyhow::Result<ExitCode> {
+async fn serve(
+    args: ServeArgs,
+    settings: ServeSettings,
+    metrics: Metrics,
+    shutdown: Shutdown,
+) -> anyhow::Result<ExitCode> {
     let sockets = Sockets::bind(&settings).await?;
-    let metrics = Metrics::new();
     let staging = open_staging(&args, &settings, metrics.clone()).await?;
     let owners = settings.owners(&metrics);
     let policy = settings::policy(&args);
@@ -128,7 +133,7 @@ impl Sockets {
         }
         if let Some(cluster) = &settings.cluster {
             let (address, credentials) = (cluster.address(), cluster.credentials());
-            tracing::info!("owners are asked for at {address}, as {credentials} says");
+            tracing::info!("owners are asked for at {address}, as {credentials}");
         } else {
             tracing::info!(
                 "owners are not asked for: unused resources go after {}, used ones stay until their ttl or DELETE",

@@ -15,6 +15,7 @@ use super::access::{Access, Reading};
 use super::api_server::Timeouts;
 use super::connect_error::ConnectError;
 use super::files::Seen;
+use super::throttled::with_retry_after;
 use crate::telemetry::chain;
 
 /// Before a plugin's certificate runs out.
@@ -58,7 +59,7 @@ impl Connection {
 
     async fn send(self: Arc<Self>, request: Request<Body>) -> kube::Result<Response<Body>> {
         let client = self.newest().await;
-        client.send(request).await.map_err(without_output)
+        client.send(request).await.map(with_retry_after).map_err(without_output)
     }
 
     async fn newest(&self) -> Client {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -18,14 +19,15 @@ pub(super) struct Files(Seen);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen(Vec<(PathBuf, Stamp)>);
 
-/// What changes when a file does. Kubernetes changes mounted files by another target of a symbolic link.
+/// What changes when a file does: time, length and inode. Kubernetes changes mounted files by another target of a
+/// symbolic link, within the same tick of the clock as the old one if it must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp(Option<(SystemTime, u64)>);
+struct Stamp(Option<(SystemTime, u64, u64)>);
 
 impl Stamp {
     fn of(path: &Path) -> Self {
         let metadata = fs::metadata(path).ok();
-        Self(metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len()))))
+        Self(metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))))
     }
 }
 

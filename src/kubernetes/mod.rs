@@ -9,8 +9,11 @@ mod counted;
 mod failure;
 mod files;
 mod identity;
+mod reviews;
+mod throttled;
 
 pub use access::{Access, SERVICE_ACCOUNT_FOLDER};
 pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
 pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};
+pub use reviews::{ReviewError, Reviews, User};

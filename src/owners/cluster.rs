@@ -27,6 +27,32 @@ pub struct ClusterSettings {
     pub admission_timeout: Duration,
     /// After so many seconds the API server is asked to end a watch, and a new one begins where it ended.
     pub watch_timeout_seconds: u32,
+    /// How fast a watch gets over failures.
+    pub pace: Pace,
+}
+
+/// How fast a watch gets over failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// The wait after a first failure; each further one doubles it.
+    pub first_pause: Duration,
+    /// The longest wait.
+    pub longest_pause: Duration,
+    /// A watch that was taken up again and says nothing wrong for this long works: a success has no other sign.
+    pub settled: Duration,
+    /// Between two lists that new label keys make necessary.
+    pub between_lists: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            first_pause: Duration::from_millis(250),
+            longest_pause: Duration::from_secs(8),
+            settled: Duration::from_secs(2),
+            between_lists: Duration::from_secs(5),
+        }
+    }
 }
 
 impl Default for ClusterSettings {
@@ -37,6 +63,7 @@ impl Default for ClusterSettings {
             call_timeout: Duration::from_secs(10),
             admission_timeout: Duration::from_secs(3),
             watch_timeout_seconds: 200,
+            pace: Pace::default(),
         }
     }
 }
@@ -86,7 +113,7 @@ impl ClusterOwners {
 
     /// Kinds come and go with their definitions, so what the cluster does not have is asked for each time.
     async fn check_kind(&self, owner: &Owner) -> Result<(), NotAdmitted> {
-        if self.follower(owner.kind()).is_some_and(|follower| follower.scopes.iter().any(Scope::was_ready)) {
+        if self.follower(owner.kind()).is_some_and(|follower| follower.scopes.iter().any(Scope::has_kind)) {
             return Ok(());
         }
         let kind = owner.kind().to_string();
@@ -102,9 +129,6 @@ impl ClusterOwners {
 #[async_trait]
 impl Owners for ClusterOwners {
     async fn admit(&self, owner: &Owner) -> Result<(), NotAdmitted> {
-        if let Some(namespaces) = &self.settings.namespaces {
-            namespaces.check(owner.namespace())?;
-        }
         self.check_kind(owner).await?;
         let follower = self.open(owner);
         follower.want(owner);

@@ -189,6 +189,11 @@ impl Scope {
         self.contradicted[source as usize].swap(false, Ordering::SeqCst)
     }
 
+    /// Whether the watch has found the kind, and not missed it since.
+    pub(super) fn has_kind(&self) -> bool {
+        self.was_ready() && self.standing(Source::All).state != WatchState::NoSuchKind
+    }
+
     /// Whether the watch has ever completed a list.
     pub(super) fn was_ready(&self) -> bool {
         self.standing(Source::All).listed_keys.is_some()

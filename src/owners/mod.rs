@@ -15,10 +15,11 @@ mod watch;
 use async_trait::async_trait;
 
 use crate::kubernetes::ApiFailure;
-use crate::resource::{Owner, OwnerError};
+use crate::resource::Owner;
 
-pub use cluster::{ClusterOwners, ClusterSettings};
+pub use cluster::{ClusterOwners, ClusterSettings, Pace};
 pub use standing::{WatchReport, WatchState};
+pub use watch::RESTART_CAUSES;
 
 /// Whether the owner of a resource is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,9 +94,6 @@ pub enum NotAdmitted {
         /// The kind.
         kind: String,
     },
-    /// `--namespaces` does not have its namespace.
-    #[error(transparent)]
-    Owner(#[from] OwnerError),
     /// The role of this server lacks the kind or the namespace.
     #[error(
         "this server may not look at objects of kind “{kind}” in namespace “{namespace}”, so it could never tell when \

@@ -11,6 +11,7 @@ use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::time::{Instant, sleep};
 
+use super::Pace;
 use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
 use super::kinds::Unresolved;
@@ -18,18 +19,8 @@ use super::objects::Source;
 use super::standing::WatchState;
 use crate::kubernetes::{ApiFailure, within};
 
-/// Waits between attempts: from the first to the longest, doubling.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-
 /// Not even an API server that asks for it is left alone for longer.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(5);
-
-/// A watch that was taken up again and says nothing wrong for this long works: a success has no other sign.
-const SETTLED: Duration = Duration::from_secs(2);
-
-/// Between two lists because of new label keys.
-const BETWEEN_LISTS: Duration = Duration::from_secs(5);
 
 /// Why a watch is made anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,15 +33,8 @@ enum Anew {
     NoSuchKind,
 }
 
-impl Anew {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Asked => "asked",
-            Self::Expired => "expired",
-            Self::NoSuchKind => "no-such-kind",
-        }
-    }
-}
+/// The words for it, in the order of the causes.
+pub const RESTART_CAUSES: [&str; 3] = ["asked", "expired", "no-such-kind"];
 
 type Object = PartialObjectMeta<DynamicObject>;
 
@@ -63,12 +47,14 @@ pub(super) struct Watch {
     pass: u32,
     /// The version of the label keys that the list in progress has.
     keys_version: u64,
+    is_listing: bool,
     pause: Duration,
 }
 
 /// Watches until the task is ended from outside.
 pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
-    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, pause: FIRST_PAUSE };
+    let pause = follower.settings.pace.first_pause;
+    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, is_listing: true, pause };
     loop {
         match watch.follower.resource().await {
             Ok(resource) => watch.once(&resource).await,
@@ -82,6 +68,10 @@ pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
 }
 
 impl Watch {
+    fn pace(&self) -> &Pace {
+        &self.follower.settings.pace
+    }
+
     fn scope(&self) -> &Scope {
         &self.follower.scopes[self.scope]
     }
@@ -100,9 +90,11 @@ impl Watch {
         let began = Instant::now();
         let stream = pin!(watcher(api.clone(), config));
         let anew = self.consume(stream, &api).await;
-        self.follower.metrics.owner_watch_restarted(self.follower.kind.as_str(), anew.as_str());
+        self.follower
+            .metrics
+            .owner_watch_restarted(self.follower.kind.as_str(), RESTART_CAUSES[anew as usize]);
         match anew {
-            Anew::Asked => sleep(BETWEEN_LISTS.saturating_sub(began.elapsed())).await,
+            Anew::Asked => sleep(self.pace().between_lists.saturating_sub(began.elapsed())).await,
             Anew::Expired => {}
             Anew::NoSuchKind => {
                 self.follower.forget_resource();
@@ -117,19 +109,20 @@ impl Watch {
         api: &Api<Object>,
     ) -> Anew {
         let mut settling = false;
+        self.is_listing = true;
         loop {
             let follower = Arc::clone(&self.follower);
             let asked = follower.scopes[self.scope].anew[self.source as usize].notified();
             let next = tokio::select! {
                 next = stream.next() => next,
                 // A list in progress is finished first, or many new label keys could hold up all knowledge.
-                () = asked, if self.is_listed() => {
+                () = asked, if !self.is_listing => {
                     if self.is_outdated() {
                         return Anew::Asked;
                     }
                     continue;
                 }
-                () = sleep(SETTLED), if settling => {
+                () = sleep(self.pace().settled), if settling => {
                     self.recovered();
                     settling = false;
                     continue;
@@ -145,7 +138,7 @@ impl Watch {
                 }
                 Some(Err(error)) => match self.overcome(error, api).await {
                     Some(anew) => return anew,
-                    None => settling = self.is_listed(),
+                    None => settling = !self.is_listing,
                 },
                 None => return Anew::Expired,
             }
@@ -160,16 +153,13 @@ impl Watch {
         contradicted || has_new_keys
     }
 
-    fn is_listed(&self) -> bool {
-        self.scope().standing(self.source).listed_keys.is_some()
-    }
-
     fn take(&mut self, event: Event<Object>) {
         let follower = Arc::clone(&self.follower);
         let mut objects = lock(&follower.objects);
         match event {
             Event::Init => {
                 self.pass += 1;
+                self.is_listing = true;
                 self.keys_version = objects.keys_version();
             }
             Event::InitApply(object) | Event::Apply(object) => {
@@ -189,19 +179,20 @@ impl Watch {
     }
 
     fn listed(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.is_listing = false;
+        self.pause = self.pace().first_pause;
         let version = self.keys_version;
         let changed = self.follower.set(self.scope(), self.source, |standing| {
             standing.listed_keys = Some(version);
             standing.enter(WatchState::Ready, None)
         });
-        if changed {
+        if changed && self.source == Source::All {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known");
         }
     }
 
     fn recovered(&mut self) {
-        self.pause = FIRST_PAUSE;
+        self.pause = self.pace().first_pause;
         if self.enter(WatchState::Ready, None) {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known again");
         }
@@ -258,7 +249,7 @@ impl Watch {
         // Not all servers of a cluster at the same moment.
         let jittered = self.pause.mul_f64(rand::random_range(0.5..1.0));
         sleep(asked.max(jittered)).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pause = (self.pause * 2).min(self.pace().longest_pause);
     }
 }
 

@@ -95,6 +95,8 @@ codes! {
     InvalidMultipart => ("invalid-multipart", 400),
     /// No ticket, no upload token, or no admin token.
     Unauthorized => ("unauthorized", 401),
+    /// The user is known, and may not run pods in the owner's namespace.
+    Forbidden => ("forbidden", 403),
     /// No admin token was given to this server, so it takes no admin's requests.
     AdminOff => ("admin-off", 403),
     /// No such resource, or not for this ticket.
@@ -121,6 +123,8 @@ codes! {
     Internal => ("internal", 500),
     /// As much as possible is going on already.
     Overloaded => ("overloaded", 503),
+    /// The API server cannot be asked who may upload.
+    AuthorizationUnavailable => ("authorization-unavailable", 503),
     /// The server is about to stop.
     ShuttingDown => ("shutting-down", 503),
     /// There is no room for the bundle.

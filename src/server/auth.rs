@@ -12,7 +12,9 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::error::ApiError;
-use crate::resource::ResourceSecret;
+use crate::kubernetes::{ReviewError, Reviews, User};
+use crate::protocol::problem::Code;
+use crate::resource::{Owner, ResourceSecret};
 use crate::telemetry::chain;
 
 /// Shorter tokens could be guessed.
@@ -25,24 +27,74 @@ pub enum UploadAuth {
     None,
     /// Whoever shows one of the tokens in a file.
     Token(TokenFile),
+    /// Who may create pods in the owner's namespace, as the API server says.
+    Kubernetes(Box<Reviews>),
+}
+
+/// Who uploads, as far as this server knows.
+#[derive(Debug)]
+pub(super) struct Uploader(Option<User>);
+
+impl Uploader {
+    /// The user's name in the cluster.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.0.as_ref().map(User::name)
+    }
 }
 
 impl UploadAuth {
-    /// Lets the request pass or says what is missing.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let Self::Token(file) = self else { return Ok(()) };
-        let shown = credentials(headers).ok_or_else(|| {
-            ApiError::unauthorized(
-                "uploads to this server need its upload token: send it as “Authorization: Bearer TOKEN” \
-                 (cloakroom stage: --token-file)",
-            )
-        })?;
-        if file.accepts(shown.expose()) {
-            Ok(())
-        } else {
-            Err(ApiError::unauthorized(
+    /// Lets the request pass or says what is missing. What it is for must be permitted as well.
+    pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Uploader, ApiError> {
+        let shown = |which: &str| {
+            credentials(headers).ok_or_else(|| {
+                ApiError::unauthorized(&format!(
+                    "uploads to this server need {which}: send it as “Authorization: Bearer TOKEN” \
+                     (cloakroom stage: --token-file)"
+                ))
+            })
+        };
+        match self {
+            Self::None => Ok(Uploader(None)),
+            Self::Token(file) if file.accepts(shown("its upload token")?.expose()) => Ok(Uploader(None)),
+            Self::Token(_) => Err(ApiError::unauthorized(
                 "this is not an upload token of this server: ask its admin for the current one",
-            ))
+            )),
+            Self::Kubernetes(reviews) => {
+                let token = shown("a token of the cluster, such as “kubectl create token” gives")?;
+                Ok(Uploader(Some(reviews.authenticate(token.expose()).await?)))
+            }
+        }
+    }
+
+    /// Lets the uploader stage for this owner or says why not.
+    pub(super) async fn permit(&self, uploader: &Uploader, owner: &Owner) -> Result<(), ApiError> {
+        match (self, &uploader.0) {
+            (Self::None | Self::Token(_), _) => Ok(()),
+            (Self::Kubernetes(reviews), Some(user)) => {
+                Ok(reviews.may_create_pods(user, owner.namespace()).await?)
+            }
+            (Self::Kubernetes(_), None) => Err(ReviewError::NotAuthenticated.into()),
+        }
+    }
+}
+
+impl From<ReviewError> for ApiError {
+    fn from(error: ReviewError) -> Self {
+        match error {
+            ReviewError::NotAuthenticated => Self::unauthorized(
+                "the cluster does not know this token, or it has run out: show a current one",
+            ),
+            ReviewError::Forbidden { .. } => Self::new(
+                Code::Forbidden,
+                format!("{error}: stage where you may run pods, or ask the cluster's admin for the right"),
+            ),
+            ReviewError::Unanswered(_) => {
+                tracing::warn!(error = %chain(&error), "upload refused");
+                Self::try_again(
+                    Code::AuthorizationUnavailable,
+                    "the cluster's API server cannot be asked who may upload: try again; this server's log says why",
+                )
+            }
         }
     }
 }

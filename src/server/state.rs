@@ -11,7 +11,7 @@ use super::auth::{TokenFile, UploadAuth};
 use super::pace::PaceLimits;
 use crate::cleaner::{Cleaner, Judge};
 use crate::metrics::Metrics;
-use crate::resource::OwnerKinds;
+use crate::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
 use crate::shutdown::Shutdown;
 use crate::staging::Staging;
 
@@ -31,6 +31,8 @@ pub struct Settings {
     pub upload_auth: UploadAuth,
     /// Owner kinds that are accepted.
     pub owner_kinds: OwnerKinds,
+    /// Namespaces that owners may be in; all without.
+    pub namespaces: Option<Namespaces>,
     /// How long resources stay unused.
     pub lifetimes: Lifetimes,
     /// What tickets' URLs begin with, instead of what the request was sent to.
@@ -39,6 +41,14 @@ pub struct Settings {
     pub serves_tls: bool,
     /// How slow a client may be.
     pub pace: PaceLimits,
+}
+
+impl Settings {
+    /// Accepts an owner that this server is there for.
+    pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), OwnerError> {
+        self.owner_kinds.check(owner.kind())?;
+        self.namespaces.as_ref().map_or(Ok(()), |namespaces| namespaces.check(owner.namespace()))
+    }
 }
 
 /// The state that all handlers share.

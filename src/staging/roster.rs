@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use super::{Parts, Staging};
+use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
 use crate::resource::{Life, Owner, Resource, ResourceId, Sighting};
 
@@ -139,10 +139,23 @@ impl Staging {
         self.parts.roster.page(after, limit)
     }
 
+    /// Writes down what a sweep saw of owners. On a full disk that is worth the reserve: only deletions make room, and
+    /// they wait for this. `false` if there is no room even so.
+    pub async fn observe_for_sweep(&self, sightings: &[(ResourceId, Sighting)]) -> Result<bool, AccessError> {
+        match self.observe(sightings.to_vec()).await {
+            Err(LedgerError::Full) => self.parts.give_up_reserve().await?,
+            written => return Ok(written.map(|()| true)?),
+        }
+        match self.observe(sightings.to_vec()).await {
+            Err(LedgerError::Full) => Ok(false),
+            written => Ok(written.map(|()| true)?),
+        }
+    }
+
     /// Writes down what was seen of owners.
     pub async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
         for part in sightings.chunks(PAGE as usize) {
-            self.parts.ledger.observe(part.to_vec()).await?;
+            self.parts.ledger.observe(part.to_vec()).await.inspect_err(|_| self.parts.roster.doubt())?;
             for (id, sighting) in part {
                 self.parts.roster.change(*id, |life| life.sighting = *sighting);
             }

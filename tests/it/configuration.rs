@@ -283,9 +283,26 @@ fn in_a_pod_the_default_is_to_serve_on_all_addresses() {
 }
 
 #[test]
-fn an_upload_auth_that_does_not_exist_yet_is_refused_with_those_that_do() {
-    let said = Place::new().refused(&["--upload-auth", "kubernetes"], &[]);
-    assert!(said.contains("kubernetes") && said.contains("none") && said.contains("token"), "{said}");
+fn upload_auth_by_kubernetes_needs_a_cluster_and_no_token_file() {
+    let place = Place::new();
+    let said = place.refused(&["--upload-auth", "kubernetes"], &[]);
+    assert!(said.contains("--upload-auth kubernetes") && said.contains("--kubeconfig"), "{said}");
+    let tokens = place.file("tokens", "correct-horse-battery\n");
+    let said = place.refused(&["--upload-auth", "kubernetes", "--upload-token-file", text(&tokens)], &[]);
+    assert!(said.contains("contradict"), "{said}");
+    let url = ("spark.kubernetes.resourceStagingServer.apiServer.url", "https://10.0.0.1");
+    let token = ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api");
+    let file = place.properties(&[url, token]);
+    let said = place.valid(&[text(&file), "--upload-auth", "kubernetes"], &[]);
+    assert!(value(&said, "upload auth").starts_with("kubernetes"), "{said}");
+}
+
+#[test]
+fn an_upload_auth_that_does_not_exist_is_refused_with_those_that_do() {
+    let said = Place::new().refused(&["--upload-auth", "magic"], &[]);
+    for known in ["magic", "none", "token", "kubernetes"] {
+        assert!(said.contains(known), "{said}");
+    }
 }
 
 #[test]

@@ -1,34 +1,43 @@
-//! The journeys on real input: Spark's own jars, curl, the original's client libraries, the image's root.
+//! The journeys on real input: Spark's own jars, curl, the original's client libraries, the image's root, kubectl.
 //!
 //! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
 //! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure.
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+mod api_server;
+mod control_plane;
 mod image;
+#[path = "../it/manifests/known.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod known;
+mod manifests;
 mod needs;
 mod old_client;
-#[path = "../it/support/process.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod process;
+#[path = "../it/scenarios/mod.rs"]
+mod scenarios;
 mod spark_jars;
+mod support;
 mod try_it;
-#[path = "../it/support/wait.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod wait;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// `process` looks for its neighbour here.
-mod support {
-    pub(crate) use crate::wait;
-}
+use support::process;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials: Vec<Trial> = [try_it::trials(), spark_jars::trials(), old_client::trials(), image::trials()]
-        .into_iter()
-        .flatten()
-        .collect();
-    libtest_mimic::run(&arguments, trials).exit();
+    let trials: Vec<Trial> = [
+        try_it::trials(),
+        spark_jars::trials(),
+        old_client::trials(),
+        image::trials(),
+        manifests::trials(),
+        api_server::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    api_server::stop();
+    conclusion.exit();
 }

@@ -11,6 +11,8 @@ pub enum Need {
     Program(&'static str),
     /// A path, in an environment variable.
     Path(&'static str, &'static str),
+    /// kubectl, on the PATH or where the controller world keeps its programs.
+    Kubectl,
     /// Root, for mounts and chroot.
     Root,
 }
@@ -21,6 +23,9 @@ impl Need {
             Self::Program(name) if !is_on_path(name) => Some(format!("{name} is not installed")),
             Self::Path(variable, what) if !path(variable).exists() => {
                 Some(format!("{variable} does not name {what}"))
+            }
+            Self::Kubectl if kubectl().is_none() => {
+                Some("kubectl is neither on the PATH nor in $KUBEBUILDER_ASSETS".to_owned())
             }
             Self::Root if user_id() != "0" => Some("it needs root, for mounts and chroot".to_owned()),
             _ => None,
@@ -49,6 +54,15 @@ pub fn trial(name: &'static str, needs: &[Need], test: fn()) -> Trial {
     }
     eprintln!("SKIPPED {name}: {why}");
     Trial::test(name, run).with_ignored_flag(true)
+}
+
+/// kubectl: the one beside the other programs of $KUBEBUILDER_ASSETS before the machine's own.
+pub fn kubectl() -> Option<PathBuf> {
+    let beside = path("KUBEBUILDER_ASSETS").join("kubectl");
+    if beside.is_absolute() && beside.is_file() {
+        return Some(beside);
+    }
+    is_on_path("kubectl").then(|| PathBuf::from("kubectl"))
 }
 
 fn is_on_path(program: &str) -> bool {

@@ -88,16 +88,25 @@ fn what_was_tried_before_its_owner_came_waits_for_it_from_the_last_download_on()
 }
 
 #[test]
-fn finished_pods_count_as_present_for_the_retention_used_or_not() {
-    for used in [Some(20), None] {
-        let finished = life(used, Sighting { finished_since: Some(at(100)), ..seen() });
-        let reason = DeletionReason::OwnerFinished;
-        assert_goes(&finished, Presence::Finished, &policy(), Why::OwnerFinished, 600, reason);
-        let forever = Policy { finished_owner_retention: None, ..policy() };
-        let decision = decide(&finished, Presence::Finished, &Readings::at(at(1_000_000)), &forever);
-        assert_eq!(decision, Decision::Keep(Kept { why: Why::OwnerFinished, until: None }));
-        let at_once = Policy { finished_owner_retention: Some(Duration::ZERO), ..policy() };
-        assert_goes(&finished, Presence::Finished, &at_once, Why::OwnerFinished, 160, reason);
+fn finished_pods_count_as_present_for_the_retention() {
+    let finished = life(Some(20), Sighting { finished_since: Some(at(100)), ..seen() });
+    let reason = DeletionReason::OwnerFinished;
+    assert_goes(&finished, Presence::Finished, &policy(), Why::OwnerFinished, 600, reason);
+    let forever = Policy { finished_owner_retention: None, ..policy() };
+    let decision = decide(&finished, Presence::Finished, &Readings::at(at(1_000_000)), &forever);
+    assert_eq!(decision, Decision::Keep(Kept { why: Why::OwnerFinished, until: None }));
+    let at_once = Policy { finished_owner_retention: Some(Duration::ZERO), ..policy() };
+    assert_goes(&finished, Presence::Finished, &at_once, Why::OwnerFinished, 160, reason);
+    let just_used = Life { last_used_at: Some(at(590)), ..finished };
+    assert_goes(&just_used, Presence::Finished, &policy(), Why::OwnerFinished, 650, reason);
+}
+
+#[test]
+fn finished_pods_take_nothing_from_the_unused_timeout() {
+    let reason = DeletionReason::OwnerFinished;
+    for (finished_since, expected) in [(100, 1000), (700, 1200)] {
+        let finished = life(None, Sighting { finished_since: Some(at(finished_since)), ..seen() });
+        assert_goes(&finished, Presence::Finished, &policy(), Why::OwnerFinished, expected, reason);
     }
 }
 

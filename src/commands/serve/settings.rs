@@ -12,10 +12,10 @@ use super::cluster::{self, Pod};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use cloakroom::cleaner::Policy;
-use cloakroom::kubernetes::ApiServer;
+use cloakroom::clock::SystemClock;
+use cloakroom::kubernetes::{ApiServer, Reviews};
 use cloakroom::metrics::Metrics;
 use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
-use cloakroom::resource::Namespaces;
 use cloakroom::server::{
     Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
 };
@@ -42,29 +42,30 @@ pub struct ServeSettings {
     pub limits: Limits,
     /// Whom to ask about owners.
     pub cluster: Option<ApiServer>,
-    /// Where owners may be; everywhere without.
-    pub namespaces: Option<Namespaces>,
     pub warnings: Vec<String>,
 }
 
 impl ServeSettings {
-    /// Flags and environment win over the properties file, which wins over defaults.
-    pub fn resolve(args: &ServeArgs) -> anyhow::Result<Self> {
+    /// Flags and environment win over the properties file, which wins over defaults. Calls to the API server are counted
+    /// in `metrics`.
+    pub fn resolve(args: &ServeArgs, metrics: &Metrics) -> anyhow::Result<Self> {
         let file = args.properties_file.as_deref().map(properties).transpose()?;
         let mut warnings = file.as_ref().map(|file| file.warnings.clone()).unwrap_or_default();
         let pod = Pod::of_environment();
         let listen = listen(args, file.as_ref(), pod.is_some());
         let tls = tls(args, file.as_ref())?;
-        let upload_auth = upload_auth(args, listen, file.is_some(), &mut warnings)?;
         let admin_tokens = admin_tokens(args)?;
         let lifetimes = lifetimes(args, file.as_ref())?;
         let cluster =
             cluster::connect(&args.kubernetes, file.as_ref().map(|file| &file.api_server), pod.as_ref())?;
+        let cluster = cluster.map(|cluster| cluster.counted(metrics.clone()));
+        let upload_auth = upload_auth(args, listen, file.is_some(), cluster.as_ref(), &mut warnings)?;
         check_times(args)?;
         check_sizes(args)?;
         let server = Settings {
             upload_auth,
             owner_kinds: args.kubernetes.owner_kinds.clone(),
+            namespaces: args.kubernetes.namespaces.clone(),
             lifetimes,
             public_url: args.network.public_url.clone(),
             serves_tls: tls.is_some(),
@@ -78,7 +79,6 @@ impl ServeSettings {
             admin_tokens,
             limits: limits(args),
             cluster,
-            namespaces: args.kubernetes.namespaces.clone(),
             warnings,
         })
     }
@@ -95,13 +95,13 @@ impl ServeSettings {
 
     /// Who knows about owners: the cluster, or nobody.
     pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
-        let Some(cluster) = self.cluster.clone() else { return Arc::new(NoCluster) };
+        let Some(cluster) = &self.cluster else { return Arc::new(NoCluster) };
         let settings = ClusterSettings {
-            namespaces: self.namespaces.clone(),
+            namespaces: self.server.namespaces.clone(),
             call_timeout: cluster.call_timeout(),
             ..ClusterSettings::default()
         };
-        Arc::new(ClusterOwners::new(cluster.counted(metrics.clone()).client(), settings, metrics.clone()))
+        Arc::new(ClusterOwners::new(cluster.client(), settings, metrics.clone()))
     }
 
     /// What `--check` prints.
@@ -110,13 +110,17 @@ impl ServeSettings {
         let auth = match self.server.upload_auth {
             UploadAuth::None => "none: everybody who reaches the port may upload".to_owned(),
             UploadAuth::Token(_) => "token".to_owned(),
+            UploadAuth::Kubernetes(_) => {
+                "kubernetes: who may create pods in the owner's namespace".to_owned()
+            }
         };
         let total = self.limits.capacity.max_total_size.map_or_else(|| "off".to_owned(), format_size);
         let owners = self.cluster.as_ref().map_or_else(
             || "not asked about: time and DELETE alone end a resource".to_owned(),
             |cluster| format!("asked about at {} as {}", cluster.address(), cluster.credentials()),
         );
-        let namespaces = self.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+        let namespaces =
+            self.server.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
         let finished = args.lifecycle.finished_owner_retention.get();
         let finished = finished.map_or_else(|| "for ever".to_owned(), format_duration);
         let finished = format!("count as there {finished}");
@@ -177,12 +181,17 @@ fn upload_auth(
     args: &ServeArgs,
     listen: SocketAddr,
     has_properties: bool,
+    cluster: Option<&ApiServer>,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<UploadAuth> {
     let choice = match (args.access.upload_auth, &args.access.upload_token_file) {
         (Some(UploadAuthChoice::None), Some(_)) => {
             bail!("--upload-auth none and --upload-token-file contradict each other: leave one of them out")
         }
+        (Some(UploadAuthChoice::Kubernetes), Some(_)) => bail!(
+            "--upload-auth kubernetes and --upload-token-file contradict each other: leave one of them out"
+        ),
+        (Some(UploadAuthChoice::Kubernetes), None) => return by_cluster(cluster),
         (Some(UploadAuthChoice::Token), None) => {
             bail!("--upload-auth token needs the tokens: give their file with --upload-token-file")
         }
@@ -205,6 +214,17 @@ fn upload_auth(
          --upload-auth none says that it is meant"
     ));
     Ok(UploadAuth::None)
+}
+
+fn by_cluster(cluster: Option<&ApiServer>) -> anyhow::Result<UploadAuth> {
+    let Some(cluster) = cluster else {
+        bail!(
+            "--upload-auth kubernetes needs a cluster to ask: run it in a pod with a service account, or give \
+             --kubeconfig or a properties file that says where the API server is"
+        )
+    };
+    let reviews = Reviews::new(cluster.clone(), Arc::new(SystemClock::new()));
+    Ok(UploadAuth::Kubernetes(Box::new(reviews)))
 }
 
 fn admin_tokens(args: &ServeArgs) -> anyhow::Result<Option<TokenFile>> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloakroom::cleaner::Why;
 use cloakroom::kubernetes::ApiFailure;
 use cloakroom::metrics::{ApiCall, Metrics, Stock, SweepOutcome};
-use cloakroom::owners::WatchState;
+use cloakroom::owners::{RESTART_CAUSES, WatchState};
 use cloakroom::resource::{DeletionReason, State};
 use jiff::Timestamp;
 
@@ -37,7 +37,9 @@ fn after_everything() -> Metrics {
     for state in WatchState::ALL {
         metrics.owner_watches("Pod", state.as_str(), 1);
     }
-    metrics.owner_watch_restarted("Pod", "cause");
+    for cause in RESTART_CAUSES {
+        metrics.owner_watch_restarted("Pod", cause);
+    }
     for call in ApiCall::ALL {
         for outcome in std::iter::once("ok").chain(failures().iter().map(ApiFailure::label)) {
             metrics.api_request(*call, outcome);

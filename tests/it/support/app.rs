@@ -62,6 +62,7 @@ impl Default for Options {
             settings: Settings {
                 upload_auth: UploadAuth::None,
                 owner_kinds: OwnerKinds::parse(OwnerKinds::DEFAULT).unwrap(),
+                namespaces: None,
                 lifetimes: Lifetimes {
                     unused_timeout: Duration::from_mins(30),
                     max_unused: Duration::from_hours(24 * 7),
@@ -140,10 +141,10 @@ impl TestApp {
         let mut sweeper = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
         sweeper.sweep().await.unwrap();
         let shutdown = Shutdown::default();
-        let sweeper_of_admin = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
         let admin = options.admin_tokens.map(|tokens| {
             let never = Duration::from_hours(24);
-            let (cleaner, sweeps) = cleaner::run(sweeper_of_admin, never, shutdown.clone());
+            let sweeper = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
+            let (cleaner, sweeps) = cleaner::run(sweeper, never, shutdown.clone());
             tokio::spawn(sweeps);
             Arc::new(Admin { tokens, cleaner })
         });
@@ -183,13 +184,18 @@ impl TestApp {
     }
 
     /// Stops this server as a crash would, as far as data is concerned, and starts another one on its data.
-    pub async fn crash_and_restart(mut self) -> Self {
+    pub async fn crash_and_restart(self) -> Self {
+        self.crash_and_restart_with(Options::default()).await
+    }
+
+    /// The same, with the options of the other one.
+    pub async fn crash_and_restart_with(mut self, options: Options) -> Self {
         self.stop().await;
         let directory = Arc::clone(&self.directory);
         let clock = Arc::clone(&self.clock);
         self.assert_nothing_leaked();
         drop(self);
-        Self::start_on(directory, clock, Options::default()).await
+        Self::start_on(directory, clock, options).await
     }
 
     /// Asks the server to stop; `true` if all transfers finished.

@@ -1,16 +1,23 @@
 //! What tests are made of.
 
+pub mod api_server;
 pub mod app;
 pub mod bundles;
+pub mod cable;
 pub mod clock;
+pub mod cluster;
 pub mod faults;
 pub mod logs;
+pub mod owners;
 pub mod pod;
+pub mod port;
 pub mod process;
 pub mod scripted;
 pub mod tls;
 pub mod wait;
+pub mod watched;
 pub mod wire;
 
 pub use app::TestApp;
 pub use process::Cloakroom;
+pub use watched::WatchedApp;

@@ -1,8 +1,6 @@
 //! The two parts of an upload, in either order. The bundle comes before its owner, as a rule, so it is stored
 //! before anybody knows for whom.
 
-use std::mem;
-
 use axum::body::Bytes;
 
 use crate::protocol::multipart::{Event, MultipartError, PartHeaders};
@@ -22,6 +20,7 @@ pub(super) struct Form {
     upload: Option<Upload>,
     owner: Option<Vec<u8>>,
     part: Part,
+    owner_is_whole: bool,
     is_done: bool,
 }
 
@@ -34,7 +33,15 @@ enum Part {
 
 impl Form {
     pub(super) fn new(staging: Staging, uploaded_by: String) -> Self {
-        Self { staging, uploaded_by, upload: None, owner: None, part: Part::None, is_done: false }
+        Self {
+            staging,
+            uploaded_by,
+            upload: None,
+            owner: None,
+            part: Part::None,
+            owner_is_whole: false,
+            is_done: false,
+        }
     }
 
     /// Takes the next event of the body.
@@ -42,7 +49,10 @@ impl Form {
         match event {
             Event::PartBegin(headers) => self.begin(headers).await?,
             Event::Data(bytes) => self.data(bytes).await?,
-            Event::PartEnd => self.part = Part::None,
+            Event::PartEnd => {
+                self.owner_is_whole |= self.part == Part::Owner;
+                self.part = Part::None;
+            }
             Event::Done => self.is_done = true,
         }
         Ok(())
@@ -68,15 +78,10 @@ impl Form {
         self.upload.take()
     }
 
-    /// The owner, once the form is complete.
-    pub(super) fn take_owner(&mut self) -> Result<StagedResourcesOwner, ApiError> {
-        let json = mem::take(&mut self.owner).ok_or_else(|| {
-            ApiError::new(
-                Code::InvalidOwner,
-                format!("the form has no part “{OWNER_PART}”: send the owner's namespace and labels in it, as JSON"),
-            )
-        })?;
-        serde_json::from_slice(&json).map_err(|error| {
+    /// The owner, once its part is complete.
+    pub(super) fn owner(&self) -> Result<Option<StagedResourcesOwner>, ApiError> {
+        let Some(json) = self.owner.as_ref().filter(|_| self.owner_is_whole) else { return Ok(None) };
+        serde_json::from_slice(json).map(Some).map_err(|error| {
             ApiError::new(
                 Code::InvalidOwner,
                 format!(
@@ -136,6 +141,14 @@ impl Form {
 /// A form without a bundle.
 pub(super) fn no_resources() -> ApiError {
     invalid(format!("the form has no part “{RESOURCES_PART}”: send the bundle in it"))
+}
+
+/// A form without an owner.
+pub(super) fn no_owner() -> ApiError {
+    ApiError::new(
+        Code::InvalidOwner,
+        format!("the form has no part “{OWNER_PART}”: send the owner's namespace and labels in it, as JSON"),
+    )
 }
 
 fn twice(part: &str) -> ApiError {

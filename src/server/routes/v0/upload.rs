@@ -9,12 +9,13 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 
-use super::form::{Form, no_resources};
+use super::form::{Form, no_owner, no_resources};
 use crate::metrics::UploadMeasurement;
 use crate::protocol::multipart::{Limits, Parser, boundary_of};
 use crate::protocol::problem::{Code, Problem};
 use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret};
 use crate::resource::{Lifetime, Owner, OwnerKind};
+use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
 use crate::server::routes::v1::{begin, receive_error};
@@ -34,10 +35,11 @@ macro_rules! upload_handler {
                 (status = 200, description = "staged", body = SubmittedResourceIdAndSecret),
                 (status = 400, description = "invalid-multipart, invalid-owner, incomplete-body", body = Problem, content_type = "application/problem+json"),
                 (status = 401, description = "unauthorized: no upload token, or the wrong one", body = Problem, content_type = "application/problem+json"),
+                (status = 403, description = "forbidden: the user may not create pods in the owner's namespace", body = Problem, content_type = "application/problem+json"),
                 (status = 408, description = "too-slow", body = Problem, content_type = "application/problem+json"),
                 (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
                 (status = 415, description = "unsupported-media-type: not multipart/form-data", body = Problem, content_type = "application/problem+json"),
-                (status = 503, description = "overloaded, shutting-down", body = Problem, content_type = "application/problem+json"),
+                (status = 503, description = "overloaded, authorization-unavailable, shutting-down", body = Problem, content_type = "application/problem+json"),
                 (status = 507, description = "insufficient-storage", body = Problem, content_type = "application/problem+json"),
             )
         )]
@@ -70,20 +72,20 @@ async fn stage(
     mut body: Body,
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
-    begin(&state, &headers)?;
+    let uploader = begin(&state, &headers).await?;
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
-    let mut form = Form::new(state.staging.clone(), peer.ip().to_string());
-    let terms =
-        match admitted(receive(&mut form, &mut parser, &mut body, &state.settings).await, &state).await {
-            Ok(terms) => terms,
-            Err(error) => {
-                if let Some(upload) = form.take_upload() {
-                    upload.abandon().await;
-                }
-                return Err(error);
+    let uploaded_by = uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned);
+    let mut form = Form::new(state.staging.clone(), uploaded_by);
+    let terms = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
+        Ok(terms) => terms,
+        Err(error) => {
+            if let Some(upload) = form.take_upload() {
+                upload.abandon().await;
             }
-        };
+            return Err(error);
+        }
+    };
     let owner = terms.owner.clone();
     let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured).await?;
     tracing::info!(
@@ -108,20 +110,15 @@ fn content_type(headers: &HeaderMap) -> Result<&str, ApiError> {
     ))
 }
 
-/// Whose owner could never be known is refused.
-async fn admitted(terms: Result<Terms, ApiError>, state: &AppState) -> Result<Terms, ApiError> {
-    let terms = terms?;
-    state.judge.owners().admit(&terms.owner).await?;
-    Ok(terms)
-}
-
-/// Reads the body to its end, and says what the resource is for.
+/// Reads the body to its end, and says what the resource is for. The owner is held against the rules as soon as it is
+/// known: before the bundle, if the client sends it first.
 async fn receive(
     form: &mut Form,
     parser: &mut Parser,
     body: &mut Body,
-    settings: &Settings,
+    (state, uploader): (&AppState, &Uploader),
 ) -> Result<Terms, ApiError> {
+    let mut agreed = None;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| receive_error(&error, form.received_bytes()))?;
         if let Ok(bytes) = frame.into_data() {
@@ -129,19 +126,28 @@ async fn receive(
         }
         while let Some(event) = parser.next()? {
             form.take(event).await?;
+            if agreed.is_none()
+                && let Some(owner) = form.owner()?
+            {
+                let terms = terms(owner, &state.settings)?;
+                state.settings.upload_auth.permit(uploader, &terms.owner).await?;
+                // Whose owner could never be known is refused.
+                state.judge.owners().admit(&terms.owner).await?;
+                agreed = Some(terms);
+            }
         }
     }
     parser.finish()?;
     if !form.is_done() || !form.has_resources() {
         return Err(no_resources());
     }
-    terms(form.take_owner()?, settings)
+    agreed.ok_or_else(no_owner)
 }
 
 fn terms(owner: StagedResourcesOwner, settings: &Settings) -> Result<Terms, ApiError> {
     let kind = OwnerKind::parse(&owner.owner_type)?;
-    settings.owner_kinds.check(&kind)?;
     let owner = Owner::new(kind, &owner.owner_namespace, owner.owner_labels, None)?;
+    settings.check_owner(&owner)?;
     let lifetime = Lifetime { unused_timeout: settings.lifetimes.unused_timeout, ttl: None };
     Ok(Terms { owner, lifetime, expected_sha256: None })
 }

@@ -151,6 +151,7 @@ pub(in crate::server::routes) async fn send(
         return Ok((status, answer).into_response());
     }
     state.staging.mark_used(&download).await?;
+    state.judge.look_at_download(download.resource()).await;
     let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start);
     Ok((status, answer, content(state.staging.clone(), download, range, sending)).into_response())
 }

@@ -39,11 +39,12 @@ fn refuse_unknown(pairs: &[(String, String)]) -> Result<(), ApiError> {
 
 fn owner(pairs: &[(String, String)], settings: &Settings) -> Result<Owner, ApiError> {
     let kind = single(pairs, query::KIND)?.map(OwnerKind::parse).transpose()?.unwrap_or_default();
-    settings.owner_kinds.check(&kind)?;
     let labels = pairs.iter().filter(|(name, _)| name == query::LABEL);
     let labels = labels.map(|(_, label)| Owner::split_label(label)).collect::<Result<Vec<_>, _>>()?;
     let namespace = single(pairs, query::NAMESPACE)?.unwrap_or_default();
-    Ok(Owner::new(kind, namespace, labels, single(pairs, query::NAME)?)?)
+    let owner = Owner::new(kind, namespace, labels, single(pairs, query::NAME)?)?;
+    settings.check_owner(&owner)?;
+    Ok(owner)
 }
 
 fn lifetime(pairs: &[(String, String)], limits: &Lifetimes) -> Result<Lifetime, ApiError> {

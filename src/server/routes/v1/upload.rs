@@ -18,6 +18,7 @@ use crate::metrics::UploadMeasurement;
 use crate::protocol::problem::{Code, Problem};
 use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
 use crate::resource::FileName;
+use crate::server::auth::Uploader;
 use crate::server::body::too_slow;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
@@ -58,10 +59,11 @@ macro_rules! upload_handler {
                 (status = 201, description = "staged", body = v1::Ticket, headers(("location" = String, description = "where to download it"))),
                 (status = 400, description = "invalid-owner, invalid-parameter, invalid-header, digest-mismatch, incomplete-body", body = Problem, content_type = "application/problem+json"),
                 (status = 401, description = "unauthorized: no upload token, or the wrong one", body = Problem, content_type = "application/problem+json"),
+                (status = 403, description = "forbidden: the user may not create pods in the owner's namespace", body = Problem, content_type = "application/problem+json"),
                 (status = 408, description = "too-slow", body = Problem, content_type = "application/problem+json"),
                 (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
                 (status = 415, description = "unsupported-media-type: multipart/form-data is v0's", body = Problem, content_type = "application/problem+json"),
-                (status = 503, description = "overloaded, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
+                (status = 503, description = "overloaded, authorization-unavailable, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
                 (status = 507, description = "insufficient-storage", body = Problem, content_type = "application/problem+json"),
             )
         )]
@@ -145,18 +147,19 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
 async fn take(request: Request, measured: UploadMeasurement) -> Result<Response, ApiError> {
     let Request { state, peer, headers, query, file_name, mut body } = request;
     let settings = &state.settings;
-    begin(&state, &headers)?;
+    let uploader = begin(&state, &headers).await?;
     refuse_wrong_kind(&headers)?;
     let Query(pairs) = query.map_err(|error| {
         ApiError::new(Code::InvalidParameter, format!("the query cannot be read: {error}"))
     })?;
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
+    settings.upload_auth.permit(&uploader, &owner).await?;
     state.judge.owners().admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
     let new = NewUpload {
         announced_bytes: body.size_hint().exact(),
         file_name,
-        uploaded_by: Some(peer.ip().to_string()),
+        uploaded_by: Some(uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned)),
     };
     let mut upload = state.staging.begin_upload(new).await?;
     if let Err(error) = receive(&mut upload, &mut body).await {
@@ -173,11 +176,14 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
 }
 
 /// What every upload passes first, in both protocols.
-pub(in crate::server::routes) fn begin(state: &AppState, headers: &HeaderMap) -> Result<(), ApiError> {
+pub(in crate::server::routes) async fn begin(
+    state: &AppState,
+    headers: &HeaderMap,
+) -> Result<Uploader, ApiError> {
     if state.shutdown.is_requested() {
         return Err(ApiError::shutting_down());
     }
-    state.settings.upload_auth.check(headers)
+    state.settings.upload_auth.identify(headers).await
 }
 
 fn refuse_wrong_kind(headers: &HeaderMap) -> Result<(), ApiError> {

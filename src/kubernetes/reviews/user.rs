@@ -1,0 +1,52 @@
+//! A user of the cluster.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::api::authentication::v1::UserInfo;
+use k8s_openapi::api::authorization::v1::SubjectAccessReviewSpec;
+
+use super::cache::Key;
+
+/// A user, as the API server knows it, by the token that was shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct User {
+    name: String,
+    uid: Option<String>,
+    groups: Option<Vec<String>>,
+    extra: Option<BTreeMap<String, Vec<String>>>,
+    /// The token's hash.
+    pub(super) key: Key,
+}
+
+impl User {
+    /// Nobody where there is no name.
+    pub(super) fn new(info: UserInfo, key: Key) -> Option<Self> {
+        let UserInfo { extra, groups, uid, username } = info;
+        let name = username.filter(|name| !name.is_empty())?;
+        Some(Self { name, uid, groups, extra, key })
+    }
+
+    /// Such as `system:serviceaccount:spark:submitter`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All that a rule can be about: an authorizer may look at groups, uid and extra as well.
+    pub(super) fn as_subject(&self) -> SubjectAccessReviewSpec {
+        SubjectAccessReviewSpec {
+            user: Some(self.name.clone()),
+            uid: self.uid.clone(),
+            groups: self.groups.clone(),
+            extra: self.extra.clone(),
+            ..SubjectAccessReviewSpec::default()
+        }
+    }
+}
+
+/// Shows the name, never the token's hash.
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,193 @@
+//! Kubeconfigs: which parts of them count, and which are refused.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cloakroom::kubernetes::{Access, ApiServer};
+
+use super::place::{Place, answer, quick, tls_config, version};
+use super::refused;
+use crate::support::logs;
+use crate::support::scripted::Scripted;
+
+/// One context with these lines of a cluster and of a user, in flow form.
+fn config(cluster: &str, user: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: here\n\
+         contexts:\n- {{name: here, context: {{cluster: c, user: u}}}}\n- {{name: there, context: {{cluster: gone, user: u}}}}\n\
+         clusters:\n- {{name: c, cluster: {{{cluster}}}}}\nusers:\n- {{name: u, user: {{{user}}}}}\n"
+    )
+}
+
+fn access(place: &Place, context: Option<&str>) -> Access {
+    Access::Kubeconfig { path: place.path("kube/config"), context: context.map(str::to_owned) }
+}
+
+async fn in_clear() -> Scripted {
+    Scripted::start(|_, _| answer(200, "{}").into()).await
+}
+
+fn last_token(server: &Scripted) -> Option<String> {
+    server.requests().last().unwrap().header("authorization").map(str::to_owned)
+}
+
+#[tokio::test]
+async fn files_beside_a_kubeconfig_and_data_in_it_are_the_same() {
+    let place = Place::new();
+    let pem = place.certificate("kube");
+    let client = place.certificate("kube/client");
+    let server =
+        Scripted::start_tls(tls_config(&pem, Some(&client.ca)), |_, _| answer(200, "{}").into()).await;
+    let inline = |path| STANDARD.encode(std::fs::read(path).unwrap());
+    let address = server.url();
+    for (cluster, user) in [
+        (
+            format!("server: '{address}', certificate-authority: ca.pem"),
+            "client-certificate: client/cert.pem, client-key: client/key.pem".to_owned(),
+        ),
+        (
+            format!("server: '{address}', certificate-authority-data: {}", inline(&pem.ca)),
+            format!(
+                "client-certificate-data: {}, client-key-data: {}",
+                inline(&client.cert),
+                inline(&client.key)
+            ),
+        ),
+    ] {
+        place.write("kube/config", &config(&cluster, &user));
+        version(&ApiServer::connect(&access(&place, None)).unwrap()).await.unwrap();
+    }
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn tokens_passwords_and_impersonation_are_sent() {
+    let place = Place::new();
+    let server = in_clear().await;
+    let cluster = format!("server: '{}'", server.url());
+    place.write("kube/token", "of-a-file\n");
+    let shown = async |user: &str| {
+        place.write("kube/config", &config(&cluster, user));
+        version(&ApiServer::connect(&access(&place, Some("here"))).unwrap()).await.unwrap();
+        last_token(&server)
+    };
+    assert_eq!(shown("token: of-the-config").await.as_deref(), Some("Bearer of-the-config"));
+    assert_eq!(shown("tokenFile: token").await.as_deref(), Some("Bearer of-a-file"));
+    assert_eq!(shown("username: me, password: s3cret").await.as_deref(), Some("Basic bWU6czNjcmV0"));
+    assert_eq!(shown("as: somebody").await, None);
+    assert_eq!(server.requests().last().unwrap().header("impersonate-user"), Some("somebody"));
+}
+
+#[tokio::test]
+async fn a_kubeconfig_and_its_token_file_are_read_again_and_another_address_is_not_followed() {
+    logs::capture();
+    let place = Place::new();
+    let (server, other) = (in_clear().await, in_clear().await);
+    let cluster = format!("server: '{}'", server.url());
+    place.write("kube/token", "of-a-file");
+    place.write("kube/config", &config(&cluster, "tokenFile: token"));
+    let asked = ApiServer::connect_with(&access(&place, None), quick()).unwrap();
+    version(&asked).await.unwrap();
+    assert_eq!(last_token(&server).as_deref(), Some("Bearer of-a-file"));
+    place.replace("kube/token", "of-another-file");
+    version(&asked).await.unwrap();
+    assert_eq!(last_token(&server).as_deref(), Some("Bearer of-another-file"));
+    place.replace("kube/config", &config(&cluster, "token: of-the-config"));
+    version(&asked).await.unwrap();
+    assert_eq!(last_token(&server).as_deref(), Some("Bearer of-the-config"));
+    place.replace("kube/config", &config(&format!("server: '{}'", other.url()), "token: of-the-other"));
+    version(&asked).await.unwrap();
+    assert_eq!(last_token(&server).as_deref(), Some("Bearer of-the-config"));
+    assert!(other.requests().is_empty());
+    let said = logs::lines_with(&format!("another API server now, {}", other.url()));
+    assert_eq!(said.len(), 1, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_credential_plugin_gives_the_token_and_its_output_is_never_shown() {
+    let place = Place::new();
+    let server = in_clear().await;
+    let plugin = |place: &Place, script: &str| {
+        let path = place.write("kube/plugin", &format!("#!/bin/sh\n{script}\n"));
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let user = "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}";
+        place.write("kube/config", &config(&format!("server: '{}'", server.url()), user));
+    };
+    let credential = r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"of-the-plugin"}}"#;
+    plugin(&place, &format!("echo '{credential}'"));
+    version(&ApiServer::connect(&access(&place, None)).unwrap()).await.unwrap();
+    assert_eq!(last_token(&server).as_deref(), Some("Bearer of-the-plugin"));
+    for (script, why) in
+        [("echo s3cret; exit 3", "exit status: 3"), ("echo '{s3cret'", "no usable credential")]
+    {
+        plugin(&place, script);
+        let said = refused(&access(&place, None));
+        assert!(said.contains("the credential plugin of the user “u”") && said.contains(why), "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
+    let place = Place::new();
+    let good = "server: 'https://192.0.2.1'";
+    let plugin = "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}";
+    for (cluster, user, context, says) in [
+        (good, "token: s3cret", Some("nowhere"), &["no context “nowhere”", "“here”"][..]),
+        (good, "token: s3cret", Some("there"), &["no cluster “gone”", "“c”"]),
+        (
+            "server: 'https://192.0.2.1', insecure-skip-tls-verify: true",
+            "token: s3cret",
+            None,
+            &["insecure-skip-tls-verify", "“c”"],
+        ),
+        ("server: 'https://192.0.2.1', proxy-url: 'http://p:1'", "token: s3cret", None, &["proxy-url"]),
+        ("server: 'http://192.0.2.1'", "token: s3cret", None, &["token of the user “u”", "in clear"]),
+        (
+            "server: 'http://192.0.2.1'",
+            "username: a, password: s3cret",
+            None,
+            &["password of the user “u”", "in clear"],
+        ),
+        ("server: 'http://192.0.2.1'", "exec: {command: x}", None, &["exec", "in clear"]),
+        ("", "token: s3cret", None, &["server of the cluster “c”"]),
+        (
+            "server: 'https://192.0.2.1', certificate-authority: none.pem",
+            "",
+            None,
+            &["none.pem", "certificate-authority of the cluster “c”"],
+        ),
+        (
+            "server: 'https://192.0.2.1', certificate-authority-data: '%'",
+            "",
+            None,
+            &["certificate-authority-data", "base64"],
+        ),
+        (
+            good,
+            "client-certificate-data: czNjcmV0",
+            None,
+            &["client-certificate-data of the user “u”", "client-key"],
+        ),
+        (
+            good,
+            "auth-provider: {name: oidc, config: {id-token: s3cret}}",
+            None,
+            &["auth-provider", "oidc", "exec"],
+        ),
+        (good, plugin, None, &["exec of the user “u”", "ask"]),
+        (good, "token: {s3cret: [}", None, &["YAML", "line 10"]),
+    ] {
+        let path = place.write("kube/config", &config(cluster, user)).display().to_string();
+        let said = refused(&access(&place, context));
+        for says in [says, &[path.as_str()]].concat() {
+            assert!(said.contains(says), "{cluster}, {user}: “{says}” is missing: {said}");
+        }
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+    place.write("kube/config", "");
+    assert!(refused(&access(&place, None)).contains("no current context"));
+    std::fs::remove_file(place.path("kube/config")).unwrap();
+    assert!(refused(&access(&place, None)).contains("No such file"));
+}

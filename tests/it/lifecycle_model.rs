@@ -1,0 +1,362 @@
+//! Random lives of bundles, pods, clock and API server, against the rules of the lifecycle written a second time: as
+//! statements about everything that was ever observed, where the server remembers three times.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cloakroom::cleaner::Policy;
+use cloakroom::clock::Clock as _;
+use cloakroom::owners::{Owners as _, Presence, WatchState};
+use cloakroom::protocol::v1::Ticket;
+use cloakroom::resource::Owner;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::support::WatchedApp;
+use crate::support::api_server::{Fault, Verb};
+use crate::support::owners::owner;
+use crate::support::wait::until_true;
+use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
+
+const STEPS: usize = 120;
+const UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
+const LABELS: [&str; 2] = ["a", "b"];
+/// A pod that only tells how far the watches are.
+const MARK: &str = "mark";
+
+/// What was observed of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    There,
+    Finished,
+    Missing,
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Bundle {
+    ticket: Ticket,
+    label: &'static str,
+    created: Duration,
+    ttl: Option<Duration>,
+    used: Option<Duration>,
+    observed: Vec<(Duration, Seen)>,
+}
+
+impl Bundle {
+    /// The longest row of observations up to now that are `what`, without a break, or with breaks of `but`.
+    fn row_of(&self, what: Seen, but: Option<Seen>) -> Vec<Duration> {
+        let back = self.observed.iter().rev();
+        let row = back.take_while(|(_, seen)| *seen == what || Some(*seen) == but);
+        row.filter(|(_, seen)| *seen == what).map(|(at, _)| *at).collect()
+    }
+
+    /// Why it must go now; `None` if it must stay.
+    fn fate(&self, policy: &Policy, now: Duration) -> Option<&'static str> {
+        let passed = |since: Duration, time: Duration| now - since >= time;
+        if self.ttl.is_some_and(|ttl| passed(self.created, ttl)) {
+            return Some("ttl-reached");
+        }
+        if policy.max_age.is_some_and(|age| passed(self.created, age)) {
+            return Some("max-age-reached");
+        }
+        let unused_is_over = passed(self.created, UNUSED_TIMEOUT);
+        let long_enough =
+            |row: &[Duration], time: Duration| row.len() > 1 && passed(row[row.len() - 1], time);
+        let since_use = |time| self.used.is_none_or(|used| passed(used, time));
+        match self.observed.last().unwrap().1 {
+            Seen::There => None,
+            Seen::Nothing => (self.used.is_none() && passed(self.created, policy.max_unused))
+                .then_some("max-unused-reached"),
+            Seen::Missing if self.used.is_none() => unused_is_over.then_some("unused"),
+            Seen::Missing
+                if self.observed.iter().any(|(_, seen)| [Seen::There, Seen::Finished].contains(seen)) =>
+            {
+                let row = self.row_of(Seen::Missing, None);
+                (long_enough(&row, policy.orphan_grace) && since_use(policy.orphan_grace))
+                    .then_some("orphaned")
+            }
+            Seen::Missing => since_use(UNUSED_TIMEOUT).then_some("owner-never-seen"),
+            Seen::Finished => {
+                let row = self.row_of(Seen::Finished, Some(Seen::Nothing));
+                let retention = policy.finished_owner_retention?.max(policy.orphan_grace);
+                let may_go = self.used.is_some() || unused_is_over;
+                (may_go && long_enough(&row, retention) && since_use(policy.orphan_grace))
+                    .then_some("owner-finished")
+            }
+        }
+    }
+}
+
+struct Run {
+    random: StdRng,
+    policy: Policy,
+    /// `None` only while it is restarted.
+    watched: Option<WatchedApp>,
+    bundles: Vec<Bundle>,
+    /// Pods by name; `true` if they are finished.
+    pods: BTreeMap<String, (&'static str, bool)>,
+    is_failing: bool,
+    created_pods: usize,
+    deletions: BTreeMap<String, u64>,
+    log: Vec<String>,
+}
+
+impl Run {
+    async fn start(seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let retentions = [Some(Duration::ZERO), Some(10 * MINUTE), Some(2 * HOUR), None];
+        let policy = Policy {
+            max_age: *[None, Some(20 * HOUR)].choose(&mut random).unwrap(),
+            max_unused: 2 * HOUR,
+            orphan_grace: *[Duration::ZERO, MINUTE, 10 * MINUTE].choose(&mut random).unwrap(),
+            finished_owner_retention: *retentions.choose(&mut random).unwrap(),
+            ..Policy::default()
+        };
+        let mut watching = Watching { policy, ..Watching::default() };
+        watching.settings.pace.settled = Duration::from_millis(50);
+        let watched = WatchedApp::start_with(watching).await;
+        let mut run = Self {
+            random,
+            policy,
+            watched: Some(watched),
+            bundles: Vec::new(),
+            pods: BTreeMap::new(),
+            is_failing: false,
+            created_pods: 0,
+            deletions: BTreeMap::new(),
+            log: vec![format!("seed {seed}, {policy:?}")],
+        };
+        run.follow();
+        run.stage().await;
+        run
+    }
+
+    fn server(&self) -> &WatchedApp {
+        self.watched.as_ref().unwrap()
+    }
+
+    fn now(&self) -> Duration {
+        self.server().app.clock.monotonic()
+    }
+
+    fn label(&mut self) -> &'static str {
+        LABELS.choose(&mut self.random).unwrap()
+    }
+
+    async fn step(&mut self) {
+        match self.random.random_range(0..100) {
+            0..8 => self.stage().await,
+            8..22 => self.fetch().await,
+            22..30 => self.create_pod(),
+            30..36 => self.finish_pod(),
+            36..46 => self.delete_pod(),
+            46..49 => self.fail().await,
+            49..54 => self.heal(),
+            54..56 => self.restart().await,
+            56..60 => self.pass_time(&[MINUTE * 29, HOUR, 3 * HOUR]),
+            60..72 => self.pass_time(&[SECOND, 59 * SECOND, MINUTE, 5 * MINUTE, 10 * MINUTE]),
+            _ => {
+                self.pass_time(&[Duration::ZERO, SECOND, 30 * SECOND, MINUTE]);
+                self.sweep().await;
+            }
+        }
+    }
+
+    async fn stage(&mut self) {
+        let label = self.label();
+        let ttl = *[None, None, Some(45 * MINUTE)].choose(&mut self.random).unwrap();
+        let more = ttl.map(|ttl| format!("&ttl={}s", ttl.as_secs())).unwrap_or_default();
+        let response = self.server().try_stage(&format!("namespace=demo&label=app%3D{label}{more}")).await;
+        if self.is_failing && response.status() == 400 {
+            // A server that was never allowed to look takes nothing in.
+            return;
+        }
+        let ticket = self.server().app.ticket(response).await;
+        self.log.push(format!("stage {} for {label}{more}", ticket.resource_id));
+        let bundle = Bundle { ticket, label, created: self.now(), ttl, used: None, observed: Vec::new() };
+        self.bundles.push(bundle);
+    }
+
+    async fn fetch(&mut self) {
+        let now = self.now();
+        if let Some(index) = (0..self.bundles.len()).collect::<Vec<_>>().choose(&mut self.random) {
+            self.server().fetch(&self.bundles[*index].ticket).await;
+            self.bundles[*index].used = Some(now);
+            self.log.push(format!("fetch {}", self.bundles[*index].ticket.resource_id));
+        }
+    }
+
+    fn create_pod(&mut self) {
+        let label = self.label();
+        self.created_pods += 1;
+        let name = format!("pod-{}", self.created_pods);
+        self.server().api.create_pod("demo", &name, &[("app", label)]);
+        self.log.push(format!("create {name} for {label}"));
+        self.pods.insert(name, (label, false));
+    }
+
+    fn any_pod(&mut self) -> Option<String> {
+        let names: Vec<&String> = self.pods.keys().collect();
+        names.choose(&mut self.random).map(|name| (*name).clone())
+    }
+
+    fn finish_pod(&mut self) {
+        let Some(name) = self.any_pod() else { return };
+        self.server().api.finish_pod("demo", &name);
+        self.log.push(format!("finish {name}"));
+        self.pods.get_mut(&name).unwrap().1 = true;
+    }
+
+    fn delete_pod(&mut self) {
+        let Some(name) = self.any_pod() else { return };
+        self.server().api.delete_pod("demo", &name);
+        self.log.push(format!("delete {name}"));
+        self.pods.remove(&name);
+    }
+
+    async fn fail(&mut self) {
+        let fault =
+            *[Fault::Status(401), Fault::Status(403), Fault::Status(500)].choose(&mut self.random).unwrap();
+        self.log.push(format!("fail {fault:?}"));
+        self.is_failing = true;
+        self.server().api.fail(Verb::Any, fault);
+        self.server().api.end_watches();
+        let nobody_knows =
+            || self.server().owners.watches().iter().all(|watch| watch.state != WatchState::Ready);
+        until_true("nothing is known", nobody_knows).await;
+    }
+
+    fn heal(&mut self) {
+        self.log.push("heal".to_owned());
+        self.is_failing = false;
+        self.server().api.heal();
+    }
+
+    fn pass_time(&mut self, times: &[Duration]) {
+        let time = *times.choose(&mut self.random).unwrap();
+        self.log.push(format!("{time:?} pass"));
+        self.server().app.clock.advance(time);
+    }
+
+    fn follow(&self) {
+        self.server().owners.follow(&mark());
+    }
+
+    /// A server makes its first sweep as it starts.
+    async fn restart(&mut self) {
+        self.log.push("restart".to_owned());
+        let expected = self.expect();
+        let owners = LABELS.map(of);
+        let truths = LABELS.map(|label| self.truth(label));
+        let known: Vec<_> = if self.is_failing { Vec::new() } else { owners.iter().zip(truths).collect() };
+        let watched = self.watched.take().unwrap().restart(&known).await;
+        self.watched = Some(watched);
+        self.follow();
+        self.compare(expected, None).await;
+    }
+
+    fn truth(&self, label: &str) -> Presence {
+        let mut pods =
+            self.pods.values().filter(|(of, _)| *of == label).map(|(_, finished)| *finished).peekable();
+        match (pods.peek().is_some(), pods.all(|finished| finished)) {
+            (false, _) => Presence::Absent,
+            (true, true) => Presence::Finished,
+            (true, false) => Presence::Present,
+        }
+    }
+
+    /// Observes as a sweep does now, and says what must go.
+    fn expect(&mut self) -> Vec<(usize, &'static str)> {
+        let now = self.now();
+        let seen: BTreeMap<&str, Seen> = LABELS.iter().map(|label| (*label, self.seen(label))).collect();
+        for bundle in &mut self.bundles {
+            bundle.observed.push((now, seen[bundle.label]));
+        }
+        let fates = self.bundles.iter().enumerate();
+        fates.filter_map(|(index, bundle)| Some((index, bundle.fate(&self.policy, now)?))).collect()
+    }
+
+    fn seen(&self, label: &str) -> Seen {
+        match self.truth(label) {
+            _ if self.is_failing => Seen::Nothing,
+            Presence::Absent => Seen::Missing,
+            Presence::Finished => Seen::Finished,
+            _ => Seen::There,
+        }
+    }
+
+    async fn sweep(&mut self) {
+        if !self.is_failing {
+            self.catch_up().await;
+        }
+        let expected = self.expect();
+        let swept = self.server().sweep().await;
+        self.log.push(format!("sweep: {:?}", swept.deleted));
+        self.compare(expected, Some(swept.expired)).await;
+    }
+
+    /// Waits until both watches know everything that happened before.
+    async fn catch_up(&self) {
+        let api = &self.server().api;
+        api.create_pod("demo", MARK, &[("app", MARK)]);
+        // By the watch of unfinished pods; then, with the end of the pod, by both.
+        self.server().until(&mark(), Presence::Present).await;
+        api.finish_pod("demo", MARK);
+        self.server().until(&mark(), Presence::Finished).await;
+        api.delete_pod("demo", MARK);
+        self.server().until(&mark(), Presence::Absent).await;
+    }
+
+    async fn compare(&mut self, expected: Vec<(usize, &'static str)>, expired: Option<u64>) {
+        let number = expected.len() as u64;
+        assert!(expired.is_none_or(|expired| expired == number), "{expected:?}\n{}", self.log.join("\n"));
+        let expected: BTreeMap<usize, &str> = expected.into_iter().collect();
+        let mut kept = Vec::new();
+        for (index, bundle) in std::mem::take(&mut self.bundles).into_iter().enumerate() {
+            let fate = self.server().fate(&bundle.ticket).await;
+            let reason = expected.get(&index).copied();
+            assert_eq!(fate.as_deref(), reason, "{bundle:?}\n{}", self.log.join("\n"));
+            match reason {
+                Some(reason) => *self.deletions.entry(reason.to_owned()).or_default() += 1,
+                None => kept.push(bundle),
+            }
+        }
+        self.bundles = kept;
+    }
+}
+
+fn of(label: &str) -> Owner {
+    owner(&format!("app={label}"))
+}
+
+fn mark() -> Owner {
+    of(MARK)
+}
+
+#[tokio::test]
+async fn whatever_happens_what_is_kept_is_what_the_rules_keep() {
+    let mut deletions: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in 0..8 {
+        let mut run = Run::start(seed).await;
+        for _ in 0..STEPS {
+            run.step().await;
+        }
+        for (reason, count) in run.deletions {
+            *deletions.entry(reason).or_default() += count;
+        }
+    }
+    // Each rule was at work, or the test would test less than it says.
+    for reason in [
+        "ttl-reached",
+        "max-age-reached",
+        "unused",
+        "max-unused-reached",
+        "orphaned",
+        "owner-never-seen",
+        "owner-finished",
+    ] {
+        assert!(deletions.contains_key(reason), "{reason} never came: {deletions:?}");
+    }
+}

@@ -1,0 +1,241 @@
+//! The manifests' files agree with the code, the image and the pages. What shows only when overlays are rendered is in
+//! tests/real/manifests.rs.
+
+mod expressions;
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod known;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use cloakroom::protocol::{HEALTHZ, METRICS, READYZ};
+use cloakroom::spark::SparkDuration;
+use serde_json::Value;
+
+use known::{list, parse, rights_for_owner_kinds, rights_of, text};
+
+#[test]
+fn every_environment_name_is_a_flag_of_serve() {
+    let known = known::environment_names();
+    for (path, name) in environment() {
+        assert!(known.contains(&name), "{}: `cloakroom serve` does not know {name}", path.display());
+    }
+}
+
+#[test]
+fn the_server_may_see_its_default_owner_kinds_and_namespaces_and_do_nothing_else() {
+    let mut expected = rights_for_owner_kinds();
+    let named = one("components/namespaced/owners-in-spark.yaml", "Role");
+    assert_eq!(rights_of(&named), expected);
+    expected.insert("/namespaces get".to_owned());
+    assert_eq!(rights_of(&one("base/cluster-role.yaml", "ClusterRole")), expected);
+}
+
+#[test]
+fn asking_who_may_upload_takes_two_rights_and_no_more() {
+    let role = one("components/upload-auth-kubernetes/cluster-role.yaml", "ClusterRole");
+    let expected =
+        ["authentication.k8s.io/tokenreviews create", "authorization.k8s.io/subjectaccessreviews create"];
+    assert_eq!(rights_of(&role), expected.map(str::to_owned).into());
+}
+
+#[test]
+fn the_pages_make_the_secret_with_the_keys_that_the_server_reads() {
+    let mounted: BTreeSet<_> = environment_of_base()
+        .into_iter()
+        .filter_map(|(_, value)| value.strip_prefix("/etc/cloakroom/tokens/").map(str::to_owned))
+        .collect();
+    assert_eq!(mounted.len(), 2);
+    for page in ["README.md", "docs/operations.md", "manifests/base/deployment.yaml"] {
+        let page_text = std::fs::read_to_string(project().join(page)).unwrap();
+        let (_, command) =
+            page_text.split_once("create secret generic cloakroom-tokens").unwrap_or_else(|| {
+                panic!("{page} does not say how to make the Secret cloakroom-tokens");
+            });
+        let arguments = command.split("--from-literal=").skip(1).take(mounted.len());
+        let keys: BTreeSet<_> =
+            arguments.map(|argument| argument.split('=').next().unwrap().to_owned()).collect();
+        assert_eq!(keys, mounted, "{page}");
+    }
+}
+
+#[test]
+fn no_manifest_has_a_secret_or_stands_in_the_way_of_a_drain() {
+    for (path, document) in documents() {
+        for kind in ["Secret", "PodDisruptionBudget"] {
+            assert_ne!(document["kind"], kind, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_pod_has_time_for_the_whole_shutdown() {
+    // The cleaner's and the ledger's last words: LAST_WORDS in src/commands/serve.rs, twice.
+    const LAST_WORDS_SECONDS: u64 = 6;
+    let pod = pod();
+    let deadline: SparkDuration = known::default_of("--shutdown-deadline").parse().unwrap();
+    let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
+    assert!(grace > deadline.get().as_secs() + LAST_WORDS_SECONDS, "{grace} s");
+}
+
+#[test]
+fn the_pod_fits_the_image() {
+    let dockerfile = std::fs::read_to_string(project().join("Dockerfile")).unwrap();
+    let line = |keyword: &str| dockerfile.lines().find_map(|line| line.strip_prefix(keyword)).unwrap();
+    let pod = pod();
+    let user = &pod["securityContext"];
+    assert_eq!(format!("{}:{}", user["runAsUser"], user["runAsGroup"]), line("USER "));
+    let mounts = list(&pod["containers"][0]["volumeMounts"]);
+    let data = mounts.iter().find(|mount| mount["name"] == "data").unwrap();
+    assert_eq!(text(&data["mountPath"]), line("ENV CLOAKROOM_DATA_DIR="));
+    let kustomization = one("base/kustomization.yaml", "Kustomization");
+    assert_eq!(kustomization["images"][0]["newTag"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn probes_ask_for_what_is_served() {
+    let container = &pod()["containers"][0];
+    for (probe, path) in [("startupProbe", HEALTHZ), ("livenessProbe", HEALTHZ), ("readinessProbe", READYZ)] {
+        assert_eq!(container[probe]["httpGet"]["path"], path);
+    }
+    let monitor = one("components/monitoring/service-monitor.yaml", "ServiceMonitor");
+    assert_eq!(monitor["spec"]["endpoints"][0]["path"], METRICS);
+}
+
+#[test]
+fn every_overlay_is_a_component_and_documented() {
+    let page = std::fs::read_to_string(project().join("docs/operations.md")).unwrap();
+    let overlays = folders("overlays");
+    assert_eq!(overlays, folders("components"));
+    for name in overlays {
+        let overlay = one(&format!("overlays/{name}/kustomization.yaml"), "Kustomization");
+        assert_eq!(overlay["resources"], serde_json::json!(["../../base"]));
+        assert_eq!(overlay["components"], serde_json::json!([format!("../../components/{name}")]));
+        assert!(page.contains(&format!("\n| `{name}` |")), "docs/operations.md has no row for {name}");
+    }
+}
+
+#[test]
+fn alerts_and_dashboard_use_metrics_that_exist() {
+    let known = expressions::documented_metrics();
+    let mut expressions: Vec<String> = alerts().iter().map(|alert| text(&alert["expr"]).to_owned()).collect();
+    let dashboard =
+        std::fs::read_to_string(manifests().join("components/monitoring/cloakroom.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let targets = list(&dashboard["panels"]).iter().flat_map(|panel| list(&panel["targets"]));
+    expressions.extend(targets.map(|target| text(&target["expr"]).to_owned()));
+    assert!(expressions.len() > 30, "{} expressions are too few", expressions.len());
+    let complaints: Vec<_> =
+        expressions.iter().flat_map(|expression| expressions::complaints(expression, &known)).collect();
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn the_dashboard_shows_every_metric() {
+    let dashboard =
+        std::fs::read_to_string(manifests().join("components/monitoring/cloakroom.json")).unwrap();
+    for name in expressions::documented_metrics().keys().filter(|name| name.starts_with("cloakroom_")) {
+        assert!(dashboard.contains(name.as_str()), "no panel shows {name}");
+    }
+}
+
+#[test]
+fn every_alert_says_what_to_do() {
+    let alerts = alerts();
+    assert!(alerts.len() >= 7);
+    let commands = String::from_utf8(crate::support::process::run(&["--help"]).stdout).unwrap();
+    for alert in alerts {
+        let name = text(&alert["alert"]);
+        let annotations = &alert["annotations"];
+        assert!(text(&annotations["summary"]).len() > 20, "{name}");
+        let description = text(&annotations["description"]);
+        assert!(description.len() > 100, "{name}: {description}");
+        assert!(["warning", "critical"].contains(&text(&alert["labels"]["severity"])), "{name}");
+        for flag in description.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
+            let is_flag = flag.starts_with("--");
+            let is_known = known::help().contains(&format!("{flag} <"));
+            assert!(!is_flag || is_known, "{name}: there is no {flag}");
+        }
+        for command in description.split("`cloakroom ").skip(1).map(|rest| rest.split('`').next().unwrap()) {
+            let is_known = commands.contains(&format!("\n  {command} "));
+            assert!(is_known, "{name}: no `cloakroom {command}`");
+        }
+    }
+}
+
+fn alerts() -> Vec<Value> {
+    let rules = one("components/monitoring/alerts.yaml", "PrometheusRule");
+    let groups = list(&rules["spec"]["groups"]);
+    groups.iter().flat_map(|group| list(&group["rules"])).cloned().collect()
+}
+
+fn pod() -> Value {
+    one("base/deployment.yaml", "Deployment")["spec"]["template"]["spec"].clone()
+}
+
+fn environment_of_base() -> Vec<(String, String)> {
+    let container = &pod()["containers"][0];
+    let pairs = list(&container["env"]).iter();
+    pairs.map(|pair| (text(&pair["name"]).to_owned(), text(&pair["value"]).to_owned())).collect()
+}
+
+/// Every name that base or a component sets for the container, and where.
+fn environment() -> Vec<(PathBuf, String)> {
+    let mut names = Vec::new();
+    for (path, document) in documents() {
+        for container in list(&document["spec"]["template"]["spec"]["containers"]) {
+            let env = list(&container["env"]).iter();
+            names.extend(env.map(|pair| (path.clone(), text(&pair["name"]).to_owned())));
+        }
+    }
+    assert!(names.len() > 8);
+    names
+}
+
+/// The one document of a kind in a file.
+fn one(path: &str, kind: &str) -> Value {
+    let text =
+        std::fs::read_to_string(manifests().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut found: Vec<_> = parse(&text).into_iter().filter(|document| document["kind"] == kind).collect();
+    assert_eq!(found.len(), 1, "{path} has {} of kind {kind}", found.len());
+    found.remove(0)
+}
+
+/// Every YAML document below manifests/, with its file.
+fn documents() -> Vec<(PathBuf, Value)> {
+    let mut found = Vec::new();
+    for tree in ["base", "components", "overlays"] {
+        for path in yaml_below(&manifests().join(tree)) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            found.extend(parse(&text).into_iter().map(|document| (path.clone(), document)));
+        }
+    }
+    assert!(found.len() > 30);
+    found
+}
+
+fn yaml_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files = Vec::new();
+    for path in entries {
+        if path.is_dir() {
+            files.extend(yaml_below(&path));
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+fn folders(below: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(manifests().join(below)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn manifests() -> PathBuf {
+    project().join("manifests")
+}
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}

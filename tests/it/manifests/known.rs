@@ -1,0 +1,83 @@
+//! What manifests are held against: what the code knows, and the YAML they are written in.
+
+use std::collections::BTreeSet;
+
+use cloakroom::resource::OwnerKinds;
+use serde_json::Value;
+
+use crate::support::process;
+
+/// Every document of a YAML text.
+pub fn parse(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The text of a value that must be text.
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a text"))
+}
+
+/// The elements of a list; none where there is no list.
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// What `cloakroom serve --help` says.
+pub fn help() -> String {
+    String::from_utf8(process::run(&["serve", "--help"]).stdout).unwrap()
+}
+
+/// The environment names of the flags of `cloakroom serve`.
+pub fn environment_names() -> BTreeSet<String> {
+    let help = help();
+    let names = help.split("[env: ").skip(1).filter_map(|rest| rest.split(['=', ']']).next());
+    let names: BTreeSet<_> = names.map(str::to_owned).collect();
+    assert!(names.len() > 20, "the help is read wrong: {help}");
+    names
+}
+
+/// A default that the help names.
+pub fn default_of(flag: &str) -> String {
+    let help = help();
+    let (_, after) = help.split_once(&format!("{flag} <")).unwrap();
+    let (_, value) = after.split_once("[default: ").unwrap();
+    value.split(']').next().unwrap().to_owned()
+}
+
+/// What the API server must allow for the default owner kinds, as `group/resource verb`: who exists is listed and watched, and an
+/// owner with a name is looked at again.
+pub fn rights_for_owner_kinds() -> BTreeSet<String> {
+    let kinds = OwnerKinds::DEFAULT.split(',');
+    kinds
+        .flat_map(|name| {
+            let (kind, group) = name.split_once('.').unwrap_or_else(|| (name, group_of(name)));
+            let resource = format!("{group}/{}s", kind.to_lowercase());
+            ["get", "list", "watch"].map(|verb| format!("{resource} {verb}"))
+        })
+        .collect()
+}
+
+/// The API group of a built-in kind, which its name leaves out.
+fn group_of(kind: &str) -> &'static str {
+    match kind {
+        "Pod" => "",
+        "Deployment" | "StatefulSet" => "apps",
+        "Job" => "batch",
+        other => panic!("which API group is {other} in?"),
+    }
+}
+
+/// What a Role or ClusterRole allows, as `group/resource verb`.
+pub fn rights_of(role: &Value) -> BTreeSet<String> {
+    let mut rights = BTreeSet::new();
+    for rule in list(&role["rules"]) {
+        for group in list(&rule["apiGroups"]) {
+            for resource in list(&rule["resources"]) {
+                for verb in list(&rule["verbs"]) {
+                    rights.insert(format!("{}/{} {}", text(group), text(resource), text(verb)));
+                }
+            }
+        }
+    }
+    rights
+}

@@ -1,0 +1,419 @@
+//! An API server at fault never costs a bundle whose owner is there; when it is well again, what is orphaned goes after
+//! a new grace.
+
+use std::time::Duration;
+
+use cloakroom::owners::{Owners as _, Presence, Unknown, WatchState};
+use cloakroom::protocol::v1::Ticket;
+use cloakroom::resource::Namespaces;
+
+use crate::support::WatchedApp;
+use crate::support::api_server::{FakeApiServer, Fault, Verb};
+use crate::support::cluster::{CLOAKROOM_USER, Cluster as _, NAMESPACE, POD, rights};
+use crate::support::owners::owner;
+use crate::support::wait::until_true;
+use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
+
+const DEMO: [(&str, &str); 1] = [("app", "demo")];
+
+/// Two bundles in use: the owner of the first stays, that of the second is deleted behind the server's back.
+struct Two {
+    watched: WatchedApp,
+    owned: Ticket,
+    orphan: Ticket,
+}
+
+impl Two {
+    async fn start_with(watching: Watching) -> Self {
+        let watched = WatchedApp::start_with(watching).await;
+        watched.api.create_pod("demo", "driver", &DEMO);
+        watched.api.create_pod("demo", "doomed", &[("app", "doomed")]);
+        let owned = watched.stage_demo().await;
+        let orphan = watched.stage("namespace=demo&label=app%3Ddoomed").await;
+        for app in ["app=demo", "app=doomed"] {
+            watched.until(&owner(app), Presence::Present).await;
+        }
+        watched.fetch(&owned).await;
+        watched.fetch(&orphan).await;
+        watched.sweep().await;
+        Self { watched, owned, orphan }
+    }
+
+    async fn start() -> Self {
+        Self::start_with(Watching::default()).await
+    }
+
+    /// Time passes while nothing is known; nothing goes. Meanwhile the second owner is deleted.
+    async fn assert_nothing_goes(&self, because: &str) {
+        self.watched.sweep_after(30 * SECOND).await;
+        self.watched.api.delete_pod("demo", "doomed");
+        self.watched.assert_nothing_goes_for(HOUR).await;
+        self.watched.assert_kept(&self.owned, because).await;
+        self.watched.assert_kept(&self.orphan, because).await;
+    }
+
+    /// All is well again: after a new grace the orphan goes, and nothing else.
+    async fn assert_only_the_orphan_goes(&self) {
+        let watched = &self.watched;
+        watched.until(&owner("app=doomed"), Presence::Absent).await;
+        watched.until(&owner("app=demo"), Presence::Present).await;
+        assert_eq!(watched.sweep_after(30 * SECOND).await.expired, 0);
+        assert_eq!(watched.sweep_after(59 * SECOND).await.expired, 0, "before the new grace is over");
+        assert_eq!(watched.sweep_after(SECOND).await.expired, 1);
+        watched.assert_gone(&self.orphan, "orphaned").await;
+        watched.assert_kept(&self.owned, "owner-present").await;
+    }
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_down_at_start_costs_nothing_and_is_found_later() {
+    let api = FakeApiServer::start();
+    api.stop();
+    let watched = WatchedApp::start_on(api, Watching::default()).await;
+    let ticket = watched.stage_demo().await;
+    watched.fetch(&ticket).await;
+    watched.assert_nothing_goes_for(HOUR).await;
+    watched.assert_kept(&ticket, "watch-failing").await;
+    watched.api.create_pod("demo", "driver", &DEMO);
+    watched.api.start_again();
+    watched.until(&owner("app=demo"), Presence::Present).await;
+    watched.sweep().await;
+    watched.assert_kept(&ticket, "owner-present").await;
+}
+
+#[tokio::test]
+async fn while_the_api_server_is_down_for_an_hour_nothing_goes() {
+    let two = Two::start().await;
+    two.watched.api.stop();
+    two.watched.until_watches(WatchState::Failing).await;
+    two.assert_nothing_goes("watch-failing").await;
+    two.watched.api.start_again();
+    two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn a_server_that_starts_while_the_api_server_is_down_lets_nothing_go() {
+    let Two { watched, owned, orphan } = Two::start().await;
+    watched.api.stop();
+    let watched = watched.restart(&[]).await;
+    let two = Two { watched, owned, orphan };
+    two.watched.until_watches(WatchState::Failing).await;
+    two.assert_nothing_goes("watch-failing").await;
+    two.watched.api.start_again();
+    two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn an_absence_that_was_not_watched_to_its_end_does_not_count() {
+    let two = Two::start().await;
+    two.watched.api.delete_pod("demo", "doomed");
+    two.watched.until(&owner("app=doomed"), Presence::Absent).await;
+    two.watched.sweep_after(30 * SECOND).await;
+    two.watched.assert_kept(&two.orphan, "owner-gone").await;
+    two.watched.api.stop();
+    two.watched.until_watches(WatchState::Failing).await;
+    two.watched.assert_nothing_goes_for(2 * MINUTE).await;
+    two.watched.api.start_again();
+    two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn answers_that_refuse_everything_cost_nothing() {
+    for (status, state, because) in [
+        (401, WatchState::Forbidden, "forbidden"),
+        (403, WatchState::Forbidden, "forbidden"),
+        (500, WatchState::Failing, "watch-failing"),
+        (503, WatchState::Failing, "watch-failing"),
+    ] {
+        let two = Two::start().await;
+        two.watched.api.fail(Verb::Any, Fault::Status(status));
+        two.watched.api.end_watches();
+        two.watched.until_watches(state).await;
+        two.assert_nothing_goes(because).await;
+        two.watched.api.heal();
+        two.assert_only_the_orphan_goes().await;
+    }
+}
+
+#[tokio::test]
+async fn rights_that_are_taken_away_and_given_back_cost_nothing() {
+    let two = Two::start().await;
+    two.watched.api.revoke_all(CLOAKROOM_USER);
+    two.watched.api.end_watches();
+    two.watched.until_watches(WatchState::Forbidden).await;
+    two.assert_nothing_goes("forbidden").await;
+    two.watched.api.grant_rules(CLOAKROOM_USER, None, rights());
+    two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn a_list_without_the_watch_is_not_enough() {
+    let two = Two::start().await;
+    two.watched.api.fail(Verb::Watch, Fault::Status(403));
+    two.watched.api.end_watches();
+    two.watched.until_watches(WatchState::Forbidden).await;
+    two.assert_nothing_goes("forbidden").await;
+    two.watched.api.heal();
+    two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn an_api_server_that_asks_for_patience_gets_it() {
+    let two = Two::start().await;
+    two.watched.api.fail(Verb::Any, Fault::TooManyRequests(2 * SECOND));
+    two.watched.api.end_watches();
+    two.watched.until_watches(WatchState::Failing).await;
+    let asked = two.watched.api.calls().len();
+    let since = std::time::Instant::now();
+    two.assert_nothing_goes("watch-failing").await;
+    let calls = two.watched.api.calls().len() - asked;
+    // Without the wait it would be a call every 40 ms, from each of two watches.
+    let most = 2 * (1 + usize::try_from(since.elapsed().as_secs()).unwrap() / 2) + 2;
+    assert!(calls <= most, "{calls} calls in {:?}", since.elapsed());
+    two.watched.api.heal();
+    two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn an_api_server_that_does_not_answer_costs_nothing() {
+    let mut watching = Watching::default();
+    watching.settings.call_timeout = Duration::from_millis(300);
+    watching.timeouts.silence = Duration::from_millis(1500);
+    let two = Two::start_with(watching).await;
+    two.watched.api.fail(Verb::Any, Fault::Hang);
+    two.watched.api.end_watches();
+    two.watched.until_watches(WatchState::Failing).await;
+    assert_eq!(two.watched.owners.confirm(&owner("app=demo")).await, Presence::Unknown(Unknown::Failing));
+    two.assert_nothing_goes("watch-failing").await;
+    two.watched.api.heal();
+    two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn watches_that_end_are_cut_or_have_expired_are_taken_up_again_with_what_was_missed() {
+    let interrupt: [fn(&FakeApiServer); 4] = [
+        FakeApiServer::end_watches,
+        FakeApiServer::cut_watches,
+        |api| {
+            api.compact();
+            api.end_watches();
+        },
+        |api| {
+            api.fail(Verb::Watch, Fault::Cut);
+            api.cut_watches();
+        },
+    ];
+    for (number, interrupt) in interrupt.into_iter().enumerate() {
+        let two = Two::start().await;
+        let api = &two.watched.api;
+        api.forget_calls();
+        interrupt(api);
+        until_true("the watches are opened again", || api.calls_to(Verb::Watch).len() >= 2).await;
+        two.watched.sweep_after(30 * SECOND).await;
+        api.delete_pod("demo", "doomed");
+        api.heal();
+        two.assert_only_the_orphan_goes().await;
+        let lists =
+            api.calls_to(Verb::List).iter().filter(|call| call.parameter("limit") != Some("1")).count();
+        assert_eq!(lists > 0, number == 2, "only a 410 makes everything to be listed again");
+    }
+}
+
+#[tokio::test]
+async fn a_410_while_listing_begins_the_list_anew() {
+    let two = Two::start().await;
+    two.watched.api.fail(Verb::List, Fault::Expired);
+    two.watched.api.compact();
+    two.watched.api.end_watches();
+    two.watched.until_watches(WatchState::Starting).await;
+    two.assert_nothing_goes("watch-starting").await;
+    two.watched.api.heal();
+    two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn a_list_that_is_empty_by_mistake_costs_nothing_once_a_fresh_read_knows_better() {
+    let two = Two::start().await;
+    let watched = &two.watched;
+    watched.api.fail(Verb::List, Fault::Empty);
+    watched.api.compact();
+    watched.api.end_watches();
+    watched.until(&owner("app=demo"), Presence::Absent).await;
+    watched.sweep().await;
+    watched.sweep_after(59 * SECOND).await;
+    // The mistake ends before the grace does.
+    watched.api.heal();
+    assert_eq!(watched.sweep_after(SECOND).await.expired, 0);
+    for app in ["app=demo", "app=doomed"] {
+        watched.until(&owner(app), Presence::Present).await;
+    }
+    watched.assert_nothing_goes_for(5 * MINUTE).await;
+    watched.assert_kept(&two.owned, "owner-present").await;
+}
+
+#[tokio::test]
+async fn a_dead_watch_that_is_still_open_costs_nothing_and_begins_anew() {
+    let watched = WatchedApp::start().await;
+    let ticket = watched.stage_demo().await;
+    let owner = owner("app=demo");
+    watched.until(&owner, Presence::Absent).await;
+    watched.until_watches(WatchState::Ready).await;
+    watched.api.silence_watches();
+    watched.api.create_pod("demo", "driver", &DEMO);
+    watched.sweep().await;
+    assert_eq!(watched.owners.presence(&owner), Presence::Absent, "the watch is dead");
+    let swept = watched.sweep_after(30 * MINUTE).await;
+    assert_eq!((swept.expired, swept.kept.get("owner-present")), (0, Some(&1)));
+    watched.until(&owner, Presence::Present).await;
+    watched.sweep().await;
+    watched.assert_kept(&ticket, "owner-present").await;
+    let said = crate::support::logs::lines_with("the watch did not know of an owner that is there");
+    assert!(!said.is_empty());
+}
+
+#[tokio::test]
+async fn a_watch_that_says_finished_is_doubted_as_well() {
+    let watched = WatchedApp::start().await;
+    let ticket = watched.stage_demo().await;
+    watched.api.create_pod("demo", "driver", &DEMO);
+    watched.fetch(&ticket).await;
+    watched.api.finish_pod("demo", "driver");
+    watched.until(&owner("app=demo"), Presence::Finished).await;
+    watched.sweep().await;
+    watched.api.silence_watches();
+    watched.api.create_pod("demo", "second-driver", &DEMO);
+    assert_eq!(watched.sweep_after(25 * HOUR).await.expired, 0);
+    watched.until(&owner("app=demo"), Presence::Present).await;
+    watched.assert_kept(&ticket, "owner-present").await;
+}
+
+#[tokio::test]
+async fn a_sweep_that_deletes_nothing_costs_no_call() {
+    let two = Two::start().await;
+    let unused = two.watched.stage("namespace=demo&label=app%3Ddemo").await;
+    two.watched.until_watches(WatchState::Ready).await;
+    two.watched.api.forget_calls();
+    for _ in 0..50 {
+        assert_eq!(two.watched.sweep_after(30 * SECOND).await.expired, 0);
+    }
+    assert_eq!(two.watched.api.calls(), []);
+    assert_eq!(two.watched.fate(&unused).await, None);
+}
+
+#[tokio::test]
+async fn two_bundles_of_one_owner_cost_one_fresh_read() {
+    let watched = WatchedApp::start().await;
+    let tickets = [
+        watched.stage("namespace=demo&name=driver").await,
+        watched.stage("namespace=demo&name=driver").await,
+    ];
+    watched.until(&owner("driver"), Presence::Absent).await;
+    watched.until_watches(WatchState::Ready).await;
+    watched.api.forget_calls();
+    assert_eq!(watched.sweep_after(30 * MINUTE).await.expired, 2);
+    for ticket in &tickets {
+        watched.assert_gone(ticket, "unused").await;
+    }
+    // First those at work, then all.
+    let calls = watched.api.calls();
+    let fields: Vec<_> = calls.iter().map(|call| call.parameter("fieldSelector").unwrap()).collect();
+    let unfinished = "metadata.name=driver,status.phase!=Succeeded,status.phase!=Failed";
+    assert_eq!(fields, [unfinished, "metadata.name=driver"]);
+    for call in &calls {
+        assert_eq!(
+            (call.verb, call.parameter("limit"), call.parameter("resourceVersion")),
+            (Verb::List, Some("1"), None)
+        );
+        assert_eq!(call.path, POD.path(Some("demo")));
+    }
+}
+
+#[tokio::test]
+async fn a_new_label_key_lists_anew_and_nothing_of_the_new_owner_goes_meanwhile() {
+    let two = Two::start().await;
+    let watched = &two.watched;
+    watched.api.create_pod("demo", "waiting", &[("team", "etl")]);
+    watched.api.fail(Verb::List, Fault::Hang);
+    let new = owner("team=etl");
+    let query = "namespace=demo&label=team%3Detl";
+    let ticket = watched.stage(query).await;
+    until_true("all is listed again", || !watched.api.calls_to(Verb::List).is_empty()).await;
+    assert_eq!(watched.owners.presence(&new), Presence::Unknown(Unknown::Starting));
+    assert_eq!(watched.sweep_after(HOUR).await.expired, 0);
+    watched.assert_kept(&ticket, "watch-starting").await;
+    // What is known of the others goes on being known.
+    watched.assert_kept(&two.owned, "owner-present").await;
+    watched.api.heal();
+    // The hanging list never ends by itself; the API server drops it.
+    watched.api.stop();
+    watched.api.start_again();
+    watched.until(&new, Presence::Present).await;
+    watched.sweep().await;
+    watched.assert_kept(&ticket, "owner-present").await;
+}
+
+#[tokio::test]
+async fn a_failing_watch_of_unfinished_pods_leaves_open_whether_pods_are_at_work() {
+    let two = Two::start().await;
+    let watched = &two.watched;
+    watched.api.finish_pod("demo", "doomed");
+    watched.until(&owner("app=doomed"), Presence::Finished).await;
+    watched.sweep().await;
+    let unfinished = || watched.owners.watches().into_iter().find(|watch| watch.unfinished_only).unwrap();
+    // The fake fails both watches; that of all pods is opened again before the fault is there.
+    watched.api.fail(Verb::Watch, Fault::Status(500));
+    watched.api.end_watches();
+    until_true("it fails", || unfinished().state == WatchState::Failing).await;
+    assert_eq!(watched.sweep_after(48 * HOUR).await.expired, 0);
+    watched.assert_kept(&two.orphan, "watch-failing").await;
+    watched.api.heal();
+    watched.until(&owner("app=doomed"), Presence::Finished).await;
+    // What has finished stays finished: the retention is long over.
+    watched.sweep().await;
+    watched.assert_gone(&two.orphan, "owner-finished").await;
+    watched.assert_kept(&two.owned, "owner-present").await;
+}
+
+#[tokio::test]
+async fn with_its_namespace_an_owner_is_gone() {
+    let api = FakeApiServer::start();
+    api.revoke_all(CLOAKROOM_USER);
+    // As a Role and a ClusterRole do it: rights on pods end with their namespace, those on namespaces do not.
+    api.grant_rules(CLOAKROOM_USER, Some("demo"), rights());
+    api.grant_rules(CLOAKROOM_USER, None, namespaces_only());
+    api.create_pod("demo", "driver", &DEMO);
+    let mut watching = Watching::default();
+    watching.settings.namespaces = Some(Namespaces::parse("demo").unwrap());
+    let watched = WatchedApp::start_on(api, watching).await;
+    let ticket = watched.stage_demo().await;
+    watched.until(&owner("app=demo"), Presence::Present).await;
+    watched.fetch(&ticket).await;
+    watched.sweep().await;
+    watched.api.revoke_all(CLOAKROOM_USER);
+    watched.api.grant_rules(CLOAKROOM_USER, None, namespaces_only());
+    watched.api.end_watches();
+    watched.until_watches(WatchState::Forbidden).await;
+    watched.assert_nothing_goes_for(HOUR).await;
+    watched.assert_kept(&ticket, "forbidden").await;
+    watched.api.delete(NAMESPACE, "", "demo");
+    watched.until(&owner("app=demo"), Presence::Absent).await;
+    watched.until_watches(WatchState::NamespaceGone).await;
+    watched.sweep().await;
+    assert_eq!(watched.sweep_after(59 * SECOND).await.expired, 0);
+    assert_eq!(watched.sweep_after(SECOND).await.expired, 1);
+    watched.assert_gone(&ticket, "orphaned").await;
+}
+
+fn namespaces_only() -> serde_json::Value {
+    serde_json::json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}])
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_deleted_takes_its_owners_along() {
+    let two = Two::start().await;
+    two.watched.api.delete(NAMESPACE, "", "demo");
+    two.watched.until(&owner("app=demo"), Presence::Absent).await;
+    two.watched.until(&owner("app=doomed"), Presence::Absent).await;
+    two.watched.sweep().await;
+    assert_eq!(two.watched.sweep_after(MINUTE).await.expired, 2);
+}

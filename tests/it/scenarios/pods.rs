@@ -1,0 +1,75 @@
+//! Resources whose owners are pods, from their staging to their end.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::desk::{Desk, GRACE};
+use crate::support::cluster::{Cluster, Object};
+
+const APP: &[(&str, &str)] = &[("spark-app-selector", "spark-0a1b"), ("spark-role", "driver")];
+
+/// Stage, create the pod, fetch, delete the pod.
+pub async fn a_resource_goes_after_the_grace_and_not_before(cluster: &dyn Cluster) {
+    let desk = Desk::open(cluster, "pod-goes", &[]).await;
+    let pod = Object::pod("pod-goes", "driver", APP);
+    let ticket = desk.stage(&pod).await;
+    desk.until_kept_because(&ticket, "not-used-yet").await;
+    desk.admin.create(&pod).await;
+    desk.until_seen(&ticket).await;
+    desk.fetch(&ticket).await;
+    let others = Object::pod("pod-goes", "other", &[("spark-app-selector", "spark-0a1b")]);
+    desk.admin.create(&others).await;
+    desk.stays(&ticket, GRACE).await;
+    let before = Timestamp::now();
+    desk.admin.remove(&pod).await;
+    desk.goes(&ticket).await.assert("orphaned", before + GRACE);
+}
+
+/// What a namespace holds goes with it.
+pub async fn a_resource_goes_with_its_owners_namespace(cluster: &dyn Cluster) {
+    let desk = Desk::open(cluster, "namespace-goes", &[]).await;
+    let pod = Object::pod("namespace-goes", "driver", APP);
+    let ticket = desk.stage(&pod).await;
+    desk.admin.create(&pod).await;
+    desk.fetch(&ticket).await;
+    desk.until_seen(&ticket).await;
+    let before = Timestamp::now();
+    desk.admin.remove_namespace("namespace-goes").await;
+    desk.goes(&ticket).await.assert("orphaned", before + GRACE);
+}
+
+/// A pod that ran to its end may still be looked at, and run again from.
+pub async fn a_finished_pod_keeps_its_resource_for_the_retention(cluster: &dyn Cluster) {
+    let flags = ["--finished-owner-retention", "4s"];
+    let desk = Desk::open(cluster, "pod-finishes", &flags).await;
+    let pod = Object::pod("pod-finishes", "driver", APP);
+    let ticket = desk.stage(&pod).await;
+    desk.admin.create(&pod).await;
+    desk.fetch(&ticket).await;
+    desk.until_seen(&ticket).await;
+    let before = Timestamp::now();
+    desk.admin.finish_pod(&pod, "Succeeded").await;
+    desk.until_kept_because(&ticket, "owner-finished").await;
+    desk.goes(&ticket).await.assert("owner-finished", before + Duration::from_secs(4));
+}
+
+/// Somebody tries the ticket before the pod is there.
+pub async fn an_owner_may_come_after_a_trial_download(cluster: &dyn Cluster) {
+    let timeout = Duration::from_secs(4);
+    let desk = Desk::open(cluster, "pod-comes-late", &["--unused-timeout", "4s"]).await;
+    let pod = Object::pod("pod-comes-late", "driver", APP);
+    let never = Object::pod("pod-comes-late", "never", &[("app", "never")]);
+    let (ticket, unowned) = (desk.stage(&pod).await, desk.stage(&never).await);
+    let before = Timestamp::now();
+    desk.fetch(&ticket).await;
+    desk.fetch(&unowned).await;
+    desk.until_kept_because(&ticket, "owner-not-seen-yet").await;
+    desk.admin.create(&pod).await;
+    desk.until_seen(&ticket).await;
+    desk.goes(&unowned).await.assert("owner-never-seen", before + timeout);
+    desk.stays(&ticket, timeout).await;
+    let before = Timestamp::now();
+    desk.admin.remove(&pod).await;
+    desk.goes(&ticket).await.assert("orphaned", before + GRACE);
+}

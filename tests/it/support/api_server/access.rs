@@ -1,0 +1,165 @@
+//! Who calls, and what they may: bearer tokens, and RBAC rules that are bound to users.
+
+use serde_json::{Value, json};
+
+use crate::support::cluster::{CLOAKROOM_USER, NOBODY_USER, rights};
+
+/// Somebody whose token is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    pub name: String,
+    pub groups: Vec<String>,
+}
+
+/// What is to be done with what.
+#[derive(Debug, Clone, Default)]
+pub struct Attributes {
+    pub verb: String,
+    pub group: String,
+    /// With a subresource: `pods/status`.
+    pub resource: String,
+    /// Empty for all namespaces, or for what is in none.
+    pub namespace: String,
+    pub name: String,
+}
+
+/// Rules in a user's hands, in all namespaces or in one.
+#[derive(Debug, Clone)]
+struct Binding {
+    user: String,
+    namespace: Option<String>,
+    rules: Value,
+}
+
+#[derive(Debug)]
+pub struct Access {
+    tokens: Vec<(String, User)>,
+    bindings: Vec<Binding>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        let mut access = Self { tokens: Vec::new(), bindings: Vec::new() };
+        access.know("admin-token", "admin", &["system:masters"]);
+        access.know("cloakroom-token", CLOAKROOM_USER, &[]);
+        access.know("nobody-token", NOBODY_USER, &[]);
+        access.grant(CLOAKROOM_USER, None, rights());
+        access
+    }
+}
+
+impl Access {
+    pub fn know(&mut self, token: &str, user: &str, groups: &[&str]) {
+        let mut groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
+        groups.push("system:authenticated".to_owned());
+        self.tokens.push((token.to_owned(), User { name: user.to_owned(), groups }));
+    }
+
+    pub fn forget(&mut self, token: &str) {
+        self.tokens.retain(|(known, _)| known != token);
+    }
+
+    /// `rules` are those of a Role: a list of `apiGroups`, `resources`, `verbs`.
+    pub fn grant(&mut self, user: &str, namespace: Option<&str>, rules: Value) {
+        let namespace = namespace.map(str::to_owned);
+        self.bindings.push(Binding { user: user.to_owned(), namespace, rules });
+    }
+
+    pub fn revoke(&mut self, user: &str) {
+        self.bindings.retain(|binding| binding.user != user);
+    }
+
+    pub fn user(&self, token: &str) -> Option<&User> {
+        self.tokens.iter().find(|(known, _)| known == token).map(|(_, user)| user)
+    }
+
+    pub fn allows(&self, user: &str, groups: &[String], wanted: &Attributes) -> bool {
+        let is_master = groups.iter().any(|group| group == "system:masters");
+        is_master || self.bindings.iter().any(|binding| binding.user == user && binding.allows(wanted))
+    }
+
+    /// A TokenReview with its status.
+    pub fn review_token(&self, review: &Value) -> Value {
+        let token = review["spec"]["token"].as_str().unwrap_or_default();
+        let status = match self.user(token) {
+            Some(user) => json!({
+                "authenticated": true,
+                "user": {"username": user.name, "groups": user.groups},
+                "audiences": ["https://kubernetes.default.svc"],
+            }),
+            None => json!({"user": {}, "error": "invalid bearer token"}),
+        };
+        with_status(review, &status)
+    }
+
+    /// A SubjectAccessReview, or a SelfSubjectAccessReview of `caller`, with its status.
+    pub fn review_access(&self, review: &Value, caller: &User) -> Value {
+        let spec = &review["spec"];
+        let wanted = Attributes::of_review(&spec["resourceAttributes"]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let is_allowed = if review["kind"] == "SelfSubjectAccessReview" {
+            self.allows(&caller.name, &caller.groups, &wanted)
+        } else {
+            let groups: Vec<String> = spec["groups"].as_array().into_iter().flatten().map(text).collect();
+            self.allows(&text(&spec["user"]), &groups, &wanted)
+        };
+        with_status(review, &json!({"allowed": is_allowed}))
+    }
+}
+
+impl Attributes {
+    fn of_review(attributes: &Value) -> Self {
+        let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
+        let resource = match text("subresource") {
+            none if none.is_empty() => text("resource"),
+            subresource => format!("{}/{subresource}", text("resource")),
+        };
+        Self {
+            verb: text("verb"),
+            group: text("group"),
+            resource,
+            namespace: text("namespace"),
+            name: text("name"),
+        }
+    }
+
+    /// The message of the API server's 403.
+    pub fn refusal(&self, user: &str) -> String {
+        let kind = if self.group.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}.{}", self.resource, self.group)
+        };
+        let name = if self.name.is_empty() { String::new() } else { format!(" \"{}\"", self.name) };
+        let place = if self.namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace \"{}\"", self.namespace)
+        };
+        format!(
+            "{kind}{name} is forbidden: User \"{user}\" cannot {} resource \"{}\" in API group \"{}\" {place}",
+            self.verb, self.resource, self.group
+        )
+    }
+}
+
+impl Binding {
+    fn allows(&self, wanted: &Attributes) -> bool {
+        let has = |list: &Value, item: &str| {
+            list.as_array().into_iter().flatten().any(|one| one == item || one == "*")
+        };
+        let is_here = self.namespace.as_ref().is_none_or(|namespace| *namespace == wanted.namespace);
+        is_here
+            && self.rules.as_array().into_iter().flatten().any(|rule| {
+                has(&rule["apiGroups"], &wanted.group)
+                    && has(&rule["resources"], &wanted.resource)
+                    && has(&rule["verbs"], &wanted.verb)
+            })
+    }
+}
+
+fn with_status(review: &Value, status: &Value) -> Value {
+    let mut answer = review.clone();
+    answer["status"] = status.clone();
+    answer
+}

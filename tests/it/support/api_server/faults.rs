@@ -1,0 +1,80 @@
+//! What the API server is told to do wrong, and what it was asked.
+
+use std::time::Duration;
+
+use crate::support::cluster::Kind;
+
+/// What a call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Delete,
+    Patch,
+    /// `/version`, `/api`, `/apis` and below, without objects.
+    Discovery,
+    /// Reviews of tokens and of access.
+    Review,
+    /// All of them; only in faults.
+    Any,
+}
+
+/// What is done in place of a right answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// An error with this HTTP status.
+    Status(u16),
+    /// 429, with `Retry-After`.
+    TooManyRequests(Duration),
+    /// No answer, ever.
+    Hang,
+    /// A list without items, at a version that is right; for lists.
+    Empty,
+    /// The version or the page that is asked for is too old: an ERROR event of a watch, a 410 of a list.
+    Expired,
+    /// The answer begins and the connection breaks in the middle of its first line.
+    Cut,
+    /// A watch that is opened, and says nothing, ever: neither events nor bookmarks, nor an end.
+    Silent,
+}
+
+/// A call that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub verb: Verb,
+    /// Empty for an account that is not known.
+    pub user: String,
+    pub path: String,
+    /// As it stands in the URL, decoded.
+    pub query: Vec<(String, String)>,
+}
+
+impl Call {
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The faults that are in force.
+#[derive(Debug, Default)]
+pub struct Faults(Vec<(Verb, Option<Kind>, Fault)>);
+
+impl Faults {
+    /// The latest comes first.
+    pub fn add(&mut self, verb: Verb, kind: Option<Kind>, fault: Fault) {
+        self.0.insert(0, (verb, kind, fault));
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub fn of(&self, verb: Verb, kind: Option<&Kind>) -> Option<Fault> {
+        let applies = |(when, only, _): &&(Verb, Option<Kind>, Fault)| {
+            (*when == verb || *when == Verb::Any) && only.as_ref().is_none_or(|only| Some(only) == kind)
+        };
+        self.0.iter().find(applies).map(|(_, _, fault)| *fault)
+    }
+}

@@ -1,0 +1,314 @@
+//! A fake Kubernetes API server on a real socket: it keeps objects of any kind, lists and watches them as the real one
+//! does (the probes of tests/it/scenarios hold it to that), and does wrong what it is told to do wrong.
+//!
+//! It runs on a thread of its own, so that a test may block.
+
+mod access;
+mod answers;
+mod discovery;
+mod faults;
+mod http;
+mod request;
+mod selectors;
+mod watch;
+mod world;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::net::TcpSocket;
+use tokio::sync::oneshot;
+
+pub use faults::{Call, Fault, Verb};
+
+use access::Access;
+use faults::Faults;
+use watch::Orders;
+use world::World;
+
+use super::cluster::{
+    Account, CLOAKROOM_USER, Cluster, DEPLOYMENT, JOB, Kind, NAMESPACE, Object, POD, SPARK_APPLICATION,
+    STATEFUL_SET, rights,
+};
+use super::port::ReservedPort;
+
+/// Everything that the API server knows.
+pub(in crate::support::api_server) struct Inside {
+    kinds: Vec<Kind>,
+    world: World,
+    access: Access,
+    faults: Faults,
+    calls: Vec<Call>,
+    orders: Orders,
+    bookmark_interval: Duration,
+}
+
+/// Its state, and the signal that something changed.
+#[derive(Clone)]
+pub(in crate::support::api_server) struct Shared {
+    inside: Arc<Mutex<Inside>>,
+    changed: tokio::sync::watch::Sender<u64>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap()
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
+        let outcome = change(&mut self.lock().world);
+        self.wake();
+        outcome
+    }
+
+    fn wake(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+}
+
+/// A running fake API server. Its port stays its own while it is stopped.
+pub struct FakeApiServer {
+    port: ReservedPort,
+    shared: Shared,
+    serving: Mutex<Option<Serving>>,
+}
+
+struct Serving {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl FakeApiServer {
+    /// Starts one that knows pods, deployments, stateful sets, jobs, namespaces and Spark applications, and has the
+    /// accounts of [`Account`] with the rights that the manifests give them.
+    pub fn start() -> Self {
+        let inside = Inside {
+            kinds: vec![NAMESPACE, POD, DEPLOYMENT, STATEFUL_SET, JOB, SPARK_APPLICATION],
+            world: World::new(),
+            access: Access::default(),
+            faults: Faults::default(),
+            calls: Vec::new(),
+            orders: Orders::default(),
+            bookmark_interval: Duration::from_secs(1),
+        };
+        let shared =
+            Shared { inside: Arc::new(Mutex::new(inside)), changed: tokio::sync::watch::Sender::new(0) };
+        let server = Self { port: ReservedPort::new(), shared, serving: Mutex::new(None) };
+        server.start_again();
+        server
+    }
+
+    /// Closes all connections, and refuses new ones.
+    pub fn stop(&self) {
+        if let Some(Serving { stop, thread }) = self.serving.lock().unwrap().take() {
+            let _ = stop.send(());
+            thread.join().unwrap();
+        }
+    }
+
+    /// Listens again, at the same address.
+    pub fn start_again(&self) {
+        let mut serving = self.serving.lock().unwrap();
+        if serving.is_none() {
+            *serving = Some(serve(self.port.socket(), self.shared.clone()));
+        }
+    }
+
+    /// Adds a kind, as a CustomResourceDefinition does.
+    pub fn define(&self, kind: Kind) {
+        self.shared.lock().kinds.push(kind);
+    }
+
+    /// Removes a kind; who asks for it gets a 404.
+    pub fn undefine(&self, kind: Kind) {
+        self.shared.lock().kinds.retain(|known| *known != kind);
+    }
+
+    /// Creates an object, and its namespace where that is missing. Returns its resource version.
+    pub fn create(&self, kind: Kind, namespace: &str, name: &str, labels: &[(&str, &str)]) -> u64 {
+        let manifest = Object::new(kind, namespace, name, labels).manifest();
+        self.shared.change(|world| {
+            if kind.is_namespaced && world.get(&NAMESPACE, "", namespace).is_none() {
+                let place = json!({"metadata": {"name": namespace}});
+                world.create(&NAMESPACE, "", place).unwrap();
+            }
+            world.create(&kind, namespace, manifest).unwrap();
+            world.version
+        })
+    }
+
+    pub fn create_pod(&self, namespace: &str, name: &str, labels: &[(&str, &str)]) -> u64 {
+        self.create(POD, namespace, name, labels)
+    }
+
+    /// Deletes an object; with a namespace goes everything in it.
+    pub fn delete(&self, kind: Kind, namespace: &str, name: &str) {
+        self.shared.change(|world| world.delete(&kind, namespace, name)).unwrap();
+    }
+
+    pub fn delete_pod(&self, namespace: &str, name: &str) {
+        self.delete(POD, namespace, name);
+    }
+
+    /// `phase` is `Running`, `Succeeded`, `Failed`…
+    pub fn set_phase(&self, namespace: &str, pod: &str, phase: &str) {
+        let patch = json!({"status": {"phase": phase}});
+        self.shared.change(|world| world.merge(&POD, namespace, pod, &patch, true)).unwrap();
+    }
+
+    /// The pod ran to its end.
+    pub fn finish_pod(&self, namespace: &str, pod: &str) {
+        self.set_phase(namespace, pod, "Succeeded");
+    }
+
+    /// From now on, calls of this verb fail. The latest fault comes first.
+    pub fn fail(&self, verb: Verb, fault: Fault) {
+        self.shared.lock().faults.add(verb, None, fault);
+    }
+
+    /// As [`Self::fail`], for one kind only.
+    pub fn fail_for(&self, kind: Kind, verb: Verb, fault: Fault) {
+        self.shared.lock().faults.add(verb, Some(kind), fault);
+    }
+
+    /// Ends all faults. Watches that fell silent stay silent, as a dead connection does.
+    pub fn heal(&self) {
+        self.shared.lock().faults.clear();
+    }
+
+    /// Ends all open watches, as at their timeout.
+    pub fn end_watches(&self) {
+        self.order(|orders| orders.end = orders.opened);
+    }
+
+    /// Breaks all open watches in the middle of a line.
+    pub fn cut_watches(&self) {
+        self.order(|orders| orders.cut = orders.opened);
+    }
+
+    /// All open watches say nothing any more, and do not end.
+    pub fn silence_watches(&self) {
+        self.order(|orders| orders.silence = orders.opened);
+    }
+
+    fn order(&self, order: impl FnOnce(&mut Orders)) {
+        order(&mut self.shared.lock().orders);
+        self.shared.wake();
+    }
+
+    /// A watch that is resumed at a version from before now gets a 410. Open watches go on.
+    pub fn compact(&self) {
+        self.shared.change(World::forget_the_past);
+    }
+
+    /// How often watches that want bookmarks get one; for watches to come. A second unless told.
+    pub fn set_bookmark_interval(&self, interval: Duration) {
+        self.shared.lock().bookmark_interval = interval;
+    }
+
+    /// Every call since the start, or since [`Self::forget_calls`].
+    pub fn calls(&self) -> Vec<Call> {
+        self.shared.lock().calls.clone()
+    }
+
+    /// Those of one verb.
+    pub fn calls_to(&self, verb: Verb) -> Vec<Call> {
+        self.calls().into_iter().filter(|call| call.verb == verb).collect()
+    }
+
+    pub fn forget_calls(&self) {
+        self.shared.lock().calls.clear();
+    }
+
+    /// Makes a bearer token known.
+    pub fn know_token(&self, token: &str, user: &str, groups: &[&str]) {
+        self.shared.lock().access.know(token, user, groups);
+    }
+
+    /// From now on a token is a 401.
+    pub fn forget_token(&self, token: &str) {
+        self.shared.lock().access.forget(token);
+    }
+
+    /// Gives a user the rules of a Role, in one namespace or in all.
+    pub fn grant_rules(&self, user: &str, namespace: Option<&str>, rules: Value) {
+        self.shared.lock().access.grant(user, namespace, rules);
+    }
+
+    /// Takes all rules from a user.
+    pub fn revoke_all(&self, user: &str) {
+        self.shared.lock().access.revoke(user);
+    }
+}
+
+impl Drop for FakeApiServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Serves until it is told to stop; then the runtime, and with it every connection, is dropped.
+fn serve(socket: TcpSocket, shared: Shared) -> Serving {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let listener = {
+        let _entered = runtime.enter();
+        socket.listen(1024).unwrap()
+    };
+    let (stop, stopped) = oneshot::channel();
+    let thread = std::thread::spawn(move || {
+        let router = axum::Router::new().fallback(http::answer).with_state(shared);
+        runtime.block_on(async {
+            tokio::select! {
+                served = axum::serve(listener, router) => served.unwrap(),
+                _ = stopped => {}
+            }
+        });
+    });
+    Serving { stop, thread }
+}
+
+#[async_trait]
+impl Cluster for FakeApiServer {
+    fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    fn ca(&self) -> Option<&Path> {
+        None
+    }
+
+    fn token(&self, account: Account) -> String {
+        let token = match account {
+            Account::Admin => "admin-token",
+            Account::Cloakroom => "cloakroom-token",
+            Account::Nobody => "nobody-token",
+        };
+        token.to_owned()
+    }
+
+    async fn revoke(&self) {
+        self.revoke_all(CLOAKROOM_USER);
+    }
+
+    async fn grant(&self) {
+        self.grant_rules(CLOAKROOM_USER, None, rights());
+    }
+
+    async fn stop(&self) {
+        Self::stop(self);
+    }
+
+    async fn start(&self) {
+        self.start_again();
+    }
+
+    async fn forget_the_past(&self) {
+        self.compact();
+        self.end_watches();
+    }
+}

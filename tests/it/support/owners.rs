@@ -1,0 +1,106 @@
+//! Owners as a test says that they are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use cloakroom::owners::{NotAdmitted, Owners, Presence, WatchReport};
+use cloakroom::resource::{Owner, OwnerKind};
+
+/// An owner in the namespace `demo`: a pod with these labels (`app=demo,role=driver`), or of this name.
+pub fn owner(selector: &str) -> Owner {
+    owner_of("Pod", "demo", selector)
+}
+
+/// An owner of any kind and namespace.
+pub fn owner_of(kind: &str, namespace: &str, selector: &str) -> Owner {
+    let kind = OwnerKind::parse(kind).unwrap();
+    if !selector.contains('=') {
+        return Owner::new(kind, namespace, [], Some(selector)).unwrap();
+    }
+    let labels = selector.split(',').map(|label| Owner::split_label(label).unwrap());
+    Owner::new(kind, namespace, labels, None).unwrap()
+}
+
+/// A double of the cluster: what its watches know and what a fresh read says are two things.
+pub struct ScriptedOwners(Mutex<Script>);
+
+struct Script {
+    watched: Presence,
+    fresh: Presence,
+    watched_of: HashMap<Owner, Presence>,
+    fresh_of: HashMap<Owner, Presence>,
+    reads: Vec<Owner>,
+}
+
+impl ScriptedOwners {
+    /// All owners are so, for the watches and for a fresh read.
+    pub fn all(presence: Presence) -> Arc<Self> {
+        let (watched_of, fresh_of) = (HashMap::new(), HashMap::new());
+        let script = Script { watched: presence, fresh: presence, watched_of, fresh_of, reads: Vec::new() };
+        Arc::new(Self(Mutex::new(script)))
+    }
+
+    /// From now on all owners are so.
+    pub fn are(&self, presence: Presence) {
+        self.watches_say(presence);
+        self.fresh_reads_say(presence);
+    }
+
+    pub fn watches_say(&self, presence: Presence) {
+        let mut script = self.lock();
+        script.watched = presence;
+        script.watched_of.clear();
+    }
+
+    pub fn fresh_reads_say(&self, presence: Presence) {
+        let mut script = self.lock();
+        script.fresh = presence;
+        script.fresh_of.clear();
+    }
+
+    /// From now on one owner is so, whatever the others are.
+    pub fn is(&self, owner: &Owner, presence: Presence) {
+        let mut script = self.lock();
+        script.watched_of.insert(owner.clone(), presence);
+        script.fresh_of.insert(owner.clone(), presence);
+    }
+
+    /// From now on a fresh read says that of one owner.
+    pub fn fresh_is(&self, owner: &Owner, presence: Presence) {
+        self.lock().fresh_of.insert(owner.clone(), presence);
+    }
+
+    /// The owners that were read afresh since this was last asked.
+    pub fn take_reads(&self) -> Vec<Owner> {
+        std::mem::take(&mut self.lock().reads)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().unwrap()
+    }
+}
+
+#[async_trait]
+impl Owners for ScriptedOwners {
+    async fn admit(&self, _: &Owner) -> Result<(), NotAdmitted> {
+        Ok(())
+    }
+
+    fn follow(&self, _: &Owner) {}
+
+    fn presence(&self, owner: &Owner) -> Presence {
+        let script = self.lock();
+        script.watched_of.get(owner).copied().unwrap_or(script.watched)
+    }
+
+    async fn confirm(&self, owner: &Owner) -> Presence {
+        let mut script = self.lock();
+        script.reads.push(owner.clone());
+        script.fresh_of.get(owner).copied().unwrap_or(script.fresh)
+    }
+
+    fn watches(&self) -> Vec<WatchReport> {
+        Vec::new()
+    }
+}

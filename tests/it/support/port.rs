@@ -1,0 +1,31 @@
+//! A port of the loopback interface that stays free for one server, also while that server is down.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpSocket;
+
+/// A bound socket that never listens: the system gives its port to nobody who asks for any port, and connections are
+/// refused until a server that sets `SO_REUSEADDR`, as nearly all do, binds it and listens.
+pub struct ReservedPort(TcpSocket);
+
+impl ReservedPort {
+    pub fn new() -> Self {
+        Self(bound(SocketAddr::from(([127, 0, 0, 1], 0))))
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.0.local_addr().unwrap()
+    }
+
+    /// Another socket at this address, to listen on.
+    pub fn socket(&self) -> TcpSocket {
+        bound(self.address())
+    }
+}
+
+fn bound(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(address).unwrap();
+    socket
+}

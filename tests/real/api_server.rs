@@ -1,0 +1,90 @@
+//! A real API server: what the fake one of the other tests must do alike, and the scenarios on the real thing.
+
+use std::sync::OnceLock;
+
+use libtest_mimic::Trial;
+use tokio::runtime::Runtime;
+use tokio::sync::{OnceCell, RwLock};
+
+use crate::control_plane::{ASSETS, ControlPlane, WatchCache};
+use crate::needs::{Need, trial};
+use crate::scenarios::{kinds, outages, pods, probes};
+use crate::support::cluster::{Account, Cluster, Next, Object, POD, text};
+
+/// One control plane for all of them. Those that disturb the others have it for themselves.
+static PLANE: OnceCell<RwLock<ControlPlane>> = OnceCell::const_new();
+
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Runtime::new().unwrap())
+}
+
+async fn plane() -> &'static RwLock<ControlPlane> {
+    PLANE.get_or_init(async || RwLock::new(ControlPlane::start().await)).await
+}
+
+/// Ends the control plane's processes.
+pub fn stop() {
+    if let Some(plane) = PLANE.get() {
+        runtime().block_on(async { plane.write().await.end() });
+    }
+}
+
+macro_rules! trials {
+    ($(shared $shared:path),+; $(alone $alone:path),+ $(,)?) => {
+        vec![
+            $(real(concat!("api_server::", stringify!($shared)), || {
+                runtime().block_on(async { $shared(&*plane().await.read().await).await });
+            }),)+
+            $(real(concat!("api_server::", stringify!($alone)), || {
+                runtime().block_on(async { $alone(&*plane().await.write().await).await });
+            }),)+
+        ]
+    };
+}
+
+pub fn trials() -> Vec<Trial> {
+    trials![
+        shared probes::lists_are_of_what_the_selectors_ask_for,
+        shared probes::watches_tell_every_change_since_a_version,
+        shared probes::reviews_say_who_it_is_and_what_they_may,
+        shared probes::objects_come_and_go,
+        shared probes::discovery_names_the_kinds,
+        shared pods::a_resource_goes_after_the_grace_and_not_before,
+        shared pods::a_resource_goes_with_its_owners_namespace,
+        shared pods::a_finished_pod_keeps_its_resource_for_the_retention,
+        shared pods::an_owner_may_come_after_a_trial_download,
+        shared kinds::an_owner_may_be_of_any_kind,
+        shared kinds::a_kind_that_the_cluster_does_not_have_is_refused,
+        shared outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource;
+        alone probes::rights_are_asked_for,
+        alone probes::a_forgotten_version_is_a_410,
+        alone outages::without_rights_nothing_goes,
+        alone outages::while_the_api_server_is_down_nothing_goes,
+        alone outages::an_api_server_may_be_down_at_the_start,
+        alone outages::a_watch_that_expired_begins_anew,
+        alone a_compacted_version_is_a_410_without_the_watch_cache,
+    ]
+}
+
+fn real(name: &'static str, test: fn()) -> Trial {
+    trial(name, &[Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)")], test)
+}
+
+/// What the past is to etcd itself, and what a watch without the watch cache is told.
+async fn a_compacted_version_is_a_410_without_the_watch_cache(plane: &ControlPlane) {
+    plane.stop_api_server().await;
+    plane.start_api_server(WatchCache::Off).await;
+    let admin = plane.api(Account::Admin);
+    admin.create_namespace("probe-compaction").await;
+    let path = POD.path(Some("probe-compaction"));
+    let (_, list) = admin.get(&path).await;
+    admin.create(&Object::pod("probe-compaction", "a", &[])).await;
+    plane.compact().await;
+    let since = format!("resourceVersion={}", text(&list["metadata"]["resourceVersion"]));
+    let mut watch = admin.watch(&path, &since, "application/json").await;
+    let Next::Event(event) = watch.next(crate::support::wait::BOUND).await else { panic!("no event") };
+    assert_eq!((event["type"].as_str(), event["object"]["code"].as_u64()), (Some("ERROR"), Some(410)));
+    Cluster::stop(plane).await;
+    Cluster::start(plane).await;
+}

@@ -1,0 +1,45 @@
+//! The files that the programs read: certificates, keys, tokens, kubeconfigs.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use rcgen::KeyPair;
+
+use crate::support::cluster::kubeconfig;
+use crate::support::tls;
+
+/// The token of the group system:masters.
+pub const ADMIN_TOKEN: &str = "admin-of-the-tests";
+
+/// What was written.
+pub struct Files {
+    pub ca: PathBuf,
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    pub service_account_key: PathBuf,
+    pub service_account_public_key: PathBuf,
+    pub tokens: PathBuf,
+    pub admin_kubeconfig: PathBuf,
+}
+
+impl Files {
+    pub fn write(folder: &Path, api_server: SocketAddr) -> Self {
+        let pem = tls::signed_by_ca(folder, &["127.0.0.1", "localhost"]);
+        let key = KeyPair::generate().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let admin = kubeconfig(Some(&pem.ca), api_server, ADMIN_TOKEN);
+        Self {
+            service_account_key: file("service-account.key", &key.serialize_pem()),
+            service_account_public_key: file("service-account.pub", &key.public_key_pem()),
+            tokens: file("tokens.csv", &format!("{ADMIN_TOKEN},admin,admin,system:masters\n")),
+            admin_kubeconfig: file("admin.kubeconfig", &admin),
+            ca: pem.ca,
+            cert: pem.cert,
+            key: pem.key,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A real control plane on loopback: etcd, kube-apiserver with RBAC, kube-controller-manager.
+
+mod child;
+mod files;
+mod rights;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use async_trait::async_trait;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+
+use crate::needs::path;
+use crate::support::cluster::{Account, Api, Cluster, NAMESPACE, Object, SPARK_APPLICATION, text};
+use crate::support::port::ReservedPort;
+use crate::support::tls;
+use crate::support::wait::until;
+
+use child::Program;
+use files::{ADMIN_TOKEN, Files};
+
+/// Names the folder with the programs; the convention of Kubernetes' controller tests.
+pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
+
+/// Controllers that a test needs: what a namespace holds goes with it, accounts exist, owned objects go.
+const CONTROLLERS: &str = "namespace-controller,serviceaccount-controller,garbage-collector-controller,\
+                           root-ca-certificate-publisher-controller";
+
+/// Whether the API server keeps recent changes in memory. Without, an old version is what etcd's compaction says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchCache {
+    On,
+    Off,
+}
+
+/// A running control plane. Its processes end with it.
+pub struct ControlPlane {
+    // Fields are dropped in this order: who calls ends before who is called.
+    controllers: Mutex<Option<Program>>,
+    api_server: Mutex<Option<Program>>,
+    etcd: Option<Program>,
+    ports: Ports,
+    files: Files,
+    folder: TempDir,
+    /// Of the server's service account, and of one without rights.
+    tokens: (String, String),
+}
+
+struct Ports {
+    api_server: ReservedPort,
+    etcd: ReservedPort,
+    etcd_peers: ReservedPort,
+}
+
+impl ControlPlane {
+    /// Starts it, with the server's account and rights, and the kind SparkApplication; ready when this returns.
+    pub async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let ports = Ports {
+            api_server: ReservedPort::new(),
+            etcd: ReservedPort::new(),
+            etcd_peers: ReservedPort::new(),
+        };
+        let files = Files::write(folder.path(), ports.api_server.address());
+        let etcd = start_etcd(&folder, &ports);
+        let mut plane = Self {
+            controllers: Mutex::new(None),
+            api_server: Mutex::new(None),
+            etcd: Some(etcd),
+            ports,
+            files,
+            folder,
+            tokens: (String::new(), String::new()),
+        };
+        plane.start_api_server(WatchCache::On).await;
+        plane.start_controllers().await;
+        let admin = plane.api(Account::Admin);
+        rights::apply(&admin).await;
+        rights::define(&admin, &SPARK_APPLICATION).await;
+        plane.tokens =
+            (rights::token(&admin, Account::Cloakroom).await, rights::token(&admin, Account::Nobody).await);
+        rights::until_in_force(&plane.api(Account::Cloakroom), true).await;
+        plane
+    }
+
+    /// Starts the API server if it is not running, and waits until it is ready.
+    pub async fn start_api_server(&self, watch_cache: WatchCache) {
+        let mut running = self.api_server.lock().await;
+        if running.is_none() {
+            let program = path(ASSETS).join("kube-apiserver");
+            *running =
+                Some(Program::start(&program, &self.api_server_args(watch_cache), self.log("api-server")));
+        }
+        let admin = self.api(Account::Admin);
+        let server = running.as_ref().unwrap();
+        until("kube-apiserver is ready", async || {
+            server.assert_running();
+            self.etcd.as_ref().unwrap().assert_running();
+            let answer = admin.call(reqwest::Method::GET, "/readyz", &[], None).await;
+            answer.is_ok_and(|(status, _)| status == 200)
+        })
+        .await;
+    }
+
+    /// Kills the API server: what it acknowledged is in etcd.
+    pub async fn stop_api_server(&self) {
+        drop(self.api_server.lock().await.take());
+    }
+
+    fn api_server_args(&self, watch_cache: WatchCache) -> Vec<String> {
+        let files = &self.files;
+        let port = self.ports.api_server.address().port();
+        let mut args = vec![
+            format!("--etcd-servers=http://{}", self.ports.etcd.address()),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--advertise-address=127.0.0.1".to_owned(),
+            format!("--secure-port={port}"),
+            format!("--tls-cert-file={}", files.cert.display()),
+            format!("--tls-private-key-file={}", files.key.display()),
+            format!("--client-ca-file={}", files.ca.display()),
+            format!("--token-auth-file={}", files.tokens.display()),
+            "--authorization-mode=RBAC".to_owned(),
+            "--anonymous-auth=false".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-key-file={}", files.service_account_public_key.display()),
+            format!("--service-account-signing-key-file={}", files.service_account_key.display()),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            // Nobody looks for this API server through its service.
+            "--endpoint-reconciler-type=none".to_owned(),
+        ];
+        if watch_cache == WatchCache::Off {
+            args.push("--watch-cache=false".to_owned());
+        }
+        args
+    }
+
+    async fn start_controllers(&self) {
+        let kubeconfig = self.files.admin_kubeconfig.display();
+        let args = [
+            format!("--kubeconfig={kubeconfig}"),
+            format!("--controllers={CONTROLLERS}"),
+            format!("--service-account-private-key-file={}", self.files.service_account_key.display()),
+            format!("--root-ca-file={}", self.files.ca.display()),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+        ];
+        let program = path(ASSETS).join("kube-controller-manager");
+        let controllers = Program::start(&program, &args, self.log("controller-manager"));
+        *self.controllers.lock().await = Some(controllers);
+    }
+
+    /// Tells etcd to forget all versions but the present one.
+    pub async fn compact(&self) {
+        let etcd = Api::new(&format!("http://{}", self.ports.etcd.address()), "", tls::no_roots());
+        let (status, answer) = etcd.post("/v3/kv/range", &json!({"key": "Lw=="})).await;
+        assert_eq!(status, 200, "{answer}");
+        let revision = text(&answer["header"]["revision"]);
+        let (status, answer) =
+            etcd.post("/v3/kv/compaction", &json!({"revision": revision, "physical": true})).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// Ends all of it.
+    pub fn end(&mut self) {
+        self.controllers.get_mut().take();
+        self.api_server.get_mut().take();
+        self.etcd.take();
+    }
+
+    /// Runs `kubectl` as the admin.
+    pub fn kubectl(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(path(ASSETS).join("kubectl"));
+        command.env_clear().env("HOME", self.folder.path());
+        command.arg("--kubeconfig").arg(&self.files.admin_kubeconfig).args(args).output().unwrap()
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.log"))
+    }
+}
+
+fn start_etcd(folder: &TempDir, ports: &Ports) -> Program {
+    let (clients, peers) =
+        (format!("http://{}", ports.etcd.address()), format!("http://{}", ports.etcd_peers.address()));
+    let args = [
+        format!("--data-dir={}", folder.path().join("etcd").display()),
+        // The data is worth nothing once the test is over.
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=error".to_owned(),
+        format!("--listen-client-urls={clients}"),
+        format!("--advertise-client-urls={clients}"),
+        format!("--listen-peer-urls={peers}"),
+        format!("--initial-advertise-peer-urls={peers}"),
+        format!("--initial-cluster=default={peers}"),
+    ];
+    Program::start(&path(ASSETS).join("etcd"), &args, folder.path().join("etcd.log"))
+}
+
+#[async_trait]
+impl Cluster for ControlPlane {
+    fn address(&self) -> SocketAddr {
+        self.ports.api_server.address()
+    }
+
+    fn ca(&self) -> Option<&Path> {
+        Some(&self.files.ca)
+    }
+
+    fn token(&self, account: Account) -> String {
+        let token = match account {
+            Account::Admin => ADMIN_TOKEN,
+            Account::Cloakroom => &self.tokens.0,
+            Account::Nobody => &self.tokens.1,
+        };
+        token.to_owned()
+    }
+
+    async fn revoke(&self) {
+        rights::unbind(&self.api(Account::Admin)).await;
+        rights::until_in_force(&self.api(Account::Cloakroom), false).await;
+    }
+
+    async fn grant(&self) {
+        rights::bind(&self.api(Account::Admin)).await;
+        rights::until_in_force(&self.api(Account::Cloakroom), true).await;
+    }
+
+    async fn stop(&self) {
+        self.stop_api_server().await;
+    }
+
+    async fn start(&self) {
+        self.start_api_server(WatchCache::On).await;
+        rights::until_in_force(&self.api(Account::Cloakroom), true).await;
+    }
+
+    /// The watch cache of a new process knows nothing from before its start.
+    async fn forget_the_past(&self) {
+        // A version that no watch has seen yet.
+        let mark = Object::new(NAMESPACE, "", &format!("mark-{}", std::process::id()), &[]);
+        let admin = self.api(Account::Admin);
+        admin.create(&mark).await;
+        admin.remove(&mark).await;
+        self.stop().await;
+        self.start().await;
+    }
+}

@@ -1,0 +1,89 @@
+//! What the server's manifests give it in a cluster: its namespace, its service account, its role.
+
+use serde_json::{Value, json};
+
+use crate::support::cluster::{Account, Api, Kind, POD, rights};
+use crate::support::wait::until;
+
+const NAMESPACE: &str = "cloakroom";
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+const BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cloakroom";
+
+/// Makes the accounts, and gives the server's its rights.
+pub async fn apply(admin: &Api) {
+    admin.create_namespace(NAMESPACE).await;
+    for name in ["cloakroom", "nobody"] {
+        let accounts = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
+        created(admin.post(&accounts, &json!({"metadata": {"name": name}})).await);
+    }
+    let role = json!({"metadata": {"name": "cloakroom"}, "rules": rights()});
+    created(admin.post(ROLES, &role).await);
+    bind(admin).await;
+}
+
+/// Binds the role to the account.
+pub async fn bind(admin: &Api) {
+    let binding = json!({
+        "metadata": {"name": "cloakroom"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cloakroom"},
+        "subjects": [{"kind": "ServiceAccount", "name": "cloakroom", "namespace": NAMESPACE}],
+    });
+    created(admin.post(BINDINGS, &binding).await);
+}
+
+/// Takes the role away.
+pub async fn unbind(admin: &Api) {
+    let (status, answer) = admin.delete(BINDING).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+/// RBAC follows its objects a moment later.
+pub async fn until_in_force(cloakroom: &Api, may_list_pods: bool) {
+    let expected = if may_list_pods { 200 } else { 403 };
+    let path = POD.path(None);
+    until("the rights are in force", async || cloakroom.get(&path).await.0 == expected).await;
+}
+
+/// A token of a service account, from the TokenRequest API.
+pub async fn token(admin: &Api, account: Account) -> String {
+    let name = if account == Account::Cloakroom { "cloakroom" } else { "nobody" };
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{name}/token");
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                         "spec": {"expirationSeconds": 3600}});
+    let (status, answer) = admin.post(&path, &request).await;
+    assert_eq!(status, 201, "{answer}");
+    answer["status"]["token"].as_str().unwrap().to_owned()
+}
+
+/// Defines a custom kind with any content, and waits until it is served.
+pub async fn define(admin: &Api, kind: &Kind) {
+    created(admin.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition(kind)).await);
+    until(&format!("{} are served", kind.plural), async || admin.get(&kind.path(None)).await.0 == 200).await;
+}
+
+fn definition(kind: &Kind) -> Value {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{}.{}", kind.plural, kind.group),
+            // *.k8s.io is Kubernetes' own; the operator's definition says this too.
+            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubeflow/spark-operator/pull/1298"},
+        },
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"kind": kind.kind, "plural": kind.plural, "singular": kind.kind.to_lowercase(),
+                      "listKind": format!("{}List", kind.kind)},
+            "versions": [{
+                "name": kind.version, "served": true, "storage": true, "schema": {"openAPIV3Schema": any},
+            }],
+        },
+    })
+}
+
+fn created((status, answer): (u16, Value)) {
+    assert_eq!(status, 201, "{answer}");
+}
