@@ -1,4 +1,7 @@
-//! The fake API server speaks as the real one does, to `cloakroom`'s own client library, and fails as it is told.
+//! The fake API server speaks as the real one does, to `cloakroom`'s own client library too, and fails as it is told.
+
+mod faults;
+mod kube_client;
 
 use crate::scenarios::probes;
 use crate::support::api_server::FakeApiServer;
@@ -12,6 +15,7 @@ macro_rules! probes {
     };
 }
 
+// tests/real runs the same on the real one.
 probes!(
     lists_are_of_what_the_selectors_ask_for,
     watches_tell_every_change_since_a_version,

@@ -9,7 +9,7 @@ use tokio::sync::{OnceCell, RwLock};
 use crate::control_plane::{ASSETS, ControlPlane, WatchCache};
 use crate::needs::{Need, trial};
 use crate::scenarios::{kinds, outages, pods, probes};
-use crate::support::cluster::{Account, Cluster, Next, Object, POD, text};
+use crate::support::cluster::{Account, Cluster, Next, Object, POD, rights, text};
 
 /// One control plane for all of them. Those that disturb the others have it for themselves.
 static PLANE: OnceCell<RwLock<ControlPlane>> = OnceCell::const_new();
@@ -50,6 +50,7 @@ pub fn trials() -> Vec<Trial> {
         shared probes::reviews_say_who_it_is_and_what_they_may,
         shared probes::objects_come_and_go,
         shared probes::discovery_names_the_kinds,
+        shared the_fake_gives_the_rights_of_the_manifests,
         shared pods::a_resource_goes_after_the_grace_and_not_before,
         shared pods::a_resource_goes_with_its_owners_namespace,
         shared pods::a_finished_pod_keeps_its_resource_for_the_retention,
@@ -69,6 +70,11 @@ pub fn trials() -> Vec<Trial> {
 
 fn real(name: &'static str, test: fn()) -> Trial {
     trial(name, &[Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)")], test)
+}
+
+/// What the other tests hold the server to.
+async fn the_fake_gives_the_rights_of_the_manifests(plane: &ControlPlane) {
+    assert_eq!(plane.rules().await, rights());
 }
 
 /// What the past is to etcd itself, and what a watch without the watch cache is told.

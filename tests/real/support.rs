@@ -5,6 +5,7 @@ pub mod cable;
 #[path = "../it/support/cluster/mod.rs"]
 pub mod cluster;
 #[path = "../it/support/port.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
 pub mod port;
 #[path = "../it/support/process.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
@@ -78,7 +78,8 @@ impl ControlPlane {
         plane.start_api_server(WatchCache::On).await;
         plane.start_controllers().await;
         let admin = plane.api(Account::Admin);
-        rights::apply(&admin).await;
+        plane.apply_manifests();
+        rights::make_nobody(&admin).await;
         rights::define(&admin, &SPARK_APPLICATION).await;
         plane.tokens =
             (rights::token(&admin, Account::Cloakroom).await, rights::token(&admin, Account::Nobody).await);
@@ -170,8 +171,21 @@ impl ControlPlane {
         self.etcd.take();
     }
 
+    /// The manifests as an admin applies them: the server's namespace, account and role, and its Deployment, of which
+    /// nobody here makes pods.
+    pub fn apply_manifests(&self) {
+        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base");
+        let output = self.kubectl(&["apply", "--server-side", "-k", base.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// The rules of the role that the manifests gave the server.
+    pub async fn rules(&self) -> Value {
+        rights::rules(&self.api(Account::Admin)).await
+    }
+
     /// Runs `kubectl` as the admin.
-    pub fn kubectl(&self, args: &[&str]) -> Output {
+    fn kubectl(&self, args: &[&str]) -> Output {
         let mut command = Command::new(path(ASSETS).join("kubectl"));
         command.env_clear().env("HOME", self.folder.path());
         command.arg("--kubeconfig").arg(&self.files.admin_kubeconfig).args(args).output().unwrap()
@@ -224,7 +238,7 @@ impl Cluster for ControlPlane {
     }
 
     async fn grant(&self) {
-        rights::bind(&self.api(Account::Admin)).await;
+        self.apply_manifests();
         rights::until_in_force(&self.api(Account::Cloakroom), true).await;
     }
 

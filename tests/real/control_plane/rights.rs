@@ -1,41 +1,31 @@
-//! What the server's manifests give it in a cluster: its namespace, its service account, its role.
+//! Accounts and their rights; custom kinds.
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::{Account, Api, Kind, POD, rights};
+use crate::support::cluster::{Account, Api, Kind, POD};
 use crate::support::wait::until;
 
 const NAMESPACE: &str = "cloakroom";
-const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/cloakroom";
 const BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cloakroom";
 
-/// Makes the accounts, and gives the server's its rights.
-pub async fn apply(admin: &Api) {
-    admin.create_namespace(NAMESPACE).await;
-    for name in ["cloakroom", "nobody"] {
-        let accounts = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
-        created(admin.post(&accounts, &json!({"metadata": {"name": name}})).await);
-    }
-    let role = json!({"metadata": {"name": "cloakroom"}, "rules": rights()});
-    created(admin.post(ROLES, &role).await);
-    bind(admin).await;
-}
-
-/// Binds the role to the account.
-pub async fn bind(admin: &Api) {
-    let binding = json!({
-        "metadata": {"name": "cloakroom"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cloakroom"},
-        "subjects": [{"kind": "ServiceAccount", "name": "cloakroom", "namespace": NAMESPACE}],
-    });
-    created(admin.post(BINDINGS, &binding).await);
+/// Makes another account, beside the server's.
+pub async fn make_nobody(admin: &Api) {
+    let accounts = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
+    created(admin.post(&accounts, &json!({"metadata": {"name": "nobody"}})).await);
 }
 
 /// Takes the role away.
 pub async fn unbind(admin: &Api) {
     let (status, answer) = admin.delete(BINDING).await;
     assert_eq!(status, 200, "{answer}");
+}
+
+/// The rules of the server's role.
+pub async fn rules(admin: &Api) -> Value {
+    let (status, answer) = admin.get(ROLE).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["rules"].clone()
 }
 
 /// RBAC follows its objects a moment later.

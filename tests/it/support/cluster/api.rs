@@ -150,21 +150,24 @@ impl Watch {
         tokio::time::timeout(patience, self.read()).await.unwrap_or(Next::Silence)
     }
 
+    /// What comes after the bookmarks, each of which may take so long.
+    pub async fn after_bookmarks(&mut self, patience: Duration) -> Next {
+        loop {
+            match self.next(patience).await {
+                Next::Event(event) if event["type"] == "BOOKMARK" => {}
+                other => return other,
+            }
+        }
+    }
+
     /// The next event that is no bookmark: its type, the object's name and its resource version.
     pub async fn change(&mut self) -> (String, String, String) {
-        loop {
-            match self.next(CALL).await {
-                Next::Event(event) if event["type"] == "BOOKMARK" => {}
-                Next::Event(event) => {
-                    let metadata = &event["object"]["metadata"];
-                    return (
-                        text(&event["type"]),
-                        text(&metadata["name"]),
-                        text(&metadata["resourceVersion"]),
-                    );
-                }
-                other => panic!("a change was expected, and it was {other:?}"),
+        match self.after_bookmarks(CALL).await {
+            Next::Event(event) => {
+                let metadata = &event["object"]["metadata"];
+                (text(&event["type"]), text(&metadata["name"]), text(&metadata["resourceVersion"]))
             }
+            other => panic!("a change was expected, and it was {other:?}"),
         }
     }
 
