@@ -355,25 +355,38 @@ async fn a_new_label_key_lists_anew_and_nothing_of_the_new_owner_goes_meanwhile(
 }
 
 #[tokio::test]
-async fn a_failing_watch_of_unfinished_pods_leaves_open_whether_pods_are_at_work() {
+async fn a_failing_watch_of_unfinished_pods_leaves_open_only_whether_pods_are_at_work() {
     let two = Two::start().await;
     let watched = &two.watched;
     watched.api.finish_pod("demo", "doomed");
     watched.until(&owner("app=doomed"), Presence::Finished).await;
     watched.sweep().await;
-    let unfinished = || watched.owners.watches().into_iter().find(|watch| watch.unfinished_only).unwrap();
-    // The fake fails both watches; that of all pods is opened again before the fault is there.
-    watched.api.fail(Verb::Watch, Fault::Status(500));
+    watched.api.fail_with("fieldSelector", Verb::Any, Fault::Status(500));
     watched.api.end_watches();
-    until_true("it fails", || unfinished().state == WatchState::Failing).await;
+    let states = || {
+        let watches = watched.owners.watches();
+        let state = |of| watches.iter().find(|watch| watch.unfinished_only == of).unwrap().state;
+        (state(false), state(true))
+    };
+    until_true("it fails alone", || states() == (WatchState::Ready, WatchState::Failing)).await;
+    watched.until(&owner("app=doomed"), Presence::Unknown(Unknown::Failing)).await;
+    // Only the watch that works knows of this one.
+    watched.api.create_pod("demo", "late", &[("app", "late")]);
+    let late = watched.stage("namespace=demo&label=app%3Dlate").await;
+    watched.until(&owner("app=late"), Presence::Unknown(Unknown::Failing)).await;
+    assert_eq!(watched.owners.presence(&owner("app=nobody")), Presence::Absent);
+    watched.assert_nothing_goes_for(2 * HOUR).await;
     assert_eq!(watched.sweep_after(48 * HOUR).await.expired, 0);
     watched.assert_kept(&two.orphan, "watch-failing").await;
+    watched.assert_kept(&two.owned, "owner-present").await;
     watched.api.heal();
     watched.until(&owner("app=doomed"), Presence::Finished).await;
+    watched.until(&owner("app=late"), Presence::Present).await;
     // What has finished stays finished: the retention is long over.
     watched.sweep().await;
     watched.assert_gone(&two.orphan, "owner-finished").await;
     watched.assert_kept(&two.owned, "owner-present").await;
+    watched.assert_kept(&late, "owner-present").await;
 }
 
 #[tokio::test]

@@ -85,7 +85,10 @@ async fn a_compacted_version_is_a_410_without_the_watch_cache(plane: &ControlPla
     admin.create_namespace("probe-compaction").await;
     let path = POD.path(Some("probe-compaction"));
     let (_, list) = admin.get(&path).await;
-    admin.create(&Object::pod("probe-compaction", "a", &[])).await;
+    // etcd keeps the latest version and the one that leads to it.
+    for name in ["a", "b"] {
+        admin.create(&Object::pod("probe-compaction", name, &[])).await;
+    }
     plane.compact().await;
     let since = format!("resourceVersion={}", text(&list["metadata"]["resourceVersion"]));
     let mut watch = admin.watch(&path, &since, "application/json").await;

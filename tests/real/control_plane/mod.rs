@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use crate::needs::path;
-use crate::support::cluster::{Account, Api, Cluster, NAMESPACE, Object, SPARK_APPLICATION, text};
+use crate::support::cluster::{Account, Api, Cluster, SPARK_APPLICATION, text};
 use crate::support::port::ReservedPort;
 use crate::support::tls;
 use crate::support::wait::until;
@@ -26,8 +27,7 @@ use files::{ADMIN_TOKEN, Files};
 pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 /// Controllers that a test needs: what a namespace holds goes with it, accounts exist, owned objects go.
-const CONTROLLERS: &str = "namespace-controller,serviceaccount-controller,garbage-collector-controller,\
-                           root-ca-certificate-publisher-controller";
+const CONTROLLERS: &str = "namespace-controller,serviceaccount-controller,garbage-collector-controller";
 
 /// Whether the API server keeps recent changes in memory. Without, an old version is what etcd's compaction says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +129,9 @@ impl ControlPlane {
             format!("--service-account-key-file={}", files.service_account_public_key.display()),
             format!("--service-account-signing-key-file={}", files.service_account_key.display()),
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            // It would hold up the first pods of a namespace until a controller has made its default account, which
+            // takes up to half a minute after the API server was away.
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
             // Nobody looks for this API server through its service.
             "--endpoint-reconciler-type=none".to_owned(),
         ];
@@ -144,7 +147,6 @@ impl ControlPlane {
             format!("--kubeconfig={kubeconfig}"),
             format!("--controllers={CONTROLLERS}"),
             format!("--service-account-private-key-file={}", self.files.service_account_key.display()),
-            format!("--root-ca-file={}", self.files.ca.display()),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ];
@@ -254,10 +256,10 @@ impl Cluster for ControlPlane {
     /// The watch cache of a new process knows nothing from before its start.
     async fn forget_the_past(&self) {
         // A version that no watch has seen yet.
-        let mark = Object::new(NAMESPACE, "", &format!("mark-{}", std::process::id()), &[]);
-        let admin = self.api(Account::Admin);
-        admin.create(&mark).await;
-        admin.remove(&mark).await;
+        let mark = Timestamp::now().as_millisecond().to_string();
+        let patch = json!({"metadata": {"annotations": {"cloakroom.test/mark": mark}}});
+        let (status, answer) = self.api(Account::Admin).merge("/api/v1/namespaces/default", &patch).await;
+        assert_eq!(status, 200, "{answer}");
         self.stop().await;
         self.start().await;
     }

@@ -59,22 +59,34 @@ impl Call {
 
 /// The faults that are in force.
 #[derive(Debug, Default)]
-pub struct Faults(Vec<(Verb, Option<Kind>, Fault)>);
+pub struct Faults(Vec<Plan>);
+
+/// A fault, and which calls it is for.
+#[derive(Debug)]
+struct Plan {
+    verb: Verb,
+    kind: Option<Kind>,
+    /// Only those that name this parameter.
+    parameter: Option<&'static str>,
+    fault: Fault,
+}
 
 impl Faults {
     /// The latest comes first.
-    pub fn add(&mut self, verb: Verb, kind: Option<Kind>, fault: Fault) {
-        self.0.insert(0, (verb, kind, fault));
+    pub fn add(&mut self, verb: Verb, kind: Option<Kind>, parameter: Option<&'static str>, fault: Fault) {
+        self.0.insert(0, Plan { verb, kind, parameter, fault });
     }
 
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    pub fn of(&self, verb: Verb, kind: Option<&Kind>) -> Option<Fault> {
-        let applies = |(when, only, _): &&(Verb, Option<Kind>, Fault)| {
-            (*when == verb || *when == Verb::Any) && only.as_ref().is_none_or(|only| Some(only) == kind)
+    pub fn of(&self, verb: Verb, kind: Option<&Kind>, query: &[(String, String)]) -> Option<Fault> {
+        let applies = |plan: &&Plan| {
+            [verb, Verb::Any].contains(&plan.verb)
+                && plan.kind.as_ref().is_none_or(|only| Some(only) == kind)
+                && plan.parameter.is_none_or(|named| query.iter().any(|(name, _)| name == named))
         };
-        self.0.iter().find(applies).map(|(_, _, fault)| *fault)
+        self.0.iter().find(applies).map(|plan| plan.fault)
     }
 }

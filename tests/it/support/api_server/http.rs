@@ -42,7 +42,7 @@ pub async fn answer(State(shared): State<Shared>, request: axum::extract::Reques
             path: request.path.clone(),
             query: request.query.clone(),
         });
-        inside.faults.of(request.verb, request.kind())
+        inside.faults.of(request.verb, request.kind(), &request.query)
     };
     let body = axum::body::to_bytes(body, LONGEST_BODY).await.unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();

@@ -168,12 +168,17 @@ impl FakeApiServer {
 
     /// From now on, calls of this verb fail. The latest fault comes first.
     pub fn fail(&self, verb: Verb, fault: Fault) {
-        self.shared.lock().faults.add(verb, None, fault);
+        self.shared.lock().faults.add(verb, None, None, fault);
     }
 
     /// As [`Self::fail`], for one kind only.
     pub fn fail_for(&self, kind: Kind, verb: Verb, fault: Fault) {
-        self.shared.lock().faults.add(verb, Some(kind), fault);
+        self.shared.lock().faults.add(verb, Some(kind), None, fault);
+    }
+
+    /// As [`Self::fail`], for calls with this parameter in their query only.
+    pub fn fail_with(&self, parameter: &'static str, verb: Verb, fault: Fault) {
+        self.shared.lock().faults.add(verb, None, Some(parameter), fault);
     }
 
     /// Ends all faults. Watches that fell silent stay silent, as a dead connection does.

@@ -76,15 +76,9 @@ impl Api {
         Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
     }
 
-    /// Creates an object. A namespace is ready for pods a moment after it is created, once its controllers saw it.
     pub async fn create(&self, object: &Object) {
-        let create = async || {
-            let (status, answer) = self.post(&object.collection(), &object.manifest()).await;
-            let is_early = status == 403 && answer["message"].to_string().contains("service account");
-            assert!(status == 201 || is_early, "{answer}");
-            !is_early
-        };
-        until(&format!("{} is created", object.path()), create).await;
+        let (status, answer) = self.post(&object.collection(), &object.manifest()).await;
+        assert_eq!(status, 201, "{answer}");
     }
 
     pub async fn create_namespace(&self, name: &str) {
