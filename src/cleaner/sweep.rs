@@ -76,6 +76,8 @@ pub struct Sweeper {
     time: SteadyTime,
     guard: Guard,
     passes: u64,
+    /// Before that, what was missed when the last server stopped is old news: nobody watched in between.
+    has_looked: bool,
 }
 
 /// What a look at everything found.
@@ -95,7 +97,8 @@ impl Sweeper {
     /// Works on `staging` by `policy`, with what `owners` knows. What is ready is looked for from now on.
     pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
         let time = SteadyTime::new(staging.clock());
-        let sweeper = Self { staging, owners, policy, time, guard: Guard::default(), passes: 0 };
+        let sweeper =
+            Self { staging, owners, policy, time, guard: Guard::default(), passes: 0, has_looked: false };
         sweeper.for_each_page(|page| {
             for listed in page {
                 sweeper.owners.follow(&listed.owner);
@@ -130,7 +133,9 @@ impl Sweeper {
         let mut swept = Swept { recovered: self.staging.recover(is_thorough).await?, ..Swept::default() };
         let now = self.time.read(self.staging.clock());
         let findings = self.look(&now, &mut swept);
-        if !self.staging.observe_for_sweep(&findings.sightings).await? {
+        if self.staging.observe_for_sweep(&findings.sightings).await? {
+            self.has_looked = true;
+        } else {
             // What is due without it goes all the same, and makes room.
             tracing::warn!("the disk is full: what was seen of owners cannot be noted");
         }
@@ -172,22 +177,24 @@ impl Sweeper {
     }
 
     fn look_at(&self, listed: &Listed, now: &Readings, swept: &mut Swept, findings: &mut Findings) {
-        let Life { sighting, .. } = listed.life;
-        findings.used += usize::from(listed.life.is_used());
+        let before = listed.life.sighting;
+        let sighting = if self.has_looked { before } else { before.unknown() };
+        let life = Life { sighting, ..listed.life };
+        findings.used += usize::from(life.is_used());
         if self.staging.is_in_use(listed.id) {
             swept.keep(Why::Downloading);
             // A download in flight is as good as an owner: how long that one was missing counts anew.
-            findings.note(listed.id, sighting, sighting.unknown());
+            findings.note(listed.id, before, sighting.unknown());
             return;
         }
         let presence = self.owners.presence(&listed.owner);
-        findings.note(listed.id, sighting, self.observed(sighting, presence));
-        match decide(&listed.life, presence, now, &self.policy) {
+        findings.note(listed.id, before, self.observed(sighting, presence));
+        match decide(&life, presence, now, &self.policy) {
             Decision::Keep(kept) => swept.keep(kept.why),
             Decision::Delete(reason) => {
                 let candidate = Candidate { id: listed.id, owner: Arc::clone(&listed.owner), reason };
                 if needs_knowledge(reason, presence) {
-                    findings.ownerless_used += usize::from(listed.life.is_used());
+                    findings.ownerless_used += usize::from(life.is_used());
                     findings.ownerless.push(candidate);
                 } else {
                     findings.timed_out.push(candidate);

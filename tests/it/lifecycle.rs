@@ -217,6 +217,7 @@ async fn a_finished_pod_of_a_former_run_takes_nothing_from_the_unused_timeout() 
     watched.api.finish_pod("demo", "former-driver");
     let ticket = watched.stage_demo().await;
     watched.until(&owner("app=demo"), Presence::Finished).await;
+    watched.sweep().await;
     assert_goes_after(&watched, &ticket, 30 * MINUTE, "owner-finished").await;
 }
 

@@ -22,8 +22,6 @@ use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
 const STEPS: usize = 120;
 const UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
 const LABELS: [&str; 2] = ["a", "b"];
-/// A pod that only tells how far the watches are.
-const MARK: &str = "mark";
 
 /// What was observed of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +50,10 @@ impl Bundle {
         row.filter(|(_, seen)| *seen == what).map(|(at, _)| *at).collect()
     }
 
+    fn was_seen(&self) -> bool {
+        self.observed.iter().any(|(_, seen)| [Seen::There, Seen::Finished].contains(seen))
+    }
+
     /// Why it must go now; `None` if it must stay.
     fn fate(&self, policy: &Policy, now: Duration) -> Option<&'static str> {
         let passed = |since: Duration, time: Duration| now - since >= time;
@@ -70,9 +72,7 @@ impl Bundle {
             Seen::Nothing => (self.used.is_none() && passed(self.created, policy.max_unused))
                 .then_some("max-unused-reached"),
             Seen::Missing if self.used.is_none() => unused_is_over.then_some("unused"),
-            Seen::Missing
-                if self.observed.iter().any(|(_, seen)| [Seen::There, Seen::Finished].contains(seen)) =>
-            {
+            Seen::Missing if self.was_seen() => {
                 let row = self.row_of(Seen::Missing, None);
                 (long_enough(&row, policy.orphan_grace) && since_use(policy.orphan_grace))
                     .then_some("orphaned")
@@ -108,7 +108,7 @@ impl Run {
         let mut random = StdRng::seed_from_u64(seed);
         let retentions = [Some(Duration::ZERO), Some(10 * MINUTE), Some(2 * HOUR), None];
         let policy = Policy {
-            max_age: *[None, Some(20 * HOUR)].choose(&mut random).unwrap(),
+            max_age: *[None, Some(4 * HOUR)].choose(&mut random).unwrap(),
             max_unused: 2 * HOUR,
             orphan_grace: *[Duration::ZERO, MINUTE, 10 * MINUTE].choose(&mut random).unwrap(),
             finished_owner_retention: *retentions.choose(&mut random).unwrap(),
@@ -128,7 +128,6 @@ impl Run {
             deletions: BTreeMap::new(),
             log: vec![format!("seed {seed}, {policy:?}")],
         };
-        run.follow();
         run.stage().await;
         run
     }
@@ -155,7 +154,7 @@ impl Run {
             46..49 => self.fail().await,
             49..54 => self.heal(),
             54..56 => self.restart().await,
-            56..60 => self.pass_time(&[MINUTE * 29, HOUR, 3 * HOUR]),
+            56..60 => self.pass_time(&[29 * MINUTE, HOUR]),
             60..72 => self.pass_time(&[SECOND, 59 * SECOND, MINUTE, 5 * MINUTE, 10 * MINUTE]),
             _ => {
                 self.pass_time(&[Duration::ZERO, SECOND, 30 * SECOND, MINUTE]);
@@ -182,7 +181,13 @@ impl Run {
     async fn fetch(&mut self) {
         let now = self.now();
         if let Some(index) = (0..self.bundles.len()).collect::<Vec<_>>().choose(&mut self.random) {
+            // Whom it is for is looked at as well, at least until somebody was seen.
+            self.catch_up().await;
             self.server().fetch(&self.bundles[*index].ticket).await;
+            let bundle = &self.bundles[*index];
+            if self.seen(bundle.label) == Seen::There && !bundle.was_seen() {
+                self.bundles[*index].observed.push((now, Seen::There));
+            }
             self.bundles[*index].used = Some(now);
             self.log.push(format!("fetch {}", self.bundles[*index].ticket.resource_id));
         }
@@ -240,20 +245,18 @@ impl Run {
         self.server().app.clock.advance(time);
     }
 
-    fn follow(&self) {
-        self.server().owners.follow(&mark());
-    }
-
     /// A server makes its first sweep as it starts.
     async fn restart(&mut self) {
         self.log.push("restart".to_owned());
+        // Nobody looked for a moment.
+        let now = self.now();
+        self.bundles.iter_mut().for_each(|bundle| bundle.observed.push((now, Seen::Nothing)));
         let expected = self.expect();
         let owners = LABELS.map(of);
         let truths = LABELS.map(|label| self.truth(label));
         let known: Vec<_> = if self.is_failing { Vec::new() } else { owners.iter().zip(truths).collect() };
         let watched = self.watched.take().unwrap().restart(&known).await;
         self.watched = Some(watched);
-        self.follow();
         self.compare(expected, None).await;
     }
 
@@ -288,25 +291,17 @@ impl Run {
     }
 
     async fn sweep(&mut self) {
-        if !self.is_failing {
-            self.catch_up().await;
-        }
+        self.catch_up().await;
         let expected = self.expect();
         let swept = self.server().sweep().await;
         self.log.push(format!("sweep: {:?}", swept.deleted));
         self.compare(expected, Some(swept.expired)).await;
     }
 
-    /// Waits until both watches know everything that happened before.
     async fn catch_up(&self) {
-        let api = &self.server().api;
-        api.create_pod("demo", MARK, &[("app", MARK)]);
-        // By the watch of unfinished pods; then, with the end of the pod, by both.
-        self.server().until(&mark(), Presence::Present).await;
-        api.finish_pod("demo", MARK);
-        self.server().until(&mark(), Presence::Finished).await;
-        api.delete_pod("demo", MARK);
-        self.server().until(&mark(), Presence::Absent).await;
+        if !self.is_failing {
+            self.server().catch_up().await;
+        }
     }
 
     async fn compare(&mut self, expected: Vec<(usize, &'static str)>, expired: Option<u64>) {
@@ -329,10 +324,6 @@ impl Run {
 
 fn of(label: &str) -> Owner {
     owner(&format!("app={label}"))
-}
-
-fn mark() -> Owner {
-    of(MARK)
 }
 
 #[tokio::test]

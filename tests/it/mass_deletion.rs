@@ -160,6 +160,7 @@ async fn a_restart_begins_the_hour_anew() {
     let Crowd { app, owners } = crowd;
     let options = Options { owners: Arc::clone(&owners) as _, ..Options::default() };
     let crowd = Crowd { app: app.crash_and_restart_with(options).await, owners };
+    assert_eq!(crowd.sweep_after(MINUTE).await, (0, 150));
     assert_eq!(crowd.sweep_after(59 * MINUTE).await, (0, 150));
     assert_eq!(crowd.sweep_after(MINUTE).await, (100, 50));
 }

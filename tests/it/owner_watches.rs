@@ -9,7 +9,7 @@ use cloakroom::resource::Namespaces;
 
 use crate::support::WatchedApp;
 use crate::support::api_server::{FakeApiServer, Fault, Verb};
-use crate::support::cluster::{CLOAKROOM_USER, Cluster as _, NAMESPACE, POD, rights};
+use crate::support::cluster::{CLOAKROOM_USER, NAMESPACE, POD, rights};
 use crate::support::owners::owner;
 use crate::support::wait::until_true;
 use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
@@ -333,6 +333,8 @@ async fn a_new_label_key_lists_anew_and_nothing_of_the_new_owner_goes_meanwhile(
     let two = Two::start().await;
     let watched = &two.watched;
     watched.api.create_pod("demo", "waiting", &[("team", "etl")]);
+    // Its labels came before anybody asked for them.
+    watched.catch_up().await;
     watched.api.fail(Verb::List, Fault::Hang);
     let new = owner("team=etl");
     let query = "namespace=demo&label=team%3Detl";

@@ -15,6 +15,7 @@ use super::TestApp;
 use super::api_server::FakeApiServer;
 use super::app::{Options, problem};
 use super::cluster::{Account, Cluster as _};
+use super::owners::owner;
 use super::wait::{until, until_true};
 
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -60,6 +61,7 @@ impl Watching {
         let mut options =
             Options { policy: self.policy, owners: Arc::clone(owners) as _, ..Options::default() };
         let kinds = format!("{},ConfigMap,Namespace,Nothing.example.com", OwnerKinds::DEFAULT);
+        options.settings.namespaces.clone_from(&self.settings.namespaces);
         options.settings.owner_kinds = OwnerKinds::parse(&kinds).unwrap();
         options
     }
@@ -140,6 +142,19 @@ impl WatchedApp {
             !watches.is_empty() && watches.iter().all(|watch| watch.state == state)
         };
         until_true(&format!("all watches are {}", state.as_str()), are_so).await;
+    }
+
+    /// Waits until all watches know everything that happened before.
+    pub async fn catch_up(&self) {
+        let mark = owner("app=mark");
+        self.owners.follow(&mark);
+        self.api.create_pod("demo", "mark", &[("app", "mark")]);
+        // By the watch of unfinished pods; then, with the end of the pod, by both.
+        self.until(&mark, Presence::Present).await;
+        self.api.finish_pod("demo", "mark");
+        self.until(&mark, Presence::Finished).await;
+        self.api.delete_pod("demo", "mark");
+        self.until(&mark, Presence::Absent).await;
     }
 
     pub async fn sweep(&self) -> Swept {
