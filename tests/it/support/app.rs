@@ -27,6 +27,7 @@ use tokio::task::JoinHandle;
 use super::clock::ManualClock;
 use super::faults::{Faults, FaultyLedger, FaultyStore};
 use super::logs;
+use super::wait::until_true;
 
 /// What a test may want different.
 pub struct Options {
@@ -119,6 +120,8 @@ impl TestApp {
     pub async fn start_on(directory: Directory, clock: Arc<ManualClock>, options: Options) -> Self {
         logs::capture();
         let faults = Faults::default();
+        // The connections of a server that was stopped here may hold it a moment longer.
+        until_true("the data directory is free", || DataDirectory::check(directory.path()).is_ok()).await;
         let data = DataDirectory::open(directory.path()).unwrap();
         let ledger: Arc<dyn Ledger> = Arc::new(SqliteLedger::open(&data.ledger()).await.unwrap());
         let ledger: Arc<dyn Ledger> = Arc::new(FaultyLedger { inner: ledger, faults: faults.clone() });
