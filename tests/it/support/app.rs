@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom::cleaner::{self, Judge, Policy, Sweeper, Swept};
+use cloakroom::cleaner::{self, Policy, Sweeper, Swept};
 use cloakroom::ledger::{Ledger, SqliteLedger};
 use cloakroom::metrics::Metrics;
 use cloakroom::owners::{NoCluster, Owners};
@@ -154,7 +154,7 @@ impl TestApp {
         let state = AppState {
             admin,
             staging: staging.clone(),
-            judge: Judge::new(staging.clone(), options.owners, options.policy),
+            judge: sweeper.judge(),
             settings: Arc::new(options.settings),
             shutdown: shutdown.clone(),
             metrics,
