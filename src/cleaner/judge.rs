@@ -1,8 +1,10 @@
 //! What a sweep would decide about one resource, for whoever asks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Decision, Policy, Readings, Why, decide};
+use super::decide::needs_knowledge;
+use super::{Decision, Kept, Policy, Readings, Why, decide};
 use crate::owners::{Owners, Presence};
 use crate::resource::{Life, Owner, Resource, ResourceId};
 use crate::staging::Staging;
@@ -14,6 +16,8 @@ pub struct Judge {
     staging: Staging,
     owners: Arc<dyn Owners>,
     policy: Policy,
+    /// Whether the sweeper holds a mass deletion back.
+    is_holding: Arc<AtomicBool>,
 }
 
 /// What is known and decided about a resource at this moment.
@@ -26,9 +30,13 @@ pub struct Judgement {
 }
 
 impl Judge {
-    /// Judges by what `owners` knows.
-    pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
-        Self { staging, owners, policy }
+    pub(super) fn new(
+        staging: Staging,
+        owners: Arc<dyn Owners>,
+        policy: Policy,
+        is_holding: Arc<AtomicBool>,
+    ) -> Self {
+        Self { staging, owners, policy, is_holding }
     }
 
     /// Who knows about owners.
@@ -56,11 +64,18 @@ impl Judge {
         let presence = self.owners.presence(owner);
         let now = Readings::at(self.staging.clock().now());
         let decision = match decide(life, presence, &now, &self.policy) {
-            Decision::Keep(kept) if self.staging.is_in_use(id) => {
-                Decision::Keep(super::Kept { why: Why::Downloading, ..kept })
+            _ if self.staging.is_in_use(id) => kept(Why::Downloading),
+            Decision::Delete(reason)
+                if needs_knowledge(reason, presence) && self.is_holding.load(Ordering::Relaxed) =>
+            {
+                kept(Why::Held)
             }
             decision => decision,
         };
         Judgement { presence, decision }
     }
+}
+
+fn kept(why: Why) -> Decision {
+    Decision::Keep(Kept { why, until: None })
 }

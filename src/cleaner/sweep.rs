@@ -4,6 +4,7 @@ mod candidates;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 use super::decide::needs_knowledge;
 use super::guard::{Allowance, Guard};
 use super::steady::{Readings, SteadyTime};
-use super::{Decision, Policy, Why, decide};
+use super::{Decision, Judge, Policy, Why, decide};
 use crate::metrics::SweepOutcome;
 use crate::owners::{Owners, Presence};
 use crate::resource::{DeletionReason, Life, ResourceId, Sighting};
@@ -75,6 +76,7 @@ pub struct Sweeper {
     policy: Policy,
     time: SteadyTime,
     guard: Guard,
+    is_holding: Arc<AtomicBool>,
     passes: u64,
     /// Before that, what was missed when the last server stopped is old news: nobody watched in between.
     has_looked: bool,
@@ -97,14 +99,28 @@ impl Sweeper {
     /// Works on `staging` by `policy`, with what `owners` knows. What is ready is looked for from now on.
     pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
         let time = SteadyTime::new(staging.clock());
-        let sweeper =
-            Self { staging, owners, policy, time, guard: Guard::default(), passes: 0, has_looked: false };
+        let sweeper = Self {
+            staging,
+            owners,
+            policy,
+            time,
+            guard: Guard::default(),
+            is_holding: Arc::default(),
+            passes: 0,
+            has_looked: false,
+        };
         sweeper.for_each_page(|page| {
             for listed in page {
                 sweeper.owners.follow(&listed.owner);
             }
         });
         sweeper
+    }
+
+    /// What it would decide, for whoever asks.
+    pub fn judge(&self) -> Judge {
+        let (staging, owners) = (self.staging.clone(), Arc::clone(&self.owners));
+        Judge::new(staging, owners, self.policy, Arc::clone(&self.is_holding))
     }
 
     /// What time it is for this sweeper.
@@ -123,6 +139,7 @@ impl Sweeper {
             let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (*why, *count)).collect();
             metrics.kept(&kept);
             metrics.mass_deletion(swept.held > 0, swept.held);
+            self.is_holding.store(swept.held > 0, Ordering::Relaxed);
         }
         result
     }

@@ -33,33 +33,34 @@ pub struct AdminArgs {
 /// Which resources are meant.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which")]
+#[group(id = "which", multiple = true)]
 pub struct SelectionArgs {
     /// Owners in this namespace
-    #[arg(long, short, value_name = "NS", group = "which")]
+    #[arg(long, short, value_name = "NS")]
     pub namespace: Option<String>,
 
     /// Owners of this kind: Pod, Deployment, StatefulSet, Job or KIND.GROUP
-    #[arg(long, value_name = "KIND", value_parser = OwnerKind::parse, group = "which")]
+    #[arg(long, value_name = "KIND", value_parser = OwnerKind::parse)]
     pub kind: Option<OwnerKind>,
 
     /// Owners with this label; repeatable: with all of them
-    #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label, group = "which")]
+    #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
 
     /// The owner of this name
-    #[arg(long, value_name = "NAME", group = "which")]
+    #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
     /// Kept for this reason, as ls shows it, or `due` for what the next sweep deletes; repeatable: one of them
-    #[arg(long, value_name = "WHY", group = "which")]
+    #[arg(long, value_name = "WHY")]
     pub why: Vec<String>,
 
     /// Never downloaded
-    #[arg(long, group = "which")]
+    #[arg(long)]
     pub unused: bool,
 
     /// Staged at least so long ago, such as 2d
-    #[arg(long, value_name = "TIME", group = "which")]
+    #[arg(long, value_name = "TIME")]
     pub older_than: Option<SparkDuration>,
 }
 

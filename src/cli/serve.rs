@@ -63,7 +63,7 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_LISTEN", value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
 
-    /// Serve /healthz, /readyz, /metrics and /admin here, and not on --listen [default: on --listen]
+    /// Serve probes, /metrics and /admin here, and not on --listen [default: on --listen]
     #[arg(long, env = "CLOAKROOM_OPS_LISTEN", value_name = "ADDRESS:PORT")]
     pub ops_listen: Option<SocketAddr>,
 

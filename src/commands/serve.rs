@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 
 use crate::cli::ServeArgs;
-use cloakroom::cleaner::{self, Judge, Sweeper};
+use cloakroom::cleaner::{self, Sweeper};
 use cloakroom::clock::SystemClock;
 use cloakroom::ledger::SqliteLedger;
 use cloakroom::metrics::Metrics;
@@ -58,8 +58,8 @@ async fn serve(
     let staging = open_staging(&args, &settings, metrics.clone()).await?;
     let owners = settings.owners(&metrics);
     let policy = settings::policy(&args);
-    let judge = Judge::new(staging.clone(), Arc::clone(&owners), policy);
     let mut sweeper = Sweeper::new(staging.clone(), owners, policy);
+    let judge = sweeper.judge();
     // What a crash interrupted is put right before the first request sees it.
     sweeper.sweep().await.context("cannot recover the data directory")?.log();
     let interval = args.lifecycle.cleanup_interval.get();

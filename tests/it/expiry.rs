@@ -234,7 +234,7 @@ async fn a_tombstone_answers_for_seven_days() {
 }
 
 /// A data directory with `count` resources, without their bytes, that are due after half an hour.
-async fn directory_of(count: usize, clock: &ManualClock) -> (Arc<tempfile::TempDir>, Vec<ResourceId>) {
+pub async fn directory_of(count: usize, clock: &ManualClock) -> (Arc<tempfile::TempDir>, Vec<ResourceId>) {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let data = DataDirectory::open(directory.path()).unwrap();
     let ledger = SqliteLedger::open(&data.ledger()).await.unwrap();

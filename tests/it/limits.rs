@@ -42,7 +42,9 @@ async fn begun(app: &TestApp, length: usize) -> Wire {
     let mut wire = Wire::connect(app.address).await;
     wire.send(upload_head(&format!("Content-Length: {length}\r\n"))).await;
     until("the upload has begun", async || {
-        app.rows().await.get("pending").is_some_and(|pending| *pending == before as u64 + 1)
+        let arriving = app.files().iter().filter(|file| file.starts_with("incoming/")).count();
+        let pending = app.rows().await.get("pending").copied().unwrap_or(0);
+        (arriving, pending) == (before + 1, before as u64 + 1)
     })
     .await;
     wire

@@ -2,7 +2,6 @@
 //! tests/real/manifests.rs.
 
 mod expressions;
-#[expect(dead_code, reason = "shared with the other test binary")]
 mod known;
 
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cloakroom::clock::Clock as _;
 use cloakroom::ledger::{Completion, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom::owners::Presence;
+use cloakroom::protocol::v1::Metadata;
 use cloakroom::resource::{Bundle, Lifetime, Owner, ResourceId, ResourceSecret, Sighting};
 use cloakroom::store::DataDirectory;
 
@@ -51,6 +52,16 @@ impl Crowd {
         line.rsplit_once(' ').unwrap().1.to_owned()
     }
 
+    /// Why metadata say that one of those whose owners are lost is kept.
+    async fn kept_because(&self, number: usize) -> Option<String> {
+        let all = self.app.staging.ready(None, 1000);
+        let id = all.iter().find(|listed| *listed.owner == nth(number)).unwrap().id;
+        let request = self.app.get(&format!("/api/v1/resources/{id}/metadata")).bearer_auth("secret");
+        let metadata: Metadata =
+            serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap();
+        metadata.kept_because
+    }
+
     async fn ready(&self) -> u64 {
         self.app.rows().await.get("ready").copied().unwrap_or_default()
     }
@@ -92,6 +103,8 @@ async fn what_is_out_of_proportion_is_held_for_an_hour_and_then_goes_in_slices_e
     assert_eq!(crowd.metric("mass_deletion_held").await, "1");
     assert_eq!(crowd.metric("mass_deletion_candidates").await, "137");
     assert_eq!(crowd.metric("resources_kept{why=\"held\"}").await, "137");
+    assert_eq!(crowd.kept_because(0).await.as_deref(), Some("held"));
+    assert_eq!(crowd.kept_because(200).await.as_deref(), Some("owner-present"));
     let lines = logs::lines_with("check that this server asks the right cluster");
     assert!(
         lines.iter().any(|line| line.contains("ERROR") && line.contains("candidates=137 used=211")),

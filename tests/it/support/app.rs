@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom::cleaner::{self, Judge, Policy, Sweeper, Swept};
+use cloakroom::cleaner::{self, Policy, Sweeper, Swept};
 use cloakroom::ledger::{Ledger, SqliteLedger};
 use cloakroom::metrics::Metrics;
 use cloakroom::owners::{NoCluster, Owners};
@@ -27,6 +27,7 @@ use tokio::task::JoinHandle;
 use super::clock::ManualClock;
 use super::faults::{Faults, FaultyLedger, FaultyStore};
 use super::logs;
+use super::wait::until_true;
 
 /// What a test may want different.
 pub struct Options {
@@ -119,6 +120,8 @@ impl TestApp {
     pub async fn start_on(directory: Directory, clock: Arc<ManualClock>, options: Options) -> Self {
         logs::capture();
         let faults = Faults::default();
+        // The connections of a server that was stopped here may hold it a moment longer.
+        until_true("the data directory is free", || DataDirectory::check(directory.path()).is_ok()).await;
         let data = DataDirectory::open(directory.path()).unwrap();
         let ledger: Arc<dyn Ledger> = Arc::new(SqliteLedger::open(&data.ledger()).await.unwrap());
         let ledger: Arc<dyn Ledger> = Arc::new(FaultyLedger { inner: ledger, faults: faults.clone() });
@@ -141,17 +144,17 @@ impl TestApp {
         let mut sweeper = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
         sweeper.sweep().await.unwrap();
         let shutdown = Shutdown::default();
-        let sweeper_of_admin = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
         let admin = options.admin_tokens.map(|tokens| {
             let never = Duration::from_hours(24);
-            let (cleaner, sweeps) = cleaner::run(sweeper_of_admin, never, shutdown.clone());
+            let sweeper = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
+            let (cleaner, sweeps) = cleaner::run(sweeper, never, shutdown.clone());
             tokio::spawn(sweeps);
             Arc::new(Admin { tokens, cleaner })
         });
         let state = AppState {
             admin,
             staging: staging.clone(),
-            judge: Judge::new(staging.clone(), options.owners, options.policy),
+            judge: sweeper.judge(),
             settings: Arc::new(options.settings),
             shutdown: shutdown.clone(),
             metrics,
