@@ -40,7 +40,9 @@ impl Staging {
             uploads: parts.give_up_interrupted().await?,
             deletions: parts.finish_deletions().await?,
         };
-        if thorough || parts.roster.is_doubtful() {
+        // At the start everything has just been read.
+        let is_new = parts.roster.take_newness();
+        if parts.roster.is_doubtful() || thorough && !is_new {
             parts.count_again().await?;
             parts.read_roster().await?;
         }
@@ -60,7 +62,9 @@ impl Parts {
     async fn remove_orphans(&self) -> Result<u64, AccessError> {
         let mut removed = 0;
         for id in self.store.ids().await? {
-            let known = self.ledger.find(id).await?.is_some_and(|resource| resource.state != State::Deleted);
+            // Nearly all of them are ready, and of those the memory knows.
+            let known = self.roster.contains(id)
+                || self.ledger.find(id).await?.is_some_and(|resource| resource.state != State::Deleted);
             if !known && !self.transfers.is_uploading(id) {
                 match self.store.remove(id).await {
                     Ok(()) => {

@@ -36,6 +36,7 @@ pub(super) struct Roster(Mutex<Entries>);
 struct Entries {
     ready: BTreeMap<ResourceId, Listed>,
     is_doubtful: bool,
+    is_new: bool,
     /// Changed while everything is read again: what was read of these may be older.
     changed: Option<BTreeSet<ResourceId>>,
 }
@@ -100,15 +101,40 @@ impl Roster {
         (entries.is_doubtful, entries.changed) = (true, None);
     }
 
-    fn finish_reading(&self, mut read: BTreeMap<ResourceId, Listed>) {
+    /// Takes in what was read between `after` and `to`, or the end. In place, page by page: two copies of everything
+    /// would be the most memory that this server ever takes.
+    fn take_page(&self, after: Option<ResourceId>, to: Option<ResourceId>, page: Vec<Listed>) {
         let mut entries = self.lock();
-        for id in entries.changed.take().unwrap_or_default() {
-            match entries.ready.remove(&id) {
-                Some(listed) => read.insert(id, listed),
-                None => read.remove(&id),
-            };
+        let Entries { ready, changed, .. } = &mut *entries;
+        let is_changed = |id: &ResourceId| changed.as_ref().is_some_and(|changed| changed.contains(id));
+        let range =
+            (after.map_or(Bound::Unbounded, Bound::Excluded), to.map_or(Bound::Unbounded, Bound::Included));
+        let read: BTreeSet<ResourceId> = page.iter().map(|listed| listed.id).collect();
+        let here = ready.range(range).map(|(id, _)| *id);
+        let gone: Vec<ResourceId> = here.filter(|id| !read.contains(id) && !is_changed(id)).collect();
+        for id in gone {
+            ready.remove(&id);
         }
-        entries.ready = read;
+        for listed in page.into_iter().filter(|listed| !is_changed(&listed.id)) {
+            match ready.get_mut(&listed.id) {
+                Some(known) => known.life = listed.life,
+                None => drop(ready.insert(listed.id, listed)),
+            }
+        }
+    }
+
+    fn finish_reading(&self) {
+        let mut entries = self.lock();
+        (entries.is_new, entries.changed) = (true, None);
+    }
+
+    /// Whether everything was read and nobody has asked this since.
+    pub(super) fn take_newness(&self) -> bool {
+        std::mem::take(&mut self.lock().is_new)
+    }
+
+    pub(super) fn contains(&self, id: ResourceId) -> bool {
+        self.lock().ready.contains_key(&id)
     }
 }
 
@@ -173,8 +199,8 @@ impl Parts {
     pub(super) async fn read_roster(&self) -> Result<(), LedgerError> {
         self.roster.begin_reading();
         match self.read_ready().await {
-            Ok(read) => {
-                self.roster.finish_reading(read);
+            Ok(()) => {
+                self.roster.finish_reading();
                 Ok(())
             }
             Err(error) => {
@@ -184,17 +210,17 @@ impl Parts {
         }
     }
 
-    async fn read_ready(&self) -> Result<BTreeMap<ResourceId, Listed>, LedgerError> {
-        let mut ready = BTreeMap::new();
+    async fn read_ready(&self) -> Result<(), LedgerError> {
         let mut after = None;
         loop {
             let page = self.ledger.ready(after, PAGE).await?;
             let is_last = page.len() < PAGE as usize;
-            after = page.last().map(|resource| resource.id);
-            ready.extend(page.into_iter().filter_map(Listed::of).map(|listed| (listed.id, listed)));
+            let to = if is_last { None } else { page.last().map(|resource| resource.id) };
+            self.roster.take_page(after, to, page.into_iter().filter_map(Listed::of).collect());
             if is_last {
-                return Ok(ready);
+                return Ok(());
             }
+            after = to;
         }
     }
 }
