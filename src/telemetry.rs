@@ -23,8 +23,12 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
         QUIET.into_iter().filter(|target| !filter.contains(target)).map(|target| format!("{target}=off"));
     let filter: Vec<String> = std::iter::once(filter.to_owned()).chain(quiet).collect();
     let filter = EnvFilter::builder().parse(filter.join(","))?;
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        // It would complain on stderr, and panic where that is closed.
+        .log_internal_errors(false);
     // A second start in one process, as in tests, keeps the first subscriber.
     let _ = match format {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),

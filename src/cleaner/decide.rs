@@ -154,19 +154,27 @@ fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
             deadline: finished(life, policy),
             reason: DeletionReason::OwnerFinished,
         },
-        Presence::NotAsked | Presence::Absent if !life.is_used() => Rule {
+        Presence::NotAsked => Rule {
             why: Why::NotUsedYet,
             deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout)),
             reason: DeletionReason::Unused,
         },
-        _ if sighting.seen_at.is_some() => Rule {
+        // The grace is for a driver that is replaced by another one of the same name.
+        Presence::Absent if !life.is_used() => Rule {
+            why: Why::NotUsedYet,
+            deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout))
+                .and(Deadline::of(sighting.absent_since, grace)),
+            reason: DeletionReason::Unused,
+        },
+        Presence::Absent if sighting.seen_at.is_some() => Rule {
             why: Why::OwnerGone,
             deadline: Deadline::of(sighting.absent_since, grace).and(Deadline::of(last_used_at, grace)),
             reason: DeletionReason::Orphaned,
         },
-        _ => Rule {
+        Presence::Absent => Rule {
             why: Why::OwnerNotSeenYet,
-            deadline: Deadline::of(last_used_at, Some(lifetime.unused_timeout)),
+            deadline: Deadline::of(last_used_at, Some(lifetime.unused_timeout))
+                .and(Deadline::of(sighting.absent_since, grace)),
             reason: DeletionReason::OwnerNeverSeen,
         },
     }

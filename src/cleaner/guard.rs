@@ -23,17 +23,41 @@ pub(super) struct Guard {
     since: Option<Duration>,
 }
 
+/// What a sweep found of the resources that were used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finding {
+    /// Those that would go.
+    pub(super) candidates: usize,
+    /// Those of whose owners nobody knows.
+    pub(super) unknown: usize,
+    /// All of them.
+    pub(super) used: usize,
+}
+
+impl Finding {
+    fn is_in_proportion(self, candidates: usize, most: usize) -> bool {
+        candidates <= most || candidates * 2 <= self.used
+    }
+}
+
 impl Guard {
-    /// Judges a sweep that would delete `candidates` of `used` resources in use.
-    pub(super) fn judge(&mut self, candidates: usize, used: usize, most: usize, now: Duration) -> Allowance {
-        if candidates <= most || candidates * 2 <= used {
-            if self.since.take().is_some() {
-                tracing::info!(
-                    candidates,
-                    used,
-                    "the deletions that were held back are no longer out of proportion"
-                );
+    /// Judges what a sweep found. More than `most` deletions at once, and of more than half, are out of proportion.
+    pub(super) fn judge(&mut self, finding: Finding, most: usize, now: Duration) -> Allowance {
+        let Finding { candidates, unknown, used } = finding;
+        if finding.is_in_proportion(candidates, most) {
+            if self.since.is_none() {
+                return Allowance::All;
             }
+            // What nobody knows at the moment is no reason to believe that all is well again.
+            if !finding.is_in_proportion(candidates + unknown, most) {
+                return Allowance::Nothing;
+            }
+            self.since = None;
+            tracing::info!(
+                candidates,
+                used,
+                "the deletions that were held back are no longer out of proportion"
+            );
             return Allowance::All;
         }
         let Some(since) = self.since else {
@@ -41,8 +65,8 @@ impl Guard {
             tracing::error!(
                 candidates,
                 used,
-                "more than half of all used resources seem to have lost their owners at once: nothing of them goes for \
-                 an hour; check that this server asks the right cluster"
+                "more than half of all used resources seem to have lost their owners at once: nothing of them goes \
+                 for an hour; check that this server asks the right cluster"
             );
             return Allowance::Nothing;
         };
@@ -56,27 +80,40 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
+    fn judge(guard: &mut Guard, candidates: usize, used: usize, now: Duration) -> Allowance {
+        guard.judge(Finding { candidates, unknown: 0, used }, 100, now)
+    }
+
     #[test]
     fn what_is_out_of_proportion_waits_an_hour_and_then_goes_in_slices() {
         let mut guard = Guard::default();
-        assert_eq!(guard.judge(101, 201, 100, MINUTE), Allowance::Nothing);
-        assert_eq!(guard.judge(101, 201, 100, MINUTE * 60), Allowance::Nothing);
-        assert_eq!(guard.judge(101, 201, 100, MINUTE * 61), Allowance::Slice(100));
+        assert_eq!(judge(&mut guard, 101, 201, MINUTE), Allowance::Nothing);
+        assert_eq!(judge(&mut guard, 101, 201, MINUTE * 60), Allowance::Nothing);
+        assert_eq!(judge(&mut guard, 101, 201, MINUTE * 61), Allowance::Slice(100));
     }
 
     #[test]
     fn few_or_less_than_half_are_never_held_back() {
         let mut guard = Guard::default();
-        assert_eq!(guard.judge(100, 100, 100, MINUTE), Allowance::All);
-        assert_eq!(guard.judge(500, 1000, 100, MINUTE), Allowance::All);
+        assert_eq!(judge(&mut guard, 100, 100, MINUTE), Allowance::All);
+        assert_eq!(judge(&mut guard, 500, 1000, MINUTE), Allowance::All);
     }
 
     #[test]
     fn a_finding_that_went_away_must_last_an_hour_again() {
         let mut guard = Guard::default();
-        assert_eq!(guard.judge(200, 201, 100, MINUTE), Allowance::Nothing);
-        assert_eq!(guard.judge(0, 201, 100, MINUTE * 30), Allowance::All);
-        assert_eq!(guard.judge(200, 201, 100, MINUTE * 70), Allowance::Nothing);
-        assert_eq!(guard.judge(200, 201, 100, MINUTE * 131), Allowance::Slice(100));
+        assert_eq!(judge(&mut guard, 200, 201, MINUTE), Allowance::Nothing);
+        assert_eq!(judge(&mut guard, 0, 201, MINUTE * 30), Allowance::All);
+        assert_eq!(judge(&mut guard, 200, 201, MINUTE * 70), Allowance::Nothing);
+        assert_eq!(judge(&mut guard, 200, 201, MINUTE * 131), Allowance::Slice(100));
+    }
+
+    #[test]
+    fn what_becomes_unknown_meanwhile_neither_ends_the_hour_nor_lets_anything_go() {
+        let mut guard = Guard::default();
+        assert_eq!(judge(&mut guard, 200, 201, MINUTE), Allowance::Nothing);
+        let unknown = Finding { candidates: 10, unknown: 190, used: 201 };
+        assert_eq!(guard.judge(unknown, 100, MINUTE * 30), Allowance::Nothing);
+        assert_eq!(judge(&mut guard, 200, 201, MINUTE * 61), Allowance::Slice(100));
     }
 }

@@ -1,7 +1,7 @@
 //! What a sweep would decide about one resource, for whoever asks.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decide::needs_knowledge;
 use super::{Decision, Kept, Policy, Readings, Why, decide};
@@ -10,14 +10,28 @@ use crate::resource::{Life, Owner, Resource, ResourceId};
 use crate::staging::Staging;
 use crate::telemetry::chain;
 
+/// What the last sweep would have deleted for lack of an owner, and why it did not: the guard holds it back, or the fresh
+/// read did not say the same as the watch. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Withheld(Arc<Mutex<HashMap<ResourceId, Why>>>);
+
+impl Withheld {
+    pub(super) fn set(&self, withheld: HashMap<ResourceId, Why>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = withheld;
+    }
+
+    fn why(&self, id: ResourceId) -> Option<Why> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied()
+    }
+}
+
 /// Decides as a sweep would, without doing anything.
 #[derive(Clone)]
 pub struct Judge {
     staging: Staging,
     owners: Arc<dyn Owners>,
     policy: Policy,
-    /// Whether the sweeper holds a mass deletion back.
-    is_holding: Arc<AtomicBool>,
+    withheld: Withheld,
 }
 
 /// What is known and decided about a resource at this moment.
@@ -30,13 +44,8 @@ pub struct Judgement {
 }
 
 impl Judge {
-    pub(super) fn new(
-        staging: Staging,
-        owners: Arc<dyn Owners>,
-        policy: Policy,
-        is_holding: Arc<AtomicBool>,
-    ) -> Self {
-        Self { staging, owners, policy, is_holding }
+    pub(super) fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy, withheld: Withheld) -> Self {
+        Self { staging, owners, policy, withheld }
     }
 
     /// Who knows about owners.
@@ -63,13 +72,17 @@ impl Judge {
     pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Judgement {
         let presence = self.owners.presence(owner);
         let now = Readings::at(self.staging.clock().now());
-        let decision = match decide(life, presence, &now, &self.policy) {
+        let decision = decide(life, presence, &now, &self.policy);
+        let decision = match decision {
             _ if self.staging.is_in_use(id) => kept(Why::Downloading),
-            Decision::Delete(reason)
-                if needs_knowledge(reason, presence) && self.is_holding.load(Ordering::Relaxed) =>
-            {
-                kept(Why::Held)
+            Decision::Delete(reason) if needs_knowledge(reason, presence) => {
+                self.withheld.why(id).map_or(decision, kept)
             }
+            // Before a sweep has missed its owner for the first time, this is when it goes at the earliest.
+            Decision::Keep(Kept { why: Why::NotUsedYet, until: None }) => Decision::Keep(Kept {
+                why: Why::NotUsedYet,
+                until: Some(life.lifetime.expiry_if_unused(life.created_at)),
+            }),
             decision => decision,
         };
         Judgement { presence, decision }

@@ -2,15 +2,15 @@
 
 mod candidates;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use jiff::Timestamp;
 
 use super::decide::needs_knowledge;
-use super::guard::{Allowance, Guard};
+use super::guard::{Allowance, Finding, Guard};
+use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Judge, Policy, Why, decide};
 use crate::metrics::SweepOutcome;
@@ -18,6 +18,7 @@ use crate::owners::{Owners, Presence};
 use crate::resource::{DeletionReason, Life, ResourceId, Sighting};
 use crate::staging::{AccessError, Listed, Recovered, Staging};
 use candidates::Candidate;
+use rand::seq::SliceRandom as _;
 
 /// Resources looked at together.
 const PAGE: usize = 1000;
@@ -41,6 +42,10 @@ pub struct Swept {
     pub held: u64,
     /// Tombstones that had served their time.
     pub forgotten: u64,
+    /// Owners that could not be asked for.
+    pub(super) failed_reads: usize,
+    /// What would have gone for lack of an owner, and why it stays after all.
+    pub(super) withheld: HashMap<ResourceId, Why>,
 }
 
 impl Swept {
@@ -63,6 +68,12 @@ impl Swept {
         *self.kept.entry(why.as_str()).or_default() += 1;
     }
 
+    /// It would have gone, and stays for now.
+    fn withhold(&mut self, id: ResourceId, why: Why) {
+        self.keep(why);
+        self.withheld.insert(id, why);
+    }
+
     fn delete(&mut self, reason: DeletionReason) {
         self.expired += 1;
         *self.deleted.entry(reason.as_str()).or_default() += 1;
@@ -76,7 +87,9 @@ pub struct Sweeper {
     policy: Policy,
     time: SteadyTime,
     guard: Guard,
-    is_holding: Arc<AtomicBool>,
+    withheld: Withheld,
+    /// Whether the last sweep could not ask for some owners: that is said once, and not in every sweep.
+    had_failed_reads: bool,
     passes: u64,
     /// Before that, what was missed when the last server stopped is old news: nobody watched in between.
     has_looked: bool,
@@ -91,6 +104,8 @@ struct Findings {
     ownerless: Vec<Candidate>,
     /// Used ones among those.
     ownerless_used: usize,
+    /// Used ones of whose owners nobody knows.
+    unknown_used: usize,
     used: usize,
     sightings: Vec<(ResourceId, Sighting)>,
 }
@@ -105,7 +120,8 @@ impl Sweeper {
             policy,
             time,
             guard: Guard::default(),
-            is_holding: Arc::default(),
+            withheld: Withheld::default(),
+            had_failed_reads: false,
             passes: 0,
             has_looked: false,
         };
@@ -120,7 +136,7 @@ impl Sweeper {
     /// What it would decide, for whoever asks.
     pub fn judge(&self) -> Judge {
         let (staging, owners) = (self.staging.clone(), Arc::clone(&self.owners));
-        Judge::new(staging, owners, self.policy, Arc::clone(&self.is_holding))
+        Judge::new(staging, owners, self.policy, self.withheld.clone())
     }
 
     /// What time it is for this sweeper.
@@ -131,17 +147,31 @@ impl Sweeper {
     /// Makes one pass, and counts it.
     pub async fn sweep(&mut self) -> Result<Swept, AccessError> {
         let began = Instant::now();
-        let result = self.pass().await;
+        let mut result = self.pass().await;
         let outcome = if result.is_ok() { SweepOutcome::Ok } else { SweepOutcome::Failed };
-        let metrics = self.staging.metrics();
+        let metrics = self.staging.metrics().clone();
         metrics.swept(outcome, began.elapsed(), self.staging.clock().now());
-        if let Ok(swept) = &result {
+        if let Ok(swept) = &mut result {
+            self.withheld.set(std::mem::take(&mut swept.withheld));
+            self.tell_of_failed_reads(swept.failed_reads);
             let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (*why, *count)).collect();
             metrics.kept(&kept);
             metrics.mass_deletion(swept.held > 0, swept.held);
-            self.is_holding.store(swept.held > 0, Ordering::Relaxed);
         }
         result
+    }
+
+    fn tell_of_failed_reads(&mut self, failed: usize) {
+        let had = std::mem::replace(&mut self.had_failed_reads, failed > 0);
+        if failed > 0 && !had {
+            tracing::warn!(
+                owners = failed,
+                "owners seem to be gone, and the API server cannot be asked whether that is so: what is staged for \
+                 them stays until it can"
+            );
+        } else if failed == 0 && had {
+            tracing::info!("all owners that were in question could be asked for");
+        }
     }
 
     async fn pass(&mut self) -> Result<Swept, AccessError> {
@@ -159,12 +189,13 @@ impl Sweeper {
         for candidate in findings.timed_out {
             self.delete(&candidate, &now, &mut swept).await?;
         }
-        let allowance = self.guard.judge(
-            findings.ownerless_used,
-            findings.used,
-            self.policy.max_deletions_per_sweep,
-            self.staging.clock().monotonic(),
-        );
+        let finding = Finding {
+            candidates: findings.ownerless_used,
+            unknown: findings.unknown_used,
+            used: findings.used,
+        };
+        let most = self.policy.max_deletions_per_sweep;
+        let allowance = self.guard.judge(finding, most, self.staging.clock().monotonic());
         self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?;
         swept.forgotten = self.staging.forget_tombstones(now.earliest()).await?;
         Ok(swept)
@@ -207,7 +238,11 @@ impl Sweeper {
         let presence = self.owners.presence(&listed.owner);
         findings.note(listed.id, before, self.observed(sighting, presence));
         match decide(&life, presence, now, &self.policy) {
-            Decision::Keep(kept) => swept.keep(kept.why),
+            Decision::Keep(kept) => {
+                let is_unknown = matches!(kept.why, Why::OwnerUnknown(_));
+                findings.unknown_used += usize::from(is_unknown && life.is_used());
+                swept.keep(kept.why);
+            }
             Decision::Delete(reason) => {
                 let candidate = Candidate { id: listed.id, owner: Arc::clone(&listed.owner), reason };
                 if needs_knowledge(reason, presence) {
@@ -243,9 +278,13 @@ impl Sweeper {
             Allowance::Nothing => 0,
             Allowance::Slice(most) => most,
         };
-        for _ in candidates.drain(candidates.len().min(allowed)..) {
+        if allowed < candidates.len() {
+            // Those whose owners cannot be asked for must not stand before all others in every slice.
+            candidates.shuffle(&mut rand::rng());
+        }
+        for held in candidates.drain(candidates.len().min(allowed)..) {
             swept.held += 1;
-            swept.keep(Why::Held);
+            swept.withhold(held.id, Why::Held);
         }
         for candidate in self.confirm(candidates, swept).await {
             self.delete(&candidate, now, swept).await?;

@@ -1,13 +1,14 @@
 //! Owners in a cluster.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use kube::Client;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, timeout_at};
 
 use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
@@ -74,8 +75,14 @@ pub struct ClusterOwners {
     client: Client,
     settings: ClusterSettings,
     metrics: Metrics,
-    kinds: Mutex<HashMap<OwnerKind, Arc<Follower>>>,
+    kinds: Mutex<HashMap<OwnerKind, Followed>>,
     tasks: Mutex<JoinSet<()>>,
+}
+
+/// A kind whose watches are open.
+struct Followed {
+    follower: Arc<Follower>,
+    watches: Vec<AbortHandle>,
 }
 
 impl ClusterOwners {
@@ -89,36 +96,48 @@ impl ClusterOwners {
     }
 
     fn follower(&self, kind: &OwnerKind) -> Option<Arc<Follower>> {
-        lock(&self.kinds).get(kind).cloned()
+        lock(&self.kinds).get(kind).map(|followed| Arc::clone(&followed.follower))
     }
 
     /// Opens the watches of the owner's kind, unless they are open.
     fn open(&self, owner: &Owner) -> Arc<Follower> {
         let mut kinds = lock(&self.kinds);
-        if let Some(follower) = kinds.get(owner.kind()) {
-            return Arc::clone(follower);
+        if let Some(followed) = kinds.get(owner.kind()) {
+            return Arc::clone(&followed.follower);
         }
         let follower = Arc::new(self.new_follower(owner.kind()));
         // Before the first list, so that it has the labels already.
         follower.want(owner);
         let mut tasks = lock(&self.tasks);
+        let mut watches = Vec::new();
         for scope in 0..follower.scopes.len() {
             for source in follower.sources() {
-                tasks.spawn(watch::run(Arc::clone(&follower), scope, *source));
+                watches.push(tasks.spawn(watch::run(Arc::clone(&follower), scope, *source)));
             }
         }
-        kinds.insert(owner.kind().clone(), Arc::clone(&follower));
+        kinds.insert(owner.kind().clone(), Followed { follower: Arc::clone(&follower), watches });
         follower
     }
 
-    /// Kinds come and go with their definitions, so what the cluster does not have is asked for each time.
-    async fn check_kind(&self, owner: &Owner) -> Result<(), NotAdmitted> {
-        if self.follower(owner.kind()).is_some_and(|follower| follower.scopes.iter().any(Scope::has_kind)) {
+    /// Ends watches that were opened for an upload that was refused, if nothing else needs them.
+    fn close(&self, kind: &OwnerKind) {
+        let mut kinds = lock(&self.kinds);
+        if kinds.get(kind).is_some_and(|followed| !followed.follower.is_needed.load(Ordering::SeqCst))
+            && let Some(followed) = kinds.remove(kind)
+        {
+            followed.watches.iter().for_each(AbortHandle::abort);
+        }
+    }
+
+    /// Kinds come and go with their definitions, so what the cluster does not have is asked for each time. Where it
+    /// could not be asked before, no further upload waits for that.
+    async fn check_kind(&self, owner: &Owner, until: Instant) -> Result<(), NotAdmitted> {
+        if self.follower(owner.kind()).is_some_and(|follower| !follower.lacks_kind()) {
             return Ok(());
         }
         let kind = owner.kind().to_string();
         let probe = self.new_follower(owner.kind());
-        match timeout(self.settings.admission_timeout, probe.resource()).await.ok() {
+        match timeout_at(until, probe.resource()).await.ok() {
             Some(Err(Unresolved::NoSuchKind)) => Err(NotAdmitted::NoSuchKind { kind }),
             Some(Err(Unresolved::NotAnOwner)) => Err(NotAdmitted::NotAnOwner { kind }),
             _ => Ok(()),
@@ -129,24 +148,29 @@ impl ClusterOwners {
 #[async_trait]
 impl Owners for ClusterOwners {
     async fn admit(&self, owner: &Owner) -> Result<(), NotAdmitted> {
-        self.check_kind(owner).await?;
+        let until = Instant::now() + self.settings.admission_timeout;
+        self.check_kind(owner, until).await?;
         let follower = self.open(owner);
         follower.want(owner);
         // Only the first uploads for a kind wait for its first list; an API server that hangs must not hold up all.
-        let patience = self.settings.admission_timeout.saturating_sub(follower.opened.elapsed());
-        let state = timeout(patience, follower.started(owner.namespace())).await.ok().flatten();
+        let until = until.min(follower.opened + self.settings.admission_timeout);
+        let state = timeout_at(until, follower.started(owner.namespace())).await.ok().flatten();
         let was_ready = follower.scope_of(owner.namespace()).is_some_and(Scope::was_ready);
         if state == Some(WatchState::Forbidden) && !was_ready {
+            self.close(owner.kind());
             return Err(NotAdmitted::Forbidden {
                 kind: owner.kind().to_string(),
                 namespace: owner.namespace().to_owned(),
             });
         }
+        follower.is_needed.store(true, Ordering::SeqCst);
         Ok(())
     }
 
     fn follow(&self, owner: &Owner) {
-        self.open(owner).want(owner);
+        let follower = self.open(owner);
+        follower.is_needed.store(true, Ordering::SeqCst);
+        follower.want(owner);
     }
 
     fn presence(&self, owner: &Owner) -> Presence {
@@ -188,7 +212,8 @@ impl Owners for ClusterOwners {
     }
 
     fn watches(&self) -> Vec<WatchReport> {
-        let followers: Vec<Arc<Follower>> = lock(&self.kinds).values().cloned().collect();
+        let followers: Vec<Arc<Follower>> =
+            lock(&self.kinds).values().map(|followed| Arc::clone(&followed.follower)).collect();
         followers.iter().flat_map(|follower| follower.reports()).collect()
     }
 }

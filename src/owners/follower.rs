@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use kube::Client;
 use kube::core::ApiResource;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::kinds::{self, Unresolved};
 use super::objects::{Found, Objects, Source};
@@ -24,6 +24,8 @@ pub(super) struct Follower {
     pub(super) scopes: Vec<Scope>,
     pub(super) objects: Mutex<Objects>,
     pub(super) opened: Instant,
+    /// Something is staged for this kind, or was about to be.
+    pub(super) is_needed: AtomicBool,
     resource: Mutex<Option<ApiResource>>,
     changes: watch::Sender<()>,
 }
@@ -59,6 +61,7 @@ impl Follower {
             scopes: namespaces.into_iter().map(scope).collect(),
             objects: Mutex::default(),
             opened: Instant::now(),
+            is_needed: AtomicBool::new(false),
             resource: Mutex::default(),
             changes: watch::Sender::new(()),
         }
@@ -83,6 +86,11 @@ impl Follower {
     /// The API server does not know it by that name: it is asked again.
     pub(super) fn forget_resource(&self) {
         *lock(&self.resource) = None;
+    }
+
+    /// Whether the cluster was asked and does not have this kind.
+    pub(super) fn lacks_kind(&self) -> bool {
+        self.scopes.iter().all(|scope| scope.standing(Source::All).state == WatchState::NoSuchKind)
     }
 
     /// Asks for the labels of `owner`. If there are new keys among them, everything is listed again.
@@ -187,11 +195,6 @@ impl Scope {
     /// Whether a fresh read knew better since the last time this was asked.
     pub(super) fn take_contradiction(&self, source: Source) -> bool {
         self.contradicted[source as usize].swap(false, Ordering::SeqCst)
-    }
-
-    /// Whether the watch has found the kind, and not missed it since.
-    pub(super) fn has_kind(&self) -> bool {
-        self.was_ready() && self.standing(Source::All).state != WatchState::NoSuchKind
     }
 
     /// Whether the watch has ever completed a list.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::ApiResource;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt as _};
 
 use super::{Presence, Unknown};
 use crate::kubernetes::{ApiFailure, within};
@@ -33,7 +33,10 @@ pub(super) async fn read(
         let finished = is_any(&api, &any.fields(&fields(owner, None)), patience).await?;
         return Ok(if finished { Presence::Finished } else { Presence::Absent });
     }
-    let found = is_any(&api, &any.fields(&fields(owner, None)), patience).await?;
+    let found = match owner.name() {
+        Some(name) => is_that(&api, name, owner, patience).await?,
+        None => is_any(&api, &any, patience).await?,
+    };
     Ok(if found { Presence::Present } else { Presence::Absent })
 }
 
@@ -46,6 +49,23 @@ fn selecting(owner: &Owner) -> ListParams {
 fn fields(owner: &Owner, more: Option<&str>) -> String {
     let name = owner.name().map(|name| format!("metadata.name={name}"));
     name.into_iter().chain(more.map(str::to_owned)).collect::<Vec<_>>().join(",")
+}
+
+/// Whether the object of that name is there, with the labels that it must have.
+async fn is_that(
+    api: &Api<PartialObjectMeta<DynamicObject>>,
+    name: &str,
+    owner: &Owner,
+    patience: Duration,
+) -> Result<bool, ApiFailure> {
+    match within(patience, api.get(name)).await {
+        Ok(object) => {
+            let labels = object.labels();
+            Ok(owner.labels().all(|(key, value)| labels.get(key).is_some_and(|carried| carried == value)))
+        }
+        Err(ApiFailure::NotFound { .. }) => Ok(false),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// A list that is filtered after it was read may have an empty page and go on.
@@ -91,9 +111,10 @@ pub(super) async fn after_failure(
     if forbidden && is_namespace_gone(client, owner.namespace(), patience).await {
         return Presence::Absent;
     }
-    tracing::warn!(
+    // The sweep says it once for all.
+    tracing::debug!(
         kind = %owner.kind(), namespace = owner.namespace(), error = %failure,
-        "cannot read whether an owner is there; what is staged for it stays"
+        "cannot read whether an owner is there"
     );
     Presence::Unknown(Unknown::from(failure))
 }

@@ -43,7 +43,7 @@ pub enum Unknown {
     Starting,
     /// The watch broke and has not recovered, or a fresh read failed.
     Failing,
-    /// The API server does not let this server look at this kind, or in this namespace (401, 403).
+    /// The API server does not let this server look at this kind, or in this namespace (403).
     Forbidden,
     /// The cluster does not have this kind (any more).
     NoSuchKind,
@@ -71,7 +71,7 @@ impl Unknown {
 impl From<&ApiFailure> for Unknown {
     fn from(failure: &ApiFailure) -> Self {
         match failure {
-            ApiFailure::Forbidden { .. } | ApiFailure::Unauthorized { .. } => Self::Forbidden,
+            ApiFailure::Forbidden { .. } => Self::Forbidden,
             _ => Self::Failing,
         }
     }

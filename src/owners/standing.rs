@@ -11,7 +11,7 @@ pub enum WatchState {
     Starting,
     /// What it knows can be relied on, until a fresh read says otherwise.
     Ready,
-    /// The API server refuses it: 401 or 403.
+    /// The API server does not allow it: 403.
     Forbidden,
     /// It broke, and is being made anew.
     Failing,
@@ -40,7 +40,7 @@ impl WatchState {
 
     pub(super) fn after(failure: &ApiFailure) -> Self {
         match failure {
-            ApiFailure::Unauthorized { .. } | ApiFailure::Forbidden { .. } => Self::Forbidden,
+            ApiFailure::Forbidden { .. } => Self::Forbidden,
             ApiFailure::NotFound { .. } => Self::NoSuchKind,
             _ => Self::Failing,
         }
@@ -86,6 +86,9 @@ impl Standing {
         }
         if self.state == state {
             return false;
+        }
+        if state == WatchState::Ready {
+            self.last_failure = None;
         }
         (self.state, self.since) = (state, Timestamp::now());
         true

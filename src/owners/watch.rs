@@ -31,10 +31,12 @@ enum Anew {
     Expired,
     /// The API server does not know the kind by this name.
     NoSuchKind,
+    /// The API server was away.
+    Away,
 }
 
 /// The words for it, in the order of the causes.
-pub const RESTART_CAUSES: [&str; 3] = ["asked", "expired", "no-such-kind"];
+pub const RESTART_CAUSES: [&str; 4] = ["asked", "expired", "no-such-kind", "away"];
 
 type Object = PartialObjectMeta<DynamicObject>;
 
@@ -95,7 +97,7 @@ impl Watch {
             .owner_watch_restarted(self.follower.kind.as_str(), RESTART_CAUSES[anew as usize]);
         match anew {
             Anew::Asked => sleep(self.pace().between_lists.saturating_sub(began.elapsed())).await,
-            Anew::Expired => {}
+            Anew::Expired | Anew::Away => {}
             Anew::NoSuchKind => {
                 self.follower.forget_resource();
                 self.rest(None).await;
@@ -209,10 +211,14 @@ impl Watch {
         }
         // The stream tells of failures only. A list of one object tells that it is worth going on.
         let one = ListParams::default().limit(1);
+        let mut was_away = false;
         while let Err(failure) = within(self.follower.settings.call_timeout, api.list(&one)).await {
+            was_away = true;
             self.fail(&failure).await;
         }
-        None
+        // It may have come back with an older state, or as another cluster: a watch that is taken up where it was would
+        // never hear of that.
+        was_away.then_some(Anew::Away)
     }
 
     async fn fail(&mut self, failure: &ApiFailure) {

@@ -263,3 +263,6 @@ pub struct WatchStatus {
 
 /// The state of a watch that can be relied on.
 pub const READY: &str = "ready";
+
+/// The state of a watch whose namespace does not exist: nothing in it exists either.
+pub const NAMESPACE_GONE: &str = "namespace-gone";

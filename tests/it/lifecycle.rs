@@ -48,7 +48,27 @@ async fn what_nobody_uses_and_nobody_owns_goes_after_its_unused_timeout() {
     let watched = WatchedApp::start().await;
     let ticket = watched.stage_demo().await;
     watched.until(&owner("app=demo"), Presence::Absent).await;
+    assert_eq!(watched.sweep().await.expired, 0);
     assert_goes_after(&watched, &ticket, 30 * MINUTE, "unused").await;
+}
+
+#[tokio::test]
+async fn a_driver_that_is_replaced_after_the_unused_timeout_keeps_its_jars() {
+    let watched = WatchedApp::start().await;
+    let ticket = watched.stage_demo().await;
+    watched.api.create_pod("demo", "driver", &DEMO);
+    watched.until(&owner("app=demo"), Presence::Present).await;
+    assert_eq!(watched.sweep_after(HOUR).await.expired, 0);
+    watched.api.delete_pod("demo", "driver");
+    watched.until(&owner("app=demo"), Presence::Absent).await;
+    assert_eq!(watched.sweep_after(30 * SECOND).await.expired, 0);
+    watched.api.create_pod("demo", "driver-2", &DEMO);
+    watched.until(&owner("app=demo"), Presence::Present).await;
+    assert_eq!(watched.sweep_after(HOUR).await.expired, 0);
+    watched.api.delete_pod("demo", "driver-2");
+    watched.until(&owner("app=demo"), Presence::Absent).await;
+    assert_eq!(watched.sweep().await.expired, 0);
+    assert_goes_after(&watched, &ticket, MINUTE, "unused").await;
 }
 
 #[tokio::test]
@@ -296,6 +316,7 @@ async fn owners_are_told_apart_by_name_by_all_their_labels_and_by_namespace() {
         watched.until(owner, if *is_there { Presence::Present } else { Presence::Absent }).await;
         tickets.push(ticket);
     }
+    watched.sweep().await;
     watched.sweep_after(30 * MINUTE).await;
     for ((query, _, is_there), ticket) in cases.iter().zip(&tickets) {
         let expected = (!is_there).then(|| "unused".to_owned());

@@ -72,13 +72,15 @@ impl Bundle {
             Seen::There => None,
             Seen::Nothing => (self.used.is_none() && passed(self.created, policy.max_unused))
                 .then_some("max-unused-reached"),
-            Seen::Missing if self.used.is_none() => unused_is_over.then_some("unused"),
-            Seen::Missing if self.was_seen() => {
+            Seen::Missing => {
+                let (is_over, reason) = match (self.used, self.was_seen()) {
+                    (None, _) => (unused_is_over, "unused"),
+                    (Some(_), true) => (since_use(policy.orphan_grace), "orphaned"),
+                    (Some(_), false) => (since_use(UNUSED_TIMEOUT), "owner-never-seen"),
+                };
                 let row = self.row_of(Seen::Missing, None);
-                (long_enough(&row, policy.orphan_grace) && since_use(policy.orphan_grace))
-                    .then_some("orphaned")
+                (is_over && long_enough(&row, policy.orphan_grace)).then_some(reason)
             }
-            Seen::Missing => since_use(UNUSED_TIMEOUT).then_some("owner-never-seen"),
             Seen::Finished => {
                 let row = self.row_of(Seen::Finished, Some(Seen::Nothing));
                 let retention = policy.finished_owner_retention?.max(policy.orphan_grace);

@@ -120,7 +120,7 @@ async fn an_absence_that_was_not_watched_to_its_end_does_not_count() {
 #[tokio::test]
 async fn answers_that_refuse_everything_cost_nothing() {
     for (status, state, because) in [
-        (401, WatchState::Forbidden, "forbidden"),
+        (401, WatchState::Failing, "watch-failing"),
         (403, WatchState::Forbidden, "forbidden"),
         (500, WatchState::Failing, "watch-failing"),
         (503, WatchState::Failing, "watch-failing"),
@@ -309,6 +309,7 @@ async fn two_bundles_of_one_owner_cost_one_fresh_read() {
     ];
     watched.until(&owner("driver"), Presence::Absent).await;
     watched.until_watches(WatchState::Ready).await;
+    assert_eq!(watched.sweep().await.expired, 0);
     watched.api.forget_calls();
     assert_eq!(watched.sweep_after(30 * MINUTE).await.expired, 2);
     for ticket in &tickets {

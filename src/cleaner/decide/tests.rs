@@ -54,10 +54,19 @@ fn assert_stays(life: &Life, presence: Presence, why: Why) {
 
 #[test]
 fn what_nobody_used_goes_after_its_timeout_where_the_owner_is_absent_or_nobody_asks() {
-    for presence in [Presence::Absent, Presence::NotAsked] {
-        let unused = life(None, Sighting::default());
-        assert_goes(&unused, presence, &policy(), Why::NotUsedYet, 1000, DeletionReason::Unused);
-    }
+    let reason = DeletionReason::Unused;
+    let unused = life(None, Sighting::default());
+    assert_goes(&unused, Presence::NotAsked, &policy(), Why::NotUsedYet, 1000, reason);
+    let absent = life(None, Sighting { absent_since: Some(at(10)), ..Sighting::default() });
+    assert_goes(&absent, Presence::Absent, &policy(), Why::NotUsedYet, 1000, reason);
+}
+
+#[test]
+fn a_driver_that_is_replaced_after_the_unused_timeout_has_the_grace_to_come_back() {
+    let absent = life(None, Sighting { absent_since: Some(at(2000)), ..seen() });
+    assert_goes(&absent, Presence::Absent, &policy(), Why::NotUsedYet, 2060, DeletionReason::Unused);
+    let missed_only_now = decide(&life(None, seen()), Presence::Absent, &Readings::at(at(3000)), &policy());
+    assert!(matches!(missed_only_now, Decision::Keep(_)), "{missed_only_now:?}");
 }
 
 #[test]

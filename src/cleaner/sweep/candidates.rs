@@ -1,13 +1,13 @@
 //! From "it should go" to "it is gone": a fresh read, the row as it is now, and the deletion.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 
 use super::super::{Decision, Readings, Why, decide};
 use super::{Sweeper, Swept};
-use crate::owners::Presence;
+use crate::owners::{Presence, Unknown};
 use crate::resource::{DeletionReason, Owner, Resource, ResourceId, State};
 use crate::staging::AccessError;
 use crate::telemetry::chain;
@@ -29,6 +29,7 @@ pub(super) struct Candidate {
 impl Sweeper {
     /// Those candidates whose owners a fresh read does not find either. Each owner is asked for once.
     pub(super) async fn confirm(&self, candidates: Vec<Candidate>, swept: &mut Swept) -> Vec<Candidate> {
+        let mut left: HashSet<ResourceId> = candidates.iter().map(|candidate| candidate.id).collect();
         let mut by_owner: HashMap<Arc<Owner>, Vec<Candidate>> = HashMap::new();
         for candidate in candidates {
             by_owner.entry(Arc::clone(&candidate.owner)).or_default().push(candidate);
@@ -39,19 +40,21 @@ impl Sweeper {
         });
         let mut reads = std::pin::pin!(reads.buffer_unordered(READS_AT_ONCE));
         let mut confirmed = Vec::new();
-        let mut failed = 0;
         while let Some((presence, candidates)) = reads.next().await {
             for candidate in candidates {
+                left.remove(&candidate.id);
                 match contradiction(candidate.reason, presence) {
                     None => confirmed.push(candidate),
-                    Some(why) => swept.keep(why),
+                    Some(why) => swept.withhold(candidate.id, why),
                 }
             }
-            failed += usize::from(matches!(presence, Presence::Unknown(_)));
-            if failed >= MOST_FAILED_READS {
-                tracing::warn!("too many owners could not be asked for: the rest waits for the next sweep");
+            swept.failed_reads += usize::from(matches!(presence, Presence::Unknown(_)));
+            if swept.failed_reads >= MOST_FAILED_READS {
                 break;
             }
+        }
+        for id in left {
+            swept.withhold(id, Why::OwnerUnknown(Unknown::Failing));
         }
         confirmed
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use cloakroom::client::Selection;
-use cloakroom::protocol::admin::{READY, ServerStatus, StagedResource, WatchStatus};
+use cloakroom::protocol::admin::{NAMESPACE_GONE, READY, ServerStatus, StagedResource, WatchStatus};
 use cloakroom::spark::format_size;
 
 use super::table::{Table, harmless, terminal_width};
@@ -40,7 +40,9 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
         print(&table(&rows, now, width))?;
     }
     eprintln!("{}", totals(&rows, &server));
-    for watch in server.watches.iter().filter(|watch| watch.state != READY) {
+    // Where a namespace is gone, nothing is in it: that is known.
+    let blind = |watch: &&WatchStatus| watch.state != READY && watch.state != NAMESPACE_GONE;
+    for watch in server.watches.iter().filter(blind) {
         eprintln!("{}", harmless(&hint(watch, server.now)));
     }
     Ok(ExitCode::SUCCESS)
