@@ -187,7 +187,8 @@ pub struct LifecycleArgs {
     #[arg(long, env = "CLOAKROOM_FINISHED_OWNER_RETENTION", value_name = "TIME", default_value = "24h")]
     pub finished_owner_retention: Retention,
 
-    /// The most that an upload may ask for as its unusedTimeout
+    /// What nobody downloads goes after this time even if nobody knows whether its owner exists; also the most that an
+    /// upload may ask for as its unusedTimeout
     #[arg(long, env = "CLOAKROOM_MAX_UNUSED", value_name = "TIME", default_value = "7d")]
     pub max_unused: SparkDuration,
 

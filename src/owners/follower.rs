@@ -133,7 +133,8 @@ impl Follower {
         }
         let objects = lock(&self.objects);
         let found = objects.find(owner);
-        let has_keys = listed_keys.is_some_and(|version| objects.has_keys_of(owner, version));
+        let has_keys = found != Found::default()
+            || listed_keys.is_some_and(|version| objects.has_keys_of(owner, version));
         drop(objects);
         let unfinished =
             self.sources().contains(&Source::Unfinished).then(|| scope.standing(Source::Unfinished).state);

@@ -7,6 +7,7 @@ mod cluster;
 mod follower;
 mod fresh;
 mod kinds;
+mod names;
 mod objects;
 
 mod standing;

@@ -1,8 +1,9 @@
 //! Which owners there are: objects by name and by the labels that staged resources ask for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::names::Names;
 use crate::resource::Owner;
 
 /// Which of a kind's watches told of an object.
@@ -42,7 +43,7 @@ struct Namespace {
 }
 
 /// Names of the objects that carry a label, by its value.
-type Carriers = HashMap<Arc<str>, HashSet<Arc<str>>>;
+type Carriers = HashMap<Arc<str>, Names>;
 
 #[derive(Debug)]
 struct Object {
@@ -158,7 +159,10 @@ impl Namespace {
     fn link(&mut self, key: Arc<str>, value: &str, name: &Arc<str>) -> (Arc<str>, Arc<str>) {
         let values = self.by_label.entry(Arc::clone(&key)).or_default();
         let value = values.get_key_value(value).map_or_else(|| value.into(), |(value, _)| Arc::clone(value));
-        values.entry(Arc::clone(&value)).or_default().insert(Arc::clone(name));
+        match values.get_mut(&value) {
+            Some(names) => names.insert(name),
+            None => drop(values.insert(Arc::clone(&value), Names::One(Arc::clone(name)))),
+        }
         (key, value)
     }
 
@@ -166,11 +170,8 @@ impl Namespace {
         let Some(object) = self.by_name.get(name) else { return };
         for (key, value) in &object.labels {
             let Some(values) = self.by_label.get_mut(key) else { continue };
-            if let Some(names) = values.get_mut(value) {
-                names.remove(name);
-                if names.is_empty() {
-                    values.remove(value);
-                }
+            if values.get_mut(value).is_some_and(|names| names.remove(name)) {
+                values.remove(value);
             }
         }
     }
@@ -204,8 +205,8 @@ impl Namespace {
         }
         let carriers = owner.labels().map(|(key, value)| self.by_label.get(key)?.get(value));
         // A label that nothing carries is the rarest of all.
-        let rarest = carriers.min_by_key(|names| names.map_or(0, HashSet::len)).flatten();
-        Box::new(rarest.into_iter().flatten().map(|name| &**name))
+        let rarest = carriers.min_by_key(|names| names.map_or(0, Names::len)).flatten();
+        Box::new(rarest.into_iter().flat_map(Names::iter))
     }
 }
 

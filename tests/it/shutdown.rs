@@ -1,8 +1,9 @@
 //! Stopping: what is in flight is finished, within a deadline.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -275,4 +276,19 @@ fn an_address_that_is_in_use_is_an_error_before_anything_is_touched() {
         assert!(!second.exists());
     }
     first.kill();
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_reads_any_more_does_not_keep_the_server_from_stopping() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = command();
+    server.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path());
+    let mut child = server.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("serves on")));
+    drop(log);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    until_true("the server has stopped", || child.try_wait().unwrap().is_some()).await;
+    assert!(child.wait().unwrap().success());
 }

@@ -104,6 +104,32 @@ impl ServeSettings {
         Arc::new(ClusterOwners::new(cluster.client(), settings, metrics.clone()))
     }
 
+    fn operations(&self) -> String {
+        let address =
+            self.ops_listen.map_or_else(|| "the same address".to_owned(), |to| format!("http://{to}"));
+        let admin = if self.admin_tokens.is_some() { "with" } else { "without" };
+        format!("{address}, {admin} administration")
+    }
+
+    fn lifecycle_summary(&self, args: &ServeArgs) -> [(&'static str, String); 6] {
+        let lifecycle = &args.lifecycle;
+        let finished = lifecycle.finished_owner_retention.get();
+        let finished = finished.map_or_else(|| "for ever".to_owned(), format_duration);
+        let max_age = lifecycle.max_age.map_or_else(|| "off".to_owned(), |age| age.to_string());
+        let unused = format_duration(self.server.lifetimes.unused_timeout);
+        [
+            ("unused timeout", format!("{unused}, {} at most", lifecycle.max_unused)),
+            ("greatest age", max_age),
+            ("orphan grace", lifecycle.orphan_grace.to_string()),
+            ("finished owners", format!("count as there {finished}")),
+            ("a sweep every", lifecycle.cleanup_interval.to_string()),
+            (
+                "mass deletion",
+                format!("more than {} at once, and than half", lifecycle.max_deletions_per_sweep),
+            ),
+        ]
+    }
+
     /// What `--check` prints.
     pub fn summary(&self, args: &ServeArgs) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
@@ -121,24 +147,22 @@ impl ServeSettings {
         );
         let namespaces =
             self.server.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
-        let finished = args.lifecycle.finished_owner_retention.get();
-        let finished = finished.map_or_else(|| "for ever".to_owned(), format_duration);
-        let finished = format!("count as there {finished}");
         let mut text = String::from("the configuration is valid\n");
         for (name, value) in [
             ("serves on", format!("{scheme}://{}", self.listen)),
+            ("operations on", self.operations()),
             ("upload auth", auth),
             ("data directory", args.storage.data_dir.display().to_string()),
             ("largest bundle", format_size(self.limits.capacity.max_resource_size)),
             ("all bundles", total),
             ("free space to leave", format_size(self.limits.capacity.min_free_space)),
-            ("unused timeout", format_duration(self.server.lifetimes.unused_timeout)),
-            ("orphan grace", args.lifecycle.orphan_grace.to_string()),
-            ("finished owners", finished),
             ("owners", owners),
             ("namespaces", namespaces),
             ("owner kinds", self.server.owner_kinds.to_string()),
-        ] {
+        ]
+        .into_iter()
+        .chain(self.lifecycle_summary(args))
+        {
             // Writing to a String does not fail.
             let _ = writeln!(text, "  {name:<20}{value}");
         }
