@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 /// At least one name. A set for a single one would be most of the memory that 100,000 pods take.
 #[derive(Debug)]
+#[expect(
+    clippy::box_collection,
+    reason = "a set is twice as large as its one name, and there are 100,000 of them"
+)]
 pub(super) enum Names {
     One(Arc<str>),
     Many(Box<HashSet<Arc<str>>>),
@@ -15,7 +19,7 @@ impl Names {
         match self {
             Self::One(one) if one == name => {}
             Self::One(one) => {
-                *self = Self::Many(Box::new(HashSet::from([Arc::clone(one), Arc::clone(name)])))
+                *self = Self::Many(Box::new(HashSet::from([Arc::clone(one), Arc::clone(name)])));
             }
             Self::Many(names) => drop(names.insert(Arc::clone(name))),
         }

@@ -111,14 +111,15 @@ impl ServeSettings {
         format!("{address}, {admin} administration")
     }
 
-    fn lifecycle_summary(&self, args: &ServeArgs) -> [(&'static str, String); 6] {
+    fn lifecycle_summary(&self, args: &ServeArgs) -> [(&'static str, String); 7] {
         let lifecycle = &args.lifecycle;
         let finished = lifecycle.finished_owner_retention.get();
         let finished = finished.map_or_else(|| "for ever".to_owned(), format_duration);
         let max_age = lifecycle.max_age.map_or_else(|| "off".to_owned(), |age| age.to_string());
         let unused = format_duration(self.server.lifetimes.unused_timeout);
         [
-            ("unused timeout", format!("{unused}, {} at most", lifecycle.max_unused)),
+            ("unused timeout", unused),
+            ("unused at most", lifecycle.max_unused.to_string()),
             ("greatest age", max_age),
             ("orphan grace", lifecycle.orphan_grace.to_string()),
             ("finished owners", format!("count as there {finished}")),
