@@ -1,7 +1,6 @@
 //! Owners in a cluster.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -83,6 +82,8 @@ pub struct ClusterOwners {
 struct Followed {
     follower: Arc<Follower>,
     watches: Vec<AbortHandle>,
+    /// Something is staged for this kind, or was about to be.
+    is_needed: bool,
 }
 
 impl ClusterOwners {
@@ -99,12 +100,15 @@ impl ClusterOwners {
         lock(&self.kinds).get(kind).map(|followed| Arc::clone(&followed.follower))
     }
 
-    /// Opens the watches of the owner's kind, unless they are open.
-    fn open(&self, owner: &Owner) -> Arc<Follower> {
+    /// Opens the watches of the owner's kind, unless they are open. Those that are needed stay open.
+    fn open(&self, owner: &Owner, is_needed: bool) -> Arc<Follower> {
         let mut kinds = lock(&self.kinds);
-        if let Some(followed) = kinds.get(owner.kind()) {
-            return Arc::clone(&followed.follower);
-        }
+        let followed = kinds.entry(owner.kind().clone()).or_insert_with(|| self.watch(owner));
+        followed.is_needed |= is_needed;
+        Arc::clone(&followed.follower)
+    }
+
+    fn watch(&self, owner: &Owner) -> Followed {
         let follower = Arc::new(self.new_follower(owner.kind()));
         // Before the first list, so that it has the labels already.
         follower.want(owner);
@@ -115,14 +119,13 @@ impl ClusterOwners {
                 watches.push(tasks.spawn(watch::run(Arc::clone(&follower), scope, *source)));
             }
         }
-        kinds.insert(owner.kind().clone(), Followed { follower: Arc::clone(&follower), watches });
-        follower
+        Followed { follower, watches, is_needed: false }
     }
 
     /// Ends watches that were opened for an upload that was refused, if nothing else needs them.
     fn close(&self, kind: &OwnerKind) {
         let mut kinds = lock(&self.kinds);
-        if kinds.get(kind).is_some_and(|followed| !followed.follower.is_needed.load(Ordering::SeqCst))
+        if kinds.get(kind).is_some_and(|followed| !followed.is_needed)
             && let Some(followed) = kinds.remove(kind)
         {
             followed.watches.iter().for_each(AbortHandle::abort);
@@ -150,7 +153,7 @@ impl Owners for ClusterOwners {
     async fn admit(&self, owner: &Owner) -> Result<(), NotAdmitted> {
         let until = Instant::now() + self.settings.admission_timeout;
         self.check_kind(owner, until).await?;
-        let follower = self.open(owner);
+        let follower = self.open(owner, false);
         follower.want(owner);
         // Only the first uploads for a kind wait for its first list; an API server that hangs must not hold up all.
         let until = until.min(follower.opened + self.settings.admission_timeout);
@@ -163,14 +166,13 @@ impl Owners for ClusterOwners {
                 namespace: owner.namespace().to_owned(),
             });
         }
-        follower.is_needed.store(true, Ordering::SeqCst);
+        // Meanwhile another upload's refusal may have ended the watches.
+        self.follow(owner);
         Ok(())
     }
 
     fn follow(&self, owner: &Owner) {
-        let follower = self.open(owner);
-        follower.is_needed.store(true, Ordering::SeqCst);
-        follower.want(owner);
+        self.open(owner, true).want(owner);
     }
 
     fn presence(&self, owner: &Owner) -> Presence {
@@ -181,7 +183,7 @@ impl Owners for ClusterOwners {
     }
 
     async fn confirm(&self, owner: &Owner) -> Presence {
-        let follower = self.open(owner);
+        let follower = self.open(owner, true);
         let patience = self.settings.call_timeout;
         let Some(scope) = follower.scope_of(owner.namespace()) else {
             return Presence::Unknown(Unknown::OtherNamespace);

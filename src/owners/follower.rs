@@ -24,8 +24,6 @@ pub(super) struct Follower {
     pub(super) scopes: Vec<Scope>,
     pub(super) objects: Mutex<Objects>,
     pub(super) opened: Instant,
-    /// Something is staged for this kind, or was about to be.
-    pub(super) is_needed: AtomicBool,
     resource: Mutex<Option<ApiResource>>,
     changes: watch::Sender<()>,
 }
@@ -61,7 +59,6 @@ impl Follower {
             scopes: namespaces.into_iter().map(scope).collect(),
             objects: Mutex::default(),
             opened: Instant::now(),
-            is_needed: AtomicBool::new(false),
             resource: Mutex::default(),
             changes: watch::Sender::new(()),
         }
