@@ -41,6 +41,11 @@ impl Finding {
 }
 
 impl Guard {
+    /// Whether a mass deletion is held back, or goes in slices.
+    pub(super) fn is_holding(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// Judges what a sweep found. More than `most` deletions at once, and of more than half, are out of proportion.
     pub(super) fn judge(&mut self, finding: Finding, most: usize, now: Duration) -> Allowance {
         let Finding { candidates, unknown, used } = finding;

@@ -156,7 +156,7 @@ impl Sweeper {
             self.tell_of_failed_reads(swept.failed_reads);
             let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (*why, *count)).collect();
             metrics.kept(&kept);
-            metrics.mass_deletion(swept.held > 0, swept.held);
+            metrics.mass_deletion(self.guard.is_holding(), swept.held);
         }
         result
     }
