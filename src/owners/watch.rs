@@ -211,7 +211,7 @@ impl Watch {
         }
         // The stream tells of failures only. A list of one object tells that it is worth going on.
         let one = ListParams::default().limit(1);
-        let mut was_away = false;
+        let mut was_away = matches!(failure, ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. });
         while let Err(failure) = within(self.follower.settings.call_timeout, api.list(&one)).await {
             was_away = true;
             self.fail(&failure).await;

@@ -92,6 +92,22 @@ async fn while_the_api_server_is_down_for_an_hour_nothing_goes() {
 }
 
 #[tokio::test]
+async fn an_api_server_that_was_away_is_listed_anew_because_it_may_know_less_than_before() {
+    let watched = WatchedApp::start().await;
+    watched.stage_demo().await;
+    watched.until_watches(WatchState::Ready).await;
+    watched.api.stop();
+    watched.until_watches(WatchState::Failing).await;
+    watched.api.forget_calls();
+    watched.api.start_again();
+    watched.until_watches(WatchState::Ready).await;
+    let lists = watched.api.calls_to(Verb::List);
+    // With a limit of 1, it was only asked whether it answers.
+    let whole = lists.iter().filter(|call| call.parameter("limit") != Some("1")).count();
+    assert_eq!(whole, 2, "one for each of the two watches of pods");
+}
+
+#[tokio::test]
 async fn a_server_that_starts_while_the_api_server_is_down_lets_nothing_go() {
     let Two { watched, owned, orphan } = Two::start().await;
     watched.api.stop();
