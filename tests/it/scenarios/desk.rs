@@ -131,13 +131,14 @@ impl Desk {
         }
     }
 
-    /// How often watches of pods had to list anew because their version was forgotten.
+    /// How often watches of pods had to list anew: because their version was forgotten (410), or, where that takes a
+    /// restart of the API server, because it was away.
     pub async fn expired_watches(&self) -> f64 {
         let text = self.client.get(self.server.url("/metrics")).send().await.unwrap().text().await.unwrap();
         let is_wanted = |line: &&str| {
             line.starts_with("cloakroom_owner_watch_restarts_total{")
                 && line.contains(r#"kind="Pod""#)
-                && line.contains(r#"cause="expired""#)
+                && [r#"cause="expired""#, r#"cause="away""#].iter().any(|cause| line.contains(cause))
         };
         text.lines()
             .filter(is_wanted)

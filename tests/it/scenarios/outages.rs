@@ -85,7 +85,7 @@ pub async fn a_watch_that_expired_begins_anew(cluster: &dyn Cluster) {
     desk.until_seen(&ticket).await;
     let expired = desk.expired_watches().await;
     cluster.forget_the_past().await;
-    until("a watch was told 410", async || desk.expired_watches().await > expired).await;
+    until("a watch has begun anew", async || desk.expired_watches().await > expired).await;
     desk.until_seen(&ticket).await;
     let before = Timestamp::now();
     desk.admin.remove(&pod).await;
