@@ -5,6 +5,7 @@
 //! - [`server`]: the HTTP edge, the only room that knows axum
 //! - [`cleaner`]: what is due for deletion, and its deletion
 //! - [`fetch`]: the init-container
+//! - [`submit`]: spark-submit without a JVM
 //! - [`staging`]: stage, open, release, recover: joins ledger and store
 //! - [`store`]: bundles' bytes
 //! - [`ledger`]: the ownership table
@@ -34,4 +35,5 @@ pub mod shutdown;
 pub mod spark;
 pub mod staging;
 pub mod store;
+pub mod submit;
 pub mod telemetry;

@@ -163,3 +163,10 @@ pub const INIT_CONTAINER_ONLY: [&str; 7] = [
     TLS_TRUST_STORE_TYPE,
     TLS_TRUST_STORE_PASSWORD,
 ];
+
+/// Prefix of the keys that only this program reads; they go into no driver's properties.
+pub const CLOAKROOM_PREFIX: &str = "spark.kubernetes.cloakroom.";
+/// The Spark whose objects are made, such as `3.5.9`; the newest known by default.
+pub const CLOAKROOM_SPARK_VERSION: &str = "spark.kubernetes.cloakroom.sparkVersion";
+/// `spark` for spark-submit's habit of ending with 0 whatever happened to the application.
+pub const CLOAKROOM_EXIT_CODE: &str = "spark.kubernetes.cloakroom.exitCode";

@@ -5,6 +5,8 @@ mod property_error;
 mod quantity;
 mod reader;
 
+pub mod arguments;
+pub mod conf;
 pub mod init_properties;
 pub mod keys;
 pub mod properties;
@@ -14,6 +16,8 @@ pub mod size;
 pub mod time;
 pub mod uri;
 
+pub use arguments::{MainResource, SubmitArguments};
+pub use conf::{Origin, SettingError, SparkConf};
 pub use init_properties::{InitContainerProperties, TicketFile};
 pub use properties::{Properties, PropertiesError, Property};
 pub use property_error::{Place, PropertyError};

@@ -1,0 +1,53 @@
+//! A setting that cannot be what it is.
+
+use thiserror::Error;
+
+use super::Origin;
+
+/// A value that its key cannot have, or the lack of one.
+///
+/// The text names the option or key, the value (unless the key is a secret's), where it stands, and what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{text}")]
+pub struct SettingError {
+    key: String,
+    text: String,
+}
+
+impl SettingError {
+    /// About a key with the value that it has, if any.
+    pub(super) fn new(key: &str, value: Option<&str>, origin: Option<&Origin>, problem: &str) -> Self {
+        let shown = value.map(|value| shown(key, value));
+        let text = match (shown, origin) {
+            (Some(value), Some(Origin::Option(option))) => {
+                format!("{option} (`{key}`) is {value}: {problem}")
+            }
+            (Some(value), Some(Origin::Conf | Origin::Derived) | None) => {
+                format!("`{key}` is {value}: {problem}")
+            }
+            (Some(value), Some(origin)) => format!("{origin}: `{key}` is {value}: {problem}"),
+            (None, _) => format!("`{key}` is not set: {problem}"),
+        };
+        Self { key: key.to_owned(), text }
+    }
+
+    /// The key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
+/// The value in quotation marks, on one line, unless its key says that it is a secret.
+fn shown(key: &str, value: &str) -> String {
+    if is_secret(key) {
+        return "a value that is not shown".to_owned();
+    }
+    let one_line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("`{one_line}`")
+}
+
+/// Spark's default `spark.redaction.regex`: `(?i)secret|password|token|access[.]?key`.
+pub(crate) fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    ["secret", "password", "token", "accesskey", "access.key"].iter().any(|word| key.contains(word))
+}

@@ -1,0 +1,54 @@
+use super::*;
+
+fn conf(key: &str, value: &str, origin: Origin) -> SparkConf {
+    let mut conf = SparkConf::default();
+    conf.set(key, value, origin);
+    conf
+}
+
+#[test]
+fn a_bad_value_is_refused_with_its_option_its_key_and_what_is_allowed() {
+    let conf = conf("spark.driver.memory", "lots", Origin::Option("--driver-memory"));
+    let message = conf.mebibytes("spark.driver.memory").unwrap_err().to_string();
+    assert!(message.starts_with("--driver-memory (`spark.driver.memory`) is `lots`: "), "{message}");
+    assert!(message.ends_with("such as 512m or 2g (units: b, k, m, g, t, p)"), "{message}");
+}
+
+#[test]
+fn a_bad_value_of_a_file_is_refused_with_file_and_line() {
+    let origin = Origin::File { file: "conf/spark-defaults.conf".to_owned(), line: 7 };
+    let message = conf("spark.x", "maybe", origin).boolean("spark.x").unwrap_err().to_string();
+    assert_eq!(message, "conf/spark-defaults.conf, line 7: `spark.x` is `maybe`: it must be true or false");
+}
+
+#[test]
+fn the_value_of_a_secret_is_in_no_message_and_not_in_debug() {
+    let key = "spark.kubernetes.authenticate.submission.oauthToken";
+    let conf = conf(key, "hunter2", Origin::Conf);
+    let message = conf.refuse(key, "it must not be there").to_string();
+    assert!(!message.contains("hunter2"), "{message}");
+    assert!(!format!("{conf:?}").contains("hunter2"));
+}
+
+#[test]
+fn keys_are_found_by_their_prefix_in_order() {
+    let mut conf = SparkConf::default();
+    for key in ["spark.a.z", "spark.a.b", "spark.b", "spark.a"] {
+        conf.set(key, "1", Origin::Conf);
+    }
+    assert_eq!(conf.prefixed("spark.a.").map(|(rest, _)| rest).collect::<Vec<_>>(), ["b", "z"]);
+}
+
+#[test]
+fn sizes_are_cut_to_whole_mebibytes_as_spark_does() {
+    for (text, expected) in [("1g", 1024), ("1500000k", 1464), ("300", 300), ("1t", 1 << 20)] {
+        assert_eq!(conf("m", text, Origin::Conf).mebibytes("m"), Ok(Some(expected)), "{text}");
+    }
+}
+
+#[test]
+fn sizes_that_the_driver_would_refuse_are_refused_here() {
+    for text in ["1Gi", "1GiB", "1.5g", "-1", "", "5q"] {
+        assert!(conf("m", text, Origin::Conf).mebibytes("m").is_err(), "{text}");
+    }
+}

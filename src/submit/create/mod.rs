@@ -1,0 +1,1 @@
+//! Sends the objects of a submission, and undoes what was done where that fails.

@@ -1,0 +1,1 @@
+//! Drivers that were submitted before: `--kill` and `--status`.

@@ -1,0 +1,14 @@
+//! `spark-submit --deploy-mode cluster` without a JVM: settings to objects, then create, follow, kill, status.
+//!
+//! - [`plan`]: settings and files of the submitting machine to the objects that Spark would send; sends nothing
+//! - [`create`]: sends them, and undoes what was done where that fails
+//! - [`follow`]: waits for the driver's end, and tells what happens on the way
+//! - [`jobs`]: `--kill` and `--status`
+
+pub mod create;
+pub mod follow;
+pub mod jobs;
+pub mod plan;
+mod submission;
+
+pub use submission::{ExitCodeRule, FollowSettings, Submission};
