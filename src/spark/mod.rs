@@ -1,5 +1,6 @@
 //! What Spark's users write: properties files, property keys, time and size strings, URIs.
 
+pub mod jar;
 mod java_store;
 mod property_error;
 mod quantity;
