@@ -8,12 +8,13 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{connect, warn};
+use super::connect;
 
 use cloakroom::spark::{SparkConf, SubmitArguments};
+use cloakroom::submit::Submission;
 use cloakroom::submit::create::{self, say_deployed};
 use cloakroom::submit::log::Log;
-use cloakroom::submit::plan::{self, Submitter};
+use cloakroom::submit::plan::Submitter;
 use cloakroom::submit::{follow, jobs};
 
 /// 128 and the number of SIGTERM, as shells show it.
