@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::kubernetes::{ApiFailure, ApiServer};
 
 pub(super) use path::{ObjectPath, PathError, encoded};
-pub(super) use retry::{Patience, is_ambiguous, retried};
+pub(super) use retry::{Patience, is_ambiguous, retried, said};
 
 /// Whose fields these are: the name under which Spark's client applies, so that either may apply after the other.
 const FIELD_MANAGER: &str = "fabric8";
@@ -123,6 +123,14 @@ impl Calls {
         self.send(Method::DELETE, &path.to_string(), Some(("application/json", &options))).await
     }
 
+    /// The pod of this name, if there is one.
+    pub(super) async fn pod_named(&self, name: &str) -> Result<Option<Pod>, ApiFailure> {
+        match self.read(&self.pod(name)).await {
+            Err(ApiFailure::NotFound { .. }) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     /// Hands all pods that are selected to `each`, page by page.
     pub(super) async fn list_pods(
         &self,
@@ -169,12 +177,15 @@ impl Calls {
             self.pods(),
             select.query()
         );
-        Request::get(path).header(ACCEPT, "application/json").body(Vec::new()).map_err(unsendable)
+        Request::get(path)
+            .header(ACCEPT, "application/json")
+            .body(Vec::new())
+            .map_err(|error| unsendable(&error))
     }
 
     async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiFailure> {
         let answer = self.send(Method::GET, path, None).await?;
-        serde_json::from_value(answer.body).map_err(unreadable)
+        serde_json::from_value(answer.body).map_err(|error| unreadable(&error))
     }
 
     async fn send(
@@ -189,7 +200,7 @@ impl Calls {
             request = request.header(CONTENT_TYPE, content_type);
             bytes = value.to_string().into_bytes();
         }
-        let request = request.body(Body::from(bytes)).map_err(unsendable)?;
+        let request = request.body(Body::from(bytes)).map_err(|error| unsendable(&error))?;
         let client = self.server.client();
         let (code, bytes) = self
             .server
@@ -200,7 +211,7 @@ impl Calls {
             })
             .await?;
         if (200..300).contains(&code) {
-            let body = serde_json::from_slice(&bytes).map_err(unreadable)?;
+            let body = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
             return Ok(Answer { code, body });
         }
         Err(refusal(code, &bytes))
@@ -226,10 +237,10 @@ fn refusal(code: u16, body: &[u8]) -> ApiFailure {
     ApiFailure::from_status(&status.with_code(code))
 }
 
-fn unreadable(error: serde_json::Error) -> ApiFailure {
+fn unreadable(error: &serde_json::Error) -> ApiFailure {
     ApiFailure::Unreadable { why: error.to_string() }
 }
 
-fn unsendable(error: hyper::http::Error) -> ApiFailure {
+fn unsendable(error: &hyper::http::Error) -> ApiFailure {
     ApiFailure::Unreadable { why: format!("the call cannot be written: {error}") }
 }

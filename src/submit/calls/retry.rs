@@ -47,8 +47,9 @@ pub(in crate::submit) async fn retried<T>(
 
 fn is_worth_another(failure: &ApiFailure, patience: Patience<'_>) -> bool {
     let is_transient = match failure {
-        ApiFailure::Throttled { .. } | ApiFailure::Refused { code: 500.., .. } => true,
-        ApiFailure::Unreachable { .. } => true,
+        ApiFailure::Throttled { .. }
+        | ApiFailure::Unreachable { .. }
+        | ApiFailure::Refused { code: 500.., .. } => true,
         ApiFailure::TimedOut { .. } => patience.after_timeouts,
         _ => false,
     };
@@ -73,6 +74,17 @@ pub(in crate::submit) fn is_ambiguous(failure: &ApiFailure) -> bool {
             | ApiFailure::Unreadable { .. }
             | ApiFailure::Refused { code: 500.., .. }
     )
+}
+
+/// A failure in the words of somebody who submits.
+pub(in crate::submit) fn said(failure: &ApiFailure) -> String {
+    match failure {
+        ApiFailure::Unauthorized { message } => {
+            format!("the API server does not accept the credentials (401 {message})")
+        }
+        ApiFailure::Forbidden { message } => format!("the API server does not allow it (403 {message})"),
+        failure => failure.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::kubernetes::ApiFailure;
-use crate::submit::calls::PathError;
+use crate::submit::calls::{PathError, said};
 
 /// A submission that was not created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,7 +134,7 @@ pub enum Cause {
         why: String,
     },
     /// Anything else.
-    #[error("{what} could not be created: {failure}")]
+    #[error("{what} could not be created: {}", said(failure))]
     Failed {
         /// The object.
         what: String,

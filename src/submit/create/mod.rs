@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::undo::{Made, Touched};
-use super::calls::{Answer, Calls, ObjectPath, Patience, is_ambiguous, retried};
+use super::calls::{Answer, Calls, ObjectPath, Patience, is_ambiguous, retried, said};
 use super::log::{Level, Log};
 use super::submission::Submission;
 use crate::kubernetes::{ApiFailure, ApiServer};
@@ -54,7 +54,7 @@ pub async fn dry_run(
     let tried = retried(patience, async || calls.try_pod(&submission.pod).await).await;
     let Err(failure) = tried else { return Ok(()) };
     if is_about_dry_runs(&failure) {
-        let message = format!("The pod could not be tried before it is created: {failure}");
+        let message = format!("The pod could not be tried before it is created: {}", said(&failure));
         log.say(Level::Warn, LOGGER, &message);
         return Ok(());
     }

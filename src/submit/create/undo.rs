@@ -6,7 +6,9 @@ use tokio_util::sync::CancellationToken;
 use super::error::{Leftover, Undo};
 use super::{APP_LABEL, Created};
 use crate::kubernetes::ApiFailure;
-use crate::submit::calls::{Answer, Calls, ObjectPath, Patience, delete_options, is_ambiguous, retried};
+use crate::submit::calls::{
+    Answer, Calls, ObjectPath, Patience, delete_options, is_ambiguous, retried, said,
+};
 use crate::submit::submission::Submission;
 
 /// What was made, as far as it is known.
@@ -94,8 +96,9 @@ impl Undoing<'_> {
             self.release(path, object, touched, pod).await.map_err(|failure| {
                 let (kind, other) = (path.resource(), path.name());
                 self.leftover(format!(
-                    "pod {name}, because {kind} {other}, which existed before, would go with it ({failure}): first \
-                     remove its ownerReferences"
+                    "pod {name}, because {kind} {other}, which existed before, would go with it ({}): first \
+                     remove its ownerReferences",
+                    said(&failure)
                 ))
             })?;
         }
@@ -106,7 +109,7 @@ impl Undoing<'_> {
             Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {
                 Ok(format!("pod {name}"))
             }
-            Err(failure) => Err(self.leftover(format!("pod {name}, and what it owns ({failure})"))),
+            Err(failure) => Err(self.leftover(format!("pod {name}, and what it owns ({})", said(&failure)))),
         }
     }
 
@@ -137,7 +140,7 @@ impl Undoing<'_> {
     async fn object(&self, path: &ObjectPath, touched: &Touched) -> Result<Option<String>, Leftover> {
         let name = format!("{} {}", path.resource(), path.name());
         let failed = |failure: ApiFailure| Leftover {
-            what: format!("{name} ({failure})"),
+            what: format!("{name} ({})", said(&failure)),
             command: format!(
                 "kubectl delete {} -n {} {}",
                 path.resource(),
