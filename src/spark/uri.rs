@@ -223,6 +223,11 @@ pub fn parse_list(text: &str) -> Result<Vec<DependencyUri>, UriError> {
     split_list(text).map(DependencyUri::parse).collect()
 }
 
+/// Whether a text begins with the scheme of a URI.
+pub(super) fn has_scheme(text: &str) -> bool {
+    split_scheme(text).is_some()
+}
+
 /// Scheme and rest, where a text begins with `ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) ":"` (RFC 3986 §3.1).
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;

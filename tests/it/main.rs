@@ -48,6 +48,7 @@ mod shutdown;
 mod slow_clients;
 mod smoke;
 mod stage;
+mod submit_create;
 mod support;
 mod sweep_faults;
 mod tls_server;

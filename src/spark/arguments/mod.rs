@@ -1,8 +1,20 @@
 //! spark-submit's command line, and what it comes to with its defaults.
 
+mod application;
+mod command_line;
 mod main_resource;
+mod master;
+mod options;
+mod paths;
+mod settings;
+#[cfg(test)]
+mod tests;
 
+pub use application::ArgumentsError;
+pub use command_line::{CommandLine, CommandLineError};
 pub use main_resource::MainResource;
+pub use options::{OPTIONS, Purpose, Spec, Switch};
+pub use settings::{Defaults, Settings};
 
 use super::SparkConf;
 

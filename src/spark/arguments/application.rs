@@ -1,0 +1,185 @@
+//! The application of a command line, checked as `SparkSubmitArguments` and `SparkSubmit` check it.
+
+use std::path::Path;
+
+use thiserror::Error;
+
+use super::command_line::CommandLine;
+use super::options::Purpose;
+use super::{MainResource, SubmitArguments, master, paths};
+use crate::spark::conf::{Origin, SettingError, SparkConf};
+use crate::spark::jar::{self, JarError};
+use crate::spark::uri::{DependencyUri, UriError};
+
+/// What stands for an application whose class is on the image's class path (`SparkLauncher.NO_RESOURCE`).
+const NO_RESOURCE: &str = "spark-internal";
+const PYTHON_RUNNER: &str = "org.apache.spark.deploy.PythonRunner";
+const R_RUNNER: &str = "org.apache.spark.deploy.RRunner";
+
+/// Words and classes that start something that talks to a person or to clients, with what each is.
+const NOT_FOR_CLUSTERS: [(&str, &str); 8] = [
+    ("spark-shell", "Spark shells"),
+    ("pyspark-shell", "Spark shells"),
+    ("sparkr-shell", "Spark shells"),
+    ("connect-shell", "Spark shells"),
+    ("org.apache.spark.repl.Main", "Spark shells"),
+    ("org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver", "Spark SQL shell"),
+    ("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", "Spark Thrift server"),
+    ("org.apache.spark.sql.connect.service.SparkConnectServer", "Spark Connect server"),
+];
+
+/// A command line that names no application that can run.
+#[derive(Debug, Error)]
+pub enum ArgumentsError {
+    /// A setting that cannot be what it is.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// Spark's default, which is not what this program does.
+    #[error(
+        "the deploy mode is client, which is Spark's default and starts the driver on this machine: write \
+         --deploy-mode cluster"
+    )]
+    ClientMode,
+    /// Spark Connect's option.
+    #[error(
+        "--remote is for Spark Connect: leave it out, and give --master k8s://… and --deploy-mode cluster"
+    )]
+    Remote,
+    /// Nothing to run.
+    #[error("missing application resource: name the jar, Python or R file to run behind the options")]
+    MissingApplication,
+    /// A jar that is not on this machine, and no class.
+    #[error("missing class for the jar {uri}, which is not on this machine to be looked into: give --class")]
+    MissingClass {
+        /// The jar.
+        uri: String,
+    },
+    /// A jar that does not say what to run.
+    #[error(transparent)]
+    Jar(#[from] JarError),
+    /// A URI that is none.
+    #[error("the application is not a path and not a URI")]
+    Uri(#[from] UriError),
+    /// Something that talks to a person or to clients.
+    #[error("cluster deploy mode is not applicable to {what}: `{given}` needs a driver on this machine")]
+    NotForClusters {
+        /// The word or the class.
+        given: String,
+        /// What it starts.
+        what: &'static str,
+    },
+    /// Two ways to be somebody else.
+    #[error("only one of --proxy-user and --principal can be provided")]
+    ProxyUserAndPrincipal,
+}
+
+impl SubmitArguments {
+    /// The application to submit. `conf` is what [`Settings`](super::Settings) gave for this line.
+    pub fn new(line: &CommandLine, mut conf: SparkConf, folder: &Path) -> Result<Self, ArgumentsError> {
+        if conf.contains("spark.remote") {
+            return Err(ArgumentsError::Remote);
+        }
+        let master = master::normalised(&conf)?;
+        check_deploy_mode(&conf)?;
+        let given = line.resource.as_deref().ok_or(ArgumentsError::MissingApplication)?;
+        let class = line.value(Purpose::Class);
+        check_applicable([Some(given), class])?;
+        check_positive(&conf)?;
+        let proxy_user = line.value(Purpose::ProxyUser).map(str::to_owned);
+        if proxy_user.is_some() && conf.contains("spark.kerberos.principal") {
+            return Err(ArgumentsError::ProxyUserAndPrincipal);
+        }
+        let resource = resource(given, folder);
+        let main_class = main_class(&resource, class)?;
+        let name = class.unwrap_or_else(|| resource.uri().rsplit('/').next().unwrap_or_default());
+        conf.set_if_missing("spark.app.name", name, Origin::Derived);
+        let origin = conf.origin("spark.master").cloned().unwrap_or(Origin::Derived);
+        conf.set("spark.master", master, origin);
+        complete(&mut conf, &resource);
+        Ok(Self { conf, resource, main_class, arguments: line.arguments.clone(), proxy_user })
+    }
+}
+
+fn check_deploy_mode(conf: &SparkConf) -> Result<(), ArgumentsError> {
+    const KEY: &str = "spark.submit.deployMode";
+    match conf.get(KEY) {
+        Some("cluster") => Ok(()),
+        None | Some("client") => Err(ArgumentsError::ClientMode),
+        Some(_) => Err(conf.refuse(KEY, "write --deploy-mode cluster").into()),
+    }
+}
+
+fn check_applicable(given: [Option<&str>; 2]) -> Result<(), ArgumentsError> {
+    for given in given.into_iter().flatten() {
+        if let Some((_, what)) = NOT_FOR_CLUSTERS.iter().find(|(word, _)| *word == given) {
+            return Err(ArgumentsError::NotForClusters { given: given.to_owned(), what });
+        }
+    }
+    Ok(())
+}
+
+/// What spark-submit checks before anything else (`validateSubmitArguments`).
+fn check_positive(conf: &SparkConf) -> Result<(), SettingError> {
+    for key in ["spark.driver.memory", "spark.executor.memory"] {
+        if conf.mebibytes(key)?.is_some() && has_only_zeros(conf.get(key)) {
+            return Err(conf.refuse(key, "it must be more than nothing, such as 512m or 2g"));
+        }
+    }
+    let is_dynamic = conf.boolean("spark.dynamicAllocation.enabled")?.unwrap_or_default();
+    let instances = (!is_dynamic).then_some("spark.executor.instances");
+    for key in ["spark.driver.cores", "spark.executor.cores"].into_iter().chain(instances) {
+        const WHAT: &str = "a whole number from 1 to 2147483647";
+        if conf.number::<i32>(key, WHAT)?.is_some_and(|count| count < 1) {
+            return Err(conf.refuse(key, format!("it must be {WHAT}")));
+        }
+    }
+    Ok(())
+}
+
+/// `0`, `0g`: a size below one MiB is little, and not nothing.
+fn has_only_zeros(size: Option<&str>) -> bool {
+    size.is_some_and(|size| !size.contains(|character| matches!(character, '1'..='9')))
+}
+
+/// Spark goes by the end of the name, case included.
+#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "`x.r` and `x.PY` are jars to Spark")]
+fn resource(given: &str, folder: &Path) -> MainResource {
+    let resolved = || paths::resolve(given, folder);
+    match given {
+        NO_RESOURCE => MainResource::Java(given.to_owned()),
+        _ if given.ends_with(".py") => MainResource::Python(resolved()),
+        _ if given.ends_with(".R") => MainResource::R(resolved()),
+        _ => MainResource::Java(resolved()),
+    }
+}
+
+fn main_class(resource: &MainResource, class: Option<&str>) -> Result<String, ArgumentsError> {
+    let uri = match (resource, class) {
+        (MainResource::Python(_), _) => return Ok(PYTHON_RUNNER.to_owned()),
+        (MainResource::R(_), _) => return Ok(R_RUNNER.to_owned()),
+        (MainResource::Java(_), Some(class)) => return Ok(class.to_owned()),
+        (MainResource::Java(uri), None) => uri,
+    };
+    match DependencyUri::parse(uri)? {
+        DependencyUri::Submitter(_) if uri == NO_RESOURCE => {
+            Err(ArgumentsError::MissingClass { uri: uri.clone() })
+        }
+        DependencyUri::Submitter(file) => Ok(jar::main_class(file.path())?),
+        other => Err(ArgumentsError::MissingClass { uri: other.redacted() }),
+    }
+}
+
+/// What `SparkSubmit.prepareSubmitEnvironment` adds for a driver in a cluster.
+fn complete(conf: &mut SparkConf, resource: &MainResource) {
+    conf.set("spark.submit.deployMode", "cluster", Origin::Derived);
+    conf.set_if_missing("spark.submit.pyFiles", "", Origin::Derived);
+    // The driver's service will have that name.
+    conf.remove("spark.driver.host");
+    if let MainResource::Java(uri) = resource {
+        let own = (uri != NO_RESOURCE).then_some(uri.as_str());
+        let given = conf.get("spark.jars").filter(|list| !list.is_empty());
+        let jars = given.into_iter().chain(own).collect::<Vec<_>>().join(",");
+        let origin = conf.origin("spark.jars").cloned().unwrap_or(Origin::Derived);
+        conf.set("spark.jars", jars, origin);
+    }
+}

@@ -1,0 +1,201 @@
+//! spark-submit's command line, split as `SparkSubmitOptionParser` splits it, before any default is known.
+
+use thiserror::Error;
+
+use super::options::{self, Purpose, Spec, Switch};
+
+/// A command line that spark-submit would not take either.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CommandLineError {
+    /// No such option.
+    #[error("unrecognized option `{option}`{}; see --help", hint(.nearest.as_deref()))]
+    Unrecognized {
+        /// As it was written.
+        option: String,
+        /// What was probably meant.
+        nearest: Option<String>,
+    },
+    /// An option at the end that needs a value.
+    #[error("missing argument for option `{option}`; see --help")]
+    MissingArgument {
+        /// As it was written.
+        option: String,
+    },
+    /// `--conf` without `=`.
+    #[error("invalid argument to --conf: `{argument}` has no `=`; write KEY=VALUE")]
+    NotASetting {
+        /// As it was written: there is no value in it.
+        argument: String,
+    },
+}
+
+fn hint(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// What is on a command line, in the order in which it was written.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// Options that set a key, a list of dependencies, or another single value.
+    pub(super) options: Vec<(&'static Spec, String)>,
+    /// Each `--conf`, split at the first `=`; nothing is trimmed.
+    pub(super) conf: Vec<(String, String)>,
+    switches: Vec<Switch>,
+    /// The primary resource: the first argument that is no option.
+    pub(super) resource: Option<String>,
+    /// What follows it, untouched.
+    pub(super) arguments: Vec<String>,
+}
+
+impl CommandLine {
+    /// Splits the arguments behind `spark-submit`.
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, CommandLineError> {
+        let mut line = Self::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let (name, inline) = split_inline(&argument);
+            let Some(spec) = options::find(name) else {
+                line.resource = Some(resource(argument)?);
+                line.arguments = arguments.collect();
+                break;
+            };
+            if let Purpose::Switch(switch) = spec.purpose {
+                line.switches.push(switch);
+                continue;
+            }
+            let missing = || CommandLineError::MissingArgument { option: name.to_owned() };
+            let value = inline.map(str::to_owned).or_else(|| arguments.next()).ok_or_else(missing)?;
+            line.take(spec, value)?;
+        }
+        Ok(line)
+    }
+
+    /// Whether a switch was given.
+    pub fn has(&self, switch: Switch) -> bool {
+        self.switches.contains(&switch)
+    }
+
+    /// Whether nothing at all was given.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The primary resource, as it was written.
+    pub fn resource(&self) -> Option<&str> {
+        self.resource.as_deref()
+    }
+
+    /// What the application gets, as it was written.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
+    /// The last value of an option.
+    pub fn value(&self, purpose: Purpose) -> Option<&str> {
+        let values = self.options.iter().rev();
+        values.into_iter().find(|(spec, _)| spec.purpose == purpose).map(|(_, value)| value.as_str())
+    }
+
+    /// What does nothing here although it was given, one line each.
+    pub fn ignored(&self) -> Vec<String> {
+        let elsewhere = self.options.iter().filter_map(|(spec, _)| match spec.purpose {
+            Purpose::Elsewhere(manager) => Some((spec.name, manager)),
+            _ => None,
+        });
+        let supervise = self.has(Switch::Supervise).then_some(("--supervise", "Spark's standalone cluster"));
+        elsewhere
+            .chain(supervise)
+            .map(|(name, manager)| format!("{name} is for {manager} and does nothing on Kubernetes"))
+            .collect()
+    }
+
+    fn take(&mut self, spec: &'static Spec, value: String) -> Result<(), CommandLineError> {
+        if spec.purpose != Purpose::Conf {
+            self.options.push((spec, value));
+            return Ok(());
+        }
+        match value.split_once('=') {
+            Some((key, value)) => self.conf.push((key.to_owned(), value.to_owned())),
+            None => return Err(CommandLineError::NotASetting { argument: value }),
+        }
+        Ok(())
+    }
+}
+
+/// `--name=value`, where there is a value: `(--[^=]+)=(.+)`.
+fn split_inline(argument: &str) -> (&str, Option<&str>) {
+    match argument.split_once('=') {
+        Some((name, value)) if name.len() > 2 && name.starts_with("--") && !value.is_empty() => {
+            (name, Some(value))
+        }
+        _ => (argument, None),
+    }
+}
+
+fn resource(argument: String) -> Result<String, CommandLineError> {
+    if !argument.starts_with('-') {
+        return Ok(argument);
+    }
+    let (name, _) = split_inline(&argument);
+    let nearest = options::nearest(name).map(str::to_owned);
+    Err(CommandLineError::Unrecognized { option: name.to_owned(), nearest })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &[&str]) -> Result<CommandLine, CommandLineError> {
+        CommandLine::parse(line.iter().map(|&word| word.to_owned()))
+    }
+
+    #[test]
+    fn what_follows_the_application_is_its_own_whatever_it_looks_like() {
+        let line = parse(&["--name", "x", "local:///a.jar", "--name", "y", "--", "", "-h", "a=b"]).unwrap();
+        assert_eq!(line.resource.as_deref(), Some("local:///a.jar"));
+        assert_eq!(line.arguments, ["--name", "y", "--", "", "-h", "a=b"]);
+        assert_eq!(line.value(Purpose::Setting("spark.app.name")), Some("x"));
+        assert!(!line.has(Switch::Help));
+    }
+
+    #[test]
+    fn a_value_may_stand_behind_an_equals_sign_and_the_last_one_wins() {
+        let line = parse(&["--name=a", "--name=b=c", "--conf=spark.x= y=z "]).unwrap();
+        assert_eq!(line.value(Purpose::Setting("spark.app.name")), Some("b=c"));
+        assert_eq!(line.conf, [("spark.x".to_owned(), " y=z ".to_owned())]);
+    }
+
+    #[test]
+    fn a_value_may_look_like_an_option() {
+        let line = parse(&["--driver-java-options", "--verbose", "-c", "spark.a=1"]).unwrap();
+        assert_eq!(line.value(Purpose::Setting("spark.driver.extraJavaOptions")), Some("--verbose"));
+        assert!(!line.has(Switch::Verbose));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_with_what_was_probably_meant() {
+        let text = |line: &[&str]| parse(line).err().map(|error| error.to_string());
+        assert_eq!(
+            text(&["--driver-memroy=2g", "x.jar"]).unwrap(),
+            "unrecognized option `--driver-memroy`; did you mean `--driver-memory`?; see --help"
+        );
+        assert_eq!(text(&["--bogus"]).unwrap(), "unrecognized option `--bogus`; see --help");
+        assert_eq!(text(&["--name"]).unwrap(), "missing argument for option `--name`; see --help");
+        assert_eq!(
+            text(&["--conf", "spark.foo"]).unwrap(),
+            "invalid argument to --conf: `spark.foo` has no `=`; write KEY=VALUE"
+        );
+    }
+
+    #[test]
+    fn options_of_other_cluster_managers_are_taken_and_do_nothing() {
+        let line = parse(&["--queue", "q", "--supervise", "x.jar"]).unwrap();
+        assert_eq!(
+            line.ignored(),
+            [
+                "--queue is for YARN and does nothing on Kubernetes",
+                "--supervise is for Spark's standalone cluster and does nothing on Kubernetes",
+            ]
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! `--master`, by the rules of Spark's `Utils.checkAndGetK8sMasterUrl`.
+
+use crate::spark::SparkConf;
+use crate::spark::conf::SettingError;
+
+const KEY: &str = "spark.master";
+const FORMS: &str =
+    "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
+
+/// The master as it goes into the driver's properties: `k8s://https://HOST:PORT`.
+pub(super) fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
+    let Some(master) = conf.get(KEY) else {
+        return Err(conf.refuse(KEY, format!("give --master; {FORMS}")));
+    };
+    let Some(url) = master.strip_prefix("k8s://") else {
+        return Err(conf.refuse(KEY, format!("only Kubernetes is supported here; {FORMS}")));
+    };
+    match url.split_once("://") {
+        None if url.is_empty() => Err(conf.refuse(KEY, FORMS)),
+        None => Ok(format!("k8s://https://{url}")),
+        Some((scheme, _)) if ["https", "http"].contains(&scheme.to_ascii_lowercase().as_str()) => {
+            Ok(master.to_owned())
+        }
+        Some((scheme, _)) => {
+            Err(conf.refuse(KEY, format!("`{scheme}` is no scheme of an API server; {FORMS}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spark::Origin;
+
+    fn master(text: &str) -> Result<String, String> {
+        let mut conf = SparkConf::default();
+        conf.set(KEY, text, Origin::Option("--master"));
+        normalised(&conf).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_three_forms_of_a_master_are_taken() {
+        assert_eq!(master("k8s://https://h:6443/p/").unwrap(), "k8s://https://h:6443/p/");
+        assert_eq!(master("k8s://h:6443").unwrap(), "k8s://https://h:6443");
+        assert_eq!(master("k8s://http://127.0.0.1:8001").unwrap(), "k8s://http://127.0.0.1:8001");
+    }
+
+    #[test]
+    fn other_masters_are_refused_with_what_is_supported() {
+        for other in
+            ["yarn", "local[*]", "spark://h:7077", "kubernetes://x", "k8s:", "k8s://", "k8s://ftp://h"]
+        {
+            let message = master(other).unwrap_err();
+            assert!(message.starts_with(&format!("--master (`spark.master`) is `{other}`")), "{message}");
+            assert!(message.contains("write k8s://https://HOST:PORT"), "{message}");
+        }
+    }
+}

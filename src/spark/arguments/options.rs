@@ -1,0 +1,149 @@
+//! Every option of `spark-submit --help` (4.x), what it sets, and which one was meant.
+
+/// What an option is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Sets this key.
+    Setting(&'static str),
+    /// Sets this key to a list of URIs; paths become absolute.
+    Dependencies(&'static str),
+    /// `--class`
+    Class,
+    /// `--conf`
+    Conf,
+    /// `--properties-file`
+    PropertiesFile,
+    /// `--proxy-user`
+    ProxyUser,
+    /// `--kill`
+    Kill,
+    /// `--status`
+    Status,
+    /// An option of another cluster manager with a value; Spark ignores it here.
+    Elsewhere(&'static str),
+    /// A switch: it has no value.
+    Switch(Switch),
+}
+
+/// An option without a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// `--dry-run`, which spark-submit does not have.
+    DryRun,
+    /// `--help`
+    Help,
+    /// `--load-spark-defaults`
+    LoadSparkDefaults,
+    /// `--supervise`, which is for Spark's standalone cluster; Spark ignores it here.
+    Supervise,
+    /// `--verbose`
+    Verbose,
+    /// `--version`
+    Version,
+}
+
+/// One option.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// As it is written: `--name`.
+    pub name: &'static str,
+    /// A second way to write it.
+    pub short: Option<&'static str>,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+const fn option(name: &'static str, purpose: Purpose) -> Spec {
+    Spec { name, short: None, purpose }
+}
+
+const fn with_short(name: &'static str, short: &'static str, purpose: Purpose) -> Spec {
+    Spec { name, short: Some(short), purpose }
+}
+
+/// Every option that is known, as `SparkSubmitOptionParser` has them, with the original's `--kubernetes-namespace` and
+/// this program's `--dry-run`.
+pub static OPTIONS: [Spec; 36] = [
+    option("--archives", Purpose::Dependencies("spark.archives")),
+    option("--class", Purpose::Class),
+    with_short("--conf", "-c", Purpose::Conf),
+    option("--deploy-mode", Purpose::Setting("spark.submit.deployMode")),
+    option("--driver-class-path", Purpose::Setting("spark.driver.extraClassPath")),
+    option("--driver-cores", Purpose::Setting("spark.driver.cores")),
+    option("--driver-java-options", Purpose::Setting("spark.driver.extraJavaOptions")),
+    option("--driver-library-path", Purpose::Setting("spark.driver.extraLibraryPath")),
+    option("--driver-memory", Purpose::Setting("spark.driver.memory")),
+    option("--dry-run", Purpose::Switch(Switch::DryRun)),
+    option("--exclude-packages", Purpose::Setting("spark.jars.excludes")),
+    option("--executor-cores", Purpose::Setting("spark.executor.cores")),
+    option("--executor-memory", Purpose::Setting("spark.executor.memory")),
+    option("--files", Purpose::Dependencies("spark.files")),
+    with_short("--help", "-h", Purpose::Switch(Switch::Help)),
+    option("--jars", Purpose::Dependencies("spark.jars")),
+    option("--keytab", Purpose::Setting("spark.kerberos.keytab")),
+    option("--kill", Purpose::Kill),
+    option("--kubernetes-namespace", Purpose::Setting("spark.kubernetes.namespace")),
+    option("--load-spark-defaults", Purpose::Switch(Switch::LoadSparkDefaults)),
+    option("--master", Purpose::Setting("spark.master")),
+    option("--name", Purpose::Setting("spark.app.name")),
+    option("--num-executors", Purpose::Setting("spark.executor.instances")),
+    option("--packages", Purpose::Setting("spark.jars.packages")),
+    option("--principal", Purpose::Setting("spark.kerberos.principal")),
+    option("--properties-file", Purpose::PropertiesFile),
+    option("--proxy-user", Purpose::ProxyUser),
+    option("--py-files", Purpose::Dependencies("spark.submit.pyFiles")),
+    option("--queue", Purpose::Elsewhere("YARN")),
+    option("--remote", Purpose::Setting("spark.remote")),
+    option("--repositories", Purpose::Setting("spark.jars.repositories")),
+    option("--status", Purpose::Status),
+    option("--supervise", Purpose::Switch(Switch::Supervise)),
+    option("--total-executor-cores", Purpose::Elsewhere("Spark's standalone cluster")),
+    with_short("--verbose", "-v", Purpose::Switch(Switch::Verbose)),
+    option("--version", Purpose::Switch(Switch::Version)),
+];
+
+/// The option of this name.
+pub fn find(name: &str) -> Option<&'static Spec> {
+    OPTIONS.iter().find(|spec| spec.name == name || spec.short == Some(name))
+}
+
+/// The option whose name is most like this one, if any is.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    const ALIKE: f64 = 0.8;
+    let bare = name.trim_start_matches('-').replace('_', "-");
+    let likeness = |spec: &Spec| strsim::jaro_winkler(&bare, spec.name.trim_start_matches('-'));
+    OPTIONS
+        .iter()
+        .map(|spec| (likeness(spec), spec.name))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_has_a_name_of_its_own() {
+        for (at, spec) in OPTIONS.iter().enumerate() {
+            assert!(std::ptr::eq(find(spec.name).unwrap(), &raw const OPTIONS[at]), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn a_mistyped_option_is_recognised() {
+        for (typed, meant) in [
+            ("--driver-memroy", "--driver-memory"),
+            ("--executor_memory", "--executor-memory"),
+            ("-master", "--master"),
+            ("--deploymode", "--deploy-mode"),
+            ("--config", "--conf"),
+            ("--pyfiles", "--py-files"),
+            ("--number-executors", "--num-executors"),
+        ] {
+            assert_eq!(nearest(typed), Some(meant), "{typed}");
+        }
+        assert_eq!(nearest("--bogus"), None);
+    }
+}
