@@ -40,6 +40,7 @@ use spec::DriverSpec;
 use steps::conf_volume;
 
 pub use error::PlanError;
+pub use spark_version::NEWEST_SPARK;
 pub use submitter::Submitter;
 pub use upload::{Upload, UploadError};
 
