@@ -35,8 +35,8 @@ pub async fn run(arguments: Vec<String>) -> anyhow::Result<ExitCode> {
     let settings = settings(&line, &submitter)?;
     match (line.value(Purpose::Kill), line.value(Purpose::Status)) {
         (Some(_), Some(_)) => bail!("--kill and --status exclude each other: leave one of them out"),
-        (Some(submission), None) => work::kill(submission, &settings.conf, &submitter).await,
-        (None, Some(submission)) => work::status(submission, &settings.conf, &submitter).await,
+        (Some(submission), None) => work::kill(submission, settings.conf, &submitter).await,
+        (None, Some(submission)) => work::status(submission, settings.conf, &submitter).await,
         (None, None) => submit(&line, settings, &submitter).await,
     }
 }
@@ -57,10 +57,7 @@ async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -
     if line.has(Switch::Verbose) {
         eprint!("{}", verbose::application(&arguments));
     }
-    if line.has(Switch::DryRun) {
-        return dry_run::run(arguments, submitter).await;
-    }
-    work::submit(arguments, submitter).await
+    work::submit(arguments, submitter, line.has(Switch::DryRun)).await
 }
 
 /// In spark-submit's form.

@@ -74,12 +74,13 @@ impl fmt::Debug for Log {
     }
 }
 
-/// Text from the cluster as a part of one line: a message of the API server or of a container may have more of them.
+/// Text from the cluster as a part of one line: a message of the API server or of a container may have more of them, or
+/// what Airflow takes for the driver's exit code.
 pub(super) fn in_one_line(text: &str) -> String {
     const LONGEST: usize = 2000;
     let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
     let line: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    line.join(" ").chars().take(LONGEST).collect()
+    line.join(" ").replace("xit code: ", "xit code ").chars().take(LONGEST).collect()
 }
 
 #[cfg(test)]
@@ -118,6 +119,7 @@ mod tests {
     #[test]
     fn a_message_of_the_cluster_stays_in_its_line() {
         assert_eq!(in_one_line(" a\n\tb \u{1b}[31mc\r\n"), "a b [31mc");
+        assert_eq!(in_one_line("Exit code:\n0 after exit code: 1"), "Exit code 0 after exit code 1");
         assert_eq!(in_one_line(&"x".repeat(5000)).len(), 2000);
     }
 }

@@ -49,6 +49,8 @@ mod slow_clients;
 mod smoke;
 mod stage;
 mod submit_create;
+mod submit_follow;
+mod submit_jobs;
 mod support;
 mod sweep_faults;
 mod tls_server;

@@ -218,3 +218,6 @@ impl Executor {
         if reasons.is_empty() { reasons } else { format!("; {reasons}") }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -177,3 +177,6 @@ fn was_ended_by_deletion(pod: &Pod, end: Option<&ContainerStateTerminated>) -> b
     let Some(finished) = end.and_then(|end| end.finished_at.as_ref()) else { return true };
     deletion.0.checked_sub(grace).is_ok_and(|asked| finished.0 > asked)
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,3 +111,6 @@ fn left_alone(pod: &Pod, what: &str, driver: &str) -> Option<Trouble> {
         ),
     })
 }
+
+#[cfg(test)]
+mod tests;
