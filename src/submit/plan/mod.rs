@@ -50,7 +50,7 @@ pub async fn plan(
     arguments: SubmitArguments,
     submitter: &Submitter,
     now: Timestamp,
-    random: &mut (dyn Rng + Send),
+    random: &mut dyn Rng,
 ) -> Result<Submission, PlanError> {
     let application = Application::gather(arguments, submitter, now, random).await?;
     let follow = checks::follow_settings(&application.conf)?;
