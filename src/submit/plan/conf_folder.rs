@@ -44,9 +44,10 @@ pub(super) fn read(conf: &SparkConf, submitter: &Submitter) -> Result<(ConfFolde
     Ok((folder, warnings))
 }
 
+/// Spark takes numbers below zero, for which nothing fits.
 fn max_size(conf: &SparkConf) -> Result<u64, SettingError> {
-    let what = "a whole number of bytes, such as 1048576";
-    Ok(conf.number(MAX_SIZE, what)?.unwrap_or(DEFAULT_MAX_SIZE))
+    let size = conf.number::<i64>(MAX_SIZE, "a whole number of bytes, such as 1048576")?;
+    Ok(size.map_or(DEFAULT_MAX_SIZE, |size| size.try_into().unwrap_or_default()))
 }
 
 /// Settings have been read already, templates are nobody's, and a `ConfigMap` is no place for archives.
