@@ -39,7 +39,7 @@ pub fn path(variable: &str) -> PathBuf {
 }
 
 /// A test that runs if its needs are met, fails if they are not and must be, and is skipped loudly otherwise.
-pub fn trial(name: &'static str, needs: &[Need], test: fn()) -> Trial {
+pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -> Trial {
     let missing: Vec<String> = needs.iter().filter_map(Need::missing).collect();
     let run = move || {
         test();
