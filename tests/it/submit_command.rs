@@ -6,10 +6,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::api_server::{EVENT, FakeApiServer};
-use crate::support::cluster::{
-    Account, CONFIG_MAP, Cluster as _, NAMESPACE, NETWORK_POLICY, POD, SECRET, SERVICE,
-};
+use crate::support::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
+use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
 use crate::support::process::{command, stderr};
 use crate::support::wait::BOUND;
 

@@ -10,8 +10,8 @@ use cloakroom::submit::jobs::{SubmissionId, kill, status};
 use serde_json::{Value, json};
 
 use crate::manifests::known::{parse, rights_of};
-use crate::support::api_server::{Call, EVENT, FakeApiServer, Fault, Verb};
-use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, NAMESPACE, NETWORK_POLICY, POD, SECRET, SERVICE};
+use crate::support::api_server::{Call, EVENT, FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
+use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, NAMESPACE, SERVICE};
 use crate::support::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
 use crate::support::wait::until_true;
 
