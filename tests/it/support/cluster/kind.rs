@@ -21,6 +21,9 @@ pub const STATEFUL_SET: Kind = Kind { plural: "statefulsets", kind: "StatefulSet
 pub const JOB: Kind = Kind { group: "batch", plural: "jobs", kind: "Job", ..POD };
 pub const SERVICE: Kind = Kind { plural: "services", kind: "Service", ..POD };
 pub const CONFIG_MAP: Kind = Kind { plural: "configmaps", kind: "ConfigMap", ..POD };
+pub const SECRET: Kind = Kind { plural: "secrets", kind: "Secret", ..POD };
+pub const NETWORK_POLICY: Kind =
+    Kind { group: "networking.k8s.io", plural: "networkpolicies", kind: "NetworkPolicy", ..POD };
 pub const CLAIM: Kind = Kind { plural: "persistentvolumeclaims", kind: "PersistentVolumeClaim", ..POD };
 /// A kind that no API server has by itself.
 pub const SPARK_APPLICATION: Kind = Kind {
