@@ -15,8 +15,8 @@ use crate::sets::{self, Call, Set, VERSIONS};
 /// The file beside this one.
 const DIFFERENCES: &str = include_str!("differences.yaml");
 
-/// What every line of the block begins with that spark-submit prints for each change of a pod.
-const BLOCK: &str = "\t";
+/// What the lines of the block begin with that spark-submit prints for each change of a pod.
+const BLOCK: [&str; 2] = ["\t ", "\t\t "];
 
 /// What a line of the log begins with.
 const LEVELS: [&str; 3] = ["INFO ", "WARN ", "ERROR "];
@@ -92,7 +92,7 @@ fn said(set: &Set, spark: &Outcome, ours: &Outcome) -> Vec<Difference> {
         let is_log = LEVELS.iter().any(|level| line.starts_with(level));
         set.is_about_submissions() && spark.exit == 0 && !is_log
     };
-    let is_relevant = |line: &&String| is_answer(line) || line.starts_with(BLOCK);
+    let is_relevant = |line: &&String| is_answer(line) || BLOCK.iter().any(|start| line.starts_with(start));
     let is_said = |line: &str| ours.said.iter().any(|other| other.trim_end() == line.trim_end());
     let missing = spark.said.iter().filter(is_relevant).filter(|line| !is_said(line));
     let difference = |line: &String| Difference {
