@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::sources;
+use super::{sources, warn};
 
 use cloakroom::kubernetes::{Access, ApiServer, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts};
 use cloakroom::spark::{SettingError, SparkConf, SubmissionCredentials};
@@ -20,8 +20,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Reads and checks all that is needed to ask the API server, and sends nothing.
 pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
     let master = conf.get("spark.master").unwrap_or_default();
+    let url = master.strip_prefix("k8s://").unwrap_or(master);
+    if let Some(variable) = sources::proxy(submitter, url) {
+        warn(&format!("{variable} is not used: the API server is reached directly, or not at all"));
+    }
     let access = SubmissionAccess {
-        url: master.strip_prefix("k8s://").unwrap_or(master).to_owned(),
+        url: url.to_owned(),
         credentials: SubmissionCredentials::from(conf)?,
         context: conf.get(CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
         kubeconfig: sources::kubeconfig(submitter),
