@@ -15,6 +15,8 @@ pub enum Need {
     Kubectl,
     /// Root, for mounts and chroot.
     Root,
+    /// Namespaces of one's own, for what containers are.
+    Namespaces,
 }
 
 impl Need {
@@ -28,6 +30,9 @@ impl Need {
                 Some("kubectl is neither on the PATH nor in $KUBEBUILDER_ASSETS".to_owned())
             }
             Self::Root if user_id() != "0" => Some("it needs root, for mounts and chroot".to_owned()),
+            Self::Namespaces if !may_unshare() => {
+                Some("no namespaces to be had here: it takes unshare, and root with CAP_SYS_ADMIN".to_owned())
+            }
             _ => None,
         }
     }
@@ -39,7 +44,7 @@ pub fn path(variable: &str) -> PathBuf {
 }
 
 /// A test that runs if its needs are met, fails if they are not and must be, and is skipped loudly otherwise.
-pub fn trial(name: &'static str, needs: &[Need], test: fn()) -> Trial {
+pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -> Trial {
     let missing: Vec<String> = needs.iter().filter_map(Need::missing).collect();
     let run = move || {
         test();
@@ -68,6 +73,12 @@ pub fn kubectl() -> Option<PathBuf> {
 fn is_on_path(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+}
+
+fn may_unshare() -> bool {
+    let namespaces = ["--mount", "--pid", "--fork", "--ipc", "--uts", "true"];
+    let tried = Command::new("unshare").args(namespaces).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    tried.is_ok_and(|status| status.success())
 }
 
 fn user_id() -> String {
