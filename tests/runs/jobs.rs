@@ -1,62 +1,124 @@
-//! The applications that Spark runs here, made from their sources (tests/runs/jobs).
+//! The applications that Spark runs here: how they are made from their sources (tests/runs/jobs), and what they must say.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `words.txt` says.
-pub const WORDS: &str = "words of a file";
+const WORDS: &str = "words of a file";
 
 /// What `page.txt` in `books.tar.gz` says.
-pub const PAGE: &str = "a page of a book";
+const PAGE: &str = "a page of a book";
+
+/// How many tasks each application has.
+const TASKS: usize = 8;
+
+/// The exit code that the applications are told to end with: theirs, and nobody else's.
+pub const EXIT_CODE: i32 = 3;
+
+/// An application.
+#[derive(Debug, Clone, Copy)]
+pub enum Job {
+    /// `Words.java`: its class is in one jar, a class that its tasks use in another; a file, and an archive.
+    Java,
+    /// `main.py`: its tasks import a module and a package in a zip; a file.
+    Python,
+}
+
+impl Job {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Java => "java",
+            Self::Python => "python",
+        }
+    }
+
+    /// spark-submit's arguments, for files below `files` and jars below `jars`, which may be URIs.
+    pub fn arguments(self, files: &str, jars: &str) -> Vec<String> {
+        let words = format!("{files}/words.txt");
+        let arguments = match self {
+            Self::Java => vec![
+                "--class".to_owned(),
+                "cloakroom.runs.Words".to_owned(),
+                "--jars".to_owned(),
+                format!("{jars}/greeting.jar"),
+                "--files".to_owned(),
+                words,
+                "--archives".to_owned(),
+                format!("{files}/books.tar.gz#books"),
+                format!("{jars}/words.jar"),
+            ],
+            Self::Python => vec![
+                "--py-files".to_owned(),
+                format!("{files}/one_module.py,{files}/zipped.zip"),
+                "--files".to_owned(),
+                words,
+                format!("{files}/main.py"),
+            ],
+        };
+        [arguments, vec![EXIT_CODE.to_string()]].concat()
+    }
+
+    /// What is wrong with a driver's log, if anything: the driver and all tasks, on executors, must have seen everything.
+    pub fn complaint(self, log: &str) -> Option<String> {
+        let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("seen by ")).collect();
+        let on_driver = format!("seen by driver: {}", self.seen(0));
+        if !lines.contains(&&*on_driver) {
+            return Some(format!("no “{on_driver}”"));
+        }
+        (1..=TASKS).map(|task| self.seen(task)).find_map(|seen| {
+            let line = lines.iter().find(|line| line.ends_with(&format!(": {seen}")));
+            let is_on_executor = line.is_some_and(|line| !line.starts_with("seen by driver:"));
+            (!is_on_executor).then(|| format!("no executor says “{seen}”"))
+        })
+    }
+
+    fn seen(self, task: usize) -> String {
+        let head = format!("hello task {task}, file {WORDS}");
+        match self {
+            Self::Java => format!("{head}, beside {WORDS}, archive {PAGE}"),
+            Self::Python => head,
+        }
+    }
+}
 
 /// Puts into a folder, for the Spark in `home`: `words.jar` and `greeting.jar`, `main.py`, `one_module.py` and `zipped.zip`,
 /// `words.txt` and `books.tar.gz`.
 pub fn prepare(home: &Path, folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
-    let classes = tempfile::tempdir().unwrap();
-    let spark = format!("{}/jars/*", home.display());
-    let greeting = classes.path().join("greeting");
-    for (jar, class_path) in
-        [("greeting", spark.clone()), ("words", format!("{spark}:{}", greeting.display()))]
-    {
-        let source = sources().join("java").join(jar);
-        let target = classes.path().join(jar);
-        let files = java_files(&source);
-        let javac = ["-nowarn", "--release", "17", "-cp", &class_path, "-d"];
-        run(Command::new("javac").args(javac).arg(&target).args(files));
-        run(Command::new("jar")
-            .arg("cf")
-            .arg(folder.join(format!("{jar}.jar")))
-            .arg("-C")
-            .arg(&target)
-            .arg("."));
+    let work = tempfile::tempdir().unwrap();
+    let classes = compile(home, work.path());
+    for (archive, source, member) in [
+        ("words.jar", &classes, "cloakroom/runs/Words.class"),
+        ("greeting.jar", &classes, "cloakroom/runs/Greeting.class"),
+        ("zipped.zip", &sources(), "zipped"),
+    ] {
+        let archive = folder.join(archive);
+        run(Command::new("python3")
+            .current_dir(source)
+            .args(["-m", "zipfile", "-c"])
+            .arg(archive)
+            .arg(member));
     }
-    let python = sources().join("python");
     for file in ["main.py", "one_module.py"] {
-        std::fs::copy(python.join(file), folder.join(file)).unwrap();
+        std::fs::copy(sources().join(file), folder.join(file)).unwrap();
     }
-    let zip = ["-m", "zipfile", "-c"];
-    run(Command::new("python3").current_dir(&python).args(zip).arg(folder.join("zipped.zip")).arg("zipped"));
     std::fs::write(folder.join("words.txt"), format!("{WORDS}\n")).unwrap();
-    std::fs::write(classes.path().join("page.txt"), format!("{PAGE}\n")).unwrap();
+    std::fs::write(work.path().join("page.txt"), format!("{PAGE}\n")).unwrap();
     let archive = folder.join("books.tar.gz");
-    run(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(classes.path()).arg("page.txt"));
+    run(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(work.path()).arg("page.txt"));
+}
+
+/// All Java classes, in a folder below `work`.
+fn compile(home: &Path, work: &Path) -> PathBuf {
+    let target = work.join("classes");
+    let class_path = format!("{}/jars/*", home.display());
+    let sources = ["Words.java", "Greeting.java"].map(|file| sources().join(file));
+    run(Command::new("javac").args(["--release", "17", "-cp", &class_path, "-d"]).arg(&target).args(sources));
+    target
 }
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/jobs")
-}
-
-fn java_files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.is_dir() {
-            found.extend(java_files(&entry));
-        } else {
-            found.push(entry);
-        }
-    }
-    found
 }
 
 fn run(command: &mut Command) {

@@ -79,7 +79,6 @@ impl Stage {
             Need::Namespaces,
             Need::Program("setpriv"),
             Need::Program("javac"),
-            Need::Program("jar"),
             Need::Program("python3"),
         ];
         let stage = Arc::clone(self);
@@ -104,8 +103,10 @@ impl Stage {
 impl World {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let images = images(folder.path());
+        let place = folder.path().to_owned();
+        let images = tokio::task::spawn_blocking(move || images(&place));
         let plane = ControlPlane::start(&[]).await;
+        let images = images.await.unwrap();
         let kept = folder.path().join("node");
         std::fs::create_dir(&kept).unwrap();
         let runner = Runner::start(&plane, images, &kept).await;

@@ -1,4 +1,4 @@
-"""Says what the driver and the executors see: a module, a module in a zip, a file. The only argument is the exit code."""
+"""Says what the driver and the executors see: a module, a package in a zip, a file. The only argument is the exit code."""
 
 import sys
 
