@@ -5,6 +5,7 @@ mod fetch;
 mod retention;
 mod serve;
 mod stage;
+mod submit;
 
 use clap::{Parser, Subcommand};
 
@@ -12,6 +13,7 @@ pub use admin::{AdminArgs, CleanArgs, ListOutput, LsArgs, Output, RmArgs, ShowAr
 pub use fetch::FetchArgs;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::StageArgs;
+pub use submit::SubmitArgs;
 
 /// A resource staging server for Kubernetes: hand your jars in, get a ticket; the pods show the ticket and get
 /// the jars
@@ -19,7 +21,8 @@ pub use stage::StageArgs;
 #[command(name = "cloakroom", version, max_term_width = 100)]
 #[command(
     after_help = "A properties file of kubespark's resource staging server or init-container as the only \
-                        argument means `serve` or `fetch`, by its keys."
+                        argument means `serve` or `fetch`, by its keys. Called under the name spark-submit, the \
+                        program is `submit`."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -33,6 +36,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Pack local files, hand them in, print the ticket
     Stage(StageArgs),
+    /// Submit a Spark application, as spark-submit does, without a JVM
+    Submit(SubmitArgs),
     /// Show tickets, get the files: what an init-container does
     Fetch(FetchArgs),
     /// List what is staged, for whom, why it is kept, and when it goes

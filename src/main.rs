@@ -6,6 +6,7 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use tokio::runtime::Builder;
 
 use cli::{Cli, Command};
 
@@ -25,9 +26,9 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse_from(commands::arguments()?);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    runtime(&cli.command).enable_all().build()?.block_on(async {
         match cli.command {
+            Command::Submit(args) => commands::submit::run(args.arguments).await,
             Command::Serve(args) => commands::serve::run(*args).await,
             Command::Stage(args) => commands::stage::run(args).await,
             Command::Fetch(args) => commands::fetch::run(args).await,
@@ -37,4 +38,12 @@ fn run() -> anyhow::Result<ExitCode> {
             Command::Clean(args) => commands::admin::clean(args).await,
         }
     })
+}
+
+/// A submission waits for one API server: threads would only cost memory.
+fn runtime(command: &Command) -> Builder {
+    match command {
+        Command::Submit(_) => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    }
 }

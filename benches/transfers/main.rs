@@ -16,6 +16,7 @@ mod process;
 mod spread;
 mod stage_fetch;
 mod startup;
+mod submit;
 #[path = "../../tests/it/support/wait.rs"]
 #[expect(dead_code, reason = "shared with the tests")]
 mod wait;
@@ -25,12 +26,13 @@ mod support {
     pub(crate) use crate::wait;
 }
 
-const SCENARIOS: [(&str, fn()); 5] = [
+const SCENARIOS: [(&str, fn()); 6] = [
     ("startup", startup::run),
     ("memory", memory::run),
     ("lifecycle", lifecycle::run),
     ("nginx", nginx::run),
     ("stage-fetch", stage_fetch::run),
+    ("submit", submit::run),
 ];
 
 fn main() {

@@ -5,6 +5,7 @@ pub mod fetch;
 mod old_entrypoint;
 pub mod serve;
 pub mod stage;
+pub mod submit;
 
 pub use old_entrypoint::arguments;
 

@@ -1,14 +1,23 @@
-//! Both images of the original took one argument, the path of a properties file. So does this binary.
+//! The other names of this program: both images of the original took one argument, the path of a properties file, and
+//! other programs start `spark-submit`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use anyhow::Context as _;
 use cloakroom::spark::{Properties, Role};
 
-/// The arguments of this process, with `serve` or `fetch` put before a properties file that is the only one.
+/// The name under which other programs start a submission.
+const SPARK_SUBMIT: &str = "spark-submit";
+
+/// The arguments of this process, with `serve` or `fetch` put before a properties file that is the only one, and with
+/// `submit` behind the name `spark-submit`.
 pub fn arguments() -> anyhow::Result<Vec<OsString>> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.first().is_some_and(|name| Path::new(name).file_name() == Some(OsStr::new(SPARK_SUBMIT))) {
+        arguments.insert(1, "submit".into());
+        return Ok(arguments);
+    }
     if let [_, only] = arguments.as_slice()
         && is_properties_file(Path::new(only))
     {

@@ -2,6 +2,7 @@
 
 mod kubeconfig;
 mod properties;
+mod submission;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use super::connect_error::ConnectError;
 use super::files::{Files, Seen};
 use super::identity;
 use crate::spark::ApiServerProperties;
+
+pub use submission::SubmissionAccess;
 
 /// Where Kubernetes mounts a pod's service account.
 pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -43,6 +46,8 @@ pub enum Access {
         /// One of its contexts; without one its current context.
         context: Option<String>,
     },
+    /// As a submission's settings say.
+    Submission(Box<SubmissionAccess>),
 }
 
 impl Access {
@@ -52,6 +57,7 @@ impl Access {
             Self::ServiceAccount { url, folder } => service_account(url, folder),
             Self::Properties { url, properties, folder } => properties::read(url, properties, folder),
             Self::Kubeconfig { path, context } => kubeconfig::read(path, context.as_deref()),
+            Self::Submission(access) => submission::read(access),
         }
     }
 }
@@ -68,6 +74,7 @@ impl fmt::Display for Access {
             Self::Kubeconfig { path, context: Some(context) } => {
                 write!(f, "the context “{context}” of {} says", path.display())
             }
+            Self::Submission(_) => f.write_str("the submission's settings say"),
         }
     }
 }

@@ -41,7 +41,7 @@ impl Address {
         self.is_https() || self.is_loopback()
     }
 
-    fn is_loopback(&self) -> bool {
+    pub(super) fn is_loopback(&self) -> bool {
         let host = self.0.host().unwrap_or_default();
         let address = host.trim_start_matches('[').trim_end_matches(']');
         host.eq_ignore_ascii_case("localhost")

@@ -47,6 +47,17 @@ pub enum ConnectError {
         /// What gives the secret.
         setting: String,
     },
+    /// A secret would be sent to whoever answers.
+    #[error(
+        "`{setting}` is true, so the credentials would go to whoever answers in the API server's place: name its CA \
+         with `{ca}` instead"
+    )]
+    TrustsAnybody {
+        /// The key that is true.
+        setting: &'static str,
+        /// The key to set in its place.
+        ca: &'static str,
+    },
     /// A file that cannot be read.
     #[error("cannot read {path} ({setting})", path = .path.display())]
     Unreadable {

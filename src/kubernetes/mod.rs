@@ -12,7 +12,7 @@ mod identity;
 mod reviews;
 mod throttled;
 
-pub use access::{Access, SERVICE_ACCOUNT_FOLDER};
+pub use access::{Access, SERVICE_ACCOUNT_FOLDER, SubmissionAccess};
 pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
 pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};

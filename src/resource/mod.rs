@@ -8,6 +8,7 @@ mod record;
 mod secret;
 mod sighting;
 mod state;
+mod syntax;
 
 pub use file_name::{FileName, FileNameError};
 pub use id::{InvalidResourceId, ResourceId};
@@ -17,3 +18,6 @@ pub use record::{Bundle, Life, Lifetime, Resource};
 pub use secret::{ResourceSecret, SecretHash};
 pub use sighting::Sighting;
 pub use state::{DeletionReason, State, UnknownName};
+pub use syntax::{
+    is_annotation_key, is_dns_label, is_dns_subdomain, is_label_key, is_label_value, is_quantity,
+};

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::syntax::{is_dns_label, is_dns_subdomain, is_label_key, is_label_value};
+
 /// The kind of owner that is meant when none is named, and the only one that the original knew.
 pub const POD: &str = "Pod";
 
@@ -248,7 +250,7 @@ fn checked_labels(
         if !is_label_key(&key) {
             return Err(OwnerError::LabelKey { key: shown(&key) });
         }
-        if !value.is_empty() && !is_qualified_name(&value) {
+        if !is_label_value(&value) {
             return Err(OwnerError::LabelValue { key, value: shown(&value) });
         }
         if checked.get(&key).is_some_and(|present| *present != value) {
@@ -261,37 +263,6 @@ fn checked_labels(
     } else {
         Ok(checked)
     }
-}
-
-/// `IsDNS1123Label`.
-fn is_dns_label(text: &str) -> bool {
-    text.len() <= 63 && is_dns_word(text)
-}
-
-/// `IsDNS1123Subdomain`.
-fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_dns_word)
-}
-
-fn is_dns_word(text: &str) -> bool {
-    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || c == '-')
-}
-
-/// `IsQualifiedName`: an optional DNS prefix and a name.
-fn is_label_key(text: &str) -> bool {
-    match text.split_once('/') {
-        Some((prefix, name)) => is_dns_subdomain(prefix) && is_qualified_name(name),
-        None => is_qualified_name(text),
-    }
-}
-
-fn is_qualified_name(text: &str) -> bool {
-    let edge = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= 63
-        && text.starts_with(edge)
-        && text.ends_with(edge)
-        && text.chars().all(|c| edge(c) || matches!(c, '-' | '_' | '.'))
 }
 
 /// Text from outside as an error may show it: short, and without control characters.

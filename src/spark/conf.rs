@@ -152,6 +152,12 @@ impl SparkConf {
     }
 }
 
+/// A setting as Spark prints it for people: `(key,value)`, a secret's value left out.
+pub fn shown_redacted(key: &str, value: &str) -> String {
+    let value = if error::is_secret(key) { "*********(redacted)" } else { value };
+    format!("({key},{value})")
+}
+
 /// What `JavaUtils.byteStringAs` reads.
 const SIZES: &str = "it must be a whole number with a unit, such as 512m or 2g (units: b, k, m, g, t, p)";
 

@@ -14,6 +14,7 @@ pub mod properties;
 pub mod role;
 pub mod server_properties;
 pub mod size;
+pub mod submission_credentials;
 pub mod time;
 pub mod uri;
 
@@ -25,5 +26,6 @@ pub use property_error::{Place, PropertyError};
 pub use role::{Role, RoleError};
 pub use server_properties::{ApiServerProperties, OauthToken, StagingServerProperties, TlsFiles};
 pub use size::{ByteSize, SizeError, SizeUnit, format_size, parse_size};
+pub use submission_credentials::SubmissionCredentials;
 pub use time::{SparkDuration, TimeError, TimeUnit, format_duration, parse_duration};
 pub use uri::{DependencyUri, FileUri, RemoteUri, UriError, parse_list, split_list};

@@ -58,6 +58,11 @@ pub struct ApiServerProperties {
 pub struct OauthToken(String);
 
 impl OauthToken {
+    /// Wraps a token.
+    pub fn new(token: impl Into<String>) -> Self {
+        Self(token.into())
+    }
+
     /// The token itself, for the `Authorization` header only.
     #[must_use]
     pub fn expose(&self) -> &str {

@@ -5,10 +5,15 @@
 //! - [`follow`]: waits for the driver's end, and tells what happens on the way
 //! - [`jobs`]: `--kill` and `--status`
 
+mod calls;
 pub mod create;
+mod exit_code;
 pub mod follow;
 pub mod jobs;
+mod log;
 pub mod plan;
+mod pod_state;
 mod submission;
 
+pub use log::{Level, Log};
 pub use submission::{ExitCodeRule, FollowSettings, Submission};

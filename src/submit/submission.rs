@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::plan::Upload;
+
 /// A submission that was checked as far as it can be checked here: the objects, in the order in which they are made.
 ///
 /// Objects are JSON and not typed structs: a pod template may have fields that no struct here knows.
@@ -23,6 +25,8 @@ pub struct Submission {
     pub before_pod: Vec<Value>,
     /// Applied after the pod was made, in this order, with it as their owner. They have no `ownerReferences` yet.
     pub after_pod: Vec<Value>,
+    /// Files of this machine to copy before the pod is made, once nothing else can be refused.
+    pub uploads: Vec<Upload>,
     /// What happens once everything was made.
     pub follow: FollowSettings,
     /// What the user should know, one line each, without `warning:`.

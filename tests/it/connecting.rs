@@ -3,6 +3,7 @@
 mod kubeconfig;
 mod place;
 mod service_account;
+mod submission;
 
 use cloakroom::kubernetes::{Access, ApiFailure, ApiServer, ConnectError, Timeouts};
 use cloakroom::spark::ApiServerProperties;

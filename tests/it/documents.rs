@@ -12,7 +12,7 @@ use markdown::Page;
 
 use crate::support::process;
 
-const COMMANDS: [&str; 7] = ["serve", "stage", "fetch", "ls", "show", "rm", "clean"];
+const COMMANDS: [&str; 8] = ["serve", "stage", "fetch", "submit", "ls", "show", "rm", "clean"];
 
 /// Where tests are named, the last column of a table says this.
 const HELD_BY: &str = "held by";
@@ -36,6 +36,7 @@ fn every_flag_is_documented_with_its_environment_name_and_default() {
         ("serve", "docs/operations.md", "Flags"),
         ("stage", "docs/clients.md", "Flags of stage"),
         ("fetch", "docs/clients.md", "Flags of fetch"),
+        ("submit", "docs/submit.md", "Options"),
         ("ls", "docs/operations.md", "Flags of ls"),
         ("show", "docs/operations.md", "Flags of show"),
         ("rm", "docs/operations.md", "Flags of rm"),

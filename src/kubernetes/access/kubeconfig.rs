@@ -15,11 +15,13 @@ use crate::kubernetes::files::{self, Content, Files};
 use crate::kubernetes::identity;
 
 pub(super) fn read(path: &Path, context: Option<&str>) -> Result<Reading, ConnectError> {
-    let file = File { path };
+    let file = File { path, setting: "--kubeconfig" };
     let mut files = Files::default();
     // For how it looks, and for the message if it cannot be read.
-    files.read(path, "--kubeconfig")?;
-    let (cluster, user) = file.chosen(context)?;
+    files.read(path, file.setting)?;
+    let (cluster, user) = file
+        .chosen(context)?
+        .ok_or_else(|| file.refuse("it has no current context: choose one with --context"))?;
     let address = cluster.address()?;
     let mut config = Config::new(address.uri());
     config.root_cert = cluster.roots(&mut files)?;
@@ -30,9 +32,37 @@ pub(super) fn read(path: &Path, context: Option<&str>) -> Result<Reading, Connec
     Ok(Reading { plugin, ..reading })
 }
 
+/// What a kubeconfig gives for an API server whose address comes from elsewhere.
+pub(super) struct Identity {
+    pub(super) auth: AuthInfo,
+    pub(super) roots: Option<Vec<Vec<u8>>>,
+    /// Which setting is a secret that is sent along.
+    pub(super) secret: Option<String>,
+}
+
+/// User and CA of a context; nothing without one that is wanted or current. `setting` names the file in messages.
+pub(super) fn identity(
+    path: &Path,
+    context: Option<&str>,
+    setting: &str,
+    files: &mut Files,
+) -> Result<Option<Identity>, ConnectError> {
+    let file = File { path, setting };
+    files.read(path, setting)?;
+    let Some((cluster, user)) = file.chosen(context)? else { return Ok(None) };
+    let mut auth = AuthInfo::default();
+    let roots = cluster.roots(files)?;
+    let secret = user.credentials(&mut auth, &cluster.of, files)?;
+    Ok(Some(Identity { auth, roots, secret }))
+}
+
 struct File<'a> {
     path: &'a Path,
+    setting: &'a str,
 }
+
+/// The cluster and the user of a context.
+type Chosen<'a> = (Part<'a, Cluster>, Part<'a, AuthInfo>);
 
 /// A cluster or a user, with how it is called in messages.
 struct Part<'a, T> {
@@ -46,12 +76,11 @@ impl File<'_> {
         ConnectError::Kubeconfig { path: self.path.to_owned(), problem: problem.into() }
     }
 
-    /// The cluster and the user of a context.
-    fn chosen(&self, wanted: Option<&str>) -> Result<(Part<'_, Cluster>, Part<'_, AuthInfo>), ConnectError> {
+    /// The cluster and the user of a context; nothing where none is wanted and none is current.
+    fn chosen(&self, wanted: Option<&str>) -> Result<Option<Chosen<'_>>, ConnectError> {
         let Kubeconfig { current_context, contexts, clusters, auth_infos, .. } = self.parse()?;
         let wanted = wanted.map(str::to_owned).or(current_context).filter(|name| !name.is_empty());
-        let wanted =
-            wanted.ok_or_else(|| self.refuse("it has no current context: choose one with --context"))?;
+        let Some(wanted) = wanted else { return Ok(None) };
         let contexts = contexts.into_iter().map(|named| (named.name, named.context));
         let context = self.find("context", &wanted, contexts)?.of;
         let clusters = clusters.into_iter().map(|named| (named.name, named.cluster));
@@ -61,7 +90,7 @@ impl File<'_> {
             Some(name) => self.find("user", &name, users)?,
             None => self.part("user", "", AuthInfo::default()),
         };
-        Ok((cluster, user))
+        Ok(Some((cluster, user)))
     }
 
     fn find<T>(
@@ -94,7 +123,7 @@ impl File<'_> {
                 None => self.refuse("it cannot be read as YAML of a kubeconfig"),
             },
             KubeconfigError::ReadConfig(source, path) => {
-                ConnectError::Unreadable { path, setting: "--kubeconfig".to_owned(), source }
+                ConnectError::Unreadable { path, setting: self.setting.to_owned(), source }
             }
             _ => self.refuse("its documents contradict each other"),
         })

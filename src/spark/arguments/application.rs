@@ -79,7 +79,7 @@ impl SubmitArguments {
         if conf.contains("spark.remote") {
             return Err(ArgumentsError::Remote);
         }
-        let master = master::normalised(&conf)?;
+        master::normalise(&mut conf)?;
         check_deploy_mode(&conf)?;
         let given = line.resource.as_deref().ok_or(ArgumentsError::MissingApplication)?;
         let class = line.value(Purpose::Class);
@@ -93,8 +93,6 @@ impl SubmitArguments {
         let main_class = main_class(&resource, class)?;
         let name = class.unwrap_or_else(|| resource.uri().rsplit('/').next().unwrap_or_default());
         conf.set_if_missing("spark.app.name", name, Origin::Derived);
-        let origin = conf.origin("spark.master").cloned().unwrap_or(Origin::Derived);
-        conf.set("spark.master", master, origin);
         complete(&mut conf, &resource);
         Ok(Self { conf, resource, main_class, arguments: line.arguments.clone(), proxy_user })
     }

@@ -80,6 +80,16 @@ impl CommandLine {
         *self == Self::default()
     }
 
+    /// The primary resource, as it was written.
+    pub fn resource(&self) -> Option<&str> {
+        self.resource.as_deref()
+    }
+
+    /// What the application gets, as it was written.
+    pub fn arguments(&self) -> &[String] {
+        &self.arguments
+    }
+
     /// The last value of an option.
     pub fn value(&self, purpose: Purpose) -> Option<&str> {
         let values = self.options.iter().rev();

@@ -1,14 +1,20 @@
 //! `--master`, by the rules of Spark's `Utils.checkAndGetK8sMasterUrl`.
 
-use crate::spark::SparkConf;
-use crate::spark::conf::SettingError;
+use crate::spark::conf::{Origin, SettingError, SparkConf};
 
 const KEY: &str = "spark.master";
 const FORMS: &str =
     "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
 
-/// The master as it goes into the driver's properties: `k8s://https://HOST:PORT`.
-pub(super) fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
+/// Writes the master as it goes into the driver's properties, `k8s://https://HOST:PORT`, and gives it.
+pub fn normalise(conf: &mut SparkConf) -> Result<String, SettingError> {
+    let master = normalised(conf)?;
+    let origin = conf.origin(KEY).cloned().unwrap_or(Origin::Derived);
+    conf.set(KEY, &master, origin);
+    Ok(master)
+}
+
+fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
     let Some(master) = conf.get(KEY) else {
         return Err(conf.refuse(KEY, format!("give --master; {FORMS}")));
     };

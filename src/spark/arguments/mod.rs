@@ -3,7 +3,7 @@
 mod application;
 mod command_line;
 mod main_resource;
-mod master;
+pub mod master;
 mod options;
 mod paths;
 mod settings;

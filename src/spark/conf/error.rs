@@ -47,7 +47,7 @@ fn shown(key: &str, value: &str) -> String {
 }
 
 /// Spark's default `spark.redaction.regex`: `(?i)secret|password|token|access[.]?key`.
-pub(crate) fn is_secret(key: &str) -> bool {
+pub(super) fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     ["secret", "password", "token", "accesskey", "access.key"].iter().any(|word| key.contains(word))
 }

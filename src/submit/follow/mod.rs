@@ -1,1 +1,223 @@
 //! Waits for the driver's end, and tells what happens on the way.
+
+mod driver;
+mod events;
+mod executors;
+mod outcome;
+mod trouble;
+mod watch;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use self::driver::Driver;
+use self::events::Events;
+use self::executors::{Executor, Executors, Finding};
+use self::watch::{Seen, Watching};
+use super::calls::{Calls, Select, said};
+use super::create::Created;
+use super::log::{Level, Log};
+use super::submission::Submission;
+use crate::kubernetes::{ApiFailure, ApiServer};
+
+pub use outcome::Outcome;
+
+/// The class that says these things in Spark.
+const LOGGER: &str = "LoggingPodStatusWatcherImpl";
+
+/// How often and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Before a watch that ended or broke is resumed, as Spark's client does it.
+    pub first_pause: Duration,
+    /// Pauses grow up to this while the API server is away.
+    pub longest_pause: Duration,
+    /// Not even an API server that asks for it is left alone for longer.
+    pub longest_retry_after: Duration,
+    /// How often the driver pod is looked at although it is watched: a connection may be dead without a sign.
+    pub look: Duration,
+    /// How often it is looked at where it may not be watched.
+    pub poll: Duration,
+    /// How often the events of a pod that does not start are looked at.
+    pub events: Duration,
+    /// For how long credentials may be refused: a token that is renewed takes a moment.
+    pub credentials: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            first_pause: Duration::from_secs(1),
+            longest_pause: Duration::from_secs(10),
+            longest_retry_after: Duration::from_mins(1),
+            look: Duration::from_mins(1),
+            poll: Duration::from_secs(2),
+            events: Duration::from_secs(10),
+            credentials: Duration::from_mins(1),
+        }
+    }
+}
+
+/// An application that cannot be followed any more, and runs on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the driver pod {pod} in namespace {namespace} cannot be followed: {}: the application goes on running; see how it \
+     is with “kubectl get pod -n {namespace} {pod}”",
+    said(failure)
+)]
+pub struct FollowError {
+    /// Its name.
+    pub pod: String,
+    /// Where.
+    pub namespace: String,
+    /// What the API server said.
+    pub failure: ApiFailure,
+}
+
+/// Tells what happens to the application until it has ended, or `stop` is cancelled.
+pub async fn follow(
+    server: &ApiServer,
+    submission: &Submission,
+    created: &Created,
+    log: &Log,
+    stop: &CancellationToken,
+) -> Result<Outcome, FollowError> {
+    follow_at(Pace::default(), server, submission, created, log, stop).await
+}
+
+/// The same at another pace.
+pub async fn follow_at(
+    pace: Pace,
+    server: &ApiServer,
+    submission: &Submission,
+    created: &Created,
+    log: &Log,
+    stop: &CancellationToken,
+) -> Result<Outcome, FollowError> {
+    let calls = Calls::new(server, &submission.namespace);
+    let driver = Driver::new(submission, created, log);
+    let watched = Select::Name(submission.pod_name.clone());
+    let following = Following {
+        pods: Some(Watching::start(calls.clone(), watched, pace.look, pace)),
+        executor_pods: None,
+        events: Some(Events::start(calls.clone(), created.uid.clone(), pace)),
+        executors: Executors::default(),
+        began: Instant::now(),
+        calls,
+        pace,
+        submission,
+        driver,
+        log,
+    };
+    following.run(stop).await
+}
+
+struct Following<'a> {
+    pods: Option<Watching<Pod>>,
+    executor_pods: Option<Watching<Executor>>,
+    events: Option<Events>,
+    executors: Executors,
+    began: Instant,
+    calls: Calls,
+    pace: Pace,
+    submission: &'a Submission,
+    driver: Driver<'a>,
+    log: &'a Log,
+}
+
+impl Following<'_> {
+    async fn run(mut self, stop: &CancellationToken) -> Result<Outcome, FollowError> {
+        let every = self.submission.follow.report_interval.max(Duration::from_millis(1));
+        let mut report = interval_at(Instant::now() + every, every);
+        report.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                seen = Watching::next(&mut self.pods) => {
+                    if let Some(outcome) = self.driver(seen)? {
+                        return Ok(outcome);
+                    }
+                }
+                seen = Watching::next(&mut self.executor_pods) => self.executor(seen),
+                events = Events::next(&mut self.events) => self.driver.events(&events),
+                _ = report.tick() => self.driver.report(),
+                () = stop.cancelled() => {
+                    self.say_stopped();
+                    return Ok(Outcome::Stopped);
+                }
+            }
+        }
+    }
+
+    fn driver(&mut self, seen: Seen<Pod>) -> Result<Option<Outcome>, FollowError> {
+        let outcome = match seen {
+            Seen::All(pods) => self.driver.look(pods.into_iter().next()),
+            Seen::Changed(pod) => self.driver.change(pod),
+            Seen::Deleted(pod) => self.driver.delete(pod),
+            Seen::Away(why) => self.say(Level::Warn, &away(&why)),
+            Seen::Back => self.say(Level::Info, "The API server answers again"),
+            Seen::Polling(why) => {
+                self.say(Level::Info, &format!("The driver pod cannot be watched, and is polled: {why}"))
+            }
+            Seen::Refused(failure) => {
+                let Submission { pod_name, namespace, .. } = self.submission;
+                return Err(FollowError { pod: pod_name.clone(), namespace: namespace.clone(), failure });
+            }
+        };
+        if !self.driver.is_pending() {
+            self.events = None;
+        }
+        if self.driver.is_running() && self.executor_pods.is_none() {
+            self.executor_pods = Some(self.watch_executors());
+        }
+        Ok(outcome)
+    }
+
+    fn watch_executors(&self) -> Watching<Executor> {
+        let labels = format!("spark-app-selector={},spark-role=executor", self.submission.app_id);
+        let every = self.submission.follow.executor_poll_interval.max(Duration::from_millis(1));
+        Watching::start(self.calls.clone(), Select::Labels(labels), every, self.pace)
+    }
+
+    fn executor(&mut self, seen: Seen<Executor>) {
+        let now = self.began.elapsed();
+        let missing_for = self.submission.follow.missing_pod_detect_delta;
+        let findings = match seen {
+            Seen::All(executors) => self.executors.look(executors, now, missing_for),
+            Seen::Changed(executor) => self.executors.change(executor, now),
+            Seen::Deleted(executor) => self.executors.delete(&executor),
+            Seen::Refused(failure) => {
+                let text = format!("Executor pods cannot be followed: {}", said(&failure));
+                vec![Finding { level: Level::Info, text }]
+            }
+            // Of these the driver's watch tells.
+            Seen::Away(_) | Seen::Back | Seen::Polling(_) => Vec::new(),
+        };
+        for Finding { level, text } in findings {
+            self.log.say(level, LOGGER, &text);
+        }
+    }
+
+    /// Never an outcome: what is said here ends nothing.
+    fn say(&self, level: Level, message: &str) -> Option<Outcome> {
+        self.log.say(level, LOGGER, message);
+        None
+    }
+
+    fn say_stopped(&self) {
+        let Submission { app_name, namespace, pod_name, .. } = self.submission;
+        let master = format!("--master k8s://{}", self.calls.server().address());
+        let message = format!(
+            "Stopped waiting for application {app_name}, which goes on running. See how it is with “cloakroom submit \
+             {master} --status {namespace}:{pod_name}”; end it with “cloakroom submit {master} --kill \
+             {namespace}:{pod_name}”"
+        );
+        self.log.say(Level::Warn, LOGGER, &message);
+    }
+}
+
+fn away(why: &str) -> String {
+    format!("Nothing can be seen of the application for now, which goes on running: {why}. Trying on")
+}

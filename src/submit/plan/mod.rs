@@ -1,5 +1,117 @@
 //! From settings to the objects that Spark would send: everything is read and checked here, and nothing is sent.
+//!
+//! [`Application::gather`](application) reads every file and draws every name, then Spark's [`steps`] each add to the
+//! driver, then the properties that came together go into the last config map.
 
+mod aliases;
+mod application;
+mod checks;
+mod conf_folder;
+mod dependencies;
+mod error;
+mod folder;
+mod globs;
+mod memory;
+mod metadata;
+mod names;
+mod ports;
+mod properties;
+mod source;
+mod spark_version;
+mod spec;
+mod steps;
 mod submitter;
+mod template;
+#[cfg(test)]
+mod tests;
+mod upload;
+mod volumes;
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rand::Rng;
+use serde_json::Value;
+
+use super::{FollowSettings, Submission};
+use crate::spark::{MainResource, SubmitArguments, keys};
+use application::Application;
+use spec::DriverSpec;
+use steps::conf_volume;
+
+pub use error::PlanError;
 pub use submitter::Submitter;
+pub use upload::{Upload, UploadError};
+
+/// Checks an application, and makes the objects that run it. `now` and `random` are what two submissions of the same
+/// application differ by.
+pub async fn plan(
+    arguments: SubmitArguments,
+    submitter: &Submitter,
+    now: Timestamp,
+    random: &mut (dyn Rng + Send),
+) -> Result<Submission, PlanError> {
+    let application = Application::gather(arguments, submitter, now, random).await?;
+    let follow = checks::follow_settings(&application.conf)?;
+    let mut spec = beginning(&application);
+    for step in steps::of(&application)? {
+        spec = step(&application, spec)?;
+    }
+    let spec = conf_volume::add(&application, spec);
+    let submission = submission(&application, spec, follow);
+    check_names(&submission)?;
+    Ok(submission)
+}
+
+/// The template, and every setting as a property.
+fn beginning(application: &Application) -> DriverSpec {
+    let settings = application.conf.iter().filter(|(key, _)| !key.starts_with(keys::CLOAKROOM_PREFIX));
+    let mut properties: BTreeMap<String, String> =
+        settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let time = application.now.as_millisecond().to_string();
+    properties.insert("spark.app.submitTime".to_owned(), time);
+    properties.entry("spark.submit.pyFiles".to_owned()).or_default();
+    if matches!(application.resource, MainResource::Java(_)) {
+        properties.entry("spark.jars".to_owned()).or_default();
+    }
+    let template = application.template.clone();
+    DriverSpec {
+        pod: template.pod,
+        metadata: template.metadata,
+        spec: template.spec,
+        container: template.container,
+        properties,
+        warnings: application.warnings.clone(),
+        ..DriverSpec::default()
+    }
+}
+
+fn submission(application: &Application, mut spec: DriverSpec, follow: FollowSettings) -> Submission {
+    Submission {
+        namespace: application.namespace.clone(),
+        app_name: application.app_name().to_owned(),
+        app_id: application.names.app_id.clone(),
+        pod_name: application.pod_name(),
+        before_pod: std::mem::take(&mut spec.before_pod),
+        after_pod: std::mem::take(&mut spec.after_pod),
+        warnings: std::mem::take(&mut spec.warnings),
+        pod: spec.into_pod(),
+        uploads: application.dependencies.uploads.clone(),
+        follow,
+    }
+}
+
+/// The longest name of an object (RFC 1123).
+const LONGEST_NAME: usize = 253;
+
+fn check_names(submission: &Submission) -> Result<(), PlanError> {
+    let objects = submission.before_pod.iter().chain([&submission.pod]).chain(&submission.after_pod);
+    for object in objects {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let length = text(&object["metadata"]["name"]).len();
+        if length > LONGEST_NAME {
+            return Err(PlanError::LongName { kind: text(&object["kind"]), length });
+        }
+    }
+    Ok(())
+}

@@ -13,3 +13,15 @@ pub struct Submitter {
     /// What relative paths are relative to.
     pub working_folder: PathBuf,
 }
+
+impl Submitter {
+    /// `SPARK_CONF_DIR`, else the folder `conf` of `SPARK_HOME`, which need not be there.
+    pub fn spark_conf_folder(&self) -> Option<PathBuf> {
+        let named = |name: &str| self.variables.get(name).filter(|value| !value.is_empty());
+        let folder = match named("SPARK_CONF_DIR") {
+            Some(folder) => PathBuf::from(folder),
+            None => PathBuf::from(named("SPARK_HOME")?).join("conf"),
+        };
+        Some(self.working_folder.join(folder))
+    }
+}

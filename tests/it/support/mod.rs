@@ -13,6 +13,7 @@ pub mod pod;
 pub mod port;
 pub mod process;
 pub mod scripted;
+pub mod submitter;
 pub mod tls;
 pub mod wait;
 pub mod watched;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::support::cluster::Kind;
 
 /// What a call is for.
@@ -36,6 +38,10 @@ pub enum Fault {
     Expired,
     /// The answer begins and the connection breaks in the middle of its first line.
     Cut,
+    /// An admission webhook has side effects, which a dry run may not have.
+    NoDryRun,
+    /// The call does its work, and the connection breaks in the middle of its answer.
+    LostAnswer,
     /// A watch that is opened, and says nothing, ever: neither events nor bookmarks, nor an end.
     Silent,
 }
@@ -49,6 +55,9 @@ pub struct Call {
     pub path: String,
     /// As it stands in the URL, decoded.
     pub query: Vec<(String, String)>,
+    pub content_type: String,
+    /// Null for a call without one.
+    pub body: Value,
 }
 
 impl Call {
@@ -68,25 +77,43 @@ struct Plan {
     kind: Option<Kind>,
     /// Only those that name this parameter.
     parameter: Option<&'static str>,
+    /// So many of them are let through first.
+    skip: usize,
+    /// And so many fail then.
+    times: usize,
     fault: Fault,
 }
 
 impl Faults {
     /// The latest comes first.
     pub fn add(&mut self, verb: Verb, kind: Option<Kind>, parameter: Option<&'static str>, fault: Fault) {
-        self.0.insert(0, Plan { verb, kind, parameter, fault });
+        self.0.insert(0, Plan { verb, kind, parameter, skip: 0, times: usize::MAX, fault });
+    }
+
+    /// For some calls only, counted from now.
+    pub fn add_some(&mut self, verb: Verb, kind: Kind, skip: usize, times: usize, fault: Fault) {
+        self.0.insert(0, Plan { verb, kind: Some(kind), parameter: None, skip, times, fault });
     }
 
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    pub fn of(&self, verb: Verb, kind: Option<&Kind>, query: &[(String, String)]) -> Option<Fault> {
-        let applies = |plan: &&Plan| {
+    pub fn of(&mut self, verb: Verb, kind: Option<&Kind>, query: &[(String, String)]) -> Option<Fault> {
+        let applies = |plan: &&mut Plan| {
             [verb, Verb::Any].contains(&plan.verb)
+                && plan.times > 0
                 && plan.kind.as_ref().is_none_or(|only| Some(only) == kind)
                 && plan.parameter.is_none_or(|named| query.iter().any(|(name, _)| name == named))
         };
-        self.0.iter().find(applies).map(|plan| plan.fault)
+        let plan = self.0.iter_mut().find(applies)?;
+        if plan.skip > 0 {
+            plan.skip -= 1;
+            return None;
+        }
+        if plan.times != usize::MAX {
+            plan.times -= 1;
+        }
+        Some(plan.fault)
     }
 }

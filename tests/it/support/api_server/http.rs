@@ -33,6 +33,8 @@ pub async fn answer(State(shared): State<Shared>, request: axum::extract::Reques
     {
         return axum::response::IntoResponse::into_response("ok");
     }
+    let body = axum::body::to_bytes(body, LONGEST_BODY).await.unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let user = shared.lock().access.user(&request.token).cloned();
     let fault = {
         let mut inside = shared.lock();
@@ -41,13 +43,18 @@ pub async fn answer(State(shared): State<Shared>, request: axum::extract::Reques
             user: user.as_ref().map(|user| user.name.clone()).unwrap_or_default(),
             path: request.path.clone(),
             query: request.query.clone(),
+            content_type: request.content_type.clone(),
+            body: body.clone(),
         });
         inside.faults.of(request.verb, request.kind(), &request.query)
     };
-    let body = axum::body::to_bytes(body, LONGEST_BODY).await.unwrap_or_default();
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let outcome = match fault {
         Some(Fault::Hang) => std::future::pending().await,
+        Some(Fault::LostAnswer) => {
+            let done = admit(&shared, &request, user.as_ref())
+                .and_then(|user| handle(&shared, &request, &user, &body));
+            done.map(|_| stream(watch::cut()))
+        }
         Some(fault) => fail(&shared, &request, fault),
         None => {
             admit(&shared, &request, user.as_ref()).and_then(|user| handle(&shared, &request, &user, &body))
@@ -64,9 +71,12 @@ fn fail(shared: &Shared, request: &Request, fault: Fault) -> Outcome {
             let seconds = Some(after.as_secs());
             Err(Refusal { retry_after_seconds: seconds, ..Refusal::new(429, "Too many requests") })
         }
+        Fault::NoDryRun => {
+            Err(Refusal::new(400, "admission webhook \"inject.example.com\" does not support dry run"))
+        }
         Fault::Expired if request.verb == Verb::Watch => Ok(stream(Body::from(watch::error_line(&expired)))),
         Fault::Expired => Err(expired),
-        Fault::Cut => Ok(stream(watch::cut())),
+        Fault::Cut | Fault::LostAnswer => Ok(stream(watch::cut())),
         Fault::Silent | Fault::Hang => Ok(stream(watch::silent())),
         Fault::Empty => {
             let version = shared.lock().world.version;
@@ -117,11 +127,25 @@ fn objects(shared: &Shared, request: &Request, target: &Target, body: &Value) ->
             let found = shared.lock().world.get(kind, namespace, name).cloned();
             found.map(|object| shown(200, object)).ok_or_else(|| Refusal::not_found(kind, name))
         }
+        (Verb::Create, None) if request.parameter("dryRun") == "All" => {
+            let tried = shared.lock().world.try_to_create(kind, namespace, body);
+            tried.map(|()| json_response(201, body))
+        }
         (Verb::Create, None) => shared
             .change(|world| world.create(kind, namespace, body.clone()))
             .map(|object| shown(201, object)),
         (Verb::Delete, Some(name)) => {
-            shared.change(|world| world.delete(kind, namespace, name)).map(|object| shown(200, object))
+            let uid = body["preconditions"]["uid"].as_str();
+            shared
+                .change(|world| world.delete_if(kind, namespace, name, uid))
+                .map(|object| shown(200, object))
+        }
+        (Verb::Patch, Some(name)) if request.content_type == "application/apply-patch+yaml" => {
+            if request.parameter("fieldManager").is_empty() {
+                return Err(Refusal::new(400, "fieldManager is required for apply patch"));
+            }
+            let applied = shared.change(|world| world.apply(kind, namespace, name, body));
+            applied.map(|(is_new, object)| shown(if is_new { 201 } else { 200 }, object))
         }
         (Verb::Patch, Some(name)) => {
             let is_status = target.subresource.as_deref() == Some("status");

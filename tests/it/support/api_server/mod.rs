@@ -28,6 +28,7 @@ pub use faults::{Call, Fault, Verb};
 
 use access::Access;
 use faults::Faults;
+use selectors::Selectors;
 use watch::Orders;
 use world::World;
 
@@ -161,6 +162,39 @@ impl FakeApiServer {
         self.shared.change(|world| world.merge(&POD, namespace, pod, &patch, true)).unwrap();
     }
 
+    /// Merges into the status of a pod, as its kubelet does.
+    pub fn set_status(&self, namespace: &str, pod: &str, status: &Value) {
+        let patch = json!({"status": status});
+        self.shared.change(|world| world.merge(&POD, namespace, pod, &patch, true)).unwrap();
+    }
+
+    /// Merges into an object, but for its status.
+    pub fn merge(&self, kind: Kind, namespace: &str, name: &str, patch: &Value) {
+        self.shared.change(|world| world.merge(&kind, namespace, name, patch, false)).unwrap();
+    }
+
+    /// Creates an object as it is given.
+    pub fn add(&self, kind: Kind, namespace: &str, object: Value) {
+        self.shared.change(|world| world.create(&kind, namespace, object)).unwrap();
+    }
+
+    /// An object as it is now.
+    pub fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
+        self.shared.lock().world.get(&kind, namespace, name).map(|object| Value::clone(object))
+    }
+
+    /// `KIND NAME` of everything in a namespace.
+    pub fn everything_in(&self, namespace: &str) -> Vec<String> {
+        let inside = self.shared.lock();
+        let all = Selectors::default();
+        let named = |kind: &Kind| {
+            let found = inside.world.select(kind, Some(namespace), &all);
+            let name = |object: &Arc<Value>| object["metadata"]["name"].as_str().unwrap().to_owned();
+            found.iter().map(|object| format!("{} {}", kind.kind, name(object))).collect::<Vec<_>>()
+        };
+        inside.kinds.iter().filter(|kind| kind.is_namespaced).flat_map(named).collect()
+    }
+
     /// The pod ran to its end.
     pub fn finish_pod(&self, namespace: &str, pod: &str) {
         self.set_phase(namespace, pod, "Succeeded");
@@ -179,6 +213,11 @@ impl FakeApiServer {
     /// As [`Self::fail`], for calls with this parameter in their query only.
     pub fn fail_with(&self, parameter: &'static str, verb: Verb, fault: Fault) {
         self.shared.lock().faults.add(verb, None, Some(parameter), fault);
+    }
+
+    /// As [`Self::fail_for`], after so many calls that are let through, and for so many.
+    pub fn fail_some(&self, kind: Kind, verb: Verb, skip: usize, times: usize, fault: Fault) {
+        self.shared.lock().faults.add_some(verb, kind, skip, times, fault);
     }
 
     /// Ends all faults. Watches that fell silent stay silent, as a dead connection does.

@@ -39,6 +39,7 @@ pub struct Request {
     pub form: Form,
     /// The bearer token; empty without one.
     pub token: String,
+    pub content_type: String,
 }
 
 impl Request {
@@ -53,6 +54,7 @@ impl Request {
             query,
             form: Form::of(text(header::ACCEPT)),
             token: text(header::AUTHORIZATION).strip_prefix("Bearer ").unwrap_or_default().to_owned(),
+            content_type: text(header::CONTENT_TYPE).to_owned(),
         };
         request.verb = request.find_verb(&parts.method);
         request

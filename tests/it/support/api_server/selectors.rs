@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::cluster::{Kind, NAMESPACE, POD};
+use crate::support::cluster::{EVENT, Kind, NAMESPACE, POD};
 
 /// What both selectors of a request ask for.
 #[derive(Debug, Clone, Default)]
@@ -119,6 +119,7 @@ fn field(kind: &Kind, text: &str) -> Result<Field, String> {
         "metadata.name" | "metadata.namespace" => true,
         "status.phase" => *kind == POD || *kind == NAMESPACE,
         "spec.nodeName" | "spec.restartPolicy" => *kind == POD,
+        "involvedObject.uid" => *kind == EVENT,
         _ => false,
     };
     if is_known {

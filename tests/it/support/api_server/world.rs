@@ -107,14 +107,21 @@ impl World {
         self.rests.clear();
     }
 
-    pub fn create(&mut self, kind: &Kind, namespace: &str, mut object: Value) -> Result<Arc<Value>, Refusal> {
+    /// What stands in the way of a creation.
+    pub fn try_to_create(&mut self, kind: &Kind, namespace: &str, object: &Value) -> Result<(), Refusal> {
         if kind.is_namespaced && self.get(&NAMESPACE, "", namespace).is_none() {
             return Err(Refusal::not_found(&NAMESPACE, namespace));
         }
-        let name = self.name(&object)?;
+        let name = self.name(object)?;
         if self.get(kind, namespace, &name).is_some() {
             return Err(Refusal::new(409, format!("{} \"{name}\" already exists", qualified(kind))));
         }
+        Ok(())
+    }
+
+    pub fn create(&mut self, kind: &Kind, namespace: &str, mut object: Value) -> Result<Arc<Value>, Refusal> {
+        self.try_to_create(kind, namespace, &object)?;
+        let name = self.name(&object)?;
         object["kind"] = kind.kind.into();
         object["apiVersion"] = kind.group_version().into();
         let uid = self.fresh();
@@ -167,6 +174,66 @@ impl World {
         Ok(self.put(kind, namespace, name, object))
     }
 
+    /// Server-side apply by the one field manager there is, as far as this project uses it: fields are merged, and
+    /// owners that it applied before and no longer does are gone. Whether the object is new.
+    pub fn apply(
+        &mut self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        object: &Value,
+    ) -> Result<(bool, Arc<Value>), Refusal> {
+        if self.get(kind, namespace, name).is_none() {
+            return self.create(kind, namespace, object.clone()).map(|made| (true, made));
+        }
+        let owners = &object["metadata"]["ownerReferences"];
+        let owners = json!({"metadata": {"ownerReferences": owners}});
+        self.merge(kind, namespace, name, object, false)?;
+        self.merge(kind, namespace, name, &owners, false).map(|merged| (false, merged))
+    }
+
+    /// [`Self::delete`], of the object with this unique id or of none.
+    pub fn delete_if(
+        &mut self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        uid: Option<&str>,
+    ) -> Result<Arc<Value>, Refusal> {
+        let found = self.get(kind, namespace, name).map(|object| object["metadata"]["uid"].clone());
+        if let (Some(wanted), Some(is)) = (uid, found)
+            && is != wanted
+        {
+            let kind = kind.kind;
+            return Err(Refusal::new(
+                409,
+                format!(
+                    "Operation cannot be fulfilled on {kind} \"{name}\": the UID in the precondition ({wanted}) does \
+                     not match the UID in record ({is}). The object might have been deleted and then recreated"
+                ),
+            ));
+        }
+        self.delete(kind, namespace, name)
+    }
+
+    /// What an owner leaves behind goes with it, as the garbage collector sees to.
+    fn collect_garbage(&mut self, owner: &Value) {
+        let is_owned = |object: &Value| {
+            let owners = object["metadata"]["ownerReferences"].as_array();
+            owners.into_iter().flatten().any(|reference| reference["uid"] == *owner)
+        };
+        let owned: Vec<(Kind, (String, String))> = self
+            .objects
+            .iter()
+            .flat_map(|(kind, objects)| objects.iter().map(|(key, object)| (*kind, key.clone(), object)))
+            .filter(|(_, _, object)| is_owned(object))
+            .map(|(kind, key, _)| (kind, key))
+            .collect();
+        for (kind, (namespace, name)) in owned {
+            self.remove(&kind, &namespace, &name);
+        }
+    }
+
     /// Deletes an object at once; with a namespace goes everything in it. Returns what a DELETE answers.
     pub fn delete(&mut self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Value>, Refusal> {
         let found = self.get(kind, namespace, name).ok_or_else(|| Refusal::not_found(kind, name))?;
@@ -215,6 +282,7 @@ impl World {
         let last = self.objects.get_mut(kind).unwrap().remove(&key).unwrap();
         self.version += 1;
         self.record(kind, namespace, Some(Arc::clone(&last)), None);
+        self.collect_garbage(&last["metadata"]["uid"]);
         last
     }
 

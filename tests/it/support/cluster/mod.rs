@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 use super::tls;
 
 pub use api::{Api, Next, text};
-pub use kind::{DEPLOYMENT, JOB, Kind, NAMESPACE, Object, POD, SPARK_APPLICATION, STATEFUL_SET};
+pub use kind::{
+    CLAIM, CONFIG_MAP, DEPLOYMENT, EVENT, JOB, Kind, NAMESPACE, Object, POD, POD_GROUP, SERVICE,
+    SPARK_APPLICATION, STATEFUL_SET,
+};
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,47 @@
+//! How the API server of a submission is reached: the master, and what the settings and this machine have to show.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::sources;
+
+use cloakroom::kubernetes::{Access, ApiServer, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts};
+use cloakroom::spark::{SettingError, SparkConf, SubmissionCredentials};
+use cloakroom::submit::plan::Submitter;
+
+const CONTEXT: &str = "spark.kubernetes.context";
+const CONNECTION_TIMEOUT: &str = "spark.kubernetes.submission.connectionTimeout";
+const REQUEST_TIMEOUT: &str = "spark.kubernetes.submission.requestTimeout";
+/// Spark's default of both.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Reads and checks all that is needed to ask the API server, and sends nothing.
+pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+    let master = conf.get("spark.master").unwrap_or_default();
+    let access = SubmissionAccess {
+        url: master.strip_prefix("k8s://").unwrap_or(master).to_owned(),
+        credentials: SubmissionCredentials::from(conf)?,
+        context: conf.get(CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
+        kubeconfig: sources::kubeconfig(submitter),
+        folder: PathBuf::from(SERVICE_ACCOUNT_FOLDER),
+    };
+    let timeouts = Timeouts {
+        connect: milliseconds(conf, CONNECTION_TIMEOUT)?,
+        call: milliseconds(conf, REQUEST_TIMEOUT)?,
+        ..Timeouts::default()
+    };
+    ApiServer::connect_with(&Access::Submission(Box::new(access)), timeouts)
+        .context("the API server cannot be asked")
+}
+
+/// Both are whole numbers of milliseconds, as Spark's keys are.
+fn milliseconds(conf: &SparkConf, key: &str) -> Result<Duration, SettingError> {
+    const WHAT: &str = "a whole number of milliseconds, from 1";
+    match conf.number::<u32>(key, WHAT)? {
+        Some(0) => Err(conf.refuse(key, format!("it must be {WHAT}"))),
+        Some(number) => Ok(Duration::from_millis(number.into())),
+        None => Ok(TIMEOUT),
+    }
+}

@@ -1,0 +1,53 @@
+//! `--dry-run`: the objects as YAML on stdout, in the order in which they would be made. Nothing is sent.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use cloakroom::submit::Submission;
+
+/// Prints what would be sent.
+pub fn print(submission: &Submission) -> anyhow::Result<ExitCode> {
+    println!("# Namespace: {}", submission.namespace);
+    println!("# Once the pod {} is there, it becomes the owner of what follows it.", submission.pod_name);
+    let before = submission.before_pod.iter();
+    for object in before.chain([&submission.pod]).chain(&submission.after_pod) {
+        print!("---\n{}", yaml(object)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn yaml(object: &Value) -> anyhow::Result<String> {
+    let mut text = serde_saphyr::to_string(&without_secrets(object)).context("cannot write YAML")?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// What a terminal or a log should not show: the data of a Secret.
+fn without_secrets(object: &Value) -> Value {
+    let mut object = object.clone();
+    if object["kind"] == "Secret"
+        && let Some(data) = object["data"].as_object_mut()
+    {
+        data.values_mut().for_each(|value| *value = json!("(not shown)"));
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_yaml_and_a_secret_stays_one() {
+        let secret = json!({"kind": "Secret", "data": {"keytab": "aHVudGVyMg=="}, "metadata": {"name": "x"}});
+        let text = yaml(&secret).unwrap();
+        assert!(text.contains("keytab: (not shown)") && !text.contains("aHVud"), "{text}");
+        let pod = json!({"kind": "Pod", "spec": {"args": ["a: b", "", "1", "true", "x\ny"]}});
+        let read: Value = serde_saphyr::from_str(&yaml(&pod).unwrap()).unwrap();
+        assert_eq!(read, pod);
+    }
+}

@@ -1,0 +1,80 @@
+//! What a command line is completed with: the environment, the configuration folder, properties files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use crate::commands::old_entrypoint;
+
+use cloakroom::spark::Properties;
+use cloakroom::spark::arguments::{CommandLine, Purpose, Switch};
+use cloakroom::submit::plan::Submitter;
+
+const DEFAULTS_FILE: &str = "spark-defaults.conf";
+
+/// The environment of this process. Variables that are not UTF-8 are nobody's settings.
+pub fn submitter() -> anyhow::Result<Submitter> {
+    let variables: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let user = user(&variables);
+    let working_folder = std::env::current_dir().context("cannot tell the current folder")?;
+    Ok(Submitter { variables, user, working_folder })
+}
+
+/// `SPARK_USER`, else Hadoop's `HADOOP_USER_NAME`, else who runs this process.
+fn user(variables: &BTreeMap<String, String>) -> String {
+    let named = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
+    named("SPARK_USER")
+        .or_else(|| named("HADOOP_USER_NAME"))
+        .or_else(|| user_of_process(&std::fs::read_to_string("/etc/passwd").ok()?))
+        .or_else(|| named("USER"))
+        .unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())
+}
+
+/// The name of this process's user in a password file.
+fn user_of_process(passwords: &str) -> Option<String> {
+    let id = rustix::process::getuid().as_raw().to_string();
+    passwords.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == id).then(|| name.to_owned())
+    })
+}
+
+/// The properties files of a command line, the one that wins first.
+pub fn properties_files(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Vec<Properties>> {
+    let mut files = Vec::new();
+    let given = line.value(Purpose::PropertiesFile);
+    if let Some(path) = given {
+        let path = path.strip_prefix("file://").unwrap_or(path);
+        files.push(read(&submitter.working_folder.join(path), path)?);
+    }
+    if (given.is_none() || line.has(Switch::LoadSparkDefaults))
+        && let Some(path) = submitter.spark_conf_folder().map(|folder| folder.join(DEFAULTS_FILE))
+        && path.is_file()
+    {
+        files.push(read(&path, &path.display().to_string())?);
+    }
+    Ok(files)
+}
+
+fn read(path: &Path, shown: &str) -> anyhow::Result<Properties> {
+    let text = old_entrypoint::read(path)?;
+    Ok(Properties::parse(shown, &text)?)
+}
+
+/// The kubeconfig that kubectl would take, with what names it: the first file of `KUBECONFIG` that is there, else
+/// `~/.kube/config`.
+pub fn kubeconfig(submitter: &Submitter) -> Option<(PathBuf, String)> {
+    let named = |name: &str| submitter.variables.get(name).filter(|value| !value.is_empty());
+    if let Some(list) = named("KUBECONFIG") {
+        let paths = std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty());
+        let mut paths = paths.map(|path| submitter.working_folder.join(path)).collect::<Vec<_>>();
+        let found = paths.iter().position(|path| path.exists()).unwrap_or_default();
+        return (!paths.is_empty()).then(|| (paths.swap_remove(found), "KUBECONFIG".to_owned()));
+    }
+    let path = Path::new(named("HOME")?).join(".kube/config");
+    path.exists().then(|| (path, "kubeconfig".to_owned()))
+}

@@ -1,0 +1,154 @@
+//! What goes to the API server: submitting, `--kill`, `--status`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{connect, dry_run, warn};
+
+use cloakroom::kubernetes::ApiServer;
+use cloakroom::spark::arguments::master;
+use cloakroom::spark::{SparkConf, SubmitArguments, keys};
+use cloakroom::submit::create::{self, CreateError, Created};
+use cloakroom::submit::jobs::{self, SubmissionId};
+use cloakroom::submit::plan::{self, Submitter};
+use cloakroom::submit::{Log, Submission, follow};
+
+/// 128 and the number of SIGTERM, as shells show it.
+const EXIT_TERMINATED: u8 = 143;
+/// The same for SIGINT.
+const EXIT_INTERRUPTED: u8 = 130;
+
+const DEFAULT_NAMESPACE: &str = "default";
+const GRACE_PERIOD: &str = "spark.kubernetes.appKillPodDeletionGracePeriod";
+
+/// Checks everything, and then makes it, or prints it.
+pub async fn submit(
+    arguments: SubmitArguments,
+    submitter: &Submitter,
+    is_dry_run: bool,
+) -> anyhow::Result<ExitCode> {
+    let server = connect::connect(&arguments.conf, submitter)?;
+    let submission = plan::plan(arguments, submitter, Timestamp::now(), &mut rand::rng()).await?;
+    submission.warnings.iter().for_each(|warning| warn(warning));
+    if is_dry_run {
+        return dry_run::print(&submission);
+    }
+    let log = log();
+    let signals = Signals::watch()?;
+    match run(&server, &submission, &log, &signals.stop).await? {
+        Some(code) => Ok(ExitCode::from(code)),
+        None => Ok(signals.exit_code()),
+    }
+}
+
+/// Creates the application and waits for its end, unless it is not to be waited for. No exit code means that somebody
+/// stopped it.
+async fn run(
+    server: &ApiServer,
+    submission: &Submission,
+    log: &Log,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<u8>> {
+    let created = match create(server, submission, log, stop).await {
+        Err(error) if error.downcast_ref::<CreateError>().is_some_and(CreateError::is_stopped) => {
+            eprintln!("{error}");
+            return Ok(None);
+        }
+        created => created?,
+    };
+    if !submission.follow.wait {
+        create::say_deployed(submission, log);
+        return Ok(Some(0));
+    }
+    let outcome = follow::follow(server, submission, &created, log, stop).await?;
+    Ok(outcome.exit_code(submission.follow.exit_code))
+}
+
+/// Tries the pod, copies what goes to `spark.kubernetes.file.upload.path`, makes the objects. Copies do not outlive a
+/// failure.
+async fn create(
+    server: &ApiServer,
+    submission: &Submission,
+    log: &Log,
+    stop: &CancellationToken,
+) -> anyhow::Result<Created> {
+    create::dry_run(server, submission, log, stop).await?;
+    let made = match submission.uploads.iter().try_for_each(plan::Upload::run) {
+        Ok(()) => create::make(server, submission, log, stop).await.map_err(anyhow::Error::from),
+        Err(error) => Err(error.into()),
+    };
+    if made.is_err() {
+        submission.uploads.iter().for_each(plan::Upload::undo);
+    }
+    made
+}
+
+/// `--kill`
+pub async fn kill(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
+    const WHAT: &str = "a whole number of seconds";
+    let (server, master, id) = job(submission, conf.clone(), submitter)?;
+    let grace_period_seconds = conf.number(GRACE_PERIOD, WHAT)?;
+    jobs::kill(&server, &master, &id, grace_period_seconds, &log()).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `--status`
+pub async fn status(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
+    let (server, master, id) = job(submission, conf, submitter)?;
+    jobs::status(&server, &master, &id, &log()).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn job(
+    submission: &str,
+    mut conf: SparkConf,
+    submitter: &Submitter,
+) -> anyhow::Result<(ApiServer, String, SubmissionId)> {
+    let master = master::normalise(&mut conf)?;
+    let namespace = conf.get(keys::NAMESPACE).unwrap_or(DEFAULT_NAMESPACE);
+    let id = SubmissionId::parse(submission, namespace)?;
+    Ok((connect::connect(&conf, submitter)?, master, id))
+}
+
+fn log() -> Log {
+    Log::new(|line| eprintln!("{line}"))
+}
+
+/// SIGINT and SIGTERM: the first one stops the work, a second one ends the process at once.
+struct Signals {
+    stop: CancellationToken,
+    exit_code: Arc<AtomicU8>,
+}
+
+impl Signals {
+    fn watch() -> anyhow::Result<Self> {
+        let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+        let mut terminated = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+        let signals = Self { stop: CancellationToken::new(), exit_code: Arc::default() };
+        let (stop, exit_code) = (signals.stop.clone(), Arc::clone(&signals.exit_code));
+        tokio::spawn(async move {
+            loop {
+                let code = tokio::select! {
+                    _ = interrupted.recv() => EXIT_INTERRUPTED,
+                    _ = terminated.recv() => EXIT_TERMINATED,
+                };
+                if stop.is_cancelled() {
+                    std::process::exit(code.into());
+                }
+                exit_code.store(code, Ordering::Relaxed);
+                stop.cancel();
+            }
+        });
+        Ok(signals)
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.exit_code.load(Ordering::Relaxed))
+    }
+}

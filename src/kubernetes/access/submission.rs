@@ -1,0 +1,128 @@
+//! Access as a submission's settings say. The address is always the master's; what the settings leave out, the
+//! kubeconfig fills in, or the mounted service account where there is no kubeconfig (the order of fabric8's client,
+//! which Spark uses).
+
+use std::path::PathBuf;
+
+use kube::Config;
+use kube::config::AuthInfo;
+
+use super::{Reading, SERVICE_ACCOUNT, kubeconfig};
+use crate::kubernetes::address::Address;
+use crate::kubernetes::connect_error::ConnectError;
+use crate::kubernetes::files::{self, Content, Files};
+use crate::kubernetes::identity;
+use crate::spark::SubmissionCredentials;
+use crate::spark::submission_credentials::{
+    CA_CERT_FILE, CLIENT_CERT_FILE, CLIENT_KEY_FILE, OAUTH_TOKEN, OAUTH_TOKEN_FILE, TRUST_CERTIFICATES,
+};
+
+/// How a submitter reaches the API server. Nothing in it was read yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmissionAccess {
+    /// The master, without `k8s://`.
+    pub url: String,
+    /// What the settings give.
+    pub credentials: SubmissionCredentials,
+    /// `spark.kubernetes.context`.
+    pub context: Option<String>,
+    /// The kubeconfig, and what names it, if there is one.
+    pub kubeconfig: Option<(PathBuf, String)>,
+    /// The service account's folder, [`SERVICE_ACCOUNT_FOLDER`](super::SERVICE_ACCOUNT_FOLDER) outside of tests.
+    pub folder: PathBuf,
+}
+
+/// Who asks, and whom they trust.
+#[derive(Default)]
+struct Identity {
+    auth: AuthInfo,
+    roots: Option<Vec<Vec<u8>>>,
+    /// What gives the secret that is sent along.
+    secret: Option<String>,
+    plugin: Option<String>,
+}
+
+pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
+    let address = Address::parse(&access.url, "--master (`spark.master`)")?;
+    let mut files = Files::default();
+    let surroundings = surroundings(access, &mut files)?;
+    let identity = overridden(surroundings, &access.credentials, &mut files)?;
+    let mut config = Config::new(address.uri());
+    config.root_cert = identity.roots;
+    config.auth_info = identity.auth;
+    if access.credentials.trust_certificates && address.is_https() {
+        if identity.secret.is_some() && !address.is_loopback() {
+            return Err(ConnectError::TrustsAnybody { setting: TRUST_CERTIFICATES, ca: CA_CERT_FILE });
+        }
+        config.accept_invalid_certs = true;
+    }
+    let reading = Reading::new(&address, config, files, identity.secret.as_deref())?;
+    Ok(Reading { plugin: identity.plugin, ..reading })
+}
+
+/// What this machine has for any submission.
+fn surroundings(access: &SubmissionAccess, files: &mut Files) -> Result<Identity, ConnectError> {
+    if let Some((path, setting)) = &access.kubeconfig {
+        let wanted = access.context.as_deref();
+        let found = kubeconfig::identity(path, wanted, setting, files)?;
+        return Ok(found.map_or_else(Identity::default, |found| Identity {
+            plugin: found.auth.exec.as_ref().map(|_| format!("the credential plugin in {}", path.display())),
+            auth: found.auth,
+            roots: found.roots,
+            secret: found.secret,
+        }));
+    }
+    let token_file = access.folder.join("token");
+    if !token_file.exists() {
+        return Ok(Identity::default());
+    }
+    let mut identity = Identity::default();
+    identity.auth.token = Some(files.token(&token_file, SERVICE_ACCOUNT)?.into());
+    identity.secret = Some(SERVICE_ACCOUNT.to_owned());
+    identity.roots = Some(identity::roots(&files.read(&access.folder.join("ca.crt"), SERVICE_ACCOUNT)?)?);
+    Ok(identity)
+}
+
+/// Settings that say who asks replace the surroundings' credentials as a whole; a CA replaces a CA.
+fn overridden(
+    surroundings: Identity,
+    credentials: &SubmissionCredentials,
+    files: &mut Files,
+) -> Result<Identity, ConnectError> {
+    let mut identity = surroundings;
+    if let Some(path) = &credentials.ca_cert_file {
+        identity.roots = Some(identity::roots(&files.read(path, &quoted(CA_CERT_FILE))?)?);
+    }
+    if !credentials.identify() {
+        return Ok(identity);
+    }
+    let mut auth = AuthInfo::default();
+    if let Some((certificate, key)) =
+        credentials.client_cert_file.as_ref().zip(credentials.client_key_file.as_ref())
+    {
+        let certificate = files.read(certificate, &quoted(CLIENT_CERT_FILE))?;
+        let key = files.read(key, &quoted(CLIENT_KEY_FILE))?;
+        identity::present(&mut auth, &certificate, &key)?;
+    }
+    let token = token(credentials, files)?;
+    let secret = token.as_ref().map(|(_, setting)| setting.clone());
+    auth.token = token.map(|(token, _)| token.into());
+    Ok(Identity { auth, roots: identity.roots, secret, plugin: None })
+}
+
+/// The token, with the setting that it comes from.
+fn token(
+    credentials: &SubmissionCredentials,
+    files: &mut Files,
+) -> Result<Option<(String, String)>, ConnectError> {
+    if let Some(given) = &credentials.oauth_token {
+        let content = Content { place: quoted(OAUTH_TOKEN), bytes: given.expose().as_bytes().to_vec() };
+        return Ok(Some((files::token(&content)?, quoted(OAUTH_TOKEN))));
+    }
+    let Some(path) = &credentials.oauth_token_file else { return Ok(None) };
+    Ok(Some((files.token(path, &quoted(OAUTH_TOKEN_FILE))?, quoted(OAUTH_TOKEN_FILE))))
+}
+
+fn quoted(key: &str) -> String {
+    format!("`{key}`")
+}

@@ -1,0 +1,167 @@
+//! Which calls are made again, and when: as Spark's client does it.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::kubernetes::ApiFailure;
+
+/// The pauses between four attempts, as they were measured with Spark 4.3.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400)];
+
+/// Not even an API server that asks for it is left alone for longer.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+
+/// How long a call is tried.
+#[derive(Clone, Copy)]
+pub(in crate::submit) struct Patience<'a> {
+    /// No further attempt after this.
+    pub(in crate::submit) stop: &'a CancellationToken,
+    /// Whether silence is worth another attempt.
+    pub(in crate::submit) after_timeouts: bool,
+}
+
+/// Makes a call, and makes it again where another attempt may have another outcome.
+pub(in crate::submit) async fn retried<T>(
+    patience: Patience<'_>,
+    mut call: impl AsyncFnMut() -> Result<T, ApiFailure>,
+) -> Result<T, ApiFailure> {
+    let mut pauses = PAUSES.iter();
+    loop {
+        let failure = match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        let Some(pause) = pauses.next().filter(|_| is_worth_another(&failure, patience)) else {
+            return Err(failure);
+        };
+        tracing::debug!(error = %failure, "the API server is asked again");
+        tokio::select! {
+            () = sleep(pause_after(&failure, *pause)) => {}
+            () = patience.stop.cancelled() => return Err(failure),
+        }
+    }
+}
+
+fn is_worth_another(failure: &ApiFailure, patience: Patience<'_>) -> bool {
+    let is_transient = match failure {
+        ApiFailure::Throttled { .. }
+        | ApiFailure::Unreachable { .. }
+        | ApiFailure::Refused { code: 500.., .. } => true,
+        ApiFailure::TimedOut { .. } => patience.after_timeouts,
+        _ => false,
+    };
+    is_transient && !patience.stop.is_cancelled()
+}
+
+fn pause_after(failure: &ApiFailure, pause: Duration) -> Duration {
+    match failure {
+        ApiFailure::Throttled { retry_after: Some(asked), .. } => {
+            pause.max((*asked).min(LONGEST_RETRY_AFTER))
+        }
+        _ => pause,
+    }
+}
+
+/// Whether the call may have done its work all the same.
+pub(in crate::submit) fn is_ambiguous(failure: &ApiFailure) -> bool {
+    matches!(
+        failure,
+        ApiFailure::Unreachable { .. }
+            | ApiFailure::TimedOut { .. }
+            | ApiFailure::Unreadable { .. }
+            | ApiFailure::Refused { code: 500.., .. }
+    )
+}
+
+/// A failure in the words of somebody who submits.
+pub(in crate::submit) fn said(failure: &ApiFailure) -> String {
+    match failure {
+        ApiFailure::Unauthorized { message } => {
+            format!("the API server does not accept the credentials (401 {message})")
+        }
+        ApiFailure::Forbidden { message } => format!("the API server does not allow it (403 {message})"),
+        failure => failure.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16) -> ApiFailure {
+        ApiFailure::Refused { code, message: String::new() }
+    }
+
+    fn throttled(seconds: Option<u64>) -> ApiFailure {
+        ApiFailure::Throttled { message: String::new(), retry_after: seconds.map(Duration::from_secs) }
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        let stop = CancellationToken::new();
+        let patience = Patience { stop: &stop, after_timeouts: false };
+        let message = String::new;
+        let timed_out = ApiFailure::TimedOut { after: Duration::from_secs(1) };
+        for (failure, expected) in [
+            (refused(500), true),
+            (refused(503), true),
+            (throttled(None), true),
+            (ApiFailure::Unreachable { why: message() }, true),
+            (refused(409), false),
+            (refused(422), false),
+            (ApiFailure::Forbidden { message: message() }, false),
+            (ApiFailure::Unauthorized { message: message() }, false),
+            (ApiFailure::NotFound { message: message() }, false),
+            (timed_out.clone(), false),
+        ] {
+            assert_eq!(is_worth_another(&failure, patience), expected, "{failure}");
+        }
+        assert!(is_worth_another(&timed_out, Patience { after_timeouts: true, ..patience }));
+        stop.cancel();
+        assert!(!is_worth_another(&refused(500), patience));
+    }
+
+    #[test]
+    fn an_api_server_that_asks_for_time_gets_it() {
+        let pause = PAUSES[0];
+        for (failure, expected) in [
+            (refused(500), pause),
+            (throttled(None), pause),
+            (throttled(Some(0)), pause),
+            (throttled(Some(2)), Duration::from_secs(2)),
+            (throttled(Some(10_000)), LONGEST_RETRY_AFTER),
+        ] {
+            assert_eq!(pause_after(&failure, pause), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_is_made_four_times_at_most() {
+        let stop = CancellationToken::new();
+        let began = std::time::Instant::now();
+        let mut count = 0;
+        let outcome = retried(Patience { stop: &stop, after_timeouts: true }, async || {
+            count += 1;
+            Err::<(), _>(refused(500))
+        });
+        assert_eq!(outcome.await, Err(refused(500)));
+        assert_eq!(count, 4);
+        assert!(began.elapsed() >= Duration::from_millis(700));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_tried_again_once_it_is_to_stop() {
+        let stop = CancellationToken::new();
+        let mut count = 0;
+        let outcome = retried(Patience { stop: &stop, after_timeouts: true }, async || {
+            count += 1;
+            stop.cancel();
+            Err::<(), _>(refused(500))
+        });
+        assert!(outcome.await.is_err());
+        assert_eq!(count, 1);
+    }
+}

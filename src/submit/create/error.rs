@@ -1,0 +1,184 @@
+//! Why a submission was not created, and what is left of it.
+
+use std::fmt;
+
+use crate::kubernetes::ApiFailure;
+use crate::submit::calls::{PathError, said};
+
+/// A submission that was not created.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{cause}{undo}")]
+pub struct CreateError {
+    /// What went wrong.
+    pub cause: Cause,
+    /// What became of that which had been made before.
+    pub undo: Undo,
+}
+
+impl CreateError {
+    /// Whether it is so because somebody asked for it.
+    pub fn is_stopped(&self) -> bool {
+        self.cause == Cause::Stopped
+    }
+}
+
+/// What went wrong. `what` is the object, as `pods "x" in namespace n`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// Somebody asked for it.
+    #[error("stopped before the application was submitted")]
+    Stopped,
+    /// `401`.
+    #[error(
+        "the API server at {address} does not accept the credentials (as {credentials}): 401 {message}: renew the token \
+         or the certificate, or give others by spark.kubernetes.authenticate.submission.*"
+    )]
+    Unauthorized {
+        /// Where it is.
+        address: String,
+        /// Where the credentials come from.
+        credentials: String,
+        /// Its words.
+        message: String,
+    },
+    /// `403` for want of a right.
+    #[error(
+        "not allowed to {verb} {resource} in namespace {namespace}: 403 {message}: “kubectl auth can-i {verb} {resource} \
+         -n {namespace}” must say yes; give the user a Role with this verb"
+    )]
+    NotAllowed {
+        /// `create` or `patch`.
+        verb: &'static str,
+        /// `pods`, `networkpolicies.networking.k8s.io`…
+        resource: String,
+        /// Where.
+        namespace: String,
+        /// The API server's words; they name the user.
+        message: String,
+    },
+    /// `403` for another reason: a quota, a pod security standard, an admission webhook.
+    #[error("the cluster refuses {what}: 403 {message}")]
+    Refused {
+        /// The object.
+        what: String,
+        /// The API server's words.
+        message: String,
+    },
+    /// `404` of the namespace.
+    #[error(
+        "the namespace {namespace} does not exist at {address} (404 {message}): create it, or choose another one by \
+         spark.kubernetes.namespace"
+    )]
+    NoNamespace {
+        /// The namespace.
+        namespace: String,
+        /// Where the API server is.
+        address: String,
+        /// The API server's words.
+        message: String,
+    },
+    /// `404` of the kind.
+    #[error(
+        "the cluster at {address} does not know {resource} (404 {message}): install what defines this kind"
+    )]
+    NoSuchKind {
+        /// The kind, as kubectl calls it.
+        resource: String,
+        /// Where the API server is.
+        address: String,
+        /// The API server's words.
+        message: String,
+    },
+    /// `404` of the pods of a namespace.
+    #[error(
+        "there are no pods at {address} (404 {message}): check --master, it does not lead to an API server"
+    )]
+    NotKubernetes {
+        /// Where the API server should be.
+        address: String,
+        /// What was there.
+        message: String,
+    },
+    /// `409` of the pod.
+    #[error(
+        "the pod {pod} exists already in namespace {namespace}, {whose} (409): delete it with “kubectl delete pod -n \
+         {namespace} {pod}”, or choose another name by spark.kubernetes.driver.pod.name"
+    )]
+    Exists {
+        /// Its name.
+        pod: String,
+        /// Where.
+        namespace: String,
+        /// Whose it is, by its label.
+        whose: String,
+    },
+    /// `422`, and other answers that name what is wrong.
+    #[error("the API server does not accept {what}: {code} {message}")]
+    Invalid {
+        /// The object.
+        what: String,
+        /// HTTP status.
+        code: u16,
+        /// The API server's words.
+        message: String,
+    },
+    /// No connection, no answer.
+    #[error(
+        "the API server at {address} cannot be reached: {why}: check --master, the network between here and there, and \
+         whether it runs"
+    )]
+    Unreachable {
+        /// Where it should be.
+        address: String,
+        /// What the network said.
+        why: String,
+    },
+    /// Anything else.
+    #[error("{what} could not be created: {}", said(failure))]
+    Failed {
+        /// The object.
+        what: String,
+        /// Why.
+        failure: ApiFailure,
+    },
+    /// An object that has no place in the API.
+    #[error("the submission is not complete: {0}")]
+    Incomplete(#[from] PathError),
+}
+
+/// What became of that which had been made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undo {
+    /// Nothing had been.
+    Nothing,
+    /// It was removed again, by these names.
+    Removed(Vec<String>),
+    /// Something is left, or may be.
+    Left(Vec<Leftover>),
+}
+
+/// Something that is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// What it is, and why it is left.
+    pub what: String,
+    /// What removes it.
+    pub command: String,
+}
+
+/// What follows the cause in the line.
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str(" (nothing was created)"),
+            Self::Removed(names) => write!(f, " (removed again: {})", names.join(", ")),
+            Self::Left(leftovers) => {
+                let each: Vec<String> = leftovers
+                    .iter()
+                    .map(|left| format!("{}: remove it with “{}”", left.what, left.command))
+                    .collect();
+                write!(f, " (still there: {})", each.join("; "))
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The driver pod, from one state to the next.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+
+use super::LOGGER;
+use super::outcome::{Outcome, Verdict, has_ended, verdict};
+use super::trouble::{self, Trouble};
+use crate::submit::create::Created;
+use crate::submit::log::{Level, Log};
+use crate::submit::pod_state::{block, final_statuses, phase};
+use crate::submit::submission::Submission;
+
+/// How the driver pod is called in messages.
+const DRIVER_POD: &str = "the driver pod";
+/// The container's name where no template gives another one.
+const CONTAINER: &str = "spark-kubernetes-driver";
+
+/// What is known of the driver pod, and what was told of it.
+pub(super) struct Driver<'a> {
+    submission: &'a Submission,
+    log: &'a Log,
+    uid: String,
+    /// The container that Spark runs in: it is the last one in what Spark sends.
+    container: String,
+    last: Pod,
+    block: String,
+    told: HashSet<String>,
+    is_waiting: bool,
+    was_reported: bool,
+}
+
+impl<'a> Driver<'a> {
+    pub(super) fn new(submission: &'a Submission, created: &Created, log: &'a Log) -> Self {
+        let containers = submission.pod["spec"]["containers"].as_array();
+        let name = containers.and_then(|all| all.last()?["name"].as_str());
+        Self {
+            submission,
+            log,
+            uid: created.uid.clone(),
+            container: name.unwrap_or(CONTAINER).to_owned(),
+            last: serde_json::from_value(created.pod.clone()).unwrap_or_default(),
+            block: String::new(),
+            told: HashSet::new(),
+            is_waiting: false,
+            was_reported: false,
+        }
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        phase(&self.last) == "Pending"
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        phase(&self.last) == "Running"
+    }
+
+    /// The pod of this name as it is now, if there is one.
+    pub(super) fn look(&mut self, pod: Option<Pod>) -> Option<Outcome> {
+        match pod {
+            Some(pod) => self.change(pod),
+            None => Some(self.end()),
+        }
+    }
+
+    /// The pod of this name has changed. Another one of the same name means that ours is gone.
+    pub(super) fn change(&mut self, pod: Pod) -> Option<Outcome> {
+        if !self.is_ours(&pod) {
+            return Some(self.end());
+        }
+        self.observe(pod);
+        self.wait();
+        has_ended(&self.last).then(|| self.end())
+    }
+
+    /// A pod of this name is gone.
+    pub(super) fn delete(&mut self, pod: Pod) -> Option<Outcome> {
+        if !self.is_ours(&pod) {
+            return None;
+        }
+        self.last = pod;
+        Some(self.end())
+    }
+
+    fn is_ours(&self, pod: &Pod) -> bool {
+        pod.metadata.uid.as_deref() == Some(&self.uid)
+    }
+
+    /// Spark prints the block for every event; here only where something in it is new.
+    fn observe(&mut self, pod: Pod) {
+        let block = block(&pod);
+        if block != self.block {
+            self.say(Level::Info, &format!("State changed, new state: {block}"));
+            self.block = block;
+        }
+        for trouble in trouble::of_pod(&pod, DRIVER_POD, &self.container) {
+            self.tell(trouble);
+        }
+        self.last = pod;
+    }
+
+    fn wait(&mut self) {
+        if !std::mem::replace(&mut self.is_waiting, true) {
+            self.say(Level::Info, &format!("Waiting for {} to finish...", self.called()));
+        }
+    }
+
+    /// What the cluster tells about it.
+    pub(super) fn events(&mut self, events: &[Event]) {
+        for trouble in events.iter().filter_map(|event| trouble::of_event(event, DRIVER_POD)) {
+            self.tell(trouble);
+        }
+    }
+
+    fn tell(&mut self, trouble: Trouble) {
+        if self.told.insert(trouble.key) {
+            self.say(Level::Warn, &trouble.text);
+        }
+    }
+
+    /// The line that says that all is well, again and again.
+    pub(super) fn report(&mut self) {
+        self.was_reported = true;
+        let phase = phase(&self.last);
+        self.say(Level::Info, &format!("Application status for {} (phase: {phase})", self.submission.app_id));
+    }
+
+    /// Spark's last words, and then why it failed if it failed.
+    fn end(&mut self) -> Outcome {
+        self.wait();
+        if self.was_reported {
+            self.report();
+        }
+        let statuses = final_statuses(&self.last, &self.container);
+        self.say(Level::Info, &format!("Container final statuses:\n\n{statuses}"));
+        self.say(Level::Info, &format!("{} finished", capitalised(&self.called())));
+        let Verdict { outcome, lines } = verdict(&self.last, &self.container, &self.submission.app_name);
+        let level = if outcome == Outcome::Succeeded { Level::Warn } else { Level::Error };
+        for line in lines {
+            self.say(level, &line);
+        }
+        outcome
+    }
+
+    fn called(&self) -> String {
+        let Submission { app_name, app_id, namespace, pod_name, .. } = self.submission;
+        format!(
+            "application {app_name} with application ID {app_id} and submission ID {namespace}:{pod_name}"
+        )
+    }
+
+    fn say(&self, level: Level, message: &str) {
+        self.log.say(level, LOGGER, message);
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    text.replacen("application", "Application", 1)
+}

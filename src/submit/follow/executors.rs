@@ -1,0 +1,223 @@
+//! Which executors were lost, and to what: from one snapshot of their pods to the next.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+use super::outcome::{disruption, ended, reason_and_message};
+use super::trouble::{self, Trouble};
+use crate::submit::exit_code::{Role, in_words};
+use crate::submit::log::Level;
+use crate::submit::pod_state::{containers, phase};
+
+/// The label with an executor's number.
+const ID_LABEL: &str = "spark-exec-id";
+/// The container that Spark runs in, unless a template names another one.
+const CONTAINER: &str = "spark-kubernetes-executor";
+
+/// As much of an executor's pod as there is to tell: of pods there may be thousands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Executor {
+    uid: String,
+    /// `executor 3 (pod x-exec-3 on node n)`
+    called: String,
+    /// How it ended, if it did.
+    end: Option<End>,
+    /// Somebody asked for its deletion.
+    is_deleted: bool,
+    /// The reason of the pod, and what disrupted it.
+    reasons: Vec<String>,
+    troubles: Vec<Trouble>,
+}
+
+/// How an executor ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct End {
+    /// Of the container that Spark runs in; none if it never ran.
+    code: Option<(i32, Option<String>)>,
+    /// Each of them in a few words.
+    containers: String,
+}
+
+/// What there is to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) level: Level,
+    pub(super) text: String,
+}
+
+/// What is known of all executors.
+#[derive(Debug, Default)]
+pub(super) struct Executors {
+    /// Those that were there and of which nothing was told, with the time of the last look that saw them.
+    known: HashMap<String, (Executor, Duration)>,
+    /// Those of which was told that they are lost and that may still be seen.
+    told: HashSet<String>,
+    /// What was told of those that do not start.
+    told_troubles: HashSet<String>,
+}
+
+impl From<Pod> for Executor {
+    fn from(pod: Pod) -> Self {
+        let status = pod.status.clone().unwrap_or_default();
+        let (reason, message) = (&status.reason, &status.message);
+        let reasons =
+            [reason_and_message(reason.as_deref(), message.as_deref()), disruption(&pod).unwrap_or_default()];
+        let called = called(&pod);
+        Self {
+            uid: pod.metadata.uid.clone().unwrap_or_default(),
+            end: end(&pod),
+            is_deleted: pod.metadata.deletion_timestamp.is_some(),
+            reasons: reasons.into_iter().filter(|reason| !reason.is_empty()).collect(),
+            troubles: trouble::of_pod(&pod, "an executor pod", CONTAINER),
+            called,
+        }
+    }
+}
+
+fn called(pod: &Pod) -> String {
+    let labels = pod.metadata.labels.as_ref();
+    let id = labels.and_then(|labels| labels.get(ID_LABEL)).map_or("?", String::as_str);
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let node = node.map(|node| format!(" on node {node}")).unwrap_or_default();
+    format!("Executor {id} (pod {name}{node})")
+}
+
+fn end(pod: &Pod) -> Option<End> {
+    if !["Succeeded", "Failed"].contains(&phase(pod)) {
+        return None;
+    }
+    let statuses = containers(pod);
+    let named = statuses.iter().find(|status| status.name == CONTAINER);
+    let ended_one = named.filter(|status| ended(status).is_some());
+    let first = ended_one.or_else(|| statuses.iter().find(|status| ended(status).is_some()));
+    let code = first.and_then(ended).map(|end| (end.exit_code, end.reason.clone()));
+    let each: Vec<String> = statuses.iter().map(in_few_words).collect();
+    Some(End { code, containers: each.join(", ") })
+}
+
+/// Without `exit code:`, which is the driver's alone in this log.
+fn in_few_words(status: &ContainerStatus) -> String {
+    let state = status.state.clone().unwrap_or_default();
+    let words = if let Some(end) = &state.terminated {
+        let reason = end.reason.as_deref().map(|reason| format!(", {reason}")).unwrap_or_default();
+        format!("terminated with code {}{reason}", end.exit_code)
+    } else if state.running.is_some() {
+        "running".to_owned()
+    } else {
+        let reason = state.waiting.and_then(|waiting| waiting.reason);
+        reason.map_or_else(|| "waiting".to_owned(), |reason| format!("waiting, {reason}"))
+    };
+    format!("{} {words}", status.name)
+}
+
+impl Executors {
+    /// All of them, as a look at the cluster saw them at `now`. Who was there before and is not may have been missed
+    /// on the way, and is lost after `missing_for`.
+    pub(super) fn look(&mut self, seen: Vec<Executor>, now: Duration, missing_for: Duration) -> Vec<Finding> {
+        let uids: HashSet<String> = seen.iter().map(|executor| executor.uid.clone()).collect();
+        self.told.retain(|uid| uids.contains(uid));
+        let mut findings: Vec<Finding> =
+            seen.into_iter().flat_map(|executor| self.change(executor, now)).collect();
+        let is_missing = |uid: &String, (_, last): &mut (Executor, Duration)| {
+            !uids.contains(uid) && now.saturating_sub(*last) >= missing_for
+        };
+        let mut missing: Vec<_> = self.known.extract_if(is_missing).collect();
+        missing.sort_by(|(_, one), (_, other)| one.0.called.cmp(&other.0.called));
+        for (uid, (executor, last)) in missing {
+            findings.push(executor.missing(now.saturating_sub(last)));
+            // News of its deletion may still be on the way.
+            self.told.insert(uid);
+        }
+        findings
+    }
+
+    /// One of them is new, or another than before.
+    pub(super) fn change(&mut self, executor: Executor, now: Duration) -> Vec<Finding> {
+        if self.told.contains(&executor.uid) {
+            return Vec::new();
+        }
+        let mut findings = self.troubles(&executor);
+        if let Some(end) = &executor.end {
+            findings.push(executor.ended(end));
+            self.known.remove(&executor.uid);
+            self.told.insert(executor.uid);
+        } else {
+            self.known.insert(executor.uid.clone(), (executor, now));
+        }
+        findings
+    }
+
+    /// One of them is gone from the cluster, and this is how it was last.
+    pub(super) fn delete(&mut self, executor: &Executor) -> Vec<Finding> {
+        self.known.remove(&executor.uid);
+        if self.told.remove(&executor.uid) {
+            return Vec::new();
+        }
+        let finding = match &executor.end {
+            Some(end) => executor.ended(end),
+            None => executor.deleted(),
+        };
+        vec![finding]
+    }
+
+    /// A hundred executors that no node takes are one trouble.
+    fn troubles(&mut self, executor: &Executor) -> Vec<Finding> {
+        let new = executor.troubles.iter().filter(|trouble| self.told_troubles.insert(trouble.key.clone()));
+        new.map(|trouble| Finding { level: Level::Warn, text: trouble.text.clone() }).collect()
+    }
+}
+
+impl Executor {
+    fn ended(&self, end: &End) -> Finding {
+        let how = match &end.code {
+            Some((code, reason)) => {
+                format!("exited with {}", in_words(*code, reason.as_deref(), Role::Executor))
+            }
+            None => "failed before it ran".to_owned(),
+        };
+        let who = if self.is_deleted {
+            "its pod was deleted (by the driver, a user or the cluster)"
+        } else if !self.reasons.is_empty() {
+            "by the cluster"
+        } else {
+            "caused by the application itself"
+        };
+        let is_expected = end.code.as_ref().is_some_and(|(code, _)| *code == 0) || self.is_deleted;
+        let level = if is_expected && self.reasons.is_empty() { Level::Info } else { Level::Warn };
+        let containers = if end.containers.is_empty() { "none" } else { &end.containers };
+        let text =
+            format!("{} was lost: it {how}; {who}{}; containers: {containers}", self.called, self.why());
+        Finding { level, text }
+    }
+
+    fn deleted(&self) -> Finding {
+        let level = if self.reasons.is_empty() { Level::Info } else { Level::Warn };
+        let text = format!(
+            "{} was lost: its pod was deleted (by the driver, a user or the cluster){}",
+            self.called,
+            self.why()
+        );
+        Finding { level, text }
+    }
+
+    fn missing(&self, since: Duration) -> Finding {
+        let text = format!(
+            "{} was lost: it has been missing from the cluster for {} s, and nothing was heard of a deletion{}",
+            self.called,
+            since.as_secs(),
+            self.why()
+        );
+        Finding { level: Level::Warn, text }
+    }
+
+    fn why(&self) -> String {
+        let reasons = self.reasons.join("; ");
+        if reasons.is_empty() { reasons } else { format!("; {reasons}") }
+    }
+}
+
+#[cfg(test)]
+mod tests;

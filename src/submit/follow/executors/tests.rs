@@ -1,0 +1,160 @@
+//! Snapshots of executor pods, one after the other, and what is told of each.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const DELTA: Duration = Duration::from_secs(30);
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn pod(id: u32, status: Value) -> Value {
+    json!({
+        "metadata": {
+            "name": format!("x-exec-{id}"), "uid": format!("uid-{id}"),
+            "labels": {"spark-exec-id": id.to_string()},
+        },
+        "spec": {"nodeName": "n", "containers": []},
+        "status": status,
+    })
+}
+
+fn executor(pod: Value) -> Executor {
+    serde_json::from_value::<Pod>(pod).unwrap().into()
+}
+
+fn running(id: u32) -> Executor {
+    executor(pod(id, json!({"phase": "Running"})))
+}
+
+fn ended(code: i32, reason: &str) -> Value {
+    let state = json!({"terminated": {"exitCode": code, "reason": reason}});
+    let status = json!({
+        "name": "spark-kubernetes-executor", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+        "state": state,
+    });
+    json!({"phase": if code == 0 { "Succeeded" } else { "Failed" }, "containerStatuses": [status]})
+}
+
+fn texts(findings: Vec<Finding>) -> Vec<String> {
+    findings.into_iter().map(|finding| format!("{:?} {}", finding.level, finding.text)).collect()
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn an_executor_that_exits_is_told_once_however_often_it_is_seen() {
+    let mut known = Executors::default();
+    assert_eq!(texts(known.change(running(3), at(0))), NOTHING);
+    let failed = || executor(pod(3, ended(137, "OOMKilled")));
+    let said = texts(known.change(failed(), at(1)));
+    assert_eq!(
+        said,
+        [
+            "Warn Executor 3 (pod x-exec-3 on node n) was lost: it exited with code 137 (killed: the container went over its \
+          memory limit; raise spark.executor.memoryOverhead or spark.executor.memory; OOMKilled); caused by the application \
+          itself; containers: spark-kubernetes-executor terminated with code 137, OOMKilled"
+        ]
+    );
+    assert_eq!(texts(known.change(failed(), at(2))), NOTHING);
+    assert_eq!(texts(known.look(vec![failed()], at(30), DELTA)), NOTHING);
+    assert_eq!(texts(known.delete(&failed())), NOTHING);
+    assert_eq!(texts(known.look(Vec::new(), at(90), DELTA)), NOTHING);
+    assert!(known.known.is_empty() && known.told.is_empty(), "nothing is kept of what is gone");
+}
+
+#[test]
+fn a_deletion_is_told_as_one() {
+    let mut known = Executors::default();
+    known.change(running(1), at(0));
+    let expected = [
+        "Info Executor 1 (pod x-exec-1 on node n) was lost: its pod was deleted (by the driver, a user or the \
+                     cluster)",
+    ];
+    assert_eq!(texts(known.delete(&running(1))), expected);
+    // One that ends because it is deleted.
+    let mut ending = pod(2, ended(143, "Error"));
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z".into();
+    let said = texts(known.change(executor(ending), at(1)));
+    assert!(
+        said[0].starts_with("Info Executor 2") && said[0].contains("; its pod was deleted ("),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_the_cluster_ends_is_told_with_its_reason() {
+    let mut known = Executors::default();
+    let mut status = ended(137, "Error");
+    status["reason"] = "Evicted".into();
+    status["message"] = "The node was low on resource: memory".into();
+    let said = texts(known.change(executor(pod(1, status)), at(0)));
+    assert!(said[0].starts_with("Warn "), "{said:?}");
+    assert!(
+        said[0].contains("; by the cluster; Evicted: The node was low on resource: memory; "),
+        "{said:?}"
+    );
+    let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"});
+    let preempted = executor(pod(2, json!({"phase": "Running", "conditions": [condition]})));
+    let said = texts(known.delete(&preempted));
+    assert!(said[0].contains("a pod of a higher priority took its place"), "{said:?}");
+}
+
+#[test]
+fn an_executor_is_missing_once_it_was_not_seen_for_long_enough() {
+    let mut known = Executors::default();
+    known.look(vec![running(1), running(2)], at(0), DELTA);
+    assert_eq!(texts(known.look(vec![running(1)], at(29), DELTA)), NOTHING);
+    let said = texts(known.look(vec![running(1)], at(30), DELTA));
+    assert_eq!(
+        said,
+        [
+            "Warn Executor 2 (pod x-exec-2 on node n) was lost: it has been missing from the cluster for 30 s, and nothing \
+          was heard of a deletion"
+        ]
+    );
+    // Late news of it.
+    assert_eq!(texts(known.delete(&running(2))), NOTHING);
+    assert_eq!(texts(known.look(vec![running(1)], at(60), DELTA)), NOTHING);
+    // Seen again before its time: a list may come from a server that is behind.
+    assert_eq!(texts(known.look(Vec::new(), at(70), DELTA)), NOTHING);
+    assert_eq!(texts(known.look(vec![running(1)], at(80), DELTA)), NOTHING);
+    assert_eq!(texts(known.look(Vec::new(), at(100), DELTA)), NOTHING);
+}
+
+#[test]
+fn an_executor_that_finished_is_no_alarm() {
+    let mut known = Executors::default();
+    let said = texts(known.look(vec![executor(pod(1, ended(0, "Completed")))], at(0), DELTA));
+    assert!(said[0].starts_with("Info Executor 1") && said[0].contains("code 0 (success)"), "{said:?}");
+}
+
+#[test]
+fn executors_that_do_not_start_for_one_reason_are_told_once() {
+    let mut known = Executors::default();
+    let condition = json!({"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"});
+    let pending = |id| executor(pod(id, json!({"phase": "Pending", "conditions": [condition]})));
+    let said = texts(known.look(vec![pending(1), pending(2)], at(0), DELTA));
+    assert_eq!(said, ["Warn No node takes an executor pod: 0/3 nodes are available"]);
+}
+
+#[test]
+fn a_sidecars_code_is_not_the_executors() {
+    let mut status = ended(52, "Error");
+    let mut sidecar = status["containerStatuses"][0].clone();
+    sidecar["name"] = "aaa".into();
+    sidecar["state"] = json!({"terminated": {"exitCode": 7}});
+    let own = status["containerStatuses"][0].clone();
+    status["containerStatuses"] = json!([sidecar, own]);
+    let said = texts(Executors::default().change(executor(pod(1, status)), at(0)));
+    assert!(
+        said[0].contains("exited with code 52 (the JVM ran out of memory; raise spark.executor.memory)"),
+        "{said:?}"
+    );
+    assert!(
+        said[0].contains("containers: aaa terminated with code 7, spark-kubernetes-executor terminated with")
+    );
+    assert!(!said[0].contains("exit code:"), "Airflow would take it for the driver's: {said:?}");
+}

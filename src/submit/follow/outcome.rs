@@ -1,0 +1,182 @@
+//! How an application ended, by the last state of its driver pod.
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
+
+use crate::submit::exit_code::{Role, in_words};
+use crate::submit::log::in_one_line;
+use crate::submit::pod_state::{containers, phase};
+use crate::submit::submission::ExitCodeRule;
+
+/// How following ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The application did what it should.
+    Succeeded,
+    /// It did not, or never started.
+    Failed {
+        /// The driver's own, where it has one and it is not 0.
+        exit_code: Option<u8>,
+    },
+    /// The driver pod was deleted before the application had ended.
+    Deleted {
+        /// The driver's own, where it has one and it is not 0.
+        exit_code: Option<u8>,
+    },
+    /// Whoever waited does not any more. The application runs on.
+    Stopped,
+}
+
+impl Outcome {
+    /// What the process that waited exits with; nothing if it was stopped, which the signal decides.
+    pub fn exit_code(&self, rule: ExitCodeRule) -> Option<u8> {
+        match (self, rule) {
+            (Self::Stopped, _) => None,
+            (_, ExitCodeRule::Spark) | (Self::Succeeded, _) => Some(0),
+            (Self::Failed { exit_code } | Self::Deleted { exit_code }, _) => Some(exit_code.unwrap_or(1)),
+        }
+    }
+}
+
+/// The end of an application, and what there is to say about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) outcome: Outcome,
+    /// One line each; the first says how it ended.
+    pub(super) lines: Vec<String>,
+}
+
+/// Whether the pod will not change any more.
+pub(super) fn has_ended(pod: &Pod) -> bool {
+    ["Succeeded", "Failed"].contains(&phase(pod))
+}
+
+/// The verdict on a pod that has ended, or that is gone; `driver` is the container that Spark runs in.
+pub(super) fn verdict(pod: &Pod, driver: &str, app_name: &str) -> Verdict {
+    let end = end_of(containers(pod), driver);
+    let exit_code =
+        end.and_then(|end| u8::try_from(end.exit_code).ok().or(Some(1))).filter(|code| *code != 0);
+    let is_success = end.is_some_and(|end| end.exit_code == 0);
+    let (outcome, how) = if !has_ended(pod) {
+        (Outcome::Deleted { exit_code }, "its driver pod was deleted before it had ended".to_owned())
+    } else if was_ended_by_deletion(pod, end) {
+        (Outcome::Deleted { exit_code }, "its driver pod was deleted while it ran".to_owned())
+    } else if phase(pod) == "Succeeded" || (is_success && !has_reason(pod) && another_failed(pod, driver)) {
+        (Outcome::Succeeded, String::new())
+    } else {
+        (Outcome::Failed { exit_code }, failure(end, driver))
+    };
+    let mut lines = Vec::new();
+    if outcome != Outcome::Succeeded {
+        lines.push(format!("Application {app_name} failed: {how}"));
+        lines.extend(end.and_then(|end| message("container", driver, end)));
+    }
+    lines.extend(details(pod, driver));
+    Verdict { outcome, lines }
+}
+
+fn failure(end: Option<&ContainerStateTerminated>, driver: &str) -> String {
+    match end {
+        Some(end) => {
+            let words = in_words(end.exit_code, end.reason.as_deref(), Role::Driver);
+            format!("its container {driver} exited with {words}")
+        }
+        None => format!("its container {driver} never ran"),
+    }
+}
+
+/// What else the API knows: about the pod, about its other containers.
+fn details(pod: &Pod, driver: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let status = pod.status.clone().unwrap_or_default();
+    if has_reason(pod) || status.message.is_some() {
+        lines.push(format!(
+            "The driver pod's reason: {}",
+            reason_and_message(status.reason.as_deref(), status.message.as_deref())
+        ));
+    }
+    lines.extend(disruption(pod));
+    for status in status.init_container_statuses.iter().flatten() {
+        lines.extend(failed_container("init-container", status));
+    }
+    lines.extend(
+        containers(pod)
+            .iter()
+            .filter(|one| one.name != driver)
+            .filter_map(|one| failed_container("container", one)),
+    );
+    lines
+}
+
+/// Why the cluster ended a pod, where it was the cluster
+/// (<https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions>).
+pub(super) fn disruption(pod: &Pod) -> Option<String> {
+    let condition = condition(pod, "DisruptionTarget").filter(|condition| condition.status == "True")?;
+    let why = match condition.reason.as_deref() {
+        Some("PreemptionByScheduler") => "a pod of a higher priority took its place",
+        Some("DeletionByTaintManager") => "its node has a taint that it does not tolerate",
+        Some("EvictionByEvictionAPI") => "it was evicted, as when a node is drained",
+        Some("DeletionByPodGC") => "its node is gone",
+        Some("TerminationByKubelet") => "its node was short of something, or was shut down",
+        _ => "the cluster ended it",
+    };
+    let said = reason_and_message(condition.reason.as_deref(), condition.message.as_deref());
+    Some(format!("The cluster ended the pod: {why} ({said})"))
+}
+
+/// One of the pod's conditions.
+pub(super) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
+    pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
+}
+
+fn failed_container(what: &str, status: &ContainerStatus) -> Option<String> {
+    let end = ended(status).filter(|end| end.exit_code != 0)?;
+    let words = in_words(end.exit_code, end.reason.as_deref(), Role::Driver);
+    let said = end.message.as_deref().map(in_one_line).filter(|said| !said.is_empty());
+    let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+    Some(format!("The {what} {} exited with {words}{said}", status.name))
+}
+
+fn message(what: &str, name: &str, end: &ContainerStateTerminated) -> Option<String> {
+    let said = end.message.as_deref().map(in_one_line).filter(|said| !said.is_empty())?;
+    Some(format!("The {what} {name} left this message: {said}"))
+}
+
+/// `Evicted: The node was low on resource: memory`.
+pub(super) fn reason_and_message(reason: Option<&str>, message: Option<&str>) -> String {
+    let parts = [reason, message];
+    let parts = parts.into_iter().flatten().map(in_one_line).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(": ")
+}
+
+/// How a container ended, if it did.
+pub(super) fn ended(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
+    status.state.as_ref()?.terminated.as_ref()
+}
+
+fn end_of<'a>(statuses: &'a [ContainerStatus], name: &str) -> Option<&'a ContainerStateTerminated> {
+    statuses.iter().find(|status| status.name == name).and_then(ended)
+}
+
+fn has_reason(pod: &Pod) -> bool {
+    let reason = pod.status.as_ref().and_then(|status| status.reason.as_deref());
+    reason.is_some_and(|reason| !reason.is_empty())
+}
+
+/// A pod fails as a whole where a sidecar does.
+fn another_failed(pod: &Pod, driver: &str) -> bool {
+    let others = containers(pod).iter().filter(|status| status.name != driver);
+    others.filter_map(ended).any(|end| end.exit_code != 0)
+}
+
+/// Whether somebody asked for the pod's end before its driver had ended by itself: the time of the request is the
+/// deletion's own less its grace period. Times have whole seconds; in doubt it ended by itself.
+fn was_ended_by_deletion(pod: &Pod, end: Option<&ContainerStateTerminated>) -> bool {
+    let Some(deletion) = &pod.metadata.deletion_timestamp else { return false };
+    let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or_default());
+    let Some(finished) = end.and_then(|end| end.finished_at.as_ref()) else { return true };
+    deletion.0.checked_sub(grace).is_ok_and(|asked| finished.0 > asked)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What keeps a pod from starting, from its state and its events.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
+
+use super::outcome::{condition, disruption, ended, has_ended};
+use crate::submit::log::in_one_line;
+use crate::submit::pod_state::containers;
+
+/// Something that whoever waits should know. Each is told once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// What makes it the same trouble as one that was told before.
+    pub(super) key: String,
+    pub(super) text: String,
+}
+
+/// Reasons for which a container waits that are no trouble.
+const ON_THE_WAY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+/// They take turns while an image cannot be pulled.
+const IMAGE: [&str; 2] = ["ErrImagePull", "ImagePullBackOff"];
+
+/// Events that say more than the pod's state. What the state says too is left out: images, exit codes.
+const TOLD_EVENTS: [&str; 10] = [
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedMapVolume",
+    "FailedBinding",
+    "FailedCreatePodSandBox",
+    "FailedToRetrieveImagePullSecret",
+    "NetworkNotReady",
+    "Evicted",
+    "Preempted",
+    "TaintManagerEviction",
+];
+
+/// A volume whose config map is made a moment after the pod fails to mount once or twice in every submission.
+const PASSING: [&str; 1] = ["FailedMount"];
+const TIMES_UNTIL_TOLD: i32 = 3;
+
+/// What the state of a pod has to say; `what` is how the pod is called.
+pub(super) fn of_pod(pod: &Pod, what: &str, driver: &str) -> Vec<Trouble> {
+    let mut found = Vec::new();
+    let unscheduled = condition(pod, "PodScheduled").filter(|condition| condition.status == "False");
+    if let Some(message) = unscheduled.and_then(|condition| condition.message.as_deref()) {
+        found.push(unschedulable(what, message));
+    }
+    let init = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_deref());
+    found.extend(
+        init.unwrap_or_default().iter().chain(containers(pod)).filter_map(|status| waiting(status, what)),
+    );
+    if !has_ended(pod) {
+        found.extend(disruption(pod).map(|text| Trouble { key: "disruption".to_owned(), text }));
+        found.extend(left_alone(pod, what, driver));
+    }
+    found
+}
+
+/// What an event has to say.
+pub(super) fn of_event(event: &Event, what: &str) -> Option<Trouble> {
+    let reason = event.reason.as_deref()?;
+    let message = event.message.as_deref().unwrap_or_default();
+    if reason == "FailedScheduling" {
+        return Some(unschedulable(what, message));
+    }
+    let series = event.series.as_ref().and_then(|series| series.count);
+    let times = event.count.unwrap_or_default().max(series.unwrap_or_default());
+    let is_told = TOLD_EVENTS.contains(&reason) && (!PASSING.contains(&reason) || times >= TIMES_UNTIL_TOLD);
+    let message = in_one_line(message);
+    is_told.then(|| Trouble {
+        key: format!("event {reason} {message}"),
+        text: format!("Event of {what}: {reason}: {message}"),
+    })
+}
+
+fn unschedulable(what: &str, message: &str) -> Trouble {
+    let message = in_one_line(message);
+    Trouble { key: format!("unschedulable {message}"), text: format!("No node takes {what}: {message}") }
+}
+
+fn waiting(status: &ContainerStatus, what: &str) -> Option<Trouble> {
+    let waiting = status.state.as_ref()?.waiting.as_ref()?;
+    let reason = waiting.reason.as_deref().filter(|reason| !ON_THE_WAY.contains(reason))?;
+    let kind = if IMAGE.contains(&reason) { "image" } else { reason };
+    let message = waiting.message.as_deref().map(in_one_line).unwrap_or_default();
+    let name = &status.name;
+    let text = if kind == "image" {
+        format!(
+            "The image {} of container {name} in {what} cannot be pulled: {reason}: {message}",
+            status.image
+        )
+    } else {
+        format!("Container {name} in {what} cannot start: {reason}: {message}")
+    };
+    Some(Trouble { key: format!("waiting {name} {kind}"), text: text.trim_end_matches(": ").to_owned() })
+}
+
+/// A pod goes on for as long as one of its containers does, and Spark waits for the pod.
+fn left_alone(pod: &Pod, what: &str, driver: &str) -> Option<Trouble> {
+    let (drivers, others): (Vec<_>, Vec<_>) =
+        containers(pod).iter().partition(|status| status.name == driver);
+    let end = drivers.first().and_then(|status| ended(status))?;
+    let running: Vec<&str> =
+        others.iter().filter(|status| ended(status).is_none()).map(|status| status.name.as_str()).collect();
+    (!running.is_empty()).then(|| Trouble {
+        key: "left alone".to_owned(),
+        text: format!(
+            "Container {driver} in {what} has ended with code {}; the pod goes on until these end as well: {}",
+            end.exit_code,
+            running.join(", ")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Pods that do not start, and what is told of them.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const DRIVER: &str = "spark-kubernetes-driver";
+
+fn texts(status: Value) -> Vec<String> {
+    troubles(status).into_iter().map(|trouble| trouble.text).collect()
+}
+
+fn troubles(status: Value) -> Vec<Trouble> {
+    let pod: Pod = serde_json::from_value(json!({"status": status})).unwrap();
+    of_pod(&pod, "the driver pod", DRIVER)
+}
+
+fn container(name: &str, state: Value) -> Value {
+    json!({"name": name, "image": "repo/x:1", "imageID": "", "ready": false, "restartCount": 0, "state": state})
+}
+
+fn waiting(reason: &str, message: &str) -> Value {
+    json!({"waiting": {"reason": reason, "message": message}})
+}
+
+#[test]
+fn a_pod_that_no_node_takes_says_why() {
+    let message = "0/3 nodes are available: 3 Insufficient cpu.";
+    let condition =
+        json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message});
+    let found = troubles(json!({"phase": "Pending", "conditions": [condition]}));
+    assert_eq!(found[0].text, format!("No node takes the driver pod: {message}"));
+    let event =
+        json!({"metadata": {}, "involvedObject": {}, "reason": "FailedScheduling", "message": message});
+    let event = of_event(&serde_json::from_value(event).unwrap(), "the driver pod");
+    assert_eq!(event, Some(found[0].clone()), "told once, by whichever comes first");
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled_is_one_trouble() {
+    let status = |reason: &str, message: &str| json!({"phase": "Pending", "containerStatuses": [container(DRIVER, waiting(reason, message))]});
+    let first = troubles(status("ErrImagePull", "not found"));
+    let second = troubles(status("ImagePullBackOff", "Back-off pulling image"));
+    assert_eq!(
+        first[0].text,
+        "The image repo/x:1 of container spark-kubernetes-driver in the driver pod cannot be pulled: ErrImagePull: not \
+         found"
+    );
+    assert_eq!(first[0].key, second[0].key);
+}
+
+#[test]
+fn a_container_that_cannot_start_says_why() {
+    let bad = container(DRIVER, waiting("CreateContainerConfigError", "secret \"x\" not found"));
+    let init = container("fetch", waiting("InvalidImageName", ""));
+    let status = json!({"phase": "Pending", "containerStatuses": [bad], "initContainerStatuses": [init]});
+    assert_eq!(
+        texts(status),
+        [
+            "Container fetch in the driver pod cannot start: InvalidImageName",
+            "Container spark-kubernetes-driver in the driver pod cannot start: CreateContainerConfigError: secret \"x\" not \
+             found",
+        ]
+    );
+}
+
+#[test]
+fn a_pod_on_its_way_is_no_trouble() {
+    for reason in ["ContainerCreating", "PodInitializing"] {
+        let status =
+            json!({"phase": "Pending", "containerStatuses": [container(DRIVER, waiting(reason, ""))]});
+        assert_eq!(texts(status), [""; 0]);
+    }
+    assert_eq!(texts(Value::Null), [""; 0]);
+    let running = [container(DRIVER, json!({"running": {}})), container("proxy", json!({"running": {}}))];
+    assert_eq!(texts(json!({"phase": "Running", "containerStatuses": running})), [""; 0]);
+}
+
+#[test]
+fn a_sidecar_that_holds_up_the_end_is_told() {
+    let ended = container(DRIVER, json!({"terminated": {"exitCode": 0}}));
+    let containers = [ended, container("istio-proxy", json!({"running": {}}))];
+    assert_eq!(
+        texts(json!({"phase": "Running", "containerStatuses": containers})),
+        [
+            "Container spark-kubernetes-driver in the driver pod has ended with code 0; the pod goes on until these end as \
+             well: istio-proxy"
+        ]
+    );
+}
+
+#[test]
+fn of_the_events_those_are_told_that_the_state_does_not_say() {
+    let told = |reason: &str, count: i32| {
+        let event = json!({
+            "metadata": {}, "involvedObject": {}, "reason": reason, "count": count,
+            "message": "MountVolume.SetUp failed for volume \"x\": configmap \"y\" not found",
+        });
+        of_event(&serde_json::from_value(event).unwrap(), "the driver pod").map(|trouble| trouble.text)
+    };
+    assert_eq!(
+        told("FailedMount", 4).unwrap(),
+        "Event of the driver pod: FailedMount: MountVolume.SetUp failed for volume \"x\": configmap \"y\" not found"
+    );
+    // The config map comes a moment after the pod: the first attempts fail in good submissions too.
+    assert_eq!(told("FailedMount", 1), None);
+    assert!(told("FailedAttachVolume", 1).is_some());
+    for reason in ["Scheduled", "Pulling", "Pulled", "Created", "Started", "Failed", "BackOff"] {
+        assert_eq!(told(reason, 9), None, "{reason}");
+    }
+}

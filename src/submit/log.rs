@@ -1,0 +1,125 @@
+//! What people and schedulers read on stderr: lines in the format of Spark's own log.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use crate::clock::{Clock, SystemClock};
+
+/// How much a line matters, in log4j's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// How it goes.
+    Info,
+    /// What should be looked at.
+    Warn,
+    /// What went wrong for good.
+    Error,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Info => "INFO",
+            Self::Warn => "WARN",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// Takes lines, without the end of the line. One text may have several lines: a block that belongs together.
+type Write = dyn Fn(&str) + Send + Sync;
+
+/// A log whose lines look like those of spark-submit (the pattern `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m`, in local
+/// time): schedulers parse them. Clones write to the same place.
+#[derive(Clone)]
+pub struct Log {
+    clock: Arc<dyn Clock>,
+    zone: TimeZone,
+    write: Arc<Write>,
+}
+
+impl Log {
+    /// By the system's clock and time zone.
+    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self::with_clock(Arc::new(SystemClock::new()), TimeZone::system(), write)
+    }
+
+    /// By another clock.
+    pub fn with_clock(
+        clock: Arc<dyn Clock>,
+        zone: TimeZone,
+        write: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self { clock, zone, write: Arc::new(write) }
+    }
+
+    /// `logger` is the class that says it in Spark, without its package.
+    pub fn say(&self, level: Level, logger: &str, message: &str) {
+        let now = self.clock.now().to_zoned(self.zone.clone());
+        let now = now.strftime("%y/%m/%d %H:%M:%S");
+        (self.write)(&format!("{now} {} {logger}: {message}", level.name()));
+    }
+
+    /// A line without time, level and logger, as `--kill` and `--status` print them.
+    pub fn print(&self, line: &str) {
+        (self.write)(line);
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").finish_non_exhaustive()
+    }
+}
+
+/// Text from the cluster as a part of one line: a message of the API server or of a container may have more of them, or
+/// what Airflow takes for the driver's exit code.
+pub(super) fn in_one_line(text: &str) -> String {
+    const LONGEST: usize = 2000;
+    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+    let line: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    line.join(" ").replace("xit code: ", "xit code ").chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    struct Midnight;
+
+    impl Clock for Midnight {
+        fn now(&self) -> jiff::Timestamp {
+            "2026-11-20T23:13:03.5Z".parse().unwrap()
+        }
+
+        fn monotonic(&self) -> std::time::Duration {
+            std::time::Duration::ZERO
+        }
+    }
+
+    #[test]
+    fn a_line_looks_like_sparks_own_in_local_time() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&lines);
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let log =
+            Log::with_clock(Arc::new(Midnight), zone, move |line| kept.lock().unwrap().push(line.to_owned()));
+        log.say(Level::Info, "Client", "Deployed");
+        log.print("Application not found.");
+        assert_eq!(
+            *lines.lock().unwrap(),
+            ["26/11/21 01:13:03 INFO Client: Deployed", "Application not found."]
+        );
+    }
+
+    #[test]
+    fn a_message_of_the_cluster_stays_in_its_line() {
+        assert_eq!(in_one_line(" a\n\tb \u{1b}[31mc\r\n"), "a b [31mc");
+        assert_eq!(in_one_line("Exit code:\n0 after exit code: 1"), "Exit code 0 after exit code 1");
+        assert_eq!(in_one_line(&"x".repeat(5000)).len(), 2000);
+    }
+}

@@ -1,0 +1,120 @@
+//! Everything that a submission depends on, read and drawn once: from here on nothing but the settings counts.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rand::Rng;
+
+use super::conf_folder::{self, ConfFolder};
+use super::dependencies::{self, Dependencies};
+use super::error::PlanError;
+use super::names::Names;
+use super::spark_version::SparkVersion;
+use super::steps::credentials::Credentials;
+use super::steps::executor_template;
+use super::steps::hadoop::HadoopConf;
+use super::steps::kerberos::{self, Kerberos};
+use super::steps::volcano;
+use super::submitter::Submitter;
+use super::template::PodTemplate;
+use super::{aliases, checks};
+use crate::spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
+
+/// What the steps read.
+pub(super) struct Application {
+    /// Settings, with today's names for the original's.
+    pub conf: SparkConf,
+    pub resource: MainResource,
+    pub main_class: String,
+    pub arguments: Vec<String>,
+    pub proxy_user: Option<String>,
+    /// Who submits.
+    pub user: String,
+    /// The submitting machine's environment.
+    pub variables: BTreeMap<String, String>,
+    pub version: SparkVersion,
+    pub names: Names,
+    pub namespace: String,
+    pub now: Timestamp,
+    pub template: PodTemplate,
+    /// The executors' template as it stands in its file.
+    pub executor_template: Option<String>,
+    pub conf_folder: ConfFolder,
+    pub hadoop: Option<HadoopConf>,
+    pub kerberos: Kerberos,
+    pub credentials: Credentials,
+    /// Volcano's `PodGroup`, if there is to be one.
+    pub pod_group: Option<serde_json::Value>,
+    pub dependencies: Dependencies,
+    /// What came up on the way.
+    pub warnings: Vec<String>,
+}
+
+impl Application {
+    /// Reads and checks every setting and file that matters.
+    pub async fn gather(
+        arguments: SubmitArguments,
+        submitter: &Submitter,
+        now: Timestamp,
+        random: &mut (dyn Rng + Send),
+    ) -> Result<Self, PlanError> {
+        let SubmitArguments { mut conf, resource, main_class, arguments, proxy_user } = arguments;
+        let mut warnings = aliases::apply(&mut conf)?;
+        checks::check(&conf)?;
+        let (version, warning) = SparkVersion::of(&conf)?;
+        warnings.extend(warning);
+        let (names, warning) = Names::new(app_name(&conf), now, random);
+        warnings.extend(warning);
+        let (conf_folder, skipped) = conf_folder::read(&conf, submitter)?;
+        warnings.extend(skipped);
+        let dependencies = dependencies::resolve(&conf, &resource, submitter, random, &mut warnings)?;
+        let hadoop = HadoopConf::read(&conf, submitter)?;
+        kerberos::refuse_login(&conf, hadoop.as_ref())?;
+        Ok(Self {
+            namespace: namespace(&conf)?,
+            template: PodTemplate::read(&conf, submitter).await?,
+            executor_template: executor_template::read(&conf, submitter, &mut warnings).await?,
+            hadoop,
+            kerberos: Kerberos::read(&conf, submitter)?,
+            credentials: Credentials::read(&conf, submitter)?,
+            pod_group: volcano::read(&conf, submitter).await?,
+            user: submitter.user.clone(),
+            variables: submitter.variables.clone(),
+            conf,
+            resource,
+            main_class,
+            arguments,
+            proxy_user,
+            version,
+            names,
+            now,
+            conf_folder,
+            dependencies,
+            warnings,
+        })
+    }
+
+    /// `spark.app.name`.
+    pub fn app_name(&self) -> &str {
+        app_name(&self.conf)
+    }
+
+    /// Name of the driver pod.
+    pub fn pod_name(&self) -> String {
+        let given = self.conf.get(checks::POD_NAME).map(str::to_owned);
+        given.unwrap_or_else(|| self.names.of("driver"))
+    }
+}
+
+fn app_name(conf: &SparkConf) -> &str {
+    conf.get(checks::APP_NAME).unwrap_or_default()
+}
+
+fn namespace(conf: &SparkConf) -> Result<String, SettingError> {
+    let namespace = conf.get(keys::NAMESPACE).unwrap_or("default");
+    if crate::resource::is_dns_label(namespace) {
+        return Ok(namespace.to_owned());
+    }
+    let what = "at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit";
+    Err(conf.refuse(keys::NAMESPACE, format!("it must be the name of a namespace: {what}")))
+}

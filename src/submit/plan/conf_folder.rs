@@ -1,0 +1,134 @@
+//! `SPARK_CONF_DIR`: its files travel to the driver beside `spark.properties`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::error::PlanError;
+use super::folder::{self, FolderFile};
+use super::submitter::Submitter;
+use crate::spark::{SettingError, SparkConf};
+
+const VARIABLE: &str = "SPARK_CONF_DIR";
+const MAX_SIZE: &str = "spark.kubernetes.configMap.maxSize";
+/// etcd takes objects of about that size.
+const DEFAULT_MAX_SIZE: u64 = 1024 * 1024;
+
+/// Name and text of each file.
+pub(super) type ConfFolder = BTreeMap<String, String>;
+
+/// Reads `SPARK_CONF_DIR`, else `conf` in `SPARK_HOME`; what is left out is a warning.
+pub(super) fn read(conf: &SparkConf, submitter: &Submitter) -> Result<(ConfFolder, Vec<String>), PlanError> {
+    let max_size = max_size(conf)?;
+    let Some(path) = path(submitter).filter(|path| path.is_dir()) else {
+        return Ok((ConfFolder::new(), Vec::new()));
+    };
+    let unreadable = |error| PlanError::Variable {
+        variable: VARIABLE,
+        value: path.clone(),
+        problem: format!("this folder of configuration cannot be read: {error}"),
+    };
+    let (files, mut warnings) = folder::regular_files(&path).map_err(unreadable)?;
+    let mut files: Vec<FolderFile> = files.into_iter().filter(|file| is_for_the_driver(&file.name)).collect();
+    // The smallest come first, so that as many as possible fit; files of one size by name.
+    files.sort_by_key(|file| file.size_bytes + file.name.len() as u64);
+    let mut folder = ConfFolder::new();
+    let mut size = 0;
+    for file in files {
+        match fitting(&file, size, max_size) {
+            Ok((text, its_size)) => {
+                size += its_size;
+                folder.insert(file.name, text);
+            }
+            Err(why) => warnings.push(format!("{} is left out: {why}", file.path.display())),
+        }
+    }
+    Ok((folder, warnings))
+}
+
+fn path(submitter: &Submitter) -> Option<PathBuf> {
+    let folder = |name: &str| submitter.variables.get(name).map(|path| submitter.working_folder.join(path));
+    folder(VARIABLE).or_else(|| folder("SPARK_HOME").map(|home| home.join("conf")))
+}
+
+fn max_size(conf: &SparkConf) -> Result<u64, SettingError> {
+    let what = "a whole number of bytes, such as 1048576";
+    Ok(conf.number(MAX_SIZE, what)?.unwrap_or(DEFAULT_MAX_SIZE))
+}
+
+/// Settings have been read already, templates are nobody's, and a `ConfigMap` is no place for archives.
+fn is_for_the_driver(name: &str) -> bool {
+    let is_settings = name.starts_with("spark") && (name.ends_with("conf") || name.ends_with("properties"));
+    let endings = [".template", ".gz", ".zip", ".jar", ".tar"];
+    !is_settings && !endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Text and size of a file, if there is room for it beside what is there.
+fn fitting(file: &FolderFile, taken: u64, max_size: u64) -> Result<(String, u64), String> {
+    let too_large = || format!("it does not fit; `{MAX_SIZE}` is {max_size}");
+    if file.size_bytes > max_size {
+        return Err(too_large());
+    }
+    let bytes = std::fs::read(&file.path).map_err(|error| folder::unreadable(&error))?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
+    // Java counts UTF-16 units.
+    let size = (file.name.len() + text.encode_utf16().count()) as u64;
+    if taken + size < max_size { Ok((text, size)) } else { Err(too_large()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spark::Origin;
+    use std::fs;
+
+    fn read_folder(files: &[(&str, &[u8])], max_size: &str) -> (ConfFolder, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        for (name, bytes) in files {
+            fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let submitter = Submitter {
+            variables: BTreeMap::from([(VARIABLE.to_owned(), folder.path().display().to_string())]),
+            user: String::new(),
+            working_folder: PathBuf::from("/"),
+        };
+        let mut conf = SparkConf::default();
+        conf.set(MAX_SIZE, max_size, Origin::Conf);
+        read(&conf, &submitter).unwrap()
+    }
+
+    #[test]
+    fn settings_templates_archives_and_what_is_no_text_stay_behind() {
+        let (folder, warnings) = read_folder(
+            &[
+                ("spark-defaults.conf", b"x"),
+                ("spark-env.sh", b"a=1"),
+                ("log4j2.properties", b"b"),
+                ("sparkling.properties", b"x"),
+                ("x.template", b"x"),
+                ("x.jar", b"x"),
+                (".hidden", b""),
+                ("latin1.txt", b"\xfc"),
+                ("with blank", b"x"),
+            ],
+            "1048576",
+        );
+        assert_eq!(folder.keys().collect::<Vec<_>>(), [".hidden", "log4j2.properties", "spark-env.sh"]);
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[0].contains("with blank is left out"), "{warnings:?}");
+        assert!(warnings[1].contains("latin1.txt is left out: it is not UTF-8 text"), "{warnings:?}");
+    }
+
+    #[test]
+    fn the_smallest_files_go_first_while_there_is_room() {
+        let files: [(&str, &[u8]); 3] = [("c", b"12345"), ("b", b"123"), ("a", b"123456789")];
+        // 4 for b and 6 for c: together 10, which must stay below the limit.
+        let (folder, warnings) = read_folder(&files, "11");
+        assert_eq!(folder.keys().collect::<Vec<_>>(), ["b", "c"]);
+        assert!(
+            warnings[0]
+                .ends_with("a is left out: it does not fit; `spark.kubernetes.configMap.maxSize` is 11")
+        );
+        assert_eq!(read_folder(&files, "10").0.keys().collect::<Vec<_>>(), ["b"]);
+    }
+}

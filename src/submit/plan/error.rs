@@ -1,0 +1,65 @@
+//! Why an application cannot be submitted as it is.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::spark::SettingError;
+
+/// What is wrong with what was asked for. Nothing was sent to anybody.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// A setting, or the lack of one.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A file of the submitting machine.
+    #[error("{place}: {file} {problem}")]
+    LocalFile {
+        /// The setting or argument that names it.
+        place: &'static str,
+        /// As it was written.
+        file: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// A dependency somewhere else.
+    #[error("`{key}`: {uri}: {problem}")]
+    Remote {
+        /// The setting that names it.
+        key: &'static str,
+        /// As it was written, without secrets.
+        uri: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// Somebody would have to log in.
+    #[error("core-site.xml in HADOOP_CONF_DIR asks for Kerberos: {way_out}")]
+    Kerberos {
+        /// What to do.
+        way_out: String,
+    },
+    /// A name that Kubernetes cannot take.
+    #[error(
+        "the name of the {kind} would have {length} characters, and at most 253 are allowed: choose a shorter \
+         --name (`spark.app.name`)"
+    )]
+    LongName {
+        /// The kind of object.
+        kind: String,
+        /// How long it would be.
+        length: usize,
+    },
+    /// What the environment points at.
+    #[error("{variable} is {}: {problem}", value.display())]
+    Variable {
+        /// Name of the environment variable.
+        variable: &'static str,
+        /// Its value.
+        value: PathBuf,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// `--proxy-user` that no pod can have.
+    #[error("--proxy-user is empty: name the user that the application is run as, or leave the option out")]
+    NoProxyUser,
+}

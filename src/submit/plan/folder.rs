@@ -1,0 +1,81 @@
+//! Files of the submitting machine that go into objects.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::submitter::Submitter;
+use crate::spark::{SettingError, SparkConf};
+
+/// A regular file of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FolderFile {
+    pub name: String,
+    pub path: PathBuf,
+    pub size_bytes: u64,
+}
+
+/// The regular files of a folder, hidden ones and links to files included, sorted by name. Names that no `ConfigMap`
+/// can have as a key are left out, each with a warning.
+pub(super) fn regular_files(folder: &Path) -> io::Result<(Vec<FolderFile>, Vec<String>)> {
+    let (mut files, mut warnings) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        // A link that leads nowhere is not a regular file.
+        let Some(size_bytes) =
+            std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|it| it.len())
+        else {
+            continue;
+        };
+        match path.file_name().and_then(|name| name.to_str()).filter(|name| is_config_map_key(name)) {
+            Some(name) => files.push(FolderFile { name: name.to_owned(), path, size_bytes }),
+            None => warnings
+                .push(format!("{} is left out: no config map can have such a name in it", path.display())),
+        }
+    }
+    files.sort();
+    Ok((files, warnings))
+}
+
+/// `IsConfigMapKey`.
+fn is_config_map_key(name: &str) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    name.len() <= 253 && name != "." && !name.starts_with("..") && name.bytes().all(is_good)
+}
+
+/// The bytes of the file that a key names by its path.
+pub(super) fn read_file(
+    conf: &SparkConf,
+    key: &str,
+    path: &str,
+    submitter: &Submitter,
+) -> Result<Vec<u8>, SettingError> {
+    std::fs::read(submitter.working_folder.join(path)).map_err(|error| conf.refuse(key, unreadable(&error)))
+}
+
+/// The text of the file that a key names by its path.
+pub(super) fn read_text(
+    conf: &SparkConf,
+    key: &str,
+    path: &str,
+    submitter: &Submitter,
+) -> Result<String, SettingError> {
+    text_of(read_file(conf, key, path, submitter)?).map_err(|problem| conf.refuse(key, problem))
+}
+
+/// Text, or why not.
+pub(super) fn text_of(bytes: Vec<u8>) -> Result<String, &'static str> {
+    String::from_utf8(bytes)
+        .map_err(|_| "this file of the submitting machine must be UTF-8 text, and it is not")
+}
+
+/// Why a file cannot be read, in words.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file on the submitting machine".to_owned(),
+        io::ErrorKind::PermissionDenied => "this file of the submitting machine may not be read".to_owned(),
+        io::ErrorKind::IsADirectory => {
+            "it must be a file of the submitting machine, and it is a folder".to_owned()
+        }
+        _ => format!("this file of the submitting machine cannot be read: {error}"),
+    }
+}

@@ -1,0 +1,178 @@
+//! The names that a submission gives: by Spark's rules from the application's name, the time and chance.
+
+use jiff::Timestamp;
+use rand::Rng;
+use uuid::Uuid;
+
+/// The longest label value, and so the longest name of a service (RFC 1123).
+const LONGEST_LABEL: usize = 63;
+
+/// What tells this submission from every other one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Names {
+    /// `spark-` and 32 hexadecimal digits.
+    pub app_id: String,
+    /// What the names of most objects begin with.
+    pub prefix: String,
+    /// Value of the label `spark-app-name`.
+    pub app_name_label: String,
+    /// The driver's service.
+    pub service: String,
+    /// The `ConfigMap` that has `spark.properties`.
+    pub config_map: String,
+    /// Where local data go unless somebody says so.
+    pub local_dir: String,
+}
+
+impl Names {
+    /// Makes the names of one submission; a second value is a warning.
+    pub fn new(app_name: &str, now: Timestamp, random: &mut (impl Rng + ?Sized)) -> (Self, Option<String>) {
+        let app_id = format!("spark-{}", uuid(random).simple());
+        let prefix = resource_name_prefix(app_name, &unique_id(now, random));
+        let (service, warning) = service_name(&prefix, &unique_id(now, random));
+        let config_map = format!("spark-drv-{}-conf-map", unique_id(now, random));
+        let local_dir = format!("/var/data/spark-{}", uuid(random));
+        let app_name_label = app_name_label(app_name);
+        (Self { app_id, prefix, app_name_label, service, config_map, local_dir }, warning)
+    }
+
+    /// The name of an object that belongs to the application.
+    pub fn of(&self, suffix: &str) -> String {
+        format!("{}-{suffix}", self.prefix)
+    }
+}
+
+/// A random UUID (version 4).
+pub(super) fn uuid(random: &mut (impl Rng + ?Sized)) -> Uuid {
+    let mut bytes = [0; 16];
+    random.fill_bytes(&mut bytes);
+    uuid::Builder::from_random_bytes(bytes).into_uuid()
+}
+
+/// Three random bytes and the lower 40 bits of the time in milliseconds, which are not padded.
+fn unique_id(now: Timestamp, random: &mut (impl Rng + ?Sized)) -> String {
+    let mut bytes = [0; 3];
+    random.fill_bytes(&mut bytes);
+    let [a, b, c] = bytes;
+    format!("{a:02x}{b:02x}{c:02x}{:x}", now.as_millisecond() & 0xff_ffff_ffff)
+}
+
+fn resource_name_prefix(app_name: &str, unique_id: &str) -> String {
+    let name = format!("{app_name}-{unique_id}");
+    let prefix = with_single_dashes(trimmed(&name));
+    let prefix = prefix.strip_prefix('-').unwrap_or(&prefix);
+    match prefix.strip_prefix(|first: char| first.is_ascii_digit()) {
+        Some(rest) => format!("x{rest}"),
+        None => prefix.to_owned(),
+    }
+}
+
+fn app_name_label(app_name: &str) -> String {
+    let label: String = with_single_dashes(trimmed(app_name)).chars().take(LONGEST_LABEL).collect();
+    let label = label.strip_prefix('-').unwrap_or(&label);
+    label.strip_suffix('-').unwrap_or(label).to_owned()
+}
+
+/// Java's `String.trim`: everything up to the blank goes, control characters included, and nothing else.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c <= ' ')
+}
+
+/// In lower case, with one dash in place of each run of characters that no name may have.
+fn with_single_dashes(text: &str) -> String {
+    let mut name = String::with_capacity(text.len());
+    for c in text.to_lowercase().chars() {
+        let c = if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+        if c != '-' || !name.ends_with('-') {
+            name.push(c);
+        }
+    }
+    name
+}
+
+fn service_name(prefix: &str, unique_id: &str) -> (String, Option<String>) {
+    let preferred = format!("{prefix}-driver-svc");
+    if preferred.len() <= LONGEST_LABEL {
+        return (preferred, None);
+    }
+    let shorter = format!("spark-{unique_id}-driver-svc");
+    let warning = format!(
+        "the driver's host name would preferably be {preferred}, but at most {LONGEST_LABEL} characters are \
+         allowed: {shorter} is used instead; a shorter --name would do"
+    );
+    (shorter, Some(warning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resource::{is_dns_label, is_dns_subdomain, is_label_value};
+    use proptest::prelude::*;
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
+
+    const ID: &str = "64d453a1fba36662";
+
+    #[test]
+    fn the_prefix_is_the_name_in_the_letters_that_kubernetes_knows() {
+        for (name, prefix) in [
+            ("My_App (Test) #1 — ü.v2!", "my-app-test-1-v2-64d453a1fba36662"),
+            ("123-abc", "x23-abc-64d453a1fba36662"),
+            ("___", "x4d453a1fba36662"),
+            ("", "x4d453a1fba36662"),
+            ("2024.01.02", "x024-01-02-64d453a1fba36662"),
+            ("org.apache.spark.examples.SparkPi", "org-apache-spark-examples-sparkpi-64d453a1fba36662"),
+        ] {
+            assert_eq!(resource_name_prefix(name, ID), prefix, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_label_is_cut_and_may_begin_with_a_digit() {
+        let long = "a".repeat(100);
+        for (name, label) in [
+            ("123-abc", "123-abc"),
+            ("___", ""),
+            ("", ""),
+            ("-x-", "x"),
+            ("My_App (Test) #1 — ü.v2!", "my-app-test-1-v2"),
+            (long.as_str(), &long[..63]),
+        ] {
+            assert_eq!(app_name_label(name), label, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_service_whose_name_would_be_too_long_gets_a_short_one_and_a_warning() {
+        let (service, warning) = service_name(&"a".repeat(52), ID);
+        assert_eq!((service.len(), warning), (63, None));
+        let (service, warning) = service_name(&"a".repeat(53), ID);
+        assert_eq!(service, "spark-64d453a1fba36662-driver-svc");
+        assert!(warning.unwrap().contains("63 characters"));
+    }
+
+    #[test]
+    fn ids_have_the_time_in_them() {
+        for (milliseconds, end) in [(0x1a1_fba3_6662, "a1fba36662"), (0x100_0000_0001, "1")] {
+            let now = Timestamp::from_millisecond(milliseconds).unwrap();
+            let id = unique_id(now, &mut StdRng::seed_from_u64(1));
+            assert_eq!(&id[6..], end);
+        }
+        let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
+        let (names, _) = Names::new("a", now, &mut StdRng::seed_from_u64(1));
+        assert_eq!(names.app_id.len(), 38);
+        assert!(names.local_dir.starts_with("/var/data/spark-") && names.local_dir.len() == 52);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_name_every_object_gets_one_that_kubernetes_takes(name in "\\PC{0,120}", seed: u64) {
+            let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
+            let (names, _) = Names::new(&name, now, &mut StdRng::seed_from_u64(seed));
+            prop_assert!(is_label_value(&names.app_name_label), "{}", names.app_name_label);
+            prop_assert!(is_dns_label(&names.service), "{}", names.service);
+            prop_assert!(is_dns_subdomain(&names.of("driver")), "{}", names.prefix);
+            prop_assert!(is_dns_subdomain(&names.config_map) && is_label_value(&names.app_id));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Files that a setting names by a path or a URI, read on the submitting machine.
+
+use super::error::PlanError;
+use super::folder;
+use super::submitter::Submitter;
+use crate::client::{HttpClient, Timeouts, Url};
+use crate::spark::{DependencyUri, RemoteUri, SparkConf, format_size};
+
+/// More than any object of Kubernetes may have.
+const LONGEST_DOWNLOAD: usize = 4 << 20;
+
+/// The text of the file that a key names: a path, `file:`, `local:` (which is read here as well, as Spark does), or an
+/// `http(s)` address.
+pub(super) async fn read(
+    conf: &SparkConf,
+    key: &'static str,
+    submitter: &Submitter,
+) -> Result<Option<String>, PlanError> {
+    let Some(place) = conf.get(key) else { return Ok(None) };
+    let uri = DependencyUri::parse(place).map_err(|error| conf.refuse(key, error.to_string()))?;
+    let bytes = match uri {
+        DependencyUri::Submitter(file) | DependencyUri::Image(file) => {
+            let path = submitter.working_folder.join(file.whole_path());
+            std::fs::read(path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?
+        }
+        DependencyUri::Http(remote) => download(key, &remote).await?,
+        DependencyUri::OtherScheme(remote) => {
+            let problem = "only paths, file:, local:, http: and https: are read here; copy it to one of them";
+            return Err(refused(key, &remote, problem.to_owned()));
+        }
+    };
+    let text = folder::text_of(bytes).map_err(|problem| conf.refuse(key, problem))?;
+    Ok(Some(text))
+}
+
+async fn download(key: &'static str, remote: &RemoteUri) -> Result<Vec<u8>, PlanError> {
+    let problem = |problem: String| refused(key, remote, problem);
+    let url = Url::parse(remote.as_str()).map_err(|error| problem(error.to_string()))?;
+    let client = HttpClient::new(&[], Timeouts::default()).map_err(|error| problem(error.to_string()))?;
+    let mut download = client.open_file(&url, None).await.map_err(|failure| problem(failure.to_string()))?;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = download.chunk().await.map_err(|failure| problem(failure.to_string()))? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > LONGEST_DOWNLOAD {
+            let most = format_size(LONGEST_DOWNLOAD as u64);
+            return Err(problem(format!("it is larger than {most}, which no object of Kubernetes can be")));
+        }
+    }
+    Ok(bytes)
+}
+
+/// The address without what may be a secret in it.
+fn refused(key: &'static str, remote: &RemoteUri, problem: String) -> PlanError {
+    PlanError::Remote { key, uri: remote.redacted(), problem }
+}

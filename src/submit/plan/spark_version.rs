@@ -1,0 +1,144 @@
+//! Which Spark's objects are made: `spark.kubernetes.cloakroom.sparkVersion`.
+
+use std::fmt;
+
+use crate::spark::{SettingError, SparkConf, keys};
+
+/// The newest Spark whose objects are known here, and what is made unless another one is asked for.
+const NEWEST: SparkVersion = SparkVersion { major: 4, minor: 3, patch: 0 };
+/// Before it, objects had other shapes that nobody compared.
+const OLDEST: SparkVersion = SparkVersion { major: 3, minor: 5, patch: 0 };
+
+/// A version of Spark, and what its spark-submit does differently from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SparkVersion {
+    major: u32,
+    minor: u32,
+    patch: u32,
+}
+
+impl SparkVersion {
+    /// Reads the setting; a second value is a warning.
+    pub fn of(conf: &SparkConf) -> Result<(Self, Option<String>), SettingError> {
+        let key = keys::CLOAKROOM_SPARK_VERSION;
+        let Some(text) = conf.get(key) else { return Ok((NEWEST, None)) };
+        let refuse = || {
+            conf.refuse(
+                key,
+                format!("it must be a version of Spark from {OLDEST} on, such as 3.5.9 or {NEWEST}"),
+            )
+        };
+        let version = Self::parse(text.trim()).filter(|version| *version >= OLDEST).ok_or_else(refuse)?;
+        let is_unknown = (version.major, version.minor) > (NEWEST.major, NEWEST.minor);
+        let warning = || {
+            format!("`{key}` is {version}: no Spark after {NEWEST} is known here, so its objects are made")
+        };
+        Ok((version, is_unknown.then(warning)))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.').map(|part| {
+            let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse().ok().filter(|_| is_number)
+        });
+        let version = Self { major: parts.next()??, minor: parts.next()??, patch: parts.next()?? };
+        parts.next().is_none().then_some(version)
+    }
+
+    fn is_at_least(self, major: u32, minor: u32) -> bool {
+        (self.major, self.minor) >= (major, minor)
+    }
+
+    /// A port for Spark Connect in pod and service.
+    pub fn has_connect_port(self) -> bool {
+        self.is_at_least(4, 0)
+    }
+
+    /// `appProtocol: grpc` at that port of the service, and `publishNotReadyAddresses`.
+    pub fn has_service_details(self) -> bool {
+        self.is_at_least(4, 3)
+    }
+
+    /// A network policy for the executors.
+    pub fn has_network_policy(self) -> bool {
+        self.is_at_least(4, 3)
+    }
+
+    /// `allowPrivilegeEscalation` in the container's security context.
+    pub fn has_security_context(self) -> bool {
+        self.is_at_least(4, 3)
+    }
+
+    /// `spark.kubernetes.driver.pod.excludedFeatureSteps`.
+    pub fn can_exclude_steps(self) -> bool {
+        self.is_at_least(4, 1)
+    }
+
+    /// Labels and annotations of claims, `subPathExpr`, the type of a `hostPath`, the check of sizes without a unit.
+    pub fn has_volume_details(self) -> bool {
+        self.is_at_least(4, 0)
+    }
+
+    /// Claims for one pod alone, `ReadWriteOncePod`.
+    pub fn has_claims_of_one_pod(self) -> bool {
+        self.is_at_least(4, 0)
+    }
+
+    /// `{{APP_ID}}` in labels; in annotations every version has it.
+    pub fn substitutes_in_labels(self) -> bool {
+        self.is_at_least(4, 0)
+    }
+
+    /// `spark.driver.minMemoryOverhead`.
+    pub fn has_minimum_overhead(self) -> bool {
+        self.is_at_least(4, 0)
+    }
+}
+
+impl fmt::Display for SparkVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spark::Origin;
+
+    fn of(text: &str) -> Result<(SparkVersion, Option<String>), SettingError> {
+        let mut conf = SparkConf::default();
+        conf.set(keys::CLOAKROOM_SPARK_VERSION, text, Origin::Conf);
+        SparkVersion::of(&conf)
+    }
+
+    #[test]
+    fn the_newest_known_version_is_the_default() {
+        assert_eq!(SparkVersion::of(&SparkConf::default()).unwrap(), (NEWEST, None));
+    }
+
+    #[test]
+    fn a_version_keeps_its_own_number_and_the_shape_of_its_line() {
+        for (text, connect, policy) in
+            [("3.5.9", false, false), ("4.0.1", true, false), ("4.2.0", true, false), ("4.3.1", true, true)]
+        {
+            let (version, warning) = of(text).unwrap();
+            let shape = (version.has_connect_port(), version.has_network_policy());
+            assert_eq!((version.to_string(), shape, warning), (text.to_owned(), (connect, policy), None));
+        }
+    }
+
+    #[test]
+    fn a_version_that_is_not_known_yet_is_warned_about() {
+        let (version, warning) = of("4.10.0").unwrap();
+        assert!(version.has_network_policy() && warning.unwrap().contains("4.10.0"));
+    }
+
+    #[test]
+    fn what_is_no_version_or_too_old_is_refused() {
+        for text in ["", "4", "4.3", "v4.3.0", "4.3.0-SNAPSHOT", "3.4.9", "2.2.0", "4.3.0.1", "+4.3.0"] {
+            let message = of(text).unwrap_err().to_string();
+            assert!(message.contains("must be a version of Spark from 3.5.0"), "{message}");
+        }
+    }
+}

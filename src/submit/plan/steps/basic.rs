@@ -1,0 +1,145 @@
+//! Image, name, labels, ports, resources: what every driver has (`BasicDriverFeatureStep`).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::spark::{SettingError, SparkConf, keys, split_list};
+use crate::submit::plan::application::Application;
+use crate::submit::plan::checks::{DRIVER_CORES, LIMIT_CORES, POD_NAME, REQUEST_CORES};
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::memory::{self, DriverMemory};
+use crate::submit::plan::metadata;
+use crate::submit::plan::ports::DriverPorts;
+use crate::submit::plan::spec::{DriverSpec, append, merge, merge_inside};
+
+const CONTAINER_NAME: &str = "spark-kubernetes-driver";
+const PULL_SECRETS: &str = "spark.kubernetes.container.image.pullSecrets";
+const SCHEDULER: &str = "spark.kubernetes.scheduler.name";
+const DRIVER_SCHEDULER: &str = "spark.kubernetes.driver.scheduler.name";
+const DRIVER_NODE_SELECTOR: &str = "spark.kubernetes.driver.node.selector.";
+const ESCALATION: &str = "spark.kubernetes.securityContext.allowPrivilegeEscalation";
+const DRIVER_ESCALATION: &str = "spark.kubernetes.driver.securityContext.allowPrivilegeEscalation";
+const RESOURCES: &str = "spark.driver.resource.";
+
+pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
+    let memory = DriverMemory::of(&application.conf, &application.resource, application.version)?;
+    configure_container(application, memory, &mut spec)?;
+    add_variables(application, &mut spec)?;
+    configure_pod(application, &mut spec)?;
+    spec.set_property(POD_NAME, application.pod_name());
+    spec.set_property("spark.app.id", &application.names.app_id);
+    spec.set_property("spark.kubernetes.submitInDriver", "true");
+    spec.set_property(memory::COMMON_FACTOR, memory::java_double(memory.common_factor));
+    for (key, value) in &application.dependencies.lists {
+        spec.set_property(key, value);
+    }
+    Ok(spec)
+}
+
+fn configure_container(
+    application: &Application,
+    memory: DriverMemory,
+    spec: &mut DriverSpec,
+) -> Result<(), PlanError> {
+    let conf = &application.conf;
+    let container = &mut spec.container;
+    container.entry("name").or_insert_with(|| json!(CONTAINER_NAME));
+    container.insert("image".to_owned(), json!(image(conf)?));
+    let policies = ["Always", "Never", "IfNotPresent"];
+    let policy = conf.one_of(keys::CONTAINER_IMAGE_PULL_POLICY, &policies)?.unwrap_or("IfNotPresent");
+    container.insert("imagePullPolicy".to_owned(), json!(policy));
+    let ports = DriverPorts::of(conf)?.of_pod(application.version.has_connect_port());
+    let port = |(name, port)| json!({"name": name, "containerPort": port, "protocol": "TCP"});
+    append(container, "ports", ports.into_iter().map(port));
+
+    let memory = json!(format!("{}Mi", memory.mebibytes));
+    let cores = conf.get(REQUEST_CORES).or(conf.get(DRIVER_CORES)).unwrap_or("1").trim();
+    merge_inside(container, "resources", "requests", [("cpu", json!(cores)), ("memory", memory.clone())]);
+    let mut limits = vec![("memory".to_owned(), memory)];
+    limits.extend(conf.get(LIMIT_CORES).map(|cores| ("cpu".to_owned(), json!(cores))));
+    limits.extend(devices(conf)?);
+    merge_inside(container, "resources", "limits", limits);
+    if application.version.has_security_context() {
+        let escalation = conf.boolean(DRIVER_ESCALATION)?.or(conf.boolean(ESCALATION)?).unwrap_or_default();
+        merge(container, "securityContext", [("allowPrivilegeEscalation", json!(escalation))]);
+    }
+    Ok(())
+}
+
+/// The driver's image; an empty one counts as missing, which is what an API server would say.
+fn image(conf: &SparkConf) -> Result<&str, SettingError> {
+    let key =
+        [keys::DRIVER_CONTAINER_IMAGE, keys::CONTAINER_IMAGE].into_iter().find(|key| conf.contains(key));
+    let key = key.unwrap_or(keys::CONTAINER_IMAGE);
+    let what = "it must be the image of the driver, such as registry.example/spark:4.3.0";
+    conf.get(key).filter(|image| !image.trim().is_empty()).ok_or_else(|| conf.refuse(key, what))
+}
+
+/// Devices such as GPUs: `vendor/name` and how many, for `spark.driver.resource.NAME.{amount,vendor}`.
+fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
+    let mut devices = BTreeMap::new();
+    for (rest, _) in conf.prefixed(RESOURCES) {
+        let name = rest.split('.').next().unwrap_or_default();
+        if devices.contains_key(name) {
+            continue;
+        }
+        let (amount_key, vendor_key) =
+            (format!("{RESOURCES}{name}.amount"), format!("{RESOURCES}{name}.vendor"));
+        let what = "a whole number, not below 0";
+        let Some(amount) = conf.number::<i32>(&amount_key, what)? else {
+            return Err(conf.refuse(&amount_key, format!("it must say how many of {name} the driver gets")));
+        };
+        if amount < 0 {
+            return Err(conf.refuse(&amount_key, format!("it must be {what}")));
+        }
+        let device = match (amount, conf.get(&vendor_key)) {
+            (0, _) => None,
+            (_, Some(vendor)) => Some((format!("{vendor}/{name}"), json!(amount.to_string()))),
+            (_, None) => {
+                let problem = format!("it must say whose resource {name} is, such as nvidia.com or amd.com");
+                return Err(conf.refuse(&vendor_key, problem));
+            }
+        };
+        devices.insert(name, device);
+    }
+    Ok(devices.into_values().flatten().collect())
+}
+
+fn add_variables(application: &Application, spec: &mut DriverSpec) -> Result<(), PlanError> {
+    let user = match application.proxy_user.as_deref() {
+        Some("") => return Err(PlanError::NoProxyUser),
+        Some(user) => user,
+        None => &application.user,
+    };
+    spec.add_variable("SPARK_USER", user);
+    spec.add_variable("SPARK_APPLICATION_ID", &application.names.app_id);
+    for (name, value) in application.conf.prefixed(keys::DRIVER_ENV_PREFIX) {
+        spec.add_variable(name, value);
+    }
+    let address = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}});
+    spec.add_variable_from(json!({"name": "SPARK_DRIVER_BIND_ADDRESS", "valueFrom": address}));
+    Ok(())
+}
+
+fn configure_pod(application: &Application, spec: &mut DriverSpec) -> Result<(), PlanError> {
+    let conf = &application.conf;
+    spec.metadata.insert("name".to_owned(), json!(application.pod_name()));
+    let as_json = |(name, value): (String, String)| (name, json!(value));
+    merge(&mut spec.metadata, "labels", metadata::labels(application)?.into_iter().map(as_json));
+    merge(&mut spec.metadata, "annotations", metadata::annotations(application)?.into_iter().map(as_json));
+    spec.spec.insert("restartPolicy".to_owned(), json!("Never"));
+    for prefix in [keys::NODE_SELECTOR_PREFIX, DRIVER_NODE_SELECTOR] {
+        merge(
+            &mut spec.spec,
+            "nodeSelector",
+            conf.prefixed(prefix).map(|(name, value)| (name, json!(value))),
+        );
+    }
+    let pull_secrets = split_list(conf.get(PULL_SECRETS).unwrap_or_default());
+    append(&mut spec.spec, "imagePullSecrets", pull_secrets.map(|name| json!({"name": name})));
+    if let Some(scheduler) = conf.get(DRIVER_SCHEDULER).or(conf.get(SCHEDULER)) {
+        spec.spec.insert("schedulerName".to_owned(), json!(scheduler));
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The config map with `spark.properties` and the files of `SPARK_CONF_DIR`: the last of all objects.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::spark::keys;
+use crate::submit::plan::application::Application;
+use crate::submit::plan::properties::properties_file;
+use crate::submit::plan::spec::DriverSpec;
+
+/// Where Spark's images look for their configuration.
+pub(in crate::submit::plan) const PATH: &str = "/opt/spark/conf";
+const VOLUME: &str = "spark-conf-volume-driver";
+const PROPERTIES: &str = "spark.properties";
+/// `rw-r--r--`
+const MODE: u32 = 0o644;
+
+/// Puts the properties, which are complete now, into the driver's hands.
+pub(in crate::submit::plan) fn add(application: &Application, mut spec: DriverSpec) -> DriverSpec {
+    let name = &application.names.config_map;
+    let properties = properties_file(name, application.now, &spec.properties);
+    let mut data: BTreeMap<&str, &str> =
+        application.conf_folder.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+    data.insert(PROPERTIES, &properties);
+    let item = |file: &&str| json!({"key": file, "mode": MODE, "path": file});
+    let items: Vec<Value> = data.keys().map(item).collect();
+    data.insert(keys::NAMESPACE, &application.namespace);
+    spec.after_pod.push(json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": application.namespace},
+        "data": data,
+        "immutable": true,
+    }));
+    spec.add_variable("SPARK_CONF_DIR", PATH);
+    spec.mount(VOLUME, PATH);
+    spec.add_volume(json!({"name": VOLUME, "configMap": {"name": name, "items": items}}));
+    spec
+}

@@ -1,0 +1,93 @@
+//! How the driver shows who it is: a service account, or credentials in a secret
+//! (`DriverKubernetesCredentialsFeatureStep`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::spark::{SettingError, SparkConf};
+use crate::submit::plan::application::Application;
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::folder::read_file;
+use crate::submit::plan::spec::DriverSpec;
+use crate::submit::plan::submitter::Submitter;
+
+const PREFIX: &str = "spark.kubernetes.authenticate.driver.";
+const SERVICE_ACCOUNT: &str = "spark.kubernetes.authenticate.driver.serviceAccountName";
+const VOLUME: &str = "kubernetes-credentials";
+const PATH: &str = "/mnt/secrets/spark-kubernetes-credentials";
+/// Ends of keys whose values are tokens in clear.
+const TOKEN: &str = "oauthToken";
+const IN_PLACE_OF_TOKENS: &str = "<present_but_redacted>";
+
+/// What is read, as what it goes into the secret, and which property says where it is mounted.
+const PARTS: [(&str, &str, &str); 4] = [
+    (TOKEN, "oauth-token", "oauthTokenFile"),
+    ("caCertFile", "ca-cert", "caCertFile"),
+    ("clientKeyFile", "client-key", "clientKeyFile"),
+    ("clientCertFile", "client-cert", "clientCertFile"),
+];
+
+/// Data of the secret, in base64 by their key; none where the driver gets no credentials.
+pub(in crate::submit::plan) struct Credentials(Map<String, Value>);
+
+impl Credentials {
+    /// Reads the files that the settings name.
+    pub fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Self, SettingError> {
+        let mut data = Map::new();
+        for (part, name, _) in PARTS {
+            let key = format!("{PREFIX}{part}");
+            let Some(value) = conf.get(&key) else { continue };
+            let bytes = match part {
+                TOKEN => value.as_bytes().to_vec(),
+                _ => read_file(conf, &key, value, submitter)?,
+            };
+            data.insert(name.to_owned(), json!(STANDARD.encode(bytes)));
+        }
+        Ok(Self(data))
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
+pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
+    let tokens: Vec<String> = spec.properties.keys().filter(|key| key.ends_with(TOKEN)).cloned().collect();
+    for key in tokens {
+        spec.set_property(&key, IN_PLACE_OF_TOKENS);
+    }
+    let Credentials(data) = &application.credentials;
+    let account = application.conf.get(SERVICE_ACCOUNT);
+    if data.is_empty() {
+        if let Some(account) = account {
+            spec.spec.insert("serviceAccountName".to_owned(), json!(account));
+            spec.spec.insert("serviceAccount".to_owned(), json!(account));
+        }
+        return Ok(spec);
+    }
+    if account.is_some() {
+        let warning =
+            format!("`{SERVICE_ACCOUNT}` has no effect: the driver gets credentials by `{PREFIX}…`");
+        spec.warnings.push(warning);
+    }
+    add_secret(application, data, &mut spec);
+    Ok(spec)
+}
+
+fn add_secret(application: &Application, data: &Map<String, Value>, spec: &mut DriverSpec) {
+    let name = application.names.of("kubernetes-credentials");
+    for (_, file, property) in PARTS {
+        let key = format!("{PREFIX}mounted.{property}");
+        // Somebody may have mounted another one in the same place.
+        if data.contains_key(file) && !application.conf.contains(&key) {
+            spec.set_property(&key, format!("{PATH}/{file}"));
+        }
+    }
+    spec.add_volume(json!({"name": VOLUME, "secret": {"secretName": name}}));
+    spec.mount(VOLUME, PATH);
+    spec.after_pod.push(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "data": data,
+        "immutable": true,
+    }));
+}

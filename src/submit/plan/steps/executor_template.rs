@@ -1,0 +1,48 @@
+//! The executors' pod template travels to the driver, which makes the executors (`PodTemplateConfigMapStep`).
+
+use serde_json::json;
+
+use crate::spark::SparkConf;
+use crate::submit::plan::application::Application;
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::source;
+use crate::submit::plan::spec::DriverSpec;
+use crate::submit::plan::submitter::Submitter;
+use crate::submit::plan::template;
+
+const KEY: &str = "spark.kubernetes.executor.podTemplateFile";
+const VOLUME: &str = "pod-template-volume";
+const PATH: &str = "/opt/spark/pod-template";
+const FILE: &str = "pod-spec-template.yml";
+const DATA_KEY: &str = "podspec-configmap-key";
+
+/// The template's text. The driver is the one that understands it, so what is odd about it is only a warning.
+pub(in crate::submit::plan) async fn read(
+    conf: &SparkConf,
+    submitter: &Submitter,
+    warnings: &mut Vec<String>,
+) -> Result<Option<String>, PlanError> {
+    let Some(text) = source::read(conf, KEY, submitter).await? else { return Ok(None) };
+    if let Err(problem) = template::parse_pod(&text) {
+        warnings.push(format!("the driver will refuse the file of `{KEY}`: {problem}"));
+    }
+    Ok(Some(text))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
+pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
+    let Some(text) = &application.executor_template else { return Ok(spec) };
+    let name = application.names.of("driver-podspec-conf-map");
+    let source = json!({"name": name, "items": [{"key": DATA_KEY, "path": FILE}]});
+    spec.add_volume(json!({"name": VOLUME, "configMap": source}));
+    spec.mount(VOLUME, PATH);
+    spec.set_property(KEY, format!("{PATH}/{FILE}"));
+    spec.after_pod.push(json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {DATA_KEY: text},
+        "immutable": true,
+    }));
+    Ok(spec)
+}

@@ -1,0 +1,45 @@
+//! Where the driver keeps shuffle files and spilt data (`LocalDirsFeatureStep`).
+
+use serde_json::{Map, Value, json};
+
+use crate::submit::plan::application::Application;
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::spec::DriverSpec;
+
+const VARIABLE: &str = "SPARK_LOCAL_DIRS";
+const TMPFS: &str = "spark.kubernetes.local.dirs.tmpfs";
+/// Volumes of such names are local folders already.
+const VOLUME_PREFIX: &str = "spark-local-dir-";
+
+pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
+    let is_in_memory = application.conf.boolean(TMPFS)?.unwrap_or_default();
+    let mut folders = mounted(&spec.container);
+    if folders.is_empty() {
+        folders = configured(application);
+        for (at, folder) in folders.iter().enumerate() {
+            let volume = format!("{VOLUME_PREFIX}{}", at + 1);
+            let source = if is_in_memory { json!({"medium": "Memory"}) } else { json!({}) };
+            spec.add_volume(json!({"name": volume, "emptyDir": source}));
+            spec.mount(&volume, folder);
+        }
+    }
+    spec.add_variable(VARIABLE, &folders.join(","));
+    Ok(spec)
+}
+
+fn mounted(container: &Map<String, Value>) -> Vec<String> {
+    let mounts = container.get("volumeMounts").and_then(Value::as_array);
+    let is_local_dir =
+        |mount: &&Value| mount["name"].as_str().is_some_and(|name| name.starts_with(VOLUME_PREFIX));
+    let path = |mount: &Value| mount["mountPath"].as_str().map(str::to_owned);
+    mounts.into_iter().flatten().filter(is_local_dir).filter_map(path).collect()
+}
+
+/// The order is that of the setting; Spark's is random.
+fn configured(application: &Application) -> Vec<String> {
+    let of_machine = application.variables.get(VARIABLE).map(String::as_str);
+    let folders =
+        of_machine.or(application.conf.get("spark.local.dir")).unwrap_or(&application.names.local_dir);
+    // Java's `split` knows nothing of commas at the end.
+    folders.trim_end_matches(',').split(',').map(str::to_owned).collect()
+}

@@ -1,0 +1,90 @@
+//! What Spark's feature steps do: each adds to the driver and knows no other step.
+
+mod basic;
+mod command;
+pub(super) mod conf_volume;
+pub(super) mod credentials;
+mod env_secrets;
+pub(super) mod executor_template;
+pub(super) mod hadoop;
+pub(super) mod kerberos;
+mod local_dirs;
+mod network_policy;
+mod secrets;
+mod service;
+pub(super) mod volcano;
+mod volumes;
+
+use super::application::Application;
+use super::error::PlanError;
+use super::spec::DriverSpec;
+use crate::spark::{SettingError, SparkConf};
+
+/// Adds to the driver what its settings ask for.
+type Step = fn(&Application, DriverSpec) -> Result<DriverSpec, PlanError>;
+
+/// Spark's steps in Spark's order, each by the name of its class.
+const BUILT_IN: [(&str, Step); 12] = [
+    (BASIC, basic::step),
+    ("org.apache.spark.deploy.k8s.features.DriverKubernetesCredentialsFeatureStep", credentials::step),
+    ("org.apache.spark.deploy.k8s.features.DriverServiceFeatureStep", service::step),
+    ("org.apache.spark.deploy.k8s.features.NetworkPolicyFeatureStep", network_policy::step),
+    ("org.apache.spark.deploy.k8s.features.MountSecretsFeatureStep", secrets::step),
+    ("org.apache.spark.deploy.k8s.features.EnvSecretsFeatureStep", env_secrets::step),
+    ("org.apache.spark.deploy.k8s.features.MountVolumesFeatureStep", volumes::step),
+    ("org.apache.spark.deploy.k8s.features.DriverCommandFeatureStep", command::step),
+    ("org.apache.spark.deploy.k8s.features.HadoopConfDriverFeatureStep", hadoop::step),
+    ("org.apache.spark.deploy.k8s.features.KerberosConfDriverFeatureStep", kerberos::step),
+    ("org.apache.spark.deploy.k8s.features.PodTemplateConfigMapStep", executor_template::step),
+    ("org.apache.spark.deploy.k8s.features.LocalDirsFeatureStep", local_dirs::step),
+];
+const BASIC: &str = "org.apache.spark.deploy.k8s.features.BasicDriverFeatureStep";
+
+/// Extra steps by the names of their classes, comma-separated.
+const EXTRA: &str = "spark.kubernetes.driver.pod.featureSteps";
+const EXCLUDED: &str = "spark.kubernetes.driver.pod.excludedFeatureSteps";
+
+/// The steps of an application, in order.
+pub(super) fn of(application: &Application) -> Result<Vec<Step>, SettingError> {
+    let conf = &application.conf;
+    let excluded = excluded(application)?;
+    let extra = extra(conf)?.into_iter().map(|class| (class, volcano::step as Step));
+    let all = BUILT_IN.into_iter().chain(extra);
+    Ok(all.filter(|(class, _)| !excluded.contains(class)).map(|(_, step)| step).collect())
+}
+
+/// The extra steps that are made natively, those that were asked for.
+fn extra(conf: &SparkConf) -> Result<Vec<&'static str>, SettingError> {
+    let known = |class: &str| {
+        let problem = format!(
+            "{class} is a class that only a JVM can run; {} is the one that is known here, anything else goes into \
+             the pod template (`spark.kubernetes.driver.podTemplateFile`)",
+            volcano::CLASS
+        );
+        if class == volcano::CLASS { Ok(volcano::CLASS) } else { Err(conf.refuse(EXTRA, problem)) }
+    };
+    classes(conf, EXTRA).map(known).collect()
+}
+
+fn excluded(application: &Application) -> Result<Vec<&str>, SettingError> {
+    let conf = &application.conf;
+    if !application.version.can_exclude_steps() {
+        return Ok(Vec::new());
+    }
+    let classes: Vec<&str> = classes(conf, EXCLUDED).collect();
+    if classes.contains(&BASIC) {
+        return Err(
+            conf.refuse(EXCLUDED, format!("{BASIC} cannot be left out: no pod comes about without it"))
+        );
+    }
+    Ok(classes)
+}
+
+/// Whether an extra step was asked for, and stays.
+fn is_asked_for(conf: &SparkConf, class: &str) -> bool {
+    classes(conf, EXTRA).any(|asked| asked == class)
+}
+
+fn classes<'a>(conf: &'a SparkConf, key: &str) -> impl Iterator<Item = &'a str> {
+    crate::spark::split_list(conf.get(key).unwrap_or_default())
+}

@@ -1,0 +1,73 @@
+//! Volumes that settings ask for, and claims that are made for them (`MountVolumesFeatureStep`).
+
+use serde_json::{Map, Value, json};
+
+use crate::submit::plan::application::Application;
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::metadata::APP_ID_LABEL;
+use crate::submit::plan::spec::{DriverSpec, merge};
+use crate::submit::plan::volumes::{Claim, Volume, VolumeSource, volumes};
+
+const ON_DEMAND: &str = "OnDemand";
+const SHARED_CLAIMS: &str = "spark.kubernetes.legacy.useReadWriteOnceAccessMode";
+
+pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
+    let is_shared = application.conf.boolean(SHARED_CLAIMS)?.unwrap_or_default();
+    for (at, volume) in volumes(&application.conf, application.version)?.iter().enumerate() {
+        let source = match &volume.source {
+            VolumeSource::HostPath { path, kind } => json!({"hostPath": {"path": path, "type": kind}}),
+            VolumeSource::Nfs { server, path } => json!({"nfs": {"server": server, "path": path}}),
+            VolumeSource::EmptyDir { medium, size_limit: None } => json!({"emptyDir": {"medium": medium}}),
+            VolumeSource::EmptyDir { medium, size_limit: Some(size) } => {
+                json!({"emptyDir": {"medium": medium, "sizeLimit": size}})
+            }
+            VolumeSource::Claim(claim) => {
+                let of_driver = application.names.of(&format!("driver-pvc-{at}"));
+                let name = claim.name.replace(ON_DEMAND, &of_driver);
+                spec.after_pod.extend(new_claim(application, claim, &name, is_shared));
+                json!({"persistentVolumeClaim": {"claimName": name, "readOnly": volume.read_only}})
+            }
+        };
+        let mut source = source;
+        source["name"] = json!(volume.name);
+        spec.add_volume(source);
+        spec.add_mount(mount(volume, application.version.has_volume_details()));
+    }
+    Ok(spec)
+}
+
+/// Empty texts are said as Spark says them.
+fn mount(volume: &Volume, has_details: bool) -> Value {
+    let mut mount = json!({
+        "name": volume.name,
+        "mountPath": volume.path,
+        "readOnly": volume.read_only,
+        "subPath": volume.sub_path,
+    });
+    if has_details {
+        mount["subPathExpr"] = json!(volume.sub_path_expression);
+    }
+    mount
+}
+
+/// The claim, whatever its name, if class and size are known.
+fn new_claim(application: &Application, claim: &Claim, name: &str, is_shared: bool) -> Option<Value> {
+    let (class, size) = (claim.storage_class.as_ref()?, claim.size.as_ref()?);
+    let one_pod = application.version.has_claims_of_one_pod() && !is_shared;
+    let mode = if one_pod { "ReadWriteOncePod" } else { "ReadWriteOnce" };
+    let as_json = |(name, value): (&String, &String)| (name.clone(), json!(value));
+    let mut metadata = Map::from_iter([("name".to_owned(), json!(name))]);
+    merge(&mut metadata, "labels", claim.labels.iter().map(as_json));
+    merge(&mut metadata, "labels", [(APP_ID_LABEL, json!(application.names.app_id))]);
+    merge(&mut metadata, "annotations", claim.annotations.iter().map(as_json));
+    Some(json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": {
+            "accessModes": [mode],
+            "resources": {"requests": {"storage": size}},
+            "storageClassName": class,
+        },
+    }))
+}

@@ -1,0 +1,11 @@
+//! Whole submissions: what Spark was seen to send for the same settings.
+
+mod bed;
+mod defaults;
+mod identity;
+mod inputs;
+mod pods;
+mod refusals;
+mod storage;
+
+use bed::{Bed, object, of_kind};

@@ -1,0 +1,157 @@
+use serde_json::json;
+
+use super::{Bed, object, of_kind};
+use crate::spark::MainResource;
+use crate::submit::plan::Upload;
+
+#[tokio::test]
+async fn objects_are_made_in_sparks_order() {
+    let claim = "spark.kubernetes.driver.volumes.persistentVolumeClaim.data.";
+    let bed = Bed::new()
+        .with_file("hadoop/core-site.xml", "<configuration/>")
+        .with_file("krb5.conf", "k")
+        .with_file("k.keytab", "k")
+        .with_file("e.yaml", "spec: {}\n")
+        .with("spark.kubernetes.authenticate.driver.oauthToken", "t")
+        .with(&format!("{claim}mount.path"), "/data")
+        .with(&format!("{claim}options.claimName"), "OnDemand")
+        .with(&format!("{claim}options.storageClass"), "fast")
+        .with(&format!("{claim}options.sizeLimit"), "1Gi")
+        .with("spark.kubernetes.kerberos.krb5.path", "krb5.conf")
+        .with("spark.kerberos.keytab", "k.keytab")
+        .with("spark.kerberos.principal", "me")
+        .with("spark.kubernetes.executor.podTemplateFile", "e.yaml")
+        .with_variable("HADOOP_CONF_DIR", "hadoop");
+    let made = bed.submission().await.made();
+    let expected = [
+        "Pod <P>-driver",
+        "Secret <P>-kubernetes-credentials",
+        "Service <P>-driver-svc",
+        "NetworkPolicy <P>-policy",
+        "PersistentVolumeClaim <P>-driver-pvc-0",
+        "ConfigMap <P>-hadoop-config",
+        "ConfigMap <P>-krb5-file",
+        "Secret <P>-kerberos-keytab",
+        "ConfigMap <P>-driver-podspec-conf-map",
+    ];
+    assert_eq!(made[..made.len() - 1], expected);
+    assert!(made.last().unwrap().starts_with("ConfigMap spark-drv-"));
+}
+
+#[tokio::test]
+async fn the_folder_of_hadoop_travels_whole() {
+    let bed = Bed::new()
+        .with_file("h/core-site.xml", "<c/>")
+        .with_file("h/.x", "")
+        .with_file("h/sub/no", "")
+        .with_variable("HADOOP_CONF_DIR", "h");
+    let submission = bed.submission().await;
+    let map = object(&submission, "-hadoop-config");
+    assert_eq!(
+        (&map["data"], &map["immutable"]),
+        (&json!({"core-site.xml": "<c/>", ".x": ""}), &json!(true))
+    );
+    let items = json!([{"key": ".x", "path": ".x"}, {"key": "core-site.xml", "path": "core-site.xml"}]);
+    assert_eq!(submission.volume("hadoop-properties").0["configMap"]["items"], items);
+    assert_eq!(submission.variable("HADOOP_CONF_DIR"), ["/opt/hadoop/conf"]);
+    assert_eq!(
+        map["metadata"]["name"],
+        submission.properties()["spark.kubernetes.executor.hadoopConfigMapName"]
+    );
+
+    let missing = bed.with_variable("HADOOP_CONF_DIR", "nowhere").submission().await;
+    assert!(object(&missing, "-hadoop-config").get("data").is_none());
+}
+
+#[tokio::test]
+async fn the_executors_template_travels_as_it_is() {
+    let text = "# mine\nkind: Pod\nspec: {containers: [{name: e}]}\n";
+    let bed =
+        Bed::new().with_file("e.yaml", text).with("spark.kubernetes.executor.podTemplateFile", "e.yaml");
+    let submission = bed.submission().await;
+    assert_eq!(
+        object(&submission, "-driver-podspec-conf-map")["data"],
+        json!({"podspec-configmap-key": text})
+    );
+    let (volume, mount) = submission.volume("pod-template-volume");
+    assert_eq!(
+        volume["configMap"]["items"],
+        json!([{"key": "podspec-configmap-key", "path": "pod-spec-template.yml"}])
+    );
+    assert_eq!(mount["mountPath"], "/opt/spark/pod-template");
+    let key = "spark.kubernetes.executor.podTemplateFile";
+    assert_eq!(submission.properties()[key], "/opt/spark/pod-template/pod-spec-template.yml");
+    assert!(submission.warnings.is_empty());
+    let odd = bed.with_file("e.yaml", "no pod").submission().await;
+    assert!(odd.warnings[0].contains(key), "{:?}", odd.warnings);
+}
+
+#[tokio::test]
+async fn the_folder_of_spark_travels_beside_the_properties() {
+    let submission = Bed::new()
+        .with_file("home/conf/log4j2.properties", "x")
+        .with_file("home/conf/spark-defaults.conf", "spark.x y")
+        .with_variable("SPARK_HOME", "home")
+        .submission()
+        .await;
+    let map = of_kind(&submission, "ConfigMap");
+    assert_eq!(map["data"]["log4j2.properties"], "x");
+    let item = |file: &str| json!({"key": file, "mode": 420, "path": file});
+    let items = json!([item("log4j2.properties"), item("spark.properties")]);
+    assert_eq!(submission.volume("spark-conf-volume-driver").0["configMap"]["items"], items);
+}
+
+#[tokio::test]
+async fn local_files_are_to_be_copied_and_come_first() {
+    let bed = Bed::new()
+        .with_file("a.jar", "")
+        .with_file("b.jar", "")
+        .with_file("d.zip", "")
+        .with_file("app.jar", "")
+        .with_file("c.txt", "");
+    let at = |name: &str| format!("file://{}/{name}", bed.folder().display());
+    let (jars, app) = (format!("local:///x.jar,{},{}", at("[ab].jar"), at("app.jar")), at("app.jar"));
+    let (files, archives) = (format!("{}#lost,http://h/y?z=*", at("c.txt")), format!("{}#kept", at("d.zip")));
+    let shared = bed.folder().join("shared");
+    let bed = bed
+        .with("spark.jars", &jars)
+        .with("spark.files", &files)
+        .with("spark.archives", &archives)
+        .with_resource(MainResource::Java(app))
+        .with("spark.kubernetes.file.upload.path", &format!("file://{}", shared.display()));
+    let submission = bed.submission().await;
+    let names: Vec<_> =
+        submission.uploads.iter().map(|it| it.from.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["a.jar", "b.jar", "app.jar", "c.txt", "d.zip"]);
+    let uri = |upload: &Upload, slashes: &str| format!("file:{slashes}{}", upload.to.display());
+    let uploads = &submission.uploads;
+    let properties = submission.properties();
+    let jars: Vec<_> =
+        uploads[..3].iter().map(|upload| uri(upload, "//")).chain(["local:///x.jar".to_owned()]).collect();
+    assert_eq!(properties["spark.jars"], jars.join(","));
+    assert_eq!(properties["spark.files"], format!("{},http://h/y?z=*", uri(&uploads[3], "//")));
+    assert_eq!(properties["spark.archives"], format!("{}#kept", uri(&uploads[4], "")));
+    assert_eq!(submission.container()["args"].as_array().unwrap().last().unwrap(), "spark-internal");
+    assert!(!shared.exists(), "planning copies nothing");
+
+    let script =
+        bed.with_file("s.py", "").with_resource(MainResource::Python("s.py".to_owned())).submission().await;
+    let copy = script.uploads.last().unwrap();
+    assert_eq!(script.container()["args"].as_array().unwrap().last().unwrap(), &uri(copy, "//"));
+}
+
+#[tokio::test]
+async fn old_keys_count_and_both_staging_servers_and_upload_paths_are_talked_about() {
+    let submission = Bed::new()
+        .without("spark.kubernetes.container.image")
+        .with("spark.kubernetes.driver.docker.image", "old:1")
+        .with("spark.kubernetes.driver.memoryOverhead", "1g")
+        .with("spark.kubernetes.resourceStagingServer.uri", "http://h:1")
+        .with("spark.kubernetes.file.upload.path", "/shared")
+        .submission()
+        .await;
+    assert_eq!(submission.container()["image"], "old:1");
+    assert_eq!(submission.container()["resources"]["limits"]["memory"], "2048Mi");
+    assert_eq!(submission.warnings.len(), 3, "{:?}", submission.warnings);
+    assert!(submission.warnings[2].contains("has no effect on submit in this version"));
+}

@@ -1,0 +1,182 @@
+//! The driver's volumes as settings describe them: `spark.kubernetes.driver.volumes.TYPE.NAME.…`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::metadata::{checked_annotations, checked_labels};
+use super::spark_version::SparkVersion;
+use crate::resource::is_quantity;
+use crate::spark::{SettingError, SparkConf};
+
+pub(super) const PREFIX: &str = "spark.kubernetes.driver.volumes.";
+
+/// One volume, and where it is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Volume {
+    pub name: String,
+    pub path: String,
+    pub read_only: bool,
+    pub sub_path: String,
+    pub sub_path_expression: String,
+    pub source: VolumeSource,
+}
+
+/// Where a volume comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum VolumeSource {
+    HostPath { path: String, kind: String },
+    EmptyDir { medium: String, size_limit: Option<String> },
+    Nfs { server: String, path: String },
+    Claim(Claim),
+}
+
+/// A claim of persistent storage, which is made if class and size are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub name: String,
+    pub storage_class: Option<String>,
+    pub size: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Every volume, sorted by type and name; Spark's order is that of a hash table.
+pub(super) fn volumes(conf: &SparkConf, version: SparkVersion) -> Result<Vec<Volume>, SettingError> {
+    let names: BTreeSet<(&str, &str)> = conf
+        .prefixed(PREFIX)
+        .filter_map(|(rest, _)| {
+            let mut parts = rest.split('.');
+            Some((parts.next()?, parts.next()?))
+        })
+        .collect();
+    let volumes = names.into_iter().map(|(kind, name)| Reader { conf, version, kind, name }.volume());
+    let volumes = volumes.collect::<Result<Vec<_>, _>>()?;
+    let mut paths = BTreeMap::new();
+    for (kind, volume) in volumes.iter().map(|volume| (volume.source.kind(), volume)) {
+        let key = format!("{PREFIX}{kind}.{}.mount.path", volume.name);
+        if let Some(other) = paths.insert(&volume.path, key.clone()) {
+            return Err(conf.refuse(&key, format!("`{other}` is the same; each volume needs its own")));
+        }
+    }
+    Ok(volumes)
+}
+
+impl VolumeSource {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::HostPath { .. } => "hostPath",
+            Self::EmptyDir { .. } => "emptyDir",
+            Self::Nfs { .. } => "nfs",
+            Self::Claim(_) => "persistentVolumeClaim",
+        }
+    }
+}
+
+/// Reads the settings of one volume.
+struct Reader<'a> {
+    conf: &'a SparkConf,
+    version: SparkVersion,
+    kind: &'a str,
+    name: &'a str,
+}
+
+impl Reader<'_> {
+    fn volume(&self) -> Result<Volume, SettingError> {
+        let has_details = self.version.has_volume_details();
+        if has_details && self.get("mount.subPath").is_some() && self.get("mount.subPathExpr").is_some() {
+            let problem = format!("`{}` is set as well; only one of them may be", self.key("mount.subPath"));
+            return Err(self.conf.refuse(&self.key("mount.subPathExpr"), problem));
+        }
+        Ok(Volume {
+            source: self.source()?,
+            name: self.name.to_owned(),
+            path: self.required("mount.path", "the path in the container where the volume is mounted")?,
+            read_only: self.conf.boolean(&self.key("mount.readOnly"))?.unwrap_or_default(),
+            sub_path: self.or_empty("mount.subPath"),
+            sub_path_expression: self.or_empty("mount.subPathExpr"),
+        })
+    }
+
+    fn source(&self) -> Result<VolumeSource, SettingError> {
+        match self.kind {
+            "hostPath" => Ok(VolumeSource::HostPath {
+                path: self.required("options.path", "the path on the node")?,
+                kind: if self.version.has_volume_details() {
+                    self.or_empty("options.type")
+                } else {
+                    String::new()
+                },
+            }),
+            "emptyDir" => Ok(VolumeSource::EmptyDir {
+                medium: self.or_empty("options.medium"),
+                size_limit: self.size()?,
+            }),
+            "nfs" => Ok(VolumeSource::Nfs {
+                server: self.required("options.server", "the NFS server")?,
+                path: self.required("options.path", "the path on the NFS server")?,
+            }),
+            "persistentVolumeClaim" => self.claim().map(VolumeSource::Claim),
+            kind => {
+                let problem = format!(
+                    "volumes of the type {kind} are not supported: it must be hostPath, emptyDir, nfs or \
+                     persistentVolumeClaim; anything else goes into the pod template"
+                );
+                Err(self.conf.refuse(&self.any_key(), problem))
+            }
+        }
+    }
+
+    fn claim(&self) -> Result<Claim, SettingError> {
+        let mut claim = Claim {
+            name: self.required("options.claimName", "the name of a claim, or OnDemand")?,
+            storage_class: self.get("options.storageClass").map(str::to_owned),
+            size: self.size()?,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+        };
+        if self.version.has_volume_details() {
+            claim.labels = checked_labels(self.conf, &self.key("label."))?;
+            claim.annotations = checked_annotations(self.conf, &self.key("annotation."))?;
+        }
+        Ok(claim)
+    }
+
+    fn size(&self) -> Result<Option<String>, SettingError> {
+        let key = self.key("options.sizeLimit");
+        let Some(size) = self.conf.get(&key) else { return Ok(None) };
+        let is_bare = size.bytes().all(|byte| byte.is_ascii_digit());
+        let is_tiny = is_bare && size.parse::<u64>().is_ok_and(|bytes| bytes < 1024);
+        if !is_quantity(size) {
+            return Err(self
+                .conf
+                .refuse(&key, "it must be a size as Kubernetes writes it, such as 10Gi or 500Mi"));
+        }
+        if is_tiny && self.version.has_volume_details() {
+            return Err(self.conf.refuse(&key, "it must be at least 1Ki: without a unit these are bytes"));
+        }
+        Ok(Some(size.to_owned()))
+    }
+
+    fn key(&self, option: &str) -> String {
+        format!("{PREFIX}{}.{}.{option}", self.kind, self.name)
+    }
+
+    /// A key of the volume that is set.
+    fn any_key(&self) -> String {
+        let prefix = self.key("");
+        let rest = self.conf.prefixed(&prefix).next().map(|(rest, _)| rest.to_owned());
+        rest.map_or_else(|| prefix.trim_end_matches('.').to_owned(), |rest| format!("{prefix}{rest}"))
+    }
+
+    fn get(&self, option: &str) -> Option<&str> {
+        self.conf.get(&self.key(option))
+    }
+
+    fn or_empty(&self, option: &str) -> String {
+        self.get(option).unwrap_or_default().to_owned()
+    }
+
+    fn required(&self, option: &str, what: &str) -> Result<String, SettingError> {
+        let refuse = || self.conf.refuse(&self.key(option), format!("it must be {what}"));
+        self.get(option).map(str::to_owned).ok_or_else(refuse)
+    }
+}

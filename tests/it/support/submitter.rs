@@ -1,0 +1,133 @@
+//! Somebody who submits an application that was planned by hand.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cloakroom::clock::SystemClock;
+use cloakroom::kubernetes::{Access, ApiServer, Timeouts};
+use cloakroom::submit::create::{CreateError, Created, create};
+use cloakroom::submit::{ExitCodeRule, FollowSettings, Log, Submission};
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::cluster::{Account, Cluster};
+
+pub const APP_ID: &str = "spark-0123456789abcdef0123456789abcdef";
+pub const DRIVER: &str = "my-app-0123456789abcdef-driver";
+
+/// What was said so far.
+#[derive(Clone, Default)]
+pub struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Lines {
+    pub fn log(&self) -> Log {
+        let lines = self.clone();
+        let clock = Arc::new(SystemClock::new());
+        Log::with_clock(clock, TimeZone::UTC, move |line| lines.0.lock().unwrap().push(line.to_owned()))
+    }
+
+    /// Every text, a block being one of them.
+    pub fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Those with `needle` in them.
+    pub fn with(&self, needle: &str) -> Vec<String> {
+        self.all().into_iter().filter(|line| line.contains(needle)).collect()
+    }
+}
+
+/// A connection to a cluster, as one account, with a log.
+pub struct Submitter {
+    pub server: ApiServer,
+    pub lines: Lines,
+    pub stop: CancellationToken,
+    _folder: TempDir,
+}
+
+impl Submitter {
+    pub fn new(cluster: &dyn Cluster) -> Self {
+        Self::with(cluster, &cluster.token(Account::Admin), Timeouts::default())
+    }
+
+    pub fn with(cluster: &dyn Cluster, token: &str, timeouts: Timeouts) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let kubeconfig = super::cluster::kubeconfig(cluster.ca(), cluster.address(), token);
+        std::fs::write(&path, kubeconfig).unwrap();
+        let access = Access::Kubeconfig { path, context: None };
+        let server = ApiServer::connect_with(&access, timeouts).unwrap();
+        Self { server, lines: Lines::default(), stop: CancellationToken::new(), _folder: folder }
+    }
+
+    pub async fn create(&self, submission: &Submission) -> Result<Created, CreateError> {
+        create(&self.server, submission, &self.lines.log(), &self.stop).await
+    }
+}
+
+/// What Spark makes for a small application, without what does not matter here.
+pub fn submission(namespace: &str) -> Submission {
+    let metadata = |name: &str| json!({"name": name});
+    Submission {
+        namespace: namespace.to_owned(),
+        app_name: "My App".to_owned(),
+        app_id: APP_ID.to_owned(),
+        pod_name: DRIVER.to_owned(),
+        pod: driver_pod(),
+        before_pod: Vec::new(),
+        after_pod: vec![
+            json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": metadata("my-app-driver-svc"),
+                "spec": {"clusterIP": "None", "ports": [{"name": "driver-rpc-port", "port": 7078}]},
+            }),
+            claim("my-app-driver-pvc-0"),
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("spark-drv-conf-map"),
+                "data": {"spark.properties": "spark.app.name=My App"}, "immutable": true,
+            }),
+        ],
+        follow: FollowSettings {
+            wait: true,
+            report_interval: Duration::from_secs(1),
+            executor_poll_interval: Duration::from_secs(30),
+            missing_pod_detect_delta: Duration::from_secs(30),
+            exit_code: ExitCodeRule::Application,
+        },
+        warnings: Vec::new(),
+    }
+}
+
+fn driver_pod() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": DRIVER,
+            "labels": {"spark-app-selector": APP_ID, "spark-role": "driver", "spark-version": "4.3.0"},
+        },
+        "spec": {
+            "containers": [{"name": "spark-kubernetes-driver", "image": "repo.example/spark:4"}],
+            "restartPolicy": "Never",
+        },
+    })
+}
+
+/// A claim, which a user may have made before.
+pub fn claim(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "none",
+        },
+    })
+}
+
+/// Volcano's object, which must be there before the pod.
+pub fn pod_group() -> Value {
+    json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": format!("{APP_ID}-podgroup")}, "spec": {"minMember": 1},
+    })
+}
