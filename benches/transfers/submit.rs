@@ -67,7 +67,14 @@ fn cost(program: &Path, first: &[&str], master: &str, runs: u32) -> Cost {
     command.args(["-f", "%e %U %S %M", "-o"]).arg(report.path());
     command.args(["bash", "-c", "for i in $(seq $0); do \"$@\" 2>/dev/null || exit 1; done"]);
     command.arg(runs.to_string()).arg(program).args(first);
-    command.args(["--master", master, "--deploy-mode", "cluster", "--class", "org.apache.spark.examples.SparkPi"]);
+    command.args([
+        "--master",
+        master,
+        "--deploy-mode",
+        "cluster",
+        "--class",
+        "org.apache.spark.examples.SparkPi",
+    ]);
     command.args(["--conf", "spark.kubernetes.container.image=repo.example/spark:4"]);
     command.args(["--conf", "spark.kubernetes.submission.waitAppCompletion=false"]);
     command.arg("local:///opt/spark/examples/jars/spark-examples.jar");

@@ -86,19 +86,10 @@ impl Job {
 pub fn prepare(home: &Path, folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     let work = tempfile::tempdir().unwrap();
-    let classes = compile(home, work.path());
-    for (archive, source, member) in [
-        ("words.jar", &classes, "cloakroom/runs/Words.class"),
-        ("greeting.jar", &classes, "cloakroom/runs/Greeting.class"),
-        ("zipped.zip", &sources(), "zipped"),
-    ] {
-        let archive = folder.join(archive);
-        run(Command::new("python3")
-            .current_dir(source)
-            .args(["-m", "zipfile", "-c"])
-            .arg(archive)
-            .arg(member));
+    for (class, jar) in [("Greeting", "greeting.jar"), ("Words", "words.jar")] {
+        zip(&compile(home, class, work.path()), "cloakroom", &folder.join(jar));
     }
+    zip(&sources(), "zipped", &folder.join("zipped.zip"));
     for file in ["main.py", "one_module.py"] {
         std::fs::copy(sources().join(file), folder.join(file)).unwrap();
     }
@@ -108,13 +99,18 @@ pub fn prepare(home: &Path, folder: &Path) {
     run(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(work.path()).arg("page.txt"));
 }
 
-/// All Java classes, in a folder below `work`.
-fn compile(home: &Path, work: &Path) -> PathBuf {
-    let target = work.join("classes");
-    let class_path = format!("{}/jars/*", home.display());
-    let sources = ["Words.java", "Greeting.java"].map(|file| sources().join(file));
-    run(Command::new("javac").args(["--release", "17", "-cp", &class_path, "-d"]).arg(&target).args(sources));
+/// One Java class, without those that it uses, in a folder below `work`.
+fn compile(home: &Path, class: &str, work: &Path) -> PathBuf {
+    let target = work.join(class);
+    let class_path = format!("{}/jars/*:{}", home.display(), work.join("Greeting").display());
+    let source = sources().join(format!("{class}.java"));
+    run(Command::new("javac").args(["--release", "17", "-cp", &class_path, "-d"]).arg(&target).arg(source));
     target
+}
+
+/// A folder, under its own name, into an archive.
+fn zip(parent: &Path, folder: &str, archive: &Path) {
+    run(Command::new("python3").current_dir(parent).args(["-m", "zipfile", "-c"]).arg(archive).arg(folder));
 }
 
 fn sources() -> PathBuf {

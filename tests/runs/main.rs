@@ -5,6 +5,7 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+mod applications;
 #[path = "../real/control_plane/mod.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod control_plane;
@@ -14,7 +15,6 @@ mod jobs;
 mod needs;
 mod pods;
 mod runner;
-mod spark_submit;
 mod stage;
 mod support;
 
@@ -28,7 +28,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let stage = Arc::new(Stage::new());
     let trials: Vec<Trial> =
-        [pods::trials(&stage), spark_submit::trials(&stage)].into_iter().flatten().collect();
+        [pods::trials(&stage), applications::trials(&stage)].into_iter().flatten().collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     Arc::into_inner(stage).unwrap().end();
     conclusion.exit();

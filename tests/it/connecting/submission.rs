@@ -10,7 +10,13 @@ use crate::support::scripted::Scripted;
 fn access(place: &Place, url: &str, credentials: SubmissionCredentials) -> SubmissionAccess {
     let path = place.path("kube/config");
     let kubeconfig = path.exists().then(|| (path, "KUBECONFIG".to_owned()));
-    SubmissionAccess { url: url.to_owned(), credentials, context: None, kubeconfig, folder: place.path("account") }
+    SubmissionAccess {
+        url: url.to_owned(),
+        credentials,
+        context: None,
+        kubeconfig,
+        folder: place.path("account"),
+    }
 }
 
 fn token(text: &str) -> SubmissionCredentials {
@@ -63,14 +69,19 @@ async fn the_ca_of_the_kubeconfig_is_trusted_for_the_master() {
 #[tokio::test]
 async fn a_token_goes_to_nobody_who_cannot_prove_who_it_is() {
     let place = Place::new();
-    let said = |url: &str, credentials| {
-        refused(&Access::Submission(Box::new(access(&place, url, credentials))))
-    };
+    let said =
+        |url: &str, credentials| refused(&Access::Submission(Box::new(access(&place, url, credentials))));
     let clear = said("http://192.0.2.1:6443", token("hunter2"));
-    assert!(clear.contains("`spark.kubernetes.authenticate.submission.oauthToken` would travel in clear"), "{clear}");
+    assert!(
+        clear.contains("`spark.kubernetes.authenticate.submission.oauthToken` would travel in clear"),
+        "{clear}"
+    );
     let trusting = SubmissionCredentials { trust_certificates: true, ..token("hunter2") };
     let anybody = said("https://192.0.2.1:6443", trusting);
-    assert!(anybody.contains("name its CA with `spark.kubernetes.authenticate.submission.caCertFile`"), "{anybody}");
+    assert!(
+        anybody.contains("name its CA with `spark.kubernetes.authenticate.submission.caCertFile`"),
+        "{anybody}"
+    );
     assert!(!clear.contains("hunter2") && !anybody.contains("hunter2"));
 }
 
