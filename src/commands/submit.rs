@@ -8,9 +8,10 @@ mod usage;
 mod verbose;
 mod work;
 
+use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use cloakroom::spark::SubmitArguments;
 use cloakroom::spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
@@ -20,15 +21,14 @@ use cloakroom::submit::plan::Submitter;
 pub async fn run(arguments: Vec<String>) -> anyhow::Result<ExitCode> {
     let line = CommandLine::parse(arguments)?;
     if line.is_empty() {
-        eprint!("{}", usage::USAGE);
+        tell(usage::USAGE);
         return Ok(ExitCode::FAILURE);
     }
     if line.has(Switch::Help) {
-        print!("{}", usage::USAGE);
-        return Ok(ExitCode::SUCCESS);
+        return show(usage::USAGE);
     }
     if line.has(Switch::Version) {
-        eprintln!("{}", usage::version());
+        tell(&usage::version());
         return Ok(ExitCode::SUCCESS);
     }
     let submitter = sources::submitter()?;
@@ -47,7 +47,7 @@ fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Setting
     let settings = Settings::of(line, &defaults);
     settings.warnings.iter().for_each(|warning| warn(warning));
     if line.has(Switch::Verbose) {
-        eprint!("{}", verbose::parsed(line, &settings.conf));
+        tell(&verbose::parsed(line, &settings.conf));
     }
     Ok(settings)
 }
@@ -55,12 +55,25 @@ fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Setting
 async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -> anyhow::Result<ExitCode> {
     let arguments = SubmitArguments::new(line, settings.conf, &submitter.working_folder)?;
     if line.has(Switch::Verbose) {
-        eprint!("{}", verbose::application(&arguments));
+        tell(&verbose::application(&arguments));
     }
     work::submit(arguments, submitter, line.has(Switch::DryRun)).await
 }
 
 /// In spark-submit's form.
 fn warn(text: &str) {
-    eprintln!("Warning: {text}");
+    tell(&format!("Warning: {text}"));
+}
+
+/// Says something on stderr. Nobody may be listening any more, and an application goes on running nevertheless.
+fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
+}
+
+/// Gives on stdout what was asked for. A reader that has seen enough is no failure.
+fn show(text: &str) -> anyhow::Result<ExitCode> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }

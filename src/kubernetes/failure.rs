@@ -124,9 +124,10 @@ fn innermost(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-/// Text from another server goes into one line of a log.
+/// Text from another server goes into one line of a log. What is wrong with a pod takes the API server a few hundred
+/// characters to say.
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 300;
+    const LONGEST: usize = 1000;
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
 }
 

@@ -8,11 +8,20 @@ use cloakroom::submit::create::{Cause, CreateError, Undo};
 use serde_json::{Value, json};
 
 use crate::support::api_server::{Call, FakeApiServer, Fault, Verb};
-use crate::support::cluster::{CLAIM, CONFIG_MAP, Cluster as _, Kind, POD, POD_GROUP, SERVICE};
+use crate::support::cluster::{CLAIM, CONFIG_MAP, Cluster as _, Kind, POD, SERVICE};
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, claim, pod_group, submission};
 use crate::support::wait::until_true;
 
 const NAMESPACE: &str = "spark";
+
+/// Volcano's, which no API server has by itself.
+const POD_GROUP: Kind = Kind {
+    group: "scheduling.volcano.sh",
+    version: "v1beta1",
+    plural: "podgroups",
+    kind: "PodGroup",
+    is_namespaced: true,
+};
 
 fn start() -> FakeApiServer {
     let server = FakeApiServer::start();

@@ -9,8 +9,8 @@ use cloakroom::submit::follow::{FollowError, Outcome, Pace};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::api_server::{FakeApiServer, Fault, Verb};
-use crate::support::cluster::{EVENT, POD};
+use crate::support::api_server::{EVENT, FakeApiServer, Fault, Verb};
+use crate::support::cluster::POD;
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, hurried, submission};
 use crate::support::wait::{BOUND, until_true};
 

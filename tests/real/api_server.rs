@@ -8,7 +8,7 @@ use tokio::sync::{OnceCell, RwLock};
 
 use crate::control_plane::{ASSETS, ControlPlane, WatchCache};
 use crate::needs::{Need, trial};
-use crate::scenarios::{kinds, outages, pods, probes};
+use crate::scenarios::{kinds, outages, pods, probes, submissions};
 use crate::support::cluster::{Account, Cluster, Next, Object, POD, rights, text};
 
 /// One control plane for all of them. Those that disturb the others have it for themselves.
@@ -60,6 +60,11 @@ pub fn trials() -> Vec<Trial> {
         shared pods::an_owner_may_come_after_a_trial_download,
         shared kinds::an_owner_may_be_of_any_kind,
         shared kinds::a_kind_that_the_cluster_does_not_have_is_refused,
+        shared submissions::what_is_made_belongs_to_the_driver_pod,
+        shared submissions::a_submission_that_fails_leaves_only_what_was_there_before,
+        shared submissions::a_pod_that_is_not_valid_is_refused_in_the_api_servers_words,
+        shared submissions::an_application_is_followed_to_its_end,
+        shared submissions::drivers_are_killed_by_the_beginning_of_their_names,
         shared outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource;
         alone probes::rights_are_asked_for,
         alone probes::a_forgotten_version_is_a_410,

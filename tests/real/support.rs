@@ -10,6 +10,8 @@ pub mod port;
 #[path = "../it/support/process.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
 pub mod process;
+#[path = "../it/support/submitter.rs"]
+pub mod submitter;
 #[path = "../it/support/tls.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
 pub mod tls;

@@ -5,17 +5,22 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
+use super::show;
+
 use cloakroom::submit::Submission;
 
 /// Prints what would be sent.
 pub fn print(submission: &Submission) -> anyhow::Result<ExitCode> {
-    println!("# Namespace: {}", submission.namespace);
-    println!("# Once the pod {} is there, it becomes the owner of what follows it.", submission.pod_name);
+    let mut text = format!(
+        "# Namespace: {}\n# Once the pod {} is there, it becomes the owner of what follows it.\n",
+        submission.namespace, submission.pod_name
+    );
     let before = submission.before_pod.iter();
     for object in before.chain([&submission.pod]).chain(&submission.after_pod) {
-        print!("---\n{}", yaml(object)?);
+        text.push_str("---\n");
+        text.push_str(&yaml(object)?);
     }
-    Ok(ExitCode::SUCCESS)
+    show(&text)
 }
 
 fn yaml(object: &Value) -> anyhow::Result<String> {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{connect, dry_run, warn};
+use super::{connect, dry_run, tell, warn};
 
 use cloakroom::kubernetes::ApiServer;
 use cloakroom::spark::arguments::master;
@@ -57,7 +57,7 @@ async fn run(
 ) -> anyhow::Result<Option<u8>> {
     let created = match create(server, submission, log, stop).await {
         Err(error) if error.downcast_ref::<CreateError>().is_some_and(CreateError::is_stopped) => {
-            eprintln!("{error}");
+            tell(&error.to_string());
             return Ok(None);
         }
         created => created?,
@@ -117,7 +117,7 @@ fn job(
 }
 
 fn log() -> Log {
-    Log::new(|line| eprintln!("{line}"))
+    Log::new(tell)
 }
 
 /// SIGINT and SIGTERM: the first one stops the work, a second one ends the process at once.

@@ -56,7 +56,7 @@ impl Application {
         arguments: SubmitArguments,
         submitter: &Submitter,
         now: Timestamp,
-        random: &mut (dyn Rng + Send),
+        random: &mut dyn Rng,
     ) -> Result<Self, PlanError> {
         let SubmitArguments { mut conf, resource, main_class, arguments, proxy_user } = arguments;
         let mut warnings = aliases::apply(&mut conf)?;

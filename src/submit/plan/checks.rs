@@ -13,16 +13,21 @@ pub(super) const DRIVER_CORES: &str = "spark.driver.cores";
 pub(super) const REQUEST_CORES: &str = "spark.kubernetes.driver.request.cores";
 pub(super) const LIMIT_CORES: &str = "spark.kubernetes.driver.limit.cores";
 const EXECUTOR_MEMORY: &str = "spark.executor.memory";
-const COUNTS: [&str; 3] = [DRIVER_CORES, "spark.executor.cores", "spark.executor.instances"];
+const EXECUTOR_INSTANCES: &str = "spark.executor.instances";
+const DYNAMIC_ALLOCATION: &str = "spark.dynamicAllocation.enabled";
+const COUNTS: [&str; 3] = [DRIVER_CORES, "spark.executor.cores", EXECUTOR_INSTANCES];
 const MILLISECONDS: [&str; 2] =
     ["spark.kubernetes.submission.requestTimeout", "spark.kubernetes.submission.connectionTimeout"];
 
 /// What spark-submit checks before anything else, and what an API server would refuse anyway.
 pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
     memory::positive(conf, EXECUTOR_MEMORY)?;
+    // An application may begin with no executors if it gets them on demand.
+    let on_demand = conf.get(DYNAMIC_ALLOCATION).is_some_and(|text| text.eq_ignore_ascii_case("true"));
     for key in COUNTS {
-        let what = "a whole number of at least 1";
-        if conf.number::<i32>(key, what)?.is_some_and(|count| count < 1) {
+        let least = if on_demand && key == EXECUTOR_INSTANCES { 0 } else { 1 };
+        let what = format!("a whole number of at least {least}");
+        if conf.number::<i32>(key, &what)?.is_some_and(|count| count < least) {
             return Err(conf.refuse(key, format!("it must be {what}")));
         }
     }
@@ -95,7 +100,7 @@ mod tests {
     fn bad_values_are_refused_with_key_value_and_what_is_allowed() {
         for (key, value, allowed) in [
             (EXECUTOR_MEMORY, "5q", "a whole number with a unit"),
-            (EXECUTOR_MEMORY, "0", "at least one MiB"),
+            (EXECUTOR_MEMORY, "0", "more than nothing"),
             (DRIVER_CORES, "zwei", "a whole number of at least 1"),
             (DRIVER_CORES, "-1", "a whole number of at least 1"),
             ("spark.executor.cores", "0", "a whole number of at least 1"),
@@ -123,6 +128,15 @@ mod tests {
         ] {
             check(&conf(key, value)).unwrap();
         }
+    }
+
+    #[test]
+    fn with_dynamic_allocation_an_application_may_begin_without_executors() {
+        let mut conf = conf(EXECUTOR_INSTANCES, "0");
+        conf.set(DYNAMIC_ALLOCATION, "True", Origin::Conf);
+        check(&conf).unwrap();
+        conf.set(EXECUTOR_INSTANCES, "-1", Origin::Conf);
+        assert!(check(&conf).unwrap_err().to_string().ends_with("at least 0"));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! `SPARK_CONF_DIR`: its files travel to the driver beside `spark.properties`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::error::PlanError;
 use super::folder::{self, FolderFile};
@@ -19,7 +18,7 @@ pub(super) type ConfFolder = BTreeMap<String, String>;
 /// Reads `SPARK_CONF_DIR`, else `conf` in `SPARK_HOME`; what is left out is a warning.
 pub(super) fn read(conf: &SparkConf, submitter: &Submitter) -> Result<(ConfFolder, Vec<String>), PlanError> {
     let max_size = max_size(conf)?;
-    let Some(path) = path(submitter).filter(|path| path.is_dir()) else {
+    let Some(path) = submitter.spark_conf_folder().filter(|path| path.is_dir()) else {
         return Ok((ConfFolder::new(), Vec::new()));
     };
     let unreadable = |error| PlanError::Variable {
@@ -45,14 +44,10 @@ pub(super) fn read(conf: &SparkConf, submitter: &Submitter) -> Result<(ConfFolde
     Ok((folder, warnings))
 }
 
-fn path(submitter: &Submitter) -> Option<PathBuf> {
-    let folder = |name: &str| submitter.variables.get(name).map(|path| submitter.working_folder.join(path));
-    folder(VARIABLE).or_else(|| folder("SPARK_HOME").map(|home| home.join("conf")))
-}
-
+/// Spark takes numbers below zero, for which nothing fits.
 fn max_size(conf: &SparkConf) -> Result<u64, SettingError> {
-    let what = "a whole number of bytes, such as 1048576";
-    Ok(conf.number(MAX_SIZE, what)?.unwrap_or(DEFAULT_MAX_SIZE))
+    let size = conf.number::<i64>(MAX_SIZE, "a whole number of bytes, such as 1048576")?;
+    Ok(size.map_or(DEFAULT_MAX_SIZE, |size| size.try_into().unwrap_or_default()))
 }
 
 /// Settings have been read already, templates are nobody's, and a `ConfigMap` is no place for archives.
@@ -80,6 +75,7 @@ mod tests {
     use super::*;
     use crate::spark::Origin;
     use std::fs;
+    use std::path::PathBuf;
 
     fn read_folder(files: &[(&str, &[u8])], max_size: &str) -> (ConfFolder, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();

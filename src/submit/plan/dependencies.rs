@@ -34,7 +34,7 @@ pub(super) fn resolve(
     conf: &SparkConf,
     resource: &MainResource,
     submitter: &Submitter,
-    random: &mut (dyn Rng + Send),
+    random: &mut dyn Rng,
     warnings: &mut Vec<String>,
 ) -> Result<Dependencies, PlanError> {
     let target = target(conf, submitter)?;
@@ -80,7 +80,7 @@ struct Resolver<'a> {
     conf: &'a SparkConf,
     submitter: &'a Submitter,
     target: Option<Target>,
-    random: &'a mut (dyn Rng + Send),
+    random: &'a mut dyn Rng,
     uploads: Vec<Upload>,
 }
 

@@ -1,7 +1,7 @@
 //! How much memory the driver's container gets: its heap, and what lies beside it.
 
 use super::spark_version::SparkVersion;
-use crate::spark::{MainResource, SettingError, SparkConf, keys};
+use crate::spark::{MainResource, SettingError, SizeUnit, SparkConf, keys, parse_size};
 
 const MEMORY: &str = "spark.driver.memory";
 const FACTOR: &str = "spark.driver.memoryOverheadFactor";
@@ -57,12 +57,14 @@ fn overhead(conf: &SparkConf) -> Result<Option<u64>, SettingError> {
     }
 }
 
-/// A size that is not zero.
+/// A size that is not zero; less than a MiB counts as nothing, and is no error for Spark.
 pub(super) fn positive(conf: &SparkConf, key: &str) -> Result<Option<u64>, SettingError> {
-    match conf.mebibytes(key)? {
-        Some(0) => Err(conf.refuse(key, "it must be at least one MiB, such as 512m or 2g")),
-        size => Ok(size),
+    let size = conf.mebibytes(key)?;
+    let is_nothing = |text: &str| parse_size(text, SizeUnit::Mebibytes).is_ok_and(|size| size.bytes() == 0);
+    if conf.get(key).is_some_and(is_nothing) {
+        return Err(conf.refuse(key, "it must be more than nothing, such as 512m or 2g"));
     }
+    Ok(size)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -137,6 +139,7 @@ mod tests {
             (&[][..], 1408),
             (&[(MEMORY, "1g")], 1408),
             (&[(MEMORY, "300m")], 684),
+            (&[(MEMORY, "500b")], 384),
             (&[(MEMORY, "1500000k")], 1464 + 384),
             (&[(MEMORY, "10g"), (FACTOR, "0.2")], 12_288),
             (&[(MEMORY, "3333m"), (FACTOR, "0.15")], 3832),

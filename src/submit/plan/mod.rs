@@ -40,6 +40,7 @@ use spec::DriverSpec;
 use steps::conf_volume;
 
 pub use error::PlanError;
+pub use spark_version::NEWEST_SPARK;
 pub use submitter::Submitter;
 pub use upload::{Upload, UploadError};
 
@@ -49,7 +50,7 @@ pub async fn plan(
     arguments: SubmitArguments,
     submitter: &Submitter,
     now: Timestamp,
-    random: &mut (dyn Rng + Send),
+    random: &mut dyn Rng,
 ) -> Result<Submission, PlanError> {
     let application = Application::gather(arguments, submitter, now, random).await?;
     let follow = checks::follow_settings(&application.conf)?;

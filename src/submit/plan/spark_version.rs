@@ -5,6 +5,8 @@ use std::fmt;
 use crate::spark::{SettingError, SparkConf, keys};
 
 /// The newest Spark whose objects are known here, and what is made unless another one is asked for.
+pub const NEWEST_SPARK: &str = "4.3.0";
+/// The same in numbers.
 const NEWEST: SparkVersion = SparkVersion { major: 4, minor: 3, patch: 0 };
 /// Before it, objects had other shapes that nobody compared.
 const OLDEST: SparkVersion = SparkVersion { major: 3, minor: 5, patch: 0 };
@@ -115,6 +117,7 @@ mod tests {
     #[test]
     fn the_newest_known_version_is_the_default() {
         assert_eq!(SparkVersion::of(&SparkConf::default()).unwrap(), (NEWEST, None));
+        assert_eq!(NEWEST.to_string(), NEWEST_SPARK);
     }
 
     #[test]

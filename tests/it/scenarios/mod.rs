@@ -5,3 +5,4 @@ pub mod kinds;
 pub mod outages;
 pub mod pods;
 pub mod probes;
+pub mod submissions;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use cloakroom::clock::SystemClock;
 use cloakroom::kubernetes::{Access, ApiServer, Timeouts};
 use cloakroom::submit::create::{CreateError, Created, create};
+use cloakroom::submit::follow::{FollowError, Outcome, Pace, follow_at};
 use cloakroom::submit::{ExitCodeRule, FollowSettings, Log, Submission};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
@@ -65,6 +66,28 @@ impl Submitter {
     pub async fn create(&self, submission: &Submission) -> Result<Created, CreateError> {
         create(&self.server, submission, &self.lines.log(), &self.stop).await
     }
+
+    pub async fn follow(
+        &self,
+        pace: Pace,
+        submission: &Submission,
+        created: &Created,
+    ) -> Result<Outcome, FollowError> {
+        follow_at(pace, &self.server, submission, created, &self.lines.log(), &self.stop).await
+    }
+}
+
+/// As [`Pace::default`], in a hurry.
+pub fn hurried() -> Pace {
+    Pace {
+        first_pause: Duration::from_millis(20),
+        longest_pause: Duration::from_millis(100),
+        longest_retry_after: Duration::from_secs(1),
+        look: Duration::from_secs(30),
+        poll: Duration::from_millis(20),
+        events: Duration::from_millis(50),
+        credentials: Duration::from_millis(300),
+    }
 }
 
 /// What Spark makes for a small application, without what does not matter here.
@@ -77,6 +100,7 @@ pub fn submission(namespace: &str) -> Submission {
         pod_name: DRIVER.to_owned(),
         pod: driver_pod(),
         before_pod: Vec::new(),
+        uploads: Vec::new(),
         after_pod: vec![
             json!({
                 "apiVersion": "v1", "kind": "Service", "metadata": metadata("my-app-driver-svc"),

@@ -8,9 +8,10 @@ use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spec::{DriverSpec, append};
 
-/// Variables of Python, each with the key that is asked first.
-const PYTHONS: [(&str, &str); 2] =
-    [("PYSPARK_PYTHON", "spark.pyspark.python"), ("PYSPARK_DRIVER_PYTHON", "spark.pyspark.driver.python")];
+const PYTHON: &str = "spark.pyspark.python";
+/// Variables of Python, each with the keys that are asked before this machine's own.
+const PYTHONS: [(&str, &[&str]); 2] =
+    [("PYSPARK_PYTHON", &[PYTHON]), ("PYSPARK_DRIVER_PYTHON", &["spark.pyspark.driver.python", PYTHON])];
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
@@ -24,9 +25,9 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     arguments.extend(application.arguments.iter().cloned());
     append(&mut spec.container, "args", arguments.into_iter().map(|argument| json!(argument)));
     if matches!(application.resource, MainResource::Python(_)) {
-        for (variable, key) in PYTHONS {
+        for (variable, keys) in PYTHONS {
             let own = application.variables.get(variable).map(String::as_str);
-            if let Some(python) = application.conf.get(key).or(own) {
+            if let Some(python) = keys.iter().find_map(|key| application.conf.get(key)).or(own) {
                 spec.add_variable(variable, python);
             }
         }

@@ -179,9 +179,9 @@ async fn python_and_r_have_their_own_runners_variables_and_overhead() {
     let mut bed = Bed::new()
         .with_resource(MainResource::Python("local:///a.py".to_owned()))
         .with("spark.driver.memory", "4g")
-        .with("spark.pyspark.python", "python3.12")
-        .with_variable("PYSPARK_PYTHON", "loses")
-        .with_variable("PYSPARK_DRIVER_PYTHON", "of-this-machine");
+        .with("spark.pyspark.driver.python", "python3.12")
+        .with_variable("PYSPARK_PYTHON", "of-this-machine")
+        .with_variable("PYSPARK_DRIVER_PYTHON", "loses");
     bed.arguments.main_class = "org.apache.spark.deploy.PythonRunner".to_owned();
     bed.arguments.arguments = vec![String::new(), "$(X) a\nb".to_owned()];
     bed.arguments.proxy_user = Some("other".to_owned());
@@ -202,7 +202,7 @@ async fn python_and_r_have_their_own_runners_variables_and_overhead() {
     assert_eq!(submission.container()["resources"]["requests"]["memory"], "5734Mi");
     assert_eq!(
         (submission.variable("PYSPARK_PYTHON"), submission.variable("PYSPARK_DRIVER_PYTHON")),
-        (vec![&json!("python3.12")], vec![&json!("of-this-machine")])
+        (vec![&json!("of-this-machine")], vec![&json!("python3.12")])
     );
     assert_eq!(submission.variable("SPARK_USER"), ["other"]);
     let properties = submission.properties();
@@ -213,6 +213,9 @@ async fn python_and_r_have_their_own_runners_variables_and_overhead() {
         ),
         ("python", "0.4")
     );
+    let bed = bed.without("spark.pyspark.driver.python").with("spark.pyspark.python", "of-both");
+    let both = bed.submission().await;
+    assert_eq!(both.variable("PYSPARK_DRIVER_PYTHON"), both.variable("PYSPARK_PYTHON"));
     let r = bed.with_resource(MainResource::R("local:///a.R".to_owned())).submission().await;
     assert_eq!(r.properties()["spark.kubernetes.resource.type"], "r");
     assert!(r.variable("PYSPARK_PYTHON").is_empty());

@@ -38,6 +38,9 @@ use super::cluster::{
 };
 use super::port::ReservedPort;
 
+/// What happens to objects, as the cluster tells it.
+pub const EVENT: Kind = Kind { plural: "events", kind: "Event", ..POD };
+
 /// Everything that the API server knows.
 pub(in crate::support::api_server) struct Inside {
     kinds: Vec<Kind>,
@@ -166,11 +169,6 @@ impl FakeApiServer {
     pub fn set_status(&self, namespace: &str, pod: &str, status: &Value) {
         let patch = json!({"status": status});
         self.shared.change(|world| world.merge(&POD, namespace, pod, &patch, true)).unwrap();
-    }
-
-    /// Merges into an object, but for its status.
-    pub fn merge(&self, kind: Kind, namespace: &str, name: &str, patch: &Value) {
-        self.shared.change(|world| world.merge(&kind, namespace, name, patch, false)).unwrap();
     }
 
     /// Creates an object as it is given.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::support::cluster::{EVENT, Kind, NAMESPACE, POD};
+use super::EVENT;
+use crate::support::cluster::{Kind, NAMESPACE, POD};
 
 /// What both selectors of a request ask for.
 #[derive(Debug, Clone, Default)]

@@ -116,6 +116,15 @@ impl World {
         if self.get(kind, namespace, &name).is_some() {
             return Err(Refusal::new(409, format!("{} \"{name}\" already exists", qualified(kind))));
         }
+        let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+        let bad = labels.filter_map(|(_, value)| value.as_str()).find(|value| value.contains(' '));
+        if let Some(value) = bad {
+            let kind = kind.kind;
+            let message = format!(
+                "{kind} \"{name}\" is invalid: metadata.labels: Invalid value: \"{value}\": a valid label"
+            );
+            return Err(Refusal::new(422, message));
+        }
         Ok(())
     }
 

@@ -22,22 +22,12 @@ pub const JOB: Kind = Kind { group: "batch", plural: "jobs", kind: "Job", ..POD 
 pub const SERVICE: Kind = Kind { plural: "services", kind: "Service", ..POD };
 pub const CONFIG_MAP: Kind = Kind { plural: "configmaps", kind: "ConfigMap", ..POD };
 pub const CLAIM: Kind = Kind { plural: "persistentvolumeclaims", kind: "PersistentVolumeClaim", ..POD };
-pub const EVENT: Kind = Kind { plural: "events", kind: "Event", ..POD };
 /// A kind that no API server has by itself.
 pub const SPARK_APPLICATION: Kind = Kind {
     group: "sparkoperator.k8s.io",
     version: "v1beta2",
     plural: "sparkapplications",
     kind: "SparkApplication",
-    is_namespaced: true,
-};
-
-/// Volcano's, which no API server has by itself either.
-pub const POD_GROUP: Kind = Kind {
-    group: "scheduling.volcano.sh",
-    version: "v1beta1",
-    plural: "podgroups",
-    kind: "PodGroup",
     is_namespaced: true,
 };
 

@@ -15,8 +15,8 @@ use super::tls;
 
 pub use api::{Api, Next, text};
 pub use kind::{
-    CLAIM, CONFIG_MAP, DEPLOYMENT, EVENT, JOB, Kind, NAMESPACE, Object, POD, POD_GROUP, SERVICE,
-    SPARK_APPLICATION, STATEFUL_SET,
+    CLAIM, CONFIG_MAP, DEPLOYMENT, JOB, Kind, NAMESPACE, Object, POD, SERVICE, SPARK_APPLICATION,
+    STATEFUL_SET,
 };
 
 /// Who calls.

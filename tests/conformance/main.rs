@@ -1,0 +1,49 @@
+//! What the real spark-submit sends, and that `cloakroom submit` sends the same.
+//!
+//! `sets/` has the arguments, `recordings/` what Spark made of them; `record` makes the recordings anew.
+
+#![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
+
+mod api_server;
+mod comparison;
+mod comparison_tests;
+mod differences;
+mod effect;
+mod live;
+#[path = "../real/needs.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod needs;
+mod normal_form;
+mod outcome;
+mod properties;
+mod record;
+mod recordings_tests;
+mod replay;
+mod scene;
+mod sets;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some("record") {
+        return record::Job::parse(arguments).run();
+    }
+    let arguments = Arguments::from_args();
+    let mut trials: Vec<Trial> = [comparison_tests::trials(), recordings_tests::trials(), live::trials()]
+        .into_iter()
+        .flatten()
+        .collect();
+    // The half that needs the command, which is on its way.
+    let is_replay = std::env::var_os("CLOAKROOM_TEST_REPLAY").is_some();
+    if is_replay {
+        trials.extend(replay::trials());
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
+    if is_replay && is_whole && !conclusion.has_failed() {
+        let unused = replay::unused_differences();
+        assert!(unused.is_empty(), "differences.yaml allows what nothing needs:\n{}", unused.join("\n"));
+    }
+    conclusion.exit();
+}
