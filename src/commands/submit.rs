@@ -17,12 +17,15 @@ use cloakroom::spark::SubmitArguments;
 use cloakroom::spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
 use cloakroom::submit::plan::Submitter;
 
+/// What spark-submit ends with where it was asked for nothing.
+const EXIT_NOTHING_ASKED: u8 = 255;
+
 /// Does what the command line asks for.
 pub async fn run(arguments: Vec<String>) -> anyhow::Result<ExitCode> {
     let line = CommandLine::parse(arguments)?;
     if line.is_empty() {
         tell(usage::USAGE);
-        return Ok(ExitCode::FAILURE);
+        return Ok(ExitCode::from(EXIT_NOTHING_ASKED));
     }
     if line.has(Switch::Help) {
         return show(usage::USAGE);

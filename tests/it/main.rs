@@ -51,6 +51,7 @@ mod stage;
 mod submit_create;
 mod submit_follow;
 mod submit_jobs;
+mod submit_rights;
 mod submit_scenarios;
 mod support;
 mod sweep_faults;

@@ -2,7 +2,7 @@
 //! tests/real/manifests.rs.
 
 mod expressions;
-mod known;
+pub mod known;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

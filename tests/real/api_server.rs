@@ -2,7 +2,11 @@
 
 use std::sync::OnceLock;
 
+use cloakroom::kubernetes::Timeouts;
+use cloakroom::submit::create::Undo;
+use cloakroom::submit::jobs::{SubmissionId, kill, status};
 use libtest_mimic::Trial;
+use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, RwLock};
 
@@ -10,6 +14,8 @@ use crate::control_plane::{ASSETS, ControlPlane, WatchCache};
 use crate::needs::{Need, trial};
 use crate::scenarios::{kinds, outages, pods, probes, submissions};
 use crate::support::cluster::{Account, Cluster, Next, Object, POD, rights, text};
+use crate::support::submitter::{DRIVER, Submitter, pod_group, submission};
+use crate::support::wait::until;
 
 /// One control plane for all of them. Those that disturb the others have it for themselves.
 static PLANE: OnceCell<RwLock<ControlPlane>> = OnceCell::const_new();
@@ -60,6 +66,7 @@ pub fn trials() -> Vec<Trial> {
         shared pods::an_owner_may_come_after_a_trial_download,
         shared kinds::an_owner_may_be_of_any_kind,
         shared kinds::a_kind_that_the_cluster_does_not_have_is_refused,
+        shared the_role_of_the_submitter_is_enough,
         shared submissions::what_is_made_belongs_to_the_driver_pod,
         shared submissions::a_submission_that_fails_leaves_only_what_was_there_before,
         shared submissions::a_pod_that_is_not_valid_is_refused_in_the_api_servers_words,
@@ -83,6 +90,35 @@ fn real(name: &'static str, test: fn()) -> Trial {
 /// What the other tests hold the server to.
 async fn the_fake_gives_the_rights_of_the_manifests(plane: &ControlPlane) {
     assert_eq!(plane.rules().await, rights());
+}
+
+/// Server-side apply is more to RBAC than its verb.
+async fn the_role_of_the_submitter_is_enough(plane: &ControlPlane) {
+    let admin = plane.api(Account::Admin);
+    admin.create_namespace("spark").await;
+    plane.apply("manifests/submitter");
+    let token = plane.token_of("spark", "spark-submitter").await;
+    let (api, path) = (plane.api_with_token(&token), POD.path(Some("spark")));
+    until("the rights are in force", async || api.get(&path).await.0 == 200).await;
+    let submitter = Submitter::with(plane, &token, Timeouts::default());
+    let mut planned = submission("spark");
+    let selector = json!({"matchLabels": {"spark-role": "executor"}});
+    planned.after_pod.extend([
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}),
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "x"},
+            "spec": {"podSelector": selector},
+        }),
+    ]);
+    submitter.create(&planned).await.unwrap();
+    let id = SubmissionId::parse("spark:my-app-*", "default").unwrap();
+    let log = submitter.lines.log();
+    status(&submitter.server, "k8s://here", &id, &log).await.unwrap();
+    kill(&submitter.server, "k8s://here", &id, None, &log).await.unwrap();
+    until("the driver is gone", async || api.get(&format!("{path}/{DRIVER}")).await.0 == 404).await;
+    planned.after_pod.push(pod_group());
+    let error = submitter.create(&planned).await.unwrap_err();
+    assert_eq!(error.undo, Undo::Removed(vec![format!("pod {DRIVER}")]), "{error}");
 }
 
 /// What the past is to etcd itself, and what a watch without the watch cache is told.

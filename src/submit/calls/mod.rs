@@ -237,8 +237,10 @@ fn refusal(code: u16, body: &[u8]) -> ApiFailure {
     ApiFailure::from_status(&status.with_code(code))
 }
 
+/// Says where, and not what is there: objects have secrets in them.
 fn unreadable(error: &serde_json::Error) -> ApiFailure {
-    ApiFailure::Unreadable { why: error.to_string() }
+    let why = format!("it is not what was asked for, at line {} column {}", error.line(), error.column());
+    ApiFailure::Unreadable { why }
 }
 
 fn unsendable(error: &hyper::http::Error) -> ApiFailure {

@@ -4,6 +4,8 @@ mod error;
 mod explain;
 mod undo;
 
+use std::fmt;
+
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -22,12 +24,19 @@ const LOGGER: &str = "Client";
 const APP_LABEL: &str = "spark-app-selector";
 
 /// A driver pod that is ours.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Created {
     /// Its unique id: a pod of the same name that is made later is another one.
     pub uid: String,
     /// The pod as the API server stored it.
     pub pod: Value,
+}
+
+/// Without the pod, which may have secrets in its environment.
+impl fmt::Debug for Created {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Created").field("uid", &self.uid).finish_non_exhaustive()
+    }
 }
 
 /// Tries the pod with a server-side dry run, then makes everything. After a failure nothing of it is left, or the error

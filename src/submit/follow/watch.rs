@@ -142,11 +142,8 @@ impl<T: From<Pod>> Watch<T> {
                     tracing::debug!(code = status.code, "the watch begins anew: {}", status.message);
                     return Ok(None);
                 }
-                Some(Err(error)) => {
-                    tracing::debug!(%error, "the watch broke");
-                    return Ok(since);
-                }
-                None => return Ok(since),
+                // It ended, or it broke.
+                Some(Err(_)) | None => return Ok(since),
             }
         }
     }
@@ -173,10 +170,14 @@ impl<T: From<Pod>> Watch<T> {
     /// Where no watch is allowed.
     async fn poll(mut self, why: &ApiFailure) -> Result<(), Over> {
         self.send(Seen::Polling(said(why))).await?;
+        let pause = match self.select {
+            Select::Name(_) => self.pace.poll,
+            Select::Labels(_) => self.look_every,
+        };
         loop {
             if self.look().await? {
                 self.is_back().await?;
-                sleep(self.pace.poll).await;
+                sleep(pause).await;
             }
         }
     }

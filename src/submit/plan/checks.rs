@@ -64,25 +64,40 @@ fn check_pod_name(conf: &SparkConf) -> Result<(), SettingError> {
 
 /// How the submission is waited for.
 pub(super) fn follow_settings(conf: &SparkConf) -> Result<FollowSettings, SettingError> {
-    let exit_code = match conf.one_of(keys::CLOAKROOM_EXIT_CODE, &["application", "spark"])? {
+    let mut settings = FollowSettings {
+        wait: conf.boolean("spark.kubernetes.submission.waitAppCompletion")?.unwrap_or(true),
+        report_interval: Duration::from_secs(1),
+        executor_poll_interval: Duration::from_secs(30),
+        missing_pod_detect_delta: Duration::from_secs(30),
+        exit_code: exit_code(conf)?,
+    };
+    // Like Spark: nobody asks for intervals when nothing is waited for.
+    if settings.wait {
+        interval(conf, "spark.kubernetes.report.interval", &mut settings.report_interval)?;
+        interval(conf, "spark.kubernetes.executor.apiPollingInterval", &mut settings.executor_poll_interval)?;
+        let delta = &mut settings.missing_pod_detect_delta;
+        interval(conf, "spark.kubernetes.executor.missingPodDetectDelta", delta)?;
+    }
+    Ok(settings)
+}
+
+fn exit_code(conf: &SparkConf) -> Result<ExitCodeRule, SettingError> {
+    Ok(match conf.one_of(keys::CLOAKROOM_EXIT_CODE, &["application", "spark"])? {
         Some("spark") => ExitCodeRule::Spark,
         _ => ExitCodeRule::Application,
-    };
-    Ok(FollowSettings {
-        wait: conf.boolean("spark.kubernetes.submission.waitAppCompletion")?.unwrap_or(true),
-        report_interval: interval(conf, "spark.kubernetes.report.interval", 1)?,
-        executor_poll_interval: interval(conf, "spark.kubernetes.executor.apiPollingInterval", 30)?,
-        missing_pod_detect_delta: interval(conf, "spark.kubernetes.executor.missingPodDetectDelta", 30)?,
-        exit_code,
     })
 }
 
-fn interval(conf: &SparkConf, key: &str, default_seconds: u64) -> Result<Duration, SettingError> {
+/// Puts what is set in the place of the default.
+fn interval(conf: &SparkConf, key: &str, interval: &mut Duration) -> Result<(), SettingError> {
     match conf.duration(key, TimeUnit::Milliseconds)? {
-        Some(Duration::ZERO) => Err(conf.refuse(key, "it must be longer than nothing, such as 1s or 500ms")),
-        Some(interval) => Ok(interval),
-        None => Ok(Duration::from_secs(default_seconds)),
+        Some(Duration::ZERO) => {
+            return Err(conf.refuse(key, "it must be longer than nothing, such as 1s or 500ms"));
+        }
+        Some(given) => *interval = given,
+        None => {}
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -152,6 +167,13 @@ mod tests {
         assert_eq!(settings, expected);
         let spark = follow_settings(&conf(keys::CLOAKROOM_EXIT_CODE, "spark")).unwrap();
         assert_eq!(spark.exit_code, ExitCodeRule::Spark);
+    }
+
+    #[test]
+    fn intervals_do_not_matter_when_nothing_is_waited_for() {
+        let mut conf = conf("spark.kubernetes.report.interval", "5 parsecs");
+        conf.set("spark.kubernetes.submission.waitAppCompletion", "false", Origin::Conf);
+        assert!(!follow_settings(&conf).unwrap().wait);
     }
 
     #[test]

@@ -37,14 +37,13 @@ pub(super) fn resolve(
     random: &mut dyn Rng,
     warnings: &mut Vec<String>,
 ) -> Result<Dependencies, PlanError> {
-    let target = target(conf, submitter)?;
-    if target.is_some() && conf.contains(keys::SERVER_URI) {
+    if conf.contains(UPLOAD_PATH) && conf.contains(keys::SERVER_URI) {
         warnings.push(format!(
             "`{}` has no effect on submit in this version: files of this machine are copied to `{UPLOAD_PATH}`",
             keys::SERVER_URI
         ));
     }
-    let mut resolver = Resolver { conf, submitter, target, random, uploads: Vec::new() };
+    let mut resolver = Resolver { conf, submitter, random, uploads: Vec::new() };
     let mut lists = Vec::new();
     for key in LISTS {
         lists.extend(resolver.list(key)?.map(|value| (key, value)));
@@ -59,6 +58,7 @@ struct Target {
     folder: PathBuf,
 }
 
+/// Asked only when there is something to copy: an application without files of this machine may have any path.
 fn target(conf: &SparkConf, submitter: &Submitter) -> Result<Option<Target>, PlanError> {
     let Some(uri) = conf.get(UPLOAD_PATH) else { return Ok(None) };
     match DependencyUri::parse(uri).map_err(|error| conf.refuse(UPLOAD_PATH, error.to_string()))? {
@@ -79,7 +79,6 @@ fn target(conf: &SparkConf, submitter: &Submitter) -> Result<Option<Target>, Pla
 struct Resolver<'a> {
     conf: &'a SparkConf,
     submitter: &'a Submitter,
-    target: Option<Target>,
     random: &'a mut dyn Rng,
     uploads: Vec<Upload>,
 }
@@ -148,7 +147,7 @@ impl Resolver<'_> {
     /// Draws where the file goes, and gives its URI there.
     fn copy(&mut self, place: &'static str, from: PathBuf) -> Result<String, PlanError> {
         let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(target) = &self.target else {
+        let Some(target) = target(self.conf, self.submitter)? else {
             let problem = format!(
                 "is on this machine, where no pod can reach it: put it into the image and write local:///…, give an \
                  http(s) URL, or set `{UPLOAD_PATH}` to a folder that pods see as well"

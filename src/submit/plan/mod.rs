@@ -70,7 +70,7 @@ fn beginning(application: &Application) -> DriverSpec {
     let mut properties: BTreeMap<String, String> =
         settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let time = application.now.as_millisecond().to_string();
-    properties.insert("spark.app.submitTime".to_owned(), time);
+    properties.entry("spark.app.submitTime".to_owned()).or_insert(time);
     properties.entry("spark.submit.pyFiles".to_owned()).or_default();
     if matches!(application.resource, MainResource::Java(_)) {
         properties.entry("spark.jars".to_owned()).or_default();

@@ -181,9 +181,19 @@ impl ControlPlane {
     /// The manifests as an admin applies them: the server's namespace, account and role, and its Deployment, of which
     /// nobody here makes pods.
     pub fn apply_manifests(&self) {
-        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base");
-        let output = self.kubectl(&["apply", "--server-side", "-k", base.to_str().unwrap()]);
+        self.apply("manifests/base");
+    }
+
+    /// Applies a kustomization of this project.
+    pub fn apply(&self, folder: &str) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let output = self.kubectl(&["apply", "--server-side", "-k", folder.to_str().unwrap()]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A token of a service account.
+    pub async fn token_of(&self, namespace: &str, account: &str) -> String {
+        rights::token_of(&self.api(Account::Admin), namespace, account).await
     }
 
     /// The rules of the role that the manifests gave the server.

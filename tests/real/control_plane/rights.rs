@@ -37,8 +37,12 @@ pub async fn until_in_force(cloakroom: &Api, may_list_pods: bool) {
 
 /// A token of a service account, from the TokenRequest API.
 pub async fn token(admin: &Api, account: Account) -> String {
-    let name = if account == Account::Cloakroom { "cloakroom" } else { "nobody" };
-    let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{name}/token");
+    token_of(admin, NAMESPACE, if account == Account::Cloakroom { "cloakroom" } else { "nobody" }).await
+}
+
+/// The same for any of them.
+pub async fn token_of(admin: &Api, namespace: &str, name: &str) -> String {
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
                          "spec": {"expirationSeconds": 3600}});
     let (status, answer) = admin.post(&path, &request).await;

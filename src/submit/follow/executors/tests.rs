@@ -1,4 +1,5 @@
 //! Snapshots of executor pods, one after the other, and what is told of each.
+#![expect(clippy::needless_pass_by_value, reason = "tables of JSON are read more easily without borrows")]
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
 //! Pods as they are last, and what is made of them.
+#![expect(clippy::needless_pass_by_value, reason = "tables of JSON are read more easily without borrows")]
 
 use serde_json::{Value, json};
 

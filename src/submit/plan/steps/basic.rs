@@ -125,6 +125,10 @@ fn add_variables(application: &Application, spec: &mut DriverSpec) -> Result<(),
 fn configure_pod(application: &Application, spec: &mut DriverSpec) -> Result<(), PlanError> {
     let conf = &application.conf;
     spec.metadata.insert("name".to_owned(), json!(application.pod_name()));
+    // Spark's library corrects a namespace that a template has, and leaves it to the URL otherwise.
+    if let Some(namespace) = spec.metadata.get_mut("namespace") {
+        *namespace = json!(application.namespace);
+    }
     let as_json = |(name, value): (String, String)| (name, json!(value));
     merge(&mut spec.metadata, "labels", metadata::labels(application)?.into_iter().map(as_json));
     merge(&mut spec.metadata, "annotations", metadata::annotations(application)?.into_iter().map(as_json));

@@ -109,7 +109,7 @@ async fn resources_ports_and_placement_follow_their_keys() {
 
 #[tokio::test]
 async fn a_template_is_kept_and_spark_adds_behind_it() {
-    let template = "metadata: {labels: {mine: x, spark-role: y}, name: gone, annotations: {a: b}}\n\
+    let template = "metadata: {labels: {mine: x, spark-role: y}, name: gone, namespace: gone, annotations: {a: b}}\n\
                     spec:\n  restartPolicy: Always\n  priorityClassName: high\n  unknown: {a: 1}\n  \
                     imagePullSecrets: [{name: first}]\n  volumes: [{name: v, emptyDir: {}}]\n  containers:\n  \
                     - name: spark\n    image: gone\n    command: [/x]\n    args: [first]\n    \
@@ -131,6 +131,7 @@ async fn a_template_is_kept_and_spark_adds_behind_it() {
         (metadata["name"].as_str(), &metadata["annotations"]),
         (Some(&*submission.pod_name), &json!({"a": "b"}))
     );
+    assert_eq!(metadata["namespace"], "default");
     // Labels of the template are not the service's business.
     assert!(of_kind(&submission, "Service")["spec"]["selector"].get("mine").is_none());
     let spec = &submission.pod["spec"];

@@ -157,7 +157,8 @@ async fn local_files_need_a_place_to_go_and_have_to_exist() {
             "`spark.kubernetes.file.upload.path`: s3a://bucket/x: it must be a folder",
         ),
     ] {
-        let message = with_path().with(key, value).refusal().await;
+        let message =
+            with_path().with_file("a.jar", "").with("spark.jars", "a.jar").with(key, value).refusal().await;
         assert!(message.starts_with(problem), "{message}");
     }
     for resource in
@@ -166,7 +167,11 @@ async fn local_files_need_a_place_to_go_and_have_to_exist() {
         let message = with_path().with_resource(resource).refusal().await;
         assert!(message.starts_with("the application: ") && message.contains("does not exist"), "{message}");
     }
-    let remote = with_path().with("spark.jars", "hdfs://nn/a.jar,s3a://b/c.jar").submission().await;
+    let remote = with_path()
+        .with("spark.kubernetes.file.upload.path", "s3a://unused/path")
+        .with("spark.jars", "hdfs://nn/a.jar,s3a://b/c.jar")
+        .submission()
+        .await;
     assert_eq!(remote.properties()["spark.jars"], "hdfs://nn/a.jar,s3a://b/c.jar");
 }
 

@@ -1,0 +1,104 @@
+//! The submitter's role in manifests/submitter allows what `cloakroom submit` asks for, and nothing else.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use cloakroom::kubernetes::Timeouts;
+use cloakroom::submit::Submission;
+use cloakroom::submit::follow::Outcome;
+use cloakroom::submit::jobs::{SubmissionId, kill, status};
+use serde_json::{Value, json};
+
+use crate::manifests::known::{parse, rights_of};
+use crate::support::api_server::{Call, EVENT, FakeApiServer, Fault, Verb};
+use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, NAMESPACE, POD, SERVICE};
+use crate::support::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
+use crate::support::wait::until_true;
+
+const SPARK: &str = "spark";
+const SECRET: Kind = Kind { plural: "secrets", kind: "Secret", ..POD };
+const NETWORK_POLICY: Kind =
+    Kind { group: "networking.k8s.io", plural: "networkpolicies", kind: "NetworkPolicy", ..POD };
+const POD_GROUP: Kind = Kind {
+    group: "scheduling.volcano.sh",
+    version: "v1beta1",
+    plural: "podgroups",
+    kind: "PodGroup",
+    is_namespaced: true,
+};
+
+fn role() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/submitter/submitter.yaml");
+    let documents = parse(&std::fs::read_to_string(path).unwrap());
+    documents.into_iter().find(|document| document["kind"] == "Role").unwrap()
+}
+
+/// A submitter with that role, and everything that one can make.
+fn start() -> (FakeApiServer, Submitter, Submission) {
+    let server = FakeApiServer::start();
+    for kind in [SERVICE, CLAIM, CONFIG_MAP, SECRET, NETWORK_POLICY, POD_GROUP, EVENT] {
+        server.define(kind);
+    }
+    server.add(NAMESPACE, "", json!({"metadata": {"name": SPARK}}));
+    server.know_token("of-the-submitter", "submitter", &[]);
+    server.grant_rules("submitter", Some(SPARK), role()["rules"].clone());
+    let submitter = Submitter::with(&server, "of-the-submitter", Timeouts::default());
+    let mut planned = submission(SPARK);
+    planned.before_pod.push(pod_group());
+    for (api_version, kind) in [("v1", "Secret"), ("networking.k8s.io/v1", "NetworkPolicy")] {
+        planned.after_pod.push(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}));
+    }
+    (server, submitter, planned)
+}
+
+fn id(name: &str) -> SubmissionId {
+    SubmissionId::parse(name, SPARK).unwrap()
+}
+
+/// A call as a right: `group/resource verb`. Server-side apply may have to create as well.
+fn rights(call: &Call) -> Vec<String> {
+    let parts: Vec<&str> = call.path.split('/').collect();
+    let (group, resource) = if parts[1] == "api" { ("", parts[5]) } else { (parts[2], parts[6]) };
+    let verbs = match call.verb {
+        Verb::Create => &["create"][..],
+        Verb::Patch => &["create", "patch"],
+        Verb::Delete => &["delete"],
+        Verb::List => &["list"],
+        Verb::Watch => &["watch"],
+        _ => &["get"],
+    };
+    verbs.iter().map(|verb| format!("{group}/{resource} {verb}")).collect()
+}
+
+#[tokio::test]
+async fn the_role_of_the_submitter_is_exactly_what_it_asks_for() {
+    let (server, submitter, planned) = start();
+    // A driver that is long pending, runs, has its state asked for, and is killed.
+    let created = submitter.create(&planned).await.unwrap();
+    let submitter = std::sync::Arc::new(submitter);
+    let (follower, followed) = (std::sync::Arc::clone(&submitter), planned.clone());
+    let following = tokio::spawn(async move { follower.follow(hurried(), &followed, &created).await });
+    let called = |verb: Verb, kind: &str| {
+        server.calls_to(verb).iter().any(|call| call.path.ends_with(&format!("/{kind}")))
+    };
+    until_true("events are asked for", || called(Verb::List, "events")).await;
+    server.set_phase(SPARK, DRIVER, "Running");
+    until_true("executors are asked for", || called(Verb::List, "pods")).await;
+    let log = submitter.lines.log();
+    status(&submitter.server, "k8s://here", &id(DRIVER), &log).await.unwrap();
+    kill(&submitter.server, "k8s://here", &id("my-app-*"), None, &log).await.unwrap();
+    assert!(matches!(following.await.unwrap(), Ok(Outcome::Deleted { .. })));
+    // One that is taken back although nobody knows what it did.
+    for kind in [SERVICE, CLAIM, CONFIG_MAP, SECRET, NETWORK_POLICY] {
+        server.fail_some(kind, Verb::Patch, 0, 4, Fault::LostAnswer);
+        submitter.create(&planned).await.unwrap_err();
+        server.heal();
+        assert_eq!(server.everything_in(SPARK), [""; 0]);
+    }
+    server.fail_some(POD_GROUP, Verb::Patch, 0, 4, Fault::LostAnswer);
+    submitter.create(&planned).await.unwrap_err();
+    assert_eq!(server.everything_in(SPARK), [""; 0]);
+    let asked: BTreeSet<String> = server.calls().iter().flat_map(rights).collect();
+    assert_eq!(asked, rights_of(&role()));
+    assert!(submitter.lines.with("403").is_empty(), "{:#?}", submitter.lines.with("403"));
+}
