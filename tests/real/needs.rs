@@ -11,6 +11,8 @@ pub enum Need {
     Program(&'static str),
     /// A path, in an environment variable.
     Path(&'static str, &'static str),
+    /// A path below the one in an environment variable.
+    Below(&'static str, String),
     /// kubectl, on the PATH or where the controller world keeps its programs.
     Kubectl,
     /// Root, for mounts and chroot.
@@ -25,6 +27,9 @@ impl Need {
             Self::Program(name) if !is_on_path(name) => Some(format!("{name} is not installed")),
             Self::Path(variable, what) if !path(variable).exists() => {
                 Some(format!("{variable} does not name {what}"))
+            }
+            Self::Below(variable, below) if !path(variable).join(below).exists() => {
+                Some(format!("{variable} does not name a folder that has {below}"))
             }
             Self::Kubectl if kubectl().is_none() => {
                 Some("kubectl is neither on the PATH nor in $KUBEBUILDER_ASSETS".to_owned())

@@ -32,27 +32,26 @@ impl Job {
         }
     }
 
-    /// spark-submit's arguments, for files below `files` and jars below `jars`, which may be URIs.
-    pub fn arguments(self, files: &str, jars: &str) -> Vec<String> {
-        let words = format!("{files}/words.txt");
+    /// spark-submit's arguments, with `place` telling where each file is.
+    pub fn arguments(self, place: impl Fn(&str) -> String) -> Vec<String> {
         let arguments = match self {
             Self::Java => vec![
                 "--class".to_owned(),
                 "cloakroom.runs.Words".to_owned(),
                 "--jars".to_owned(),
-                format!("{jars}/greeting.jar"),
+                place("greeting.jar"),
                 "--files".to_owned(),
-                words,
+                place("words.txt"),
                 "--archives".to_owned(),
-                format!("{files}/books.tar.gz#books"),
-                format!("{jars}/words.jar"),
+                format!("{}#books", place("books.tar.gz")),
+                place("words.jar"),
             ],
             Self::Python => vec![
                 "--py-files".to_owned(),
-                format!("{files}/one_module.py,{files}/zipped.zip"),
+                format!("{},{}", place("one_module.py"), place("zipped.zip")),
                 "--files".to_owned(),
-                words,
-                format!("{files}/main.py"),
+                place("words.txt"),
+                place("main.py"),
             ],
         };
         [arguments, vec![EXIT_CODE.to_string()]].concat()

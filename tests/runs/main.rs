@@ -9,6 +9,9 @@ mod applications;
 #[path = "../real/control_plane/mod.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod control_plane;
+#[path = "../it/scenarios/desk.rs"]
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod desk;
 mod jobs;
 #[path = "../real/needs.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
@@ -16,6 +19,8 @@ mod needs;
 mod pods;
 mod runner;
 mod stage;
+mod staged;
+mod submission;
 mod support;
 
 use std::sync::Arc;
@@ -27,8 +32,10 @@ use stage::Stage;
 fn main() {
     let arguments = Arguments::from_args();
     let stage = Arc::new(Stage::new());
-    let trials: Vec<Trial> =
-        [pods::trials(&stage), applications::trials(&stage)].into_iter().flatten().collect();
+    let trials: Vec<Trial> = [pods::trials(&stage), applications::trials(&stage), staged::trials(&stage)]
+        .into_iter()
+        .flatten()
+        .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     Arc::into_inner(stage).unwrap().end();
     conclusion.exit();

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
 use crate::control_plane::{ASSETS, ControlPlane};
-use crate::jobs;
+use crate::jobs::{self, Job};
 use crate::needs::{Need, path, trial};
 use crate::runner::{Image, Runner};
 use crate::support::cluster::{Account, Api, Cluster as _, text};
@@ -37,7 +37,7 @@ pub const MACHINE: &str = "cloakroom.test/machine";
 pub const CLOAKROOM: &str = "cloakroom.test/cloakroom";
 
 /// Longer than any application here takes, also on a busy machine.
-const LONGEST_RUN: Duration = Duration::from_secs(240);
+const LONGEST_RUN: Duration = Duration::from_secs(400);
 
 /// The runtime of all tests, and the world that they share.
 pub struct Stage {
@@ -73,14 +73,39 @@ impl Stage {
         name: &str,
         test: impl FnOnce(Arc<Self>) -> F + Send + 'static,
     ) -> Trial {
-        let needs = [
+        self.trial_that_needs(name, Vec::new(), test)
+    }
+
+    /// A test that gets the world, with what an application of a kind needs in it.
+    pub fn trial_with<F: Future<Output = ()>>(
+        self: &Arc<Self>,
+        name: &str,
+        job: Job,
+        test: impl FnOnce(Arc<Self>) -> F + Send + 'static,
+    ) -> Trial {
+        let libraries = |version| Need::Below(SPARK_HOMES, format!("spark-{version}/python/lib/pyspark.zip"));
+        let needs: Vec<Need> =
+            if matches!(job, Job::Python) { VERSIONS.map(libraries).into() } else { Vec::new() };
+        self.trial_that_needs(name, needs, test)
+    }
+
+    fn trial_that_needs<F: Future<Output = ()>>(
+        self: &Arc<Self>,
+        name: &str,
+        more: Vec<Need>,
+        test: impl FnOnce(Arc<Self>) -> F + Send + 'static,
+    ) -> Trial {
+        let mut needs = vec![
             Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"),
-            Need::Path(SPARK_HOMES, "a folder with Spark distributions"),
             Need::Namespaces,
             Need::Program("setpriv"),
             Need::Program("javac"),
             Need::Program("python3"),
         ];
+        needs.extend(
+            VERSIONS.map(|version| Need::Below(SPARK_HOMES, format!("spark-{version}/bin/spark-submit"))),
+        );
+        needs.extend(more);
         let stage = Arc::clone(self);
         trial(name, &needs, move || {
             let bounded = async { tokio::time::timeout(LONGEST_RUN, test(Arc::clone(&stage))).await };
