@@ -6,9 +6,9 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stage::{CLOAKROOM, MACHINE, Stage};
-use crate::support::cluster::{Api, text};
+use crate::support::cluster::{Api, Next, text};
 use crate::support::process::{Cloakroom, command, stderr};
-use crate::support::wait::until;
+use crate::support::wait::{BOUND, until};
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![
@@ -16,6 +16,8 @@ pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         stage.trial("a_failed_init_container_is_the_end_of_its_pod", failed_init),
         stage.trial("a_pod_waits_for_a_config_map_and_says_so", late_config_map),
         stage.trial("a_deleted_pod_is_asked_to_end_and_then_gone", deleted),
+        stage.trial("a_deleted_pod_that_does_not_listen_is_killed_when_its_grace_is_over", deaf),
+        stage.trial("a_pod_that_takes_too_much_memory_is_killed_and_says_so", out_of_memory),
         stage.trial("an_image_that_is_not_there_is_said", no_image),
         stage.trial("an_init_container_of_this_project_brings_what_was_staged", init_container),
         stage.trial("what_the_runner_cannot_do_fails_the_pod", unknown_volume),
@@ -114,6 +116,43 @@ async fn deleted(stage: Arc<Stage>) {
     api.delete("/api/v1/namespaces/deleted/pods/busy").await;
     until("it is gone", async || api.get("/api/v1/namespaces/deleted/pods/busy").await.0 == 404).await;
     assert_eq!(log(), "ready\nasked\n");
+}
+
+/// The kubelet's last report comes before the pod is gone.
+async fn deaf(stage: Arc<Stage>) {
+    let world = stage.world().await;
+    let api = world.namespace("deaf").await;
+    let script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.1; done";
+    let mut deaf = pod("deaf", json!({"containers": [shell("main", script)]}));
+    deaf["spec"]["terminationGracePeriodSeconds"] = 1.into();
+    create(&api, "deaf", &deaf).await;
+    let log = || world.runner.log("deaf", "deaf", "main");
+    until("it runs", async || log() == "ready\n").await;
+    let path = "/api/v1/namespaces/deaf/pods/deaf";
+    let (_, seen) = api.get(path).await;
+    let since = format!("resourceVersion={}", text(&seen["metadata"]["resourceVersion"]));
+    let mut watch = api.watch("/api/v1/namespaces/deaf/pods", &since, "application/json").await;
+    api.delete(path).await;
+    let last = loop {
+        let Next::Event(event) = watch.next(BOUND).await else { panic!("the watch ended before the pod") };
+        if event["type"] == "DELETED" {
+            break event["object"].clone();
+        }
+    };
+    assert_eq!(last["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 137, "{last:#}");
+    assert_eq!(log(), "ready\nasked\n");
+}
+
+async fn out_of_memory(stage: Arc<Stage>) {
+    let world = stage.world().await;
+    let api = world.namespace("memory").await;
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.1; done";
+    create(&api, "memory", &pod("greedy", json!({"containers": [shell("main", script)]}))).await;
+    until("it runs", async || world.runner.log("memory", "greedy", "main") == "ready\n").await;
+    world.runner.out_of_memory("memory", "greedy");
+    let pod = world.ended("memory", "greedy").await;
+    let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+    assert_eq!((&ended["reason"], &ended["exitCode"]), (&json!("OOMKilled"), &json!(137)));
 }
 
 async fn no_image(stage: Arc<Stage>) {

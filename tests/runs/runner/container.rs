@@ -12,7 +12,7 @@ use super::environment::{self, Environment};
 use super::image::Image;
 use super::objects::{Objects, items};
 use super::process::{Bind, Plan, Process, Stop};
-use super::status::State;
+use super::status::{End, State};
 use super::waiting::Waiting;
 use crate::support::cluster::text;
 
@@ -173,7 +173,13 @@ impl Running {
     /// Waits for the end, which may be asked for.
     pub async fn end(&mut self, stop: &Stop) -> State {
         let code = self.process.end(stop).await;
-        State::Terminated { since: self.since, until: Timestamp::now(), code, message: self.message(code) }
+        State::Terminated(End {
+            since: self.since,
+            until: Timestamp::now(),
+            code,
+            message: self.message(code),
+            was_out_of_memory: stop.was_out_of_memory(),
+        })
     }
 
     fn message(&self, code: i32) -> String {

@@ -16,7 +16,7 @@ mod waiting;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -37,6 +37,8 @@ struct Node {
     network: Network,
     images: Vec<Image>,
     folder: PathBuf,
+    /// The pods that are there, by their uids: their paths at the API server, and what is to become of them.
+    running: Mutex<HashMap<String, (String, Arc<Stop>)>>,
 }
 
 /// A running node. Its pods' processes end with it.
@@ -50,7 +52,8 @@ impl Runner {
     pub async fn start(plane: &impl Cluster, images: Vec<Image>, folder: &Path) -> Self {
         let network = Network::start(folder, plane.address()).await;
         let api = plane.api(Account::Admin);
-        let node = Arc::new(Node { api, network, images, folder: folder.to_owned() });
+        let node =
+            Arc::new(Node { api, network, images, folder: folder.to_owned(), running: Mutex::default() });
         let services = Arc::clone(&node);
         let learn = async move {
             let learn = |event: &str, service: &Value| {
@@ -62,11 +65,17 @@ impl Runner {
         };
         let pods = Arc::clone(&node);
         let run = async move {
-            let mut running = HashMap::new();
-            let run = |event: &str, pod: &Value| seen(&pods, &mut running, event, pod);
+            let run = |event: &str, pod: &Value| seen(&pods, event, pod);
             follow(&pods.api, "/api/v1/pods", run).await;
         };
         Self { node, watches: vec![tokio::spawn(learn), tokio::spawn(run)] }
+    }
+
+    /// Has all containers of a pod killed because they took too much memory.
+    pub fn out_of_memory(&self, namespace: &str, pod: &str) {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}");
+        let running = self.node.running.lock().unwrap();
+        running.values().find(|(of, _)| *of == path).unwrap().1.out_of_memory();
     }
 
     /// What a container has written; empty if it never ran.
@@ -107,20 +116,30 @@ impl Node {
     }
 }
 
-/// Lists, then watches, from the beginning whenever a watch ends; tells what is there and what changes.
+/// Lists, then watches, from the beginning whenever a watch ends; tells what is there, what changes and what is gone.
 async fn follow(api: &Api, path: &str, mut tell: impl FnMut(&str, &Value)) {
+    let mut known: HashMap<String, Value> = HashMap::new();
     loop {
         let (status, list) = api.get(path).await;
         assert_eq!(status, 200, "{list}");
-        for object in objects::items(&list["items"]) {
-            tell("ADDED", object);
-        }
+        let listed: HashMap<String, Value> =
+            objects::items(&list["items"]).map(|object| (uid(object), object.clone())).collect();
+        known
+            .iter()
+            .filter(|(uid, _)| !listed.contains_key(*uid))
+            .for_each(|(_, gone)| tell("DELETED", gone));
+        listed.values().for_each(|object| tell("ADDED", object));
+        known = listed;
         let since = format!("resourceVersion={}", text(&list["metadata"]["resourceVersion"]));
         let mut watch = api.watch(path, &since, "application/json").await;
         loop {
             match watch.next(BOUND).await {
                 Next::Event(event) if event["type"] == "ERROR" => break,
-                Next::Event(event) => tell(&text(&event["type"]), &event["object"]),
+                Next::Event(event) => {
+                    let object = &event["object"];
+                    known.insert(uid(object), object.clone());
+                    tell(&text(&event["type"]), object);
+                }
                 Next::Silence => {}
                 Next::End | Next::Broken(_) => break,
             }
@@ -128,22 +147,27 @@ async fn follow(api: &Api, path: &str, mut tell: impl FnMut(&str, &Value)) {
     }
 }
 
+fn uid(object: &Value) -> String {
+    text(&object["metadata"]["uid"])
+}
+
 /// Begins a pod's life, and tells it of its end.
-fn seen(node: &Arc<Node>, running: &mut HashMap<String, Arc<Stop>>, event: &str, pod: &Value) {
-    let uid = text(&pod["metadata"]["uid"]);
-    let is_deleted = event == "DELETED";
-    if !running.contains_key(&uid) && !is_deleted {
-        let stop = Arc::new(Stop::default());
-        running.insert(uid.clone(), Arc::clone(&stop));
-        tokio::spawn(guarded(Arc::clone(node), pod.clone(), stop));
+fn seen(node: &Arc<Node>, event: &str, pod: &Value) {
+    let mut running = node.running.lock().unwrap();
+    if event == "DELETED" {
+        if let Some((_, stop)) = running.remove(&uid(pod)) {
+            stop.now(0);
+        }
+        return;
     }
-    let Some(stop) = running.get(&uid) else { return };
-    let grace = &pod["metadata"]["deletionGracePeriodSeconds"];
-    if is_deleted {
-        stop.now(0);
-        running.remove(&uid);
-    } else if !pod["metadata"]["deletionTimestamp"].is_null() {
-        stop.now(grace.as_u64().unwrap_or_default());
+    let (_, stop) = running.entry(uid(pod)).or_insert_with(|| {
+        let stop = Arc::new(Stop::default());
+        tokio::spawn(guarded(Arc::clone(node), pod.clone(), Arc::clone(&stop)));
+        (pod::path(pod), stop)
+    });
+    let metadata = &pod["metadata"];
+    if !metadata["deletionTimestamp"].is_null() {
+        stop.now(metadata["deletionGracePeriodSeconds"].as_u64().unwrap_or_default());
     }
 }
 

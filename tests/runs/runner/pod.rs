@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::container::{self, Surroundings};
 use super::objects::{Objects, items};
 use super::process::Stop;
-use super::status::{Container, State, Status};
+use super::status::{Container, End, State, Status};
 use super::waiting::Waiting;
 use super::{NODE, Node, volume};
 use crate::support::cluster::text;
@@ -179,7 +179,8 @@ impl Life {
         for container in self.status.init.iter_mut().chain(&mut self.status.main) {
             if matches!(container.state, State::Waiting(_)) {
                 let message = "The container could not be located when the pod was terminated".to_owned();
-                container.state = State::Terminated { since: now, until: now, code: 137, message };
+                let end = End { since: now, until: now, code: 137, message, was_out_of_memory: false };
+                container.state = State::Terminated(end);
             }
         }
     }

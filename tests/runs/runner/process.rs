@@ -34,11 +34,12 @@ pub struct Bind {
     pub is_writable: bool,
 }
 
-/// Whether a pod is to end, and how long it may take.
+/// Whether a pod is to end, and how long it may take; whether its containers have taken too much memory.
 #[derive(Default)]
 pub struct Stop {
     asked: CancellationToken,
     grace_seconds: AtomicU64,
+    out_of_memory: CancellationToken,
 }
 
 impl Stop {
@@ -51,6 +52,15 @@ impl Stop {
     /// Returns when the end was asked for.
     pub async fn asked(&self) {
         self.asked.cancelled().await;
+    }
+
+    /// Ends the containers that run as the kernel does, without asking.
+    pub fn out_of_memory(&self) {
+        self.out_of_memory.cancel();
+    }
+
+    pub fn was_out_of_memory(&self) -> bool {
+        self.out_of_memory.is_cancelled()
     }
 
     pub fn is_asked(&self) -> bool {
@@ -124,6 +134,7 @@ impl Process {
         let code = tokio::select! {
             code = &mut self.ended => code.unwrap(),
             () = stop.asked() => self.insist(stop.grace()).await,
+            () = stop.out_of_memory.cancelled() => self.kill().await,
         };
         self.has_ended = true;
         code
@@ -134,8 +145,12 @@ impl Process {
         if let Ok(code) = tokio::time::timeout(grace, &mut self.ended).await {
             return code.unwrap();
         }
-        // The caller's side of the namespaces ends with the first process inside.
-        self.signal("KILL");
+        self.kill().await
+    }
+
+    /// By the first process, which lives to tell: unshare has no exit code for one that was killed itself.
+    async fn kill(&mut self) -> i32 {
+        self.signal("USR1");
         (&mut self.ended).await.unwrap()
     }
 

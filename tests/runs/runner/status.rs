@@ -13,7 +13,17 @@ use crate::support::cluster::text;
 pub enum State {
     Waiting(Waiting),
     Running { since: Timestamp },
-    Terminated { since: Timestamp, until: Timestamp, code: i32, message: String },
+    Terminated(End),
+}
+
+/// How a container ended.
+#[derive(Debug, Clone)]
+pub struct End {
+    pub since: Timestamp,
+    pub until: Timestamp,
+    pub code: i32,
+    pub message: String,
+    pub was_out_of_memory: bool,
 }
 
 /// A container's name, image and state.
@@ -40,7 +50,7 @@ impl State {
 
     /// The exit code, if it has ended.
     pub fn code(&self) -> Option<i32> {
-        if let Self::Terminated { code, .. } = self { Some(*code) } else { None }
+        if let Self::Terminated(end) = self { Some(end.code) } else { None }
     }
 
     fn to_json(&self) -> Value {
@@ -49,13 +59,23 @@ impl State {
                 json!({"waiting": {"reason": reason, "message": message}})
             }
             Self::Running { since } => json!({"running": {"startedAt": time(*since)}}),
-            Self::Terminated { since, until, code, message } => json!({"terminated": {
-                "startedAt": time(*since),
-                "finishedAt": time(*until),
-                "exitCode": code,
-                "reason": if *code == 0 { "Completed" } else { "Error" },
-                "message": message,
+            Self::Terminated(end) => json!({"terminated": {
+                "startedAt": time(end.since),
+                "finishedAt": time(end.until),
+                "exitCode": end.code,
+                "reason": end.reason(),
+                "message": end.message,
             }}),
+        }
+    }
+}
+
+impl End {
+    fn reason(&self) -> &'static str {
+        match self.code {
+            0 => "Completed",
+            _ if self.was_out_of_memory => "OOMKilled",
+            _ => "Error",
         }
     }
 }
