@@ -4,7 +4,7 @@ mod answers;
 mod path;
 mod pods;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -52,6 +52,8 @@ pub struct ApiServer {
 struct Script {
     calls: Mutex<Vec<Call>>,
     faults: Mutex<Vec<Fault>>,
+    /// What was applied.
+    applied: Mutex<BTreeSet<ResourcePath>>,
     pods: Arc<Pods>,
 }
 
@@ -66,6 +68,7 @@ impl ApiServer {
         let script = Arc::new(Script {
             calls: Mutex::default(),
             faults: Mutex::new(faults),
+            applied: Mutex::default(),
             pods: Arc::new(Pods::new(life)),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
@@ -157,7 +160,11 @@ impl Script {
                 }
                 answers::json(StatusCode::CREATED, &object)
             }
-            "PATCH" | "PUT" => answers::json(StatusCode::OK, &object),
+            // What is applied for the first time is created.
+            "PATCH" => {
+                let is_new = self.applied.lock().unwrap().insert(path.clone());
+                answers::json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &object)
+            }
             "DELETE" => self.pods.delete(path).map_or_else(
                 || answers::refusal(StatusCode::NOT_FOUND, method, path),
                 |pod| answers::json(StatusCode::OK, &pod),

@@ -42,6 +42,9 @@ pub struct Rules<'a> {
 
 pub fn compare(spark: &Outcome, ours: &Outcome, rules: &Rules) -> Vec<Difference> {
     let mut found = Vec::new();
+    if spark.is_refused() != ours.is_refused() {
+        return vec![Difference::new("verdict", spark.verdict(), ours.verdict())];
+    }
     if spark.exit != ours.exit {
         found.push(Difference::new("exit", spark.exit.to_string(), ours.exit.to_string()));
     }

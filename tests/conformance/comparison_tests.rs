@@ -18,7 +18,7 @@ use crate::sets::Set;
 const APP: &str = "spark-fabd0a7aef5a43e28322961053f1545b";
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, fn()); 15] = [
+    let tests: [(&str, fn()); 16] = [
         ("equal_outcomes_have_no_difference", equal),
         ("a_changed_field_is_found_by_its_path", changed_field),
         ("a_field_that_only_one_side_has_is_found", extra_field),
@@ -28,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         ("a_wrong_order_of_volumes_is_found_unless_the_list_has_none", order_in_lists),
         ("a_wrong_name_is_one_difference_and_not_two_calls", wrong_name),
         ("another_exit_code_is_found", exit_code),
+        ("a_refusal_beside_a_submission_is_one_difference", verdict),
         ("any_way_to_wait_is_the_same_and_not_waiting_is_not", waiting),
         ("an_allowed_difference_allows_only_these_values_in_these_sets", allowed),
         ("an_allowed_difference_that_nothing_needs_is_reported", unused),
@@ -145,6 +146,17 @@ fn wrong_name() {
 fn exit_code() {
     let failed = Outcome { exit: 1, ..outcome(&[]) };
     assert_eq!(compare(&outcome(&[]), &failed, &Rules::default()), [difference("exit", "0", "1")]);
+}
+
+fn verdict() {
+    let refused = Outcome { exit: 1, ..outcome(&[]) };
+    let found = compare(&outcome(&[pod("1Gi"), service()]), &refused, &Rules::default());
+    assert_eq!(found, [difference("verdict", "accepted, exit code 0", "refused, exit code 1")]);
+    let mut tried = pod("1Gi");
+    tried.query.insert("dryRun".to_owned(), "All".to_owned());
+    let refused_by_server = Outcome { exit: 1, ..outcome(&[tried]) };
+    let found = compare(&outcome(&[pod("1Gi")]), &refused_by_server, &Rules::default());
+    assert_eq!(places(&found), ["verdict"]);
 }
 
 fn waiting() {

@@ -5,7 +5,7 @@ use crate::outcome::{ObservedEffect, Outcome};
 use crate::sets::{Effect, Set};
 
 pub fn observe(set: &Set, with: &Outcome, without: &Outcome) -> ObservedEffect {
-    if with.exit != without.exit || with.calls.is_empty() != without.calls.is_empty() {
+    if with.exit != without.exit || with.is_refused() != without.is_refused() {
         return ObservedEffect::Verdict;
     }
     let rules = Rules { unordered: Some(&set.unordered), reads: true };

@@ -30,18 +30,11 @@ fn main() {
         return record::Job::parse(arguments).run();
     }
     let arguments = Arguments::from_args();
-    let mut trials: Vec<Trial> = [comparison_tests::trials(), recordings_tests::trials(), live::trials()]
-        .into_iter()
-        .flatten()
-        .collect();
-    // The half that needs the command, which is on its way.
-    let is_replay = std::env::var_os("CLOAKROOM_TEST_REPLAY").is_some();
-    if is_replay {
-        trials.extend(replay::trials());
-    }
+    let trials = [comparison_tests::trials(), recordings_tests::trials(), replay::trials(), live::trials()];
+    let trials: Vec<Trial> = trials.into_iter().flatten().collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     let is_whole = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.list;
-    if is_replay && is_whole && !conclusion.has_failed() {
+    if is_whole && !conclusion.has_failed() {
         let unused = replay::unused_differences();
         assert!(unused.is_empty(), "differences.yaml allows what nothing needs:\n{}", unused.join("\n"));
     }

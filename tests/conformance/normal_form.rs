@@ -28,7 +28,8 @@ impl NormalForm {
             sort_local_dirs(&mut call.body);
         }
         self.value(&mut call.body);
-        call.path = self.text(&call.path);
+        // A colon may be written either way in a path (RFC 3986, section 3.3).
+        call.path = self.text(&call.path.replace("%3A", ":"));
         for value in call.query.values_mut() {
             *value = self.text(value);
         }

@@ -31,6 +31,17 @@ impl Outcome {
         let said = lines.filter_map(|line| worth_keeping(line)).map(|line| normal.text(line)).collect();
         Self { exit: run.exit, uploads, said, calls }
     }
+
+    /// Whether nothing came of it: no request, or only a trial of the pod.
+    pub fn is_refused(&self) -> bool {
+        self.calls.iter().all(|call| call.query.contains_key("dryRun"))
+    }
+
+    /// For people.
+    pub fn verdict(&self) -> String {
+        let verdict = if self.is_refused() { "refused" } else { "accepted" };
+        format!("{verdict}, exit code {}", self.exit)
+    }
 }
 
 /// What the key of a set did when the real spark-submit was called with it and without it.

@@ -15,8 +15,8 @@ use crate::sets::{self, Call, Set, VERSIONS};
 /// The file beside this one.
 const DIFFERENCES: &str = include_str!("differences.yaml");
 
-/// What every line of the block begins with that spark-submit prints for each change of a pod.
-const BLOCK: &str = "\t";
+/// What the lines of the block begin with that spark-submit prints for each change of a pod.
+const BLOCK: [&str; 2] = ["\t ", "\t\t "];
 
 /// What a line of the log begins with.
 const LEVELS: [&str; 3] = ["INFO ", "WARN ", "ERROR "];
@@ -48,10 +48,10 @@ fn is_conformant(version: &str, set: &Set) {
     let rules = Rules { unordered: Some(&set.unordered), reads: set.is_about_submissions() };
     let mut differences = compare(&kept.outcome, &outcome, &rules);
     differences.extend(said(set, &kept.outcome, &outcome));
+    differences.extend(effect_of_key(version, set, &kept, &outcome));
     let differences = differences::not_allowed(allowed(), version, &set.name, differences);
     let mut complaints: Vec<_> = differences.iter().map(ToString::to_string).collect();
     complaints.extend(leaks(set, &run));
-    complaints.extend(effect_of_key(version, set, kept.effect, &outcome));
     assert!(complaints.is_empty(), "\n{}\n--- cloakroom said:\n{}", complaints.join("\n"), run.1);
 }
 
@@ -62,12 +62,18 @@ fn submit(version: &str, set: &Set, call: &Call) -> ((String, String), Outcome) 
     (output, Outcome::new(run, set))
 }
 
-/// Without its key the set must come to something else, as it does in Spark.
-fn effect_of_key(version: &str, set: &Set, of_spark: ObservedEffect, with: &Outcome) -> Option<String> {
+/// Without its key the set must come to something else, as it does in Spark. What is refused here and not by Spark is at
+/// least not refused without its key.
+fn effect_of_key(version: &str, set: &Set, kept: &Recording, with: &Outcome) -> Option<Difference> {
     let (_, without) = submit(version, set, &set.without_key()?);
     let ours = effect::observe(set, with, &without);
-    let is_same = ours == of_spark;
-    (!is_same).then(|| format!("effect of {}\n    spark: {of_spark:?}\n    ours:  {ours:?}", set.covers))
+    let is_stricter = with.is_refused() && !kept.outcome.is_refused();
+    let of_spark = if is_stricter { ObservedEffect::Verdict } else { kept.effect };
+    (ours != of_spark).then(|| Difference {
+        at: format!("effect of {}", set.covers),
+        spark: format!("{of_spark:?}"),
+        ours: format!("{ours:?}"),
+    })
 }
 
 fn leaks(set: &Set, run: &(String, String)) -> Option<String> {
@@ -79,11 +85,14 @@ fn leaks(set: &Set, run: &(String, String)) -> Option<String> {
 /// Where spark-submit succeeds, `--kill` and `--status` say what it says; while an application is waited for, every line of
 /// the blocks that it prints is there.
 fn said(set: &Set, spark: &Outcome, ours: &Outcome) -> Vec<Difference> {
+    if spark.is_refused() != ours.is_refused() {
+        return Vec::new();
+    }
     let is_answer = |line: &str| {
         let is_log = LEVELS.iter().any(|level| line.starts_with(level));
         set.is_about_submissions() && spark.exit == 0 && !is_log
     };
-    let is_relevant = |line: &&String| is_answer(line) || line.starts_with(BLOCK);
+    let is_relevant = |line: &&String| is_answer(line) || BLOCK.iter().any(|start| line.starts_with(start));
     let is_said = |line: &str| ours.said.iter().any(|other| other.trim_end() == line.trim_end());
     let missing = spark.said.iter().filter(is_relevant).filter(|line| !is_said(line));
     let difference = |line: &String| Difference {

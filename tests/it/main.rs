@@ -48,6 +48,7 @@ mod shutdown;
 mod slow_clients;
 mod smoke;
 mod stage;
+mod submit_command;
 mod submit_create;
 mod submit_follow;
 mod submit_jobs;

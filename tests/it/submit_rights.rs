@@ -10,15 +10,12 @@ use cloakroom::submit::jobs::{SubmissionId, kill, status};
 use serde_json::{Value, json};
 
 use crate::manifests::known::{parse, rights_of};
-use crate::support::api_server::{Call, EVENT, FakeApiServer, Fault, Verb};
-use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, NAMESPACE, POD, SERVICE};
+use crate::support::api_server::{Call, EVENT, FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
+use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, NAMESPACE, SERVICE};
 use crate::support::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
 use crate::support::wait::until_true;
 
 const SPARK: &str = "spark";
-const SECRET: Kind = Kind { plural: "secrets", kind: "Secret", ..POD };
-const NETWORK_POLICY: Kind =
-    Kind { group: "networking.k8s.io", plural: "networkpolicies", kind: "NetworkPolicy", ..POD };
 const POD_GROUP: Kind = Kind {
     group: "scheduling.volcano.sh",
     version: "v1beta1",

@@ -25,7 +25,8 @@ pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
     // An application may begin with no executors if it gets them on demand.
     let on_demand = conf.get(DYNAMIC_ALLOCATION).is_some_and(|text| text.eq_ignore_ascii_case("true"));
     for key in COUNTS {
-        let least = if on_demand && key == EXECUTOR_INSTANCES { 0 } else { 1 };
+        let may_be_none = on_demand && key == EXECUTOR_INSTANCES;
+        let least = i32::from(!may_be_none);
         let what = format!("a whole number of at least {least}");
         if conf.number::<i32>(key, &what)?.is_some_and(|count| count < least) {
             return Err(conf.refuse(key, format!("it must be {what}")));

@@ -2,6 +2,7 @@
 
 mod bed;
 mod defaults;
+mod documents;
 mod identity;
 mod inputs;
 mod pods;

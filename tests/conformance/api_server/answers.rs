@@ -35,10 +35,13 @@ pub fn stored(mut object: Value, path: &ResourcePath) -> Value {
 
 pub fn refusal(status: StatusCode, method: &Method, path: &ResourcePath) -> Response {
     let (reason, message) = words(status, method, path);
+    let mut details = json!({"group": path.group, "kind": path.resource});
+    if let Some(name) = &path.name {
+        details["name"] = name.as_str().into();
+    }
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "reason": reason, "message": message, "code": status.as_u16(),
-        "details": {"name": path.name, "group": path.group, "kind": path.resource},
+        "reason": reason, "message": message, "code": status.as_u16(), "details": details,
     });
     json(status, &body)
 }

@@ -1,7 +1,7 @@
 //! Which resource a path is about.
 
 /// The parts of a path such as `/api/v1/namespaces/default/pods/spark-pi-driver`, with or without a prefix before `/api`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourcePath {
     /// Empty for the core group.
     pub group: String,

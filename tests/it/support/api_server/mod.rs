@@ -40,6 +40,10 @@ use super::port::ReservedPort;
 
 /// What happens to objects, as the cluster tells it.
 pub const EVENT: Kind = Kind { plural: "events", kind: "Event", ..POD };
+/// What a submission may make besides.
+pub const SECRET: Kind = Kind { plural: "secrets", kind: "Secret", ..POD };
+pub const NETWORK_POLICY: Kind =
+    Kind { group: "networking.k8s.io", plural: "networkpolicies", kind: "NetworkPolicy", ..POD };
 
 /// Everything that the API server knows.
 pub(in crate::support::api_server) struct Inside {

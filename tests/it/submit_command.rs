@@ -1,0 +1,253 @@
+//! `cloakroom submit`, the real binary, as somebody at a terminal or a scheduler has it.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
+use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
+use crate::support::process::{command, stderr};
+use crate::support::wait::BOUND;
+
+const JAR: &str = "local:///opt/spark/examples/jars/spark-examples.jar";
+
+/// A cluster whose pods end as they are told to.
+struct Place {
+    api_server: FakeApiServer,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let api_server = FakeApiServer::start();
+        for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, EVENT] {
+            api_server.define(kind);
+        }
+        api_server.add(NAMESPACE, "", json!({"metadata": {"name": "default"}}));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("token"), api_server.token(Account::Admin)).unwrap();
+        Self { api_server, folder }
+    }
+
+    /// spark-submit's command line, under the name that it has here.
+    fn submit(&self, more: &[&str]) -> Command {
+        let mut command = command();
+        command.arg("submit");
+        self.complete(command, more)
+    }
+
+    fn complete(&self, mut command: Command, more: &[&str]) -> Command {
+        command.args(["--master", &format!("k8s://http://{}", self.address()), "--deploy-mode", "cluster"]);
+        command.args(["--name", "spark-pi", "--class", "org.apache.spark.examples.SparkPi"]);
+        command.args(["--conf", "spark.kubernetes.container.image=repo.example/spark:4"]);
+        command.args(["--conf", "spark.kubernetes.driver.pod.name=spark-pi-driver"]);
+        let token = self.folder.path().join("token");
+        let token = format!("spark.kubernetes.authenticate.submission.oauthTokenFile={}", token.display());
+        command.args(["--conf", &token]).args(more);
+        command.env("HOME", self.folder.path()).current_dir(self.folder.path());
+        command
+    }
+
+    fn address(&self) -> String {
+        self.api_server.address().to_string()
+    }
+
+    fn driver(&self) -> Option<Value> {
+        self.api_server.object(POD, "default", "spark-pi-driver")
+    }
+
+    /// Starts a submission, and lets the driver end so once it is there.
+    fn runs_to(&self, code: i32, more: &[&str]) -> Output {
+        let running = self.submit(more).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        self.until_driver();
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let state = json!({"terminated": {"exitCode": code, "reason": if code == 137 { "OOMKilled" } else { "Error" }}});
+        let status = json!({"phase": phase, "containerStatuses":
+            [{"name": "spark-kubernetes-driver", "image": "x", "ready": false, "restartCount": 0, "imageID": "", "state": state}]});
+        self.api_server.set_status("default", "spark-pi-driver", &status);
+        running.wait_with_output().unwrap()
+    }
+
+    fn until_driver(&self) {
+        let started = Instant::now();
+        while self.driver().is_none() {
+            assert!(started.elapsed() < BOUND, "there is no driver pod");
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+}
+
+#[test]
+fn a_submission_is_waited_for_and_its_exit_code_is_the_applications() {
+    let place = Place::new();
+    let output = place.runs_to(0, &[JAR, "100"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(output.stdout.is_empty());
+    for line in [
+        "\t pod name: spark-pi-driver\n",
+        "LoggingPodStatusWatcherImpl: Waiting for application spark-pi with application ID spark-",
+        "\t phase: Succeeded\n",
+        "\t exit code: 0\n",
+    ] {
+        assert!(said.contains(line), "{line:?} is not in\n{said}");
+    }
+    let args = &place.driver().unwrap()["spec"]["containers"][0]["args"];
+    assert_eq!((&args[5], &args[6]), (&json!(JAR), &json!("100")), "{args}");
+}
+
+#[test]
+fn a_driver_that_is_killed_for_its_memory_is_a_failure_in_words() {
+    let output = Place::new().runs_to(137, &[JAR]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(137), "{said}");
+    assert!(said.contains("raise spark.driver.memoryOverhead"), "{said}");
+    let as_spark = ["--conf", "spark.kubernetes.cloakroom.exitCode=spark", JAR];
+    assert_eq!(Place::new().runs_to(137, &as_spark).status.code(), Some(0));
+}
+
+#[test]
+fn nobody_waits_where_it_was_not_asked_for() {
+    let place = Place::new();
+    let output =
+        place.submit(&["-c", "spark.kubernetes.submission.waitAppCompletion=false", JAR]).output().unwrap();
+    assert!(output.status.success() && place.driver().is_some());
+    assert!(stderr(&output).contains("INFO Client: Deployed Spark application spark-pi with application ID"));
+}
+
+#[test]
+fn under_the_name_of_spark_submit_it_is_spark_submit() {
+    let place = Place::new();
+    let link = place.folder.path().join("spark-submit");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cloakroom"), &link).unwrap();
+    let mut command = Command::new(&link);
+    command.env_clear();
+    let wait = ["--conf=spark.kubernetes.submission.waitAppCompletion=false", JAR];
+    assert!(place.complete(command, &wait).output().unwrap().status.success());
+    assert!(place.driver().is_some());
+    let version = Command::new(&link).arg("--version").output().unwrap();
+    assert!(stderr(&version).contains("version 4.") && version.stdout.is_empty());
+}
+
+#[test]
+fn ctrl_c_leaves_the_application_running_and_says_how_to_go_on() {
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let place = Place::new();
+        let mut running = place.submit(&[JAR]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(running.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("Waiting for application") {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+        }
+        signal(&running, name);
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_eq!(running.wait().unwrap().code(), Some(code), "{rest}");
+        assert!(rest.contains("--status default:spark-pi-driver"), "{rest}");
+        assert!(rest.contains("--kill default:spark-pi-driver") && place.driver().is_some(), "{rest}");
+    }
+}
+
+#[test]
+fn a_dry_run_prints_the_objects_and_sends_nothing() {
+    let place = Place::new();
+    let output = place.submit(&["--dry-run", JAR]).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let kinds: Vec<_> = printed.lines().filter_map(|line| line.strip_prefix("kind: ")).collect();
+    assert_eq!(kinds, ["Pod", "Service", "NetworkPolicy", "ConfigMap"], "{printed}");
+    assert_eq!(place.api_server.calls().len(), 0);
+}
+
+#[test]
+fn a_driver_is_looked_at_and_killed_by_its_submission_id() {
+    let place = Place::new();
+    let job = |option: &str, id: &str| {
+        let output = place.submit(&[option, id]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert!(job("--status", "default:spark-pi-driver").ends_with("Application not found.\n"));
+    let wait = ["-c", "spark.kubernetes.submission.waitAppCompletion=false", JAR];
+    assert!(place.submit(&wait).output().unwrap().status.success());
+    assert!(job("--status", "default:spark-pi*").contains("\t pod name: spark-pi-driver\n"));
+    assert!(job("--kill", "default:spark-pi*").contains("Deleting driver pod: spark-pi-driver."));
+    assert!(place.driver().is_none());
+}
+
+#[test]
+fn what_is_wrong_is_one_line_and_nothing_is_created() {
+    let place = Place::new();
+    std::fs::write(place.folder.path().join("broken.conf"), "spark.x=\\u12").unwrap();
+    for (more, words) in [
+        (
+            &["--driver-memroy=2g", JAR][..],
+            "unrecognized option `--driver-memroy`; did you mean `--driver-memory`?",
+        ),
+        (&["--deploy-mode", "client", JAR], "write --deploy-mode cluster"),
+        (
+            &["--master", "yarn", JAR],
+            "--master (`spark.master`) is `yarn`: only Kubernetes is supported here",
+        ),
+        (&["--properties-file", "nope.conf", JAR], "cannot read the properties file"),
+        (&["--properties-file", "broken.conf", JAR], "broken.conf, line 1: `\\u` is not followed by"),
+        (&["--conf", "spark.x", JAR], "invalid argument to --conf: `spark.x` has no `=`"),
+        (&["--driver-memory", "lots", JAR], "--driver-memory (`spark.driver.memory`) is `lots`"),
+        (&["nope.jar"], "nope.jar does not exist on this machine"),
+        (&[], "missing application resource"),
+    ] {
+        let output = place.submit(more).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with("error: ") && said.contains(words) && said.lines().count() == 1, "{said}");
+    }
+    assert_eq!(place.api_server.calls().len(), 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let mut child =
+        command().args(["submit", "--help"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    let place = Place::new();
+    let mut running = place.submit(&[JAR]).stderr(Stdio::piped()).spawn().unwrap();
+    drop(running.stderr.take());
+    place.until_driver();
+    place.api_server.set_status("default", "spark-pi-driver", &json!({"phase": "Succeeded"}));
+    assert_eq!(running.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_token_is_in_nothing_that_is_said() {
+    let place = Place::new();
+    let secret = "correct-horse-battery";
+    place.api_server.know_token(secret, "somebody", &["system:masters"]);
+    let token = format!("spark.kubernetes.authenticate.driver.oauthToken={secret}");
+    for more in [&["--verbose"][..], &["--verbose", "--dry-run"], &["--verbose", "--driver-memory", "x"]] {
+        let arguments: Vec<_> = more
+            .iter()
+            .copied()
+            .chain([
+                "--conf",
+                &token,
+                "-c",
+                "spark.my.password=hunter2",
+                "-c",
+                "spark.kubernetes.submission.waitAppCompletion=false",
+                JAR,
+            ])
+            .collect();
+        let output = place.submit(&arguments).output().unwrap();
+        let said = format!("{}{}", stderr(&output), String::from_utf8_lossy(&output.stdout));
+        assert!(said.contains("Parsed arguments:") && !said.contains(secret), "{said}");
+    }
+}
