@@ -84,8 +84,10 @@ impl Submission {
 
     async fn submit(&self, world: &World, arguments: Vec<String>) -> Output {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new("timeout");
-        command.args(["--kill-after=1", LONGEST]).env_clear().env("HOME", folder.path());
+        // `timeout` hands the signal on that tells it of this process's end.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "timeout", "--kill-after=1", LONGEST]);
+        command.env_clear().env("HOME", folder.path());
         command.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
         match self.submitter {
             Submitter::SparkSubmit => {
