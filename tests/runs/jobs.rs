@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::runner::SHORT_LIVED_JAVA;
+
 /// What `words.txt` says.
 const WORDS: &str = "words of a file";
 
@@ -103,7 +105,9 @@ fn compile(home: &Path, class: &str, work: &Path) -> PathBuf {
     let target = work.join(class);
     let class_path = format!("{}/jars/*:{}", home.display(), work.join("Greeting").display());
     let source = sources().join(format!("{class}.java"));
-    run(Command::new("javac").args(["--release", "17", "-cp", &class_path, "-d"]).arg(&target).arg(source));
+    let mut javac = Command::new("javac");
+    javac.env("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA).args(["--release", "17", "-cp", &class_path]);
+    run(javac.arg("-d").arg(&target).arg(source));
     target
 }
 

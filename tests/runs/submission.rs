@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::json;
 
 use crate::jobs::{EXIT_CODE, Job};
+use crate::runner::SHORT_LIVED_JAVA;
 use crate::stage::{ACCOUNT, World, image, spark_home};
 use crate::support::cluster::{Account, Cluster as _};
 use crate::support::process;
@@ -94,6 +95,7 @@ impl Submission {
                 let home = spark_home(self.version);
                 command.arg(home.join("bin/spark-submit"));
                 command.env("SPARK_HOME", home).env("SPARK_CONF_DIR", folder.path());
+                command.env("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA);
             }
             Submitter::Cloakroom => {
                 command.arg(process::command().get_program()).arg("submit");

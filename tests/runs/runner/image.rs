@@ -78,6 +78,7 @@ impl Image {
         image.show_python();
         image.set("SPARK_HOME", "/opt/spark");
         image.set("HOME", "/opt/spark");
+        image.set("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA);
         (image.user, image.group) = (SPARK_USER, SPARK_USER);
         "/opt/spark/work-dir".clone_into(&mut image.folder);
         image.entrypoint = Entrypoint::Spark;
@@ -135,6 +136,9 @@ impl Image {
         }
     }
 }
+
+/// For a JVM that runs for seconds: the optimising compiler costs it more than it brings.
+pub const SHORT_LIVED_JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
 /// The user of Spark's own images.
 const SPARK_USER: u32 = 185;
