@@ -50,5 +50,7 @@ impl DriverPorts {
 }
 
 fn port(conf: &SparkConf, key: &str, default: u16) -> Result<u16, SettingError> {
-    Ok(conf.number(key, "a port, a whole number from 0 to 65535")?.unwrap_or(default))
+    const WHAT: &str = "a port, a whole number from 0 to 65535";
+    let port = if key == UI.1 { conf.number(key, WHAT)? } else { conf.bare_number(key, WHAT)? };
+    Ok(port.unwrap_or(default))
 }
