@@ -205,7 +205,9 @@ impl Executor {
                 parts.push(format!("it exited with {}", in_words(*code, reason.as_deref(), Role::Executor)));
             }
             // An eviction leaves no state of the containers behind.
-            None if self.ran => parts.push("it was running when it was last seen".to_owned()),
+            None if self.ran && !self.is_deleted => {
+                parts.push("it was running when it was last seen".to_owned())
+            }
             None if self.has_ended && parts.is_empty() => parts.push("it failed before it ran".to_owned()),
             None => {}
         }
