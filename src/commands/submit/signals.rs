@@ -63,7 +63,7 @@ fn hang_up() -> anyhow::Result<Option<Signal>> {
     signal(SignalKind::hangup()).context("cannot wait for SIGHUP").map(Some)
 }
 
-/// By the line `SigIgn` of proc_pid_status(5): a mask of 64 bits in hexadecimal, of which the lowest is SIGHUP's.
+/// By the line `SigIgn` of `proc_pid_status(5)`: a mask of 64 bits in hexadecimal, of which the lowest is SIGHUP's.
 fn ignores_hang_up(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)

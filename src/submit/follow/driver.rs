@@ -122,7 +122,7 @@ impl<'a> Driver<'a> {
     }
 
     fn tell(&mut self, trouble: Trouble) {
-        if self.told.is_new(&trouble.key) {
+        if self.told.is_new(trouble.key) {
             self.say(Level::Warn, &trouble.text);
         }
     }

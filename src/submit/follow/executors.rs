@@ -174,7 +174,7 @@ impl Executors {
 
     /// A hundred executors that no node takes are one trouble.
     fn troubles(&mut self, executor: &Executor) -> Vec<Finding> {
-        let new = executor.troubles.iter().filter(|trouble| self.told_troubles.is_new(&trouble.key));
+        let new = executor.troubles.iter().filter(|trouble| self.told_troubles.is_new(trouble.key.clone()));
         new.map(|trouble| Finding { level: Level::Warn, text: trouble.text.clone() }).collect()
     }
 }
@@ -206,7 +206,7 @@ impl Executor {
             }
             // An eviction leaves no state of the containers behind.
             None if self.ran && !self.is_deleted => {
-                parts.push("it was running when it was last seen".to_owned())
+                parts.push("it was running when it was last seen".to_owned());
             }
             None if self.has_ended && parts.is_empty() => parts.push("it failed before it ran".to_owned()),
             None => {}

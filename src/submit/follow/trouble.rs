@@ -24,8 +24,8 @@ impl Told {
     const MOST: usize = 100;
 
     /// Whether it is to be told now.
-    pub(super) fn is_new(&mut self, key: &str) -> bool {
-        self.0.len() < Self::MOST && self.0.insert(key.to_owned())
+    pub(super) fn is_new(&mut self, key: String) -> bool {
+        self.0.len() < Self::MOST && self.0.insert(key)
     }
 }
 

@@ -49,8 +49,8 @@ fn a_reason_that_no_node_takes_a_pod_is_one_trouble_whatever_the_number_of_nodes
 #[test]
 fn what_is_told_has_a_bound() {
     let mut told = Told::default();
-    assert!(told.is_new("0") && !told.is_new("0"));
-    let count = (0..1000).filter(|number| told.is_new(&number.to_string())).count();
+    assert!(told.is_new("0".to_owned()) && !told.is_new("0".to_owned()));
+    let count = (0..1000).filter(|number| told.is_new(number.to_string())).count();
     assert_eq!((count + 1, told.0.len()), (Told::MOST, Told::MOST));
 }
 
