@@ -44,7 +44,7 @@ fn scalars_become_texts_where_kubernetes_has_texts() {
 
 #[test]
 fn permissions_are_octal_when_they_begin_with_a_zero() {
-    let pod = parse_pod(
+    let pod = pod(
         "spec: {volumes: [{name: v, configMap: {name: c, defaultMode: 0644, items: [{key: k, path: p, mode: 0400}]}}, \
          {name: \"0644\", secret: {defaultMode: 420}}]}",
     );
