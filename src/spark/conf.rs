@@ -171,7 +171,7 @@ impl SparkConf {
 
 /// A setting as Spark prints it for people: `(key,value)`, a secret's value left out.
 pub fn shown_redacted(key: &str, value: &str) -> String {
-    let value = if error::is_secret(key) { "*********(redacted)" } else { value };
+    let value = if error::is_secret(key) || error::is_secret(value) { "*********(redacted)" } else { value };
     format!("({key},{value})")
 }
 
