@@ -91,7 +91,7 @@ impl SparkVersion {
         self.is_at_least(4, 0)
     }
 
-    /// In pod templates: whole numbers of 32 bits without blanks and fractions, and modes such as `0o444`.
+    /// In pod templates: octal modes of files, and whole numbers of 32 bits without blanks and fractions.
     pub fn has_strict_numbers(self) -> bool {
         self.is_at_least(4, 0)
     }

@@ -104,10 +104,10 @@ fn ports_stay_numbers_or_names() {
 }
 
 #[test]
-fn modes_may_be_octal() {
+fn modes_may_be_octal_since_spark_4() {
     for (mode, new, old) in [
-        ("0444", Some(292), Some(292)),
-        ("\"0400\"", Some(256), Some(256)),
+        ("0444", Some(292), Some(444)),
+        ("\"0400\"", Some(256), Some(400)),
         ("0o17", Some(15), None),
         ("444", Some(444), Some(444)),
         ("08", Some(8), Some(8)),

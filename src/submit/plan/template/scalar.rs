@@ -101,14 +101,18 @@ impl Scalar {
         }
     }
 
-    /// Where the mode of a file belongs and is octal, which a zero before it says: `0444`, and `0o444` since Spark 4.0.
-    /// Spark 3.5 takes `0444` for a decimal number, which gives other permissions than were written.
-    pub fn octal(&self, strict: bool) -> Option<i64> {
-        let Self::Text(text) = self else { return None };
-        let digits = text.strip_prefix('0')?;
-        let digits = if strict { digits.strip_prefix(['o', 'O']).unwrap_or(digits) } else { digits };
-        let is_octal = !digits.is_empty() && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
-        i64::from_str_radix(digits, 8).ok().filter(|_| is_octal)
+    /// Where the mode of a file belongs, which may be octal: `0444`, `0o444`.
+    pub fn mode(&self) -> Result<Option<i64>, Wrong> {
+        let octal = match self {
+            Self::Text(text) => text.strip_prefix('0').map(|digits| digits.trim_start_matches(['o', 'O'])),
+            _ => None,
+        };
+        let is_octal =
+            |digits: &&str| !digits.is_empty() && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+        match octal.filter(is_octal) {
+            Some(digits) => i64::from_str_radix(digits, 8).map(Some).map_err(|_| WHOLE),
+            None => self.strict_whole(),
+        }
     }
 }
 

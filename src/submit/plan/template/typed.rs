@@ -119,10 +119,10 @@ impl<'n> Asking<'n, '_> {
     fn small_number(&self) -> Result<i32, Refused> {
         let is_mode = matches!(self.place.name, Name::Field("mode" | "defaultMode"));
         self.settle_with("it must be a whole number", |scalar| {
-            let number = match scalar.octal(self.strict).filter(|_| is_mode) {
-                Some(mode) => Ok(Some(mode)),
-                None if self.strict => scalar.strict_whole(),
-                None => scalar.whole(),
+            let number = match (self.strict, is_mode) {
+                (true, true) => scalar.mode(),
+                (true, false) => scalar.strict_whole(),
+                (false, _) => scalar.whole(),
             };
             let in_range = |number: i64| i32::try_from(number).map_err(|_| "it must be a number of 32 bits");
             number?.map(in_range).transpose()
