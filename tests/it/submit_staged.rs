@@ -1,14 +1,23 @@
 //! `cloakroom submit` with files of this machine: they reach the pod through a real server, and a failure leaves nothing of
 //! them.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
+use cloakroom::protocol::v1::Ticket;
+use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
+use cloakroom::submit::plan::{Submitter, plan};
+use cloakroom::submit::stage::Uploads;
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::support::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
 use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
@@ -130,7 +139,7 @@ impl Place {
 
     fn assert_nothing_is_left(&self, said: &str) {
         assert_eq!(self.api_server.everything_in("default"), [""; 0], "{said}");
-        assert_eq!(self.kept(), [PathBuf::new(); 0], "{said}");
+        assert_eq!(self.kept(), Vec::<PathBuf>::new(), "{said}");
     }
 }
 
@@ -286,6 +295,91 @@ fn ctrl_c_during_an_upload_leaves_nothing_behind() {
     assert!(said.join("\n").contains("stopped before the application was submitted"), "{said:?}");
     drop(connection);
     place.assert_nothing_is_left(&said.join("\n"));
+}
+
+/// A pod whose creation never has an answer, and somebody who has waited long enough.
+#[test]
+fn ctrl_c_while_the_pod_is_made_releases_what_was_staged() {
+    let place = Place::new();
+    place.api_server.fail_some(POD, Verb::Create, 1, usize::MAX, Fault::Hang);
+    let timeout = "spark.kubernetes.submission.requestTimeout=1500";
+    let mut command = place.submit(&place.server.url(""), &["--conf", timeout]);
+    let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(running.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Staged the files") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    assert_eq!(place.kept().len(), 2);
+    assert!(Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status().unwrap().success());
+    let rest: Vec<String> = said.lines().map(Result::unwrap).collect();
+    assert_eq!(running.wait().unwrap().code(), Some(130), "{rest:?}");
+    place.assert_nothing_is_left(&rest.join("\n"));
+}
+
+#[test]
+fn a_server_that_wants_a_token_gets_that_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens").display().to_string();
+    std::fs::write(&tokens, "a-token-that-is-long-enough\n").unwrap();
+    let auth = ["--upload-auth", "token", "--upload-token-file", &tokens];
+    let place = Place::with_flags(&[&["--fetch-image", IMAGE][..], &auth].concat());
+    let refused = stderr(&place.submitted(&[]));
+    assert!(refused.contains("the jars were not staged: could not stage to"), "{refused}");
+    place.assert_nothing_is_left(&refused);
+    let key = format!("spark.kubernetes.cloakroom.uploadTokenFile={tokens}");
+    let output = place.submitted(&["--conf", &key]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(place.kept().len(), 2);
+}
+
+/// Hears of uploads, and says nothing.
+struct Silent;
+
+impl StageObserver for Silent {
+    fn packed(&self, _: u64) {}
+    fn retrying(&self, _: &RetryNotice) {}
+}
+
+impl Uploads for Silent {
+    fn begins(&self, _: &'static str, _: &StageRequest) -> Arc<dyn StageObserver> {
+        Arc::new(Self)
+    }
+    fn ends(&self, _: &'static str, _: Option<&Ticket>) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
+    let place = Place::new();
+    let mut conf = SparkConf::default();
+    for (key, value) in [
+        ("spark.app.name", "app"),
+        ("spark.jars", "app.jar"),
+        ("spark.kubernetes.container.image", "repo.example/spark:4"),
+        ("spark.kubernetes.resourceStagingServer.uri", &place.server.url("")),
+    ] {
+        conf.set(key, value, Origin::Conf);
+    }
+    let resource = MainResource::Java("app.jar".to_owned());
+    let main_class = "org.example.App".to_owned();
+    let arguments = SubmitArguments { conf, resource, main_class, arguments: Vec::new(), proxy_user: None };
+    let submitter = Submitter {
+        variables: BTreeMap::new(),
+        user: "me".to_owned(),
+        working_folder: place.folder.path().to_owned(),
+    };
+    let submission = plan(arguments, &submitter, Timestamp::now(), &mut rand::rng()).await.unwrap();
+    let stage_plan = submission.staging.as_ref().unwrap();
+    let staged = stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap();
+    staged.check().await.unwrap();
+    assert_eq!(staged.release().await, [""; 0]);
+    let lost = staged.check().await.unwrap_err().to_string();
+    assert!(
+        lost.starts_with("the jars were staged as ") && lost.contains("no longer to be had at http"),
+        "{lost}"
+    );
+    assert_eq!(staged.release().await, [""; 0], "what is gone is released");
 }
 
 #[test]
