@@ -74,7 +74,7 @@ impl fmt::Display for Access {
             Self::Kubeconfig { path, context: Some(context) } => {
                 write!(f, "the context “{context}” of {} says", path.display())
             }
-            Self::Submission(_) => f.write_str("the submission's settings say"),
+            Self::Submission(access) => access.fmt(f),
         }
     }
 }

@@ -49,12 +49,12 @@ pub enum ConnectError {
     },
     /// A secret would be sent to whoever answers.
     #[error(
-        "`{setting}` is true, so the credentials would go to whoever answers in the API server's place: name its CA \
-         with `{ca}` instead"
+        "{setting} is true, so that the credentials would go to whoever answers in the API server's place, and is not \
+         followed: name the API server's CA with `{ca}` instead"
     )]
     TrustsAnybody {
-        /// The key that is true.
-        setting: &'static str,
+        /// What is true.
+        setting: String,
         /// The key to set in its place.
         ca: &'static str,
     },

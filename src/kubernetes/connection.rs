@@ -3,6 +3,7 @@
 //! kube re-reads token files and the CA of a pod by itself, once a minute, and neither client certificates nor
 //! kubeconfigs. Here one rule holds for all of them.
 
+use std::process::Output;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -140,10 +141,23 @@ fn without_output(error: kube::Error) -> kube::Error {
     }
 }
 
+/// What it says on stderr is for people; stdout has the credential.
+fn failed_run(out: &Output) -> String {
+    const LONGEST: usize = 300;
+    let said = String::from_utf8_lossy(&out.stderr);
+    let words: Vec<_> = said.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+    let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let said: String = words.join(" ").chars().take(LONGEST).collect();
+    match said.as_str() {
+        "" => format!("failed ({}): run it by hand to see why", out.status),
+        said => format!("failed ({}): {said}", out.status),
+    }
+}
+
 fn plugin_failure(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecStart(error) => format!("cannot be started: {error}"),
-        AuthError::AuthExecRun { out, .. } => format!("failed ({}): run it by hand to see why", out.status),
+        AuthError::AuthExecRun { out, .. } => failed_run(out),
         AuthError::MissingCommand => "has no command".to_owned(),
         _ => "gave no usable credential: run it by hand to see why".to_owned(),
     }

@@ -29,8 +29,17 @@ pub(super) fn present(auth: &mut AuthInfo, certificate: &Content, key: &Content)
     let chain = certificates(certificate)?;
     let private = PrivateKeyDer::from_pem_slice(&key.bytes)
         .map_err(|_| key.refuse("has no private key in PEM form (without a password)"))?;
-    CertifiedKey::from_der(chain, private, &rustls::crypto::ring::default_provider())
-        .map_err(|_| key.refuse(format!("does not fit the certificate in {}", certificate.place)))?;
+    CertifiedKey::from_der(chain, private, &rustls::crypto::ring::default_provider()).map_err(|error| {
+        match error {
+            rustls::Error::InconsistentKeys(_) => {
+                key.refuse(format!("does not fit the certificate in {}", certificate.place))
+            }
+            // An X.509 certificate of version 1, for one: openssl makes it unless it is given extensions.
+            error => certificate.refuse(format!(
+                "has a certificate that cannot be used ({error}): it must be an X.509 certificate of version 3"
+            )),
+        }
+    })?;
     auth.client_certificate = None;
     auth.client_certificate_data = Some(STANDARD.encode(&certificate.bytes));
     auth.client_key = None;

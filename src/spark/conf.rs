@@ -129,6 +129,23 @@ impl SparkConf {
         self.read(key, |text| text.trim().parse().map_err(|_| format!("it must be {what}")))
     }
 
+    /// A number that Spark reads without taking blanks away first (`SparkConf.getInt`, `validateSubmitArguments`).
+    pub fn bare_number<T: FromStr>(&self, key: &str, what: &str) -> Result<Option<T>, SettingError> {
+        self.read(key, |text| text.parse().map_err(|_| format!("it must be {what}")))
+    }
+
+    /// A number with a fraction as Java's `Double.parseDouble` reads it: `2d` and `1f` are numbers.
+    pub fn fraction(&self, key: &str, what: &str) -> Result<Option<f64>, SettingError> {
+        self.read(key, |text| {
+            let text = text.trim();
+            let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+            // Rust reads words as well: `inf`, `nan`.
+            let is_number = digits.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+            let number = digits.parse().ok().filter(|_| is_number);
+            number.ok_or_else(|| format!("it must be {what}"))
+        })
+    }
+
     /// One of a few words.
     pub fn one_of<'a>(&self, key: &str, words: &[&'a str]) -> Result<Option<&'a str>, SettingError> {
         self.read(key, |text| {
@@ -154,7 +171,7 @@ impl SparkConf {
 
 /// A setting as Spark prints it for people: `(key,value)`, a secret's value left out.
 pub fn shown_redacted(key: &str, value: &str) -> String {
-    let value = if error::is_secret(key) { "*********(redacted)" } else { value };
+    let value = if error::is_secret(key) || error::is_secret(value) { "*********(redacted)" } else { value };
     format!("({key},{value})")
 }
 

@@ -127,6 +127,9 @@ fn worth_keeping(line: &str) -> Option<&str> {
         || said.starts_with("WARNING: Using incubator modules")
         || said.contains("ShutdownHookManager: ")
         || said.contains("NativeCodeLoader: ")
+        // A busy machine.
+        || said.contains("BlockedThreadChecker: ")
+        || said.starts_with("io.vertx.core.VertxException: Thread blocked")
         || said.starts_with("Using Spark's default log4j profile")
         || said.contains("Auto-configuring K8S client");
     (!noise && !said.trim().is_empty()).then_some(said)

@@ -12,14 +12,18 @@ use crate::sets::{self, VERSIONS};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("recordings::every_set_is_recorded_and_every_recording_has_its_set", &[], belong_together),
+        trial(
+            "recordings::every_set_is_recorded_and_every_recording_has_its_set",
+            &[],
+            every_set_is_recorded_and_every_recording_has_its_set,
+        ),
         trial("recordings::what_spark_makes_of_a_key_is_what_its_set_says", &[], effects_are_as_declared),
         trial("recordings::a_recording_does_not_differ_from_itself", &[], equal_themselves),
         trial("recordings::there_are_enough_sets_and_enough_of_them_are_recorded_live", &[], enough),
     ]
 }
 
-fn belong_together() {
+fn every_set_is_recorded_and_every_recording_has_its_set() {
     for version in VERSIONS {
         let sets = sets::all().into_iter().filter(|set| set.is_for(version));
         let expected: BTreeSet<_> = sets.map(|set| format!("{}.json", set.name)).collect();

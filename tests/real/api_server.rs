@@ -26,7 +26,10 @@ fn runtime() -> &'static Runtime {
 }
 
 async fn plane() -> &'static RwLock<ControlPlane> {
-    PLANE.get_or_init(async || RwLock::new(ControlPlane::start().await)).await
+    // It would hold up the first pods of a namespace until a controller has made its default account, which takes up to
+    // half a minute after the API server was away.
+    let without = &["ServiceAccount"];
+    PLANE.get_or_init(async || RwLock::new(ControlPlane::start(without).await)).await
 }
 
 /// Ends the control plane's processes.

@@ -14,7 +14,7 @@ use crate::needs::{Need, trial};
 use crate::process::Cloakroom;
 
 pub fn trials() -> Vec<Trial> {
-    let needs = || [Need::Root, Need::Program("unshare"), Need::Program("chroot"), Need::Program("setpriv")];
+    let needs = || [Need::Root, Need::Namespaces, Need::Program("chroot"), Need::Program("setpriv")];
     vec![
         trial("in_the_image_the_server_serves_and_stops", &needs(), serve),
         trial("in_the_image_fetch_resolves_names_and_finds_the_tls_roots", &needs(), fetch_over_tls_by_name),

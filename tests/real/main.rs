@@ -12,6 +12,7 @@ mod image;
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod known;
 mod manifests;
+#[expect(dead_code, reason = "shared with the other test binaries")]
 mod needs;
 mod old_client;
 #[path = "../it/scenarios/mod.rs"]

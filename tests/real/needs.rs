@@ -11,10 +11,14 @@ pub enum Need {
     Program(&'static str),
     /// A path, in an environment variable.
     Path(&'static str, &'static str),
+    /// A path below the one in an environment variable.
+    Below(&'static str, String),
     /// kubectl, on the PATH or where the controller world keeps its programs.
     Kubectl,
     /// Root, for mounts and chroot.
     Root,
+    /// Namespaces of one's own, for what containers are.
+    Namespaces,
 }
 
 impl Need {
@@ -24,10 +28,16 @@ impl Need {
             Self::Path(variable, what) if !path(variable).exists() => {
                 Some(format!("{variable} does not name {what}"))
             }
+            Self::Below(variable, below) if !path(variable).join(below).exists() => {
+                Some(format!("{variable} does not name a folder that has {below}"))
+            }
             Self::Kubectl if kubectl().is_none() => {
                 Some("kubectl is neither on the PATH nor in $KUBEBUILDER_ASSETS".to_owned())
             }
             Self::Root if user_id() != "0" => Some("it needs root, for mounts and chroot".to_owned()),
+            Self::Namespaces if !may_unshare() => {
+                Some("no namespaces to be had here: it takes unshare, and root with CAP_SYS_ADMIN".to_owned())
+            }
             _ => None,
         }
     }
@@ -68,6 +78,12 @@ pub fn kubectl() -> Option<PathBuf> {
 fn is_on_path(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+}
+
+fn may_unshare() -> bool {
+    let namespaces = ["--mount", "--pid", "--fork", "--ipc", "--uts", "true"];
+    let tried = Command::new("unshare").args(namespaces).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    tried.is_ok_and(|status| status.success())
 }
 
 fn user_id() -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::sources;
+use super::{sources, warn};
 
 use cloakroom::kubernetes::{Access, ApiServer, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts};
 use cloakroom::spark::{SettingError, SparkConf, SubmissionCredentials};
@@ -16,12 +16,18 @@ const CONNECTION_TIMEOUT: &str = "spark.kubernetes.submission.connectionTimeout"
 const REQUEST_TIMEOUT: &str = "spark.kubernetes.submission.requestTimeout";
 /// Spark's default of both.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// What 0 stands for, which is “no bound” to Spark's client: longer than anybody waits.
+const NO_BOUND: Duration = Duration::from_hours(24);
 
 /// Reads and checks all that is needed to ask the API server, and sends nothing.
 pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
     let master = conf.get("spark.master").unwrap_or_default();
+    let url = master.strip_prefix("k8s://").unwrap_or(master);
+    if let Some(variable) = sources::proxy(submitter, url) {
+        warn(&format!("{variable} is not used: the API server is reached directly, or not at all"));
+    }
     let access = SubmissionAccess {
-        url: master.strip_prefix("k8s://").unwrap_or(master).to_owned(),
+        url: url.to_owned(),
         credentials: SubmissionCredentials::from(conf)?,
         context: conf.get(CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
         kubeconfig: sources::kubeconfig(submitter),
@@ -38,9 +44,9 @@ pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiSer
 
 /// Both are whole numbers of milliseconds, as Spark's keys are.
 fn milliseconds(conf: &SparkConf, key: &str) -> Result<Duration, SettingError> {
-    const WHAT: &str = "a whole number of milliseconds, from 1";
+    const WHAT: &str = "a whole number of milliseconds, or 0 for no bound";
     match conf.number::<u32>(key, WHAT)? {
-        Some(0) => Err(conf.refuse(key, format!("it must be {WHAT}"))),
+        Some(0) => Ok(NO_BOUND),
         Some(number) => Ok(Duration::from_millis(number.into())),
         None => Ok(TIMEOUT),
     }

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::show;
@@ -31,13 +33,14 @@ fn yaml(object: &Value) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What a terminal or a log should not show: the data of a Secret.
+/// What a terminal or a log should not show: the data of a Secret. Something else is there in its place, so that
+/// kubectl can read it.
 fn without_secrets(object: &Value) -> Value {
     let mut object = object.clone();
     if object["kind"] == "Secret"
         && let Some(data) = object["data"].as_object_mut()
     {
-        data.values_mut().for_each(|value| *value = json!("(not shown)"));
+        data.values_mut().for_each(|value| *value = json!(STANDARD.encode("(not shown)")));
     }
     object
 }
@@ -50,7 +53,7 @@ mod tests {
     fn an_object_is_yaml_and_a_secret_stays_one() {
         let secret = json!({"kind": "Secret", "data": {"keytab": "aHVudGVyMg=="}, "metadata": {"name": "x"}});
         let text = yaml(&secret).unwrap();
-        assert!(text.contains("keytab: (not shown)") && !text.contains("aHVud"), "{text}");
+        assert!(text.contains("keytab: KG5vdCBzaG93bik") && !text.contains("aHVud"), "{text}");
         let pod = json!({"kind": "Pod", "spec": {"args": ["a: b", "", "1", "true", "x\ny"]}});
         let read: Value = serde_saphyr::from_str(&yaml(&pod).unwrap()).unwrap();
         assert_eq!(read, pod);

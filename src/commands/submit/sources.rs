@@ -65,16 +65,33 @@ fn read(path: &Path, shown: &str) -> anyhow::Result<Properties> {
     Ok(Properties::parse(shown, &text)?)
 }
 
-/// The kubeconfig that kubectl would take, with what names it: the first file of `KUBECONFIG` that is there, else
-/// `~/.kube/config`.
-pub fn kubeconfig(submitter: &Submitter) -> Option<(PathBuf, String)> {
+/// The files of the kubeconfig that kubectl would take, with what names them: those of `KUBECONFIG` that are there (all
+/// of them if none is, for the message), else `~/.kube/config`.
+pub fn kubeconfig(submitter: &Submitter) -> Option<(Vec<PathBuf>, String)> {
+    const VARIABLE: &str = "KUBECONFIG";
     let named = |name: &str| submitter.variables.get(name).filter(|value| !value.is_empty());
-    if let Some(list) = named("KUBECONFIG") {
+    if let Some(list) = named(VARIABLE) {
         let paths = std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty());
         let mut paths = paths.map(|path| submitter.working_folder.join(path)).collect::<Vec<_>>();
-        let found = paths.iter().position(|path| path.exists()).unwrap_or_default();
-        return (!paths.is_empty()).then(|| (paths.swap_remove(found), "KUBECONFIG".to_owned()));
+        if paths.iter().any(|path| path.exists()) {
+            paths.retain(|path| path.exists());
+        }
+        return (!paths.is_empty()).then(|| (paths, VARIABLE.to_owned()));
     }
     let path = Path::new(named("HOME")?).join(".kube/config");
-    path.exists().then(|| (path, "kubeconfig".to_owned()))
+    path.exists().then(|| (vec![path], "kubeconfig".to_owned()))
+}
+
+/// Whether somebody may expect that the API server is reached through a proxy, which it is not.
+pub fn proxy(submitter: &Submitter, master: &str) -> Option<&'static str> {
+    let set = |name: &str| submitter.variables.get(name).is_some_and(|value| !value.is_empty());
+    let name = ["HTTPS_PROXY", "https_proxy"].into_iter().find(|name| set(name))?;
+    let url = master.strip_prefix("https://")?;
+    let host = url.split(['/', ':']).next().unwrap_or_default();
+    let none = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| submitter.variables.get(name));
+    let is_direct = none.is_some_and(|list| {
+        let mut entries = list.split(',').map(|entry| entry.trim().trim_start_matches(['*', '.']));
+        entries.any(|entry| entry == host || !entry.is_empty() && host.ends_with(&format!(".{entry}")))
+    });
+    (!is_direct).then_some(name)
 }

@@ -1,39 +1,99 @@
-//! What `--verbose` says on stderr: what was understood, in the words of spark-submit.
+//! What `--verbose` says on stderr: what was understood, in the words and the order of spark-submit.
 
-use cloakroom::spark::arguments::{CommandLine, OPTIONS, Purpose};
+use cloakroom::spark::arguments::{CommandLine, Purpose, Switch};
 use cloakroom::spark::conf::shown_redacted;
-use cloakroom::spark::{SparkConf, SubmitArguments};
+use cloakroom::spark::{MainResource, SparkConf, SubmitArguments};
+
+/// Names that Spark gives to settings, with their keys, in its order.
+const SETTINGS: [(&str, &str); 6] = [
+    ("master", "spark.master"),
+    ("remote", "spark.remote"),
+    ("deployMode", "spark.submit.deployMode"),
+    ("executorMemory", "spark.executor.memory"),
+    ("executorCores", "spark.executor.cores"),
+    ("totalExecutorCores", "spark.cores.max"),
+];
+const SETTINGS_OF_THE_DRIVER: [(&str, &str); 5] = [
+    ("driverMemory", "spark.driver.memory"),
+    ("driverCores", "spark.driver.cores"),
+    ("driverExtraClassPath", "spark.driver.extraClassPath"),
+    ("driverExtraLibraryPath", "spark.driver.extraLibraryPath"),
+    ("driverExtraJavaOptions", "spark.driver.extraJavaOptions"),
+];
+const SETTINGS_OF_DEPENDENCIES: [(&str, &str); 4] = [
+    ("numExecutors", "spark.executor.instances"),
+    ("files", "spark.files"),
+    ("pyFiles", "spark.submit.pyFiles"),
+    ("archives", "spark.archives"),
+];
+const SETTINGS_OF_JARS: [(&str, &str); 4] = [
+    ("jars", "spark.jars"),
+    ("packages", "spark.jars.packages"),
+    ("packagesExclusions", "spark.jars.excludes"),
+    ("repositories", "spark.jars.repositories"),
+];
 
 /// The options as they were given, and the settings that they come to.
 pub fn parsed(line: &CommandLine, conf: &SparkConf) -> String {
-    let mut text = String::from("Parsed arguments:\n");
-    for spec in OPTIONS.iter().filter(|spec| !matches!(spec.purpose, Purpose::Switch(_) | Purpose::Conf)) {
-        let value = line.value(spec.purpose).unwrap_or("null");
-        text.push_str(&format_line(spec.name.trim_start_matches('-'), value));
-    }
-    text.push_str(&format_line("primaryResource", line.resource().unwrap_or("null")));
-    text.push_str(&format_line("childArgs", &format!("[{}]", line.arguments().join(" "))));
-    text.push_str("\nSpark properties used, including those specified through\n");
-    text.push_str(" --conf and those from the properties files:\n");
-    for (key, value) in conf.iter() {
-        text.push_str("  ");
-        text.push_str(&shown_redacted(key, value));
-        text.push('\n');
-    }
-    text
+    let all = arguments(line, conf).into_iter().map(|(name, value)| {
+        let value = redacted(name, value.as_deref().unwrap_or("null"));
+        format!("  {name:<23} {value}")
+    });
+    let settings = conf.iter().map(|(key, value)| format!("  {}", shown_redacted(key, value)));
+    let between = [
+        String::new(),
+        "Spark properties used, including those specified through".to_owned(),
+        " --conf and those from the properties files:".to_owned(),
+    ];
+    let lines = ["Parsed arguments:".to_owned()].into_iter().chain(all).chain(between).chain(settings);
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// Name and value of each argument.
+fn arguments(line: &CommandLine, conf: &SparkConf) -> Vec<(&'static str, Option<String>)> {
+    let of = |settings: &[(&'static str, &str)]| -> Vec<_> {
+        settings.iter().map(|(name, key)| (*name, conf.get(key).map(str::to_owned))).collect()
+    };
+    let given = |purpose| line.value(purpose).map(str::to_owned);
+    let resource = line.resource().map(str::to_owned);
+    let name = conf.get("spark.app.name").map(str::to_owned).or_else(|| given(Purpose::Class));
+    let mut all = of(&SETTINGS);
+    all.push(("propertiesFile", given(Purpose::PropertiesFile)));
+    all.extend(of(&SETTINGS_OF_THE_DRIVER));
+    all.push(("supervise", Some(line.has(Switch::Supervise).to_string())));
+    all.push(("queue", given(Purpose::Elsewhere("YARN"))));
+    all.extend(of(&SETTINGS_OF_DEPENDENCIES));
+    all.push(("mainClass", given(Purpose::Class)));
+    all.push(("primaryResource", resource.clone()));
+    all.push(("name", name.or(resource)));
+    all.push(("childArgs", Some(format!("[{}]", line.arguments().join(" ")))));
+    all.extend(of(&SETTINGS_OF_JARS));
+    all.push(("verbose", Some(true.to_string())));
+    all
 }
 
 /// The application, and every setting that its driver gets.
 pub fn application(arguments: &SubmitArguments) -> String {
+    let resource = match &arguments.resource {
+        MainResource::Java(uri) => ["--primary-java-resource", uri],
+        MainResource::Python(uri) => ["--primary-py-file", uri],
+        MainResource::R(uri) => ["--primary-r-file", uri],
+    };
+    let own = arguments.arguments.iter().flat_map(|argument| ["--arg", argument]);
+    let all = resource.into_iter().chain(["--main-class", &arguments.main_class]).chain(own);
     let settings: Vec<_> = arguments.conf.iter().map(|(key, value)| shown_redacted(key, value)).collect();
     format!(
-        "Main class:\n{}\nArguments:\n{}\nSpark config:\n{}\n",
-        arguments.main_class,
-        arguments.arguments.join("\n"),
+        "Main class:\norg.apache.spark.deploy.k8s.submit.KubernetesClientApplication\nArguments:\n{}\nSpark \
+         config:\n{}\n",
+        all.collect::<Vec<_>>().join("\n"),
         settings.join("\n")
     )
 }
 
-fn format_line(name: &str, value: &str) -> String {
-    format!("  {name:<23} {value}\n")
+/// Java options can have a password in them.
+fn redacted(name: &str, value: &str) -> String {
+    let shown = shown_redacted(name, value);
+    let inside = shown.strip_prefix(&format!("({name},")).and_then(|rest| rest.strip_suffix(')'));
+    // What the application is told is its own, and Spark shows it.
+    if name == "childArgs" { value.to_owned() } else { inside.unwrap_or(value).to_owned() }
 }

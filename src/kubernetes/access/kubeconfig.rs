@@ -1,7 +1,7 @@
 //! Access as a kubeconfig says. kube's own loader is not used: it takes proxies from the environment, and its
 //! messages can show a piece of the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,10 +15,10 @@ use crate::kubernetes::files::{self, Content, Files};
 use crate::kubernetes::identity;
 
 pub(super) fn read(path: &Path, context: Option<&str>) -> Result<Reading, ConnectError> {
-    let file = File { path, setting: "--kubeconfig" };
+    let paths = [path.to_owned()];
+    let file = File { paths: &paths, setting: "--kubeconfig" };
     let mut files = Files::default();
-    // For how it looks, and for the message if it cannot be read.
-    files.read(path, file.setting)?;
+    file.note(&mut files)?;
     let (cluster, user) = file
         .chosen(context)?
         .ok_or_else(|| file.refuse("it has no current context: choose one with --context"))?;
@@ -38,26 +38,31 @@ pub(super) struct Identity {
     pub(super) roots: Option<Vec<Vec<u8>>>,
     /// Which setting is a secret that is sent along.
     pub(super) secret: Option<String>,
+    /// Which setting says that any certificate is to be taken. It is not followed.
+    pub(super) trusts_anybody: Option<String>,
 }
 
-/// User and CA of a context; nothing without one that is wanted or current. `setting` names the file in messages.
+/// User and CA of a context; nothing without one that is wanted or current. `setting` names the files in messages. Of
+/// several files each adds what those before it do not have, as kubectl merges them.
 pub(super) fn identity(
-    path: &Path,
+    paths: &[PathBuf],
     context: Option<&str>,
     setting: &str,
     files: &mut Files,
 ) -> Result<Option<Identity>, ConnectError> {
-    let file = File { path, setting };
-    files.read(path, setting)?;
+    let file = File { paths, setting };
+    file.note(files)?;
     let Some((cluster, user)) = file.chosen(context)? else { return Ok(None) };
     let mut auth = AuthInfo::default();
     let roots = cluster.roots(files)?;
     let secret = user.credentials(&mut auth, &cluster.of, files)?;
-    Ok(Some(Identity { auth, roots, secret }))
+    let trusts_anybody = cluster.of.insecure_skip_tls_verify == Some(true);
+    let trusts_anybody = trusts_anybody.then(|| cluster.setting("insecure-skip-tls-verify"));
+    Ok(Some(Identity { auth, roots, secret, trusts_anybody }))
 }
 
 struct File<'a> {
-    path: &'a Path,
+    paths: &'a [PathBuf],
     setting: &'a str,
 }
 
@@ -73,7 +78,17 @@ struct Part<'a, T> {
 
 impl File<'_> {
     fn refuse(&self, problem: impl Into<String>) -> ConnectError {
-        ConnectError::Kubeconfig { path: self.path.to_owned(), problem: problem.into() }
+        ConnectError::Kubeconfig { path: self.path(), problem: problem.into() }
+    }
+
+    /// All of them, as a variable of the environment would name them.
+    fn path(&self) -> PathBuf {
+        std::env::join_paths(self.paths).map_or_else(|_| self.paths.iter().collect(), PathBuf::from)
+    }
+
+    /// For how it looks, and for the message if it cannot be read.
+    fn note(&self, files: &mut Files) -> Result<(), ConnectError> {
+        self.paths.iter().try_for_each(|path| files.read(path, self.setting).map(drop))
     }
 
     /// The cluster and the user of a context; nothing where none is wanted and none is current.
@@ -111,11 +126,14 @@ impl File<'_> {
     }
 
     fn part<T>(&self, what: &str, name: &str, of: T) -> Part<'_, T> {
-        Part { file: self, name: format!("of the {what} “{name}” in {}", self.path.display()), of }
+        Part { file: self, name: format!("of the {what} “{name}” in {}", self.path().display()), of }
     }
 
     fn parse(&self) -> Result<Kubeconfig, ConnectError> {
-        Kubeconfig::read_from(self.path).map_err(|error| match error {
+        let mut read = self.paths.iter().map(Kubeconfig::read_from);
+        let first = read.next().unwrap_or_else(|| Ok(Kubeconfig::default()));
+        let merged = read.fold(first, |merged, next| merged?.merge(next?));
+        merged.map_err(|error| match error {
             // Its text can hold the line itself, with a token in it.
             KubeconfigError::Parse(error) => match error.location() {
                 Some(location) => self
@@ -242,9 +260,7 @@ impl Part<'_, AuthInfo> {
         let Some(exec) = &mut auth.exec else { return Ok(None) };
         if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
             let setting = self.setting("exec");
-            return Err(self
-                .file
-                .refuse(format!("{setting} must ask somebody, and a server has nobody to ask")));
+            return Err(self.file.refuse(format!("{setting} must ask somebody, and nobody is asked here")));
         }
         exec.interactive_mode = Some(ExecInteractiveMode::Never);
         if exec.provide_cluster_info {

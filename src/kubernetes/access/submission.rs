@@ -2,6 +2,7 @@
 //! kubeconfig fills in, or the mounted service account where there is no kubeconfig (the order of fabric8's client,
 //! which Spark uses).
 
+use std::fmt;
 use std::path::PathBuf;
 
 use kube::Config;
@@ -26,8 +27,8 @@ pub struct SubmissionAccess {
     pub credentials: SubmissionCredentials,
     /// `spark.kubernetes.context`.
     pub context: Option<String>,
-    /// The kubeconfig, and what names it, if there is one.
-    pub kubeconfig: Option<(PathBuf, String)>,
+    /// The kubeconfig's files, and what names them, if there are any.
+    pub kubeconfig: Option<(Vec<PathBuf>, String)>,
     /// The service account's folder, [`SERVICE_ACCOUNT_FOLDER`](super::SERVICE_ACCOUNT_FOLDER) outside of tests.
     pub folder: PathBuf,
 }
@@ -40,6 +41,29 @@ struct Identity {
     /// What gives the secret that is sent along.
     secret: Option<String>,
     plugin: Option<String>,
+    /// Which setting of the kubeconfig says that any certificate is to be taken.
+    trusts_anybody: Option<String>,
+}
+
+/// Who asks, for people: `the current context of /home/me/.kube/config says`.
+impl fmt::Display for SubmissionAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.kubeconfig, &self.context) {
+            _ if self.credentials.identify() => {
+                f.write_str("spark.kubernetes.authenticate.submission.* says")
+            }
+            (Some((paths, _)), Some(context)) => {
+                write!(f, "the context “{context}” of {} says", joined(paths))
+            }
+            (Some((paths, _)), None) => write!(f, "the current context of {} says", joined(paths)),
+            (None, _) if self.folder.join("token").exists() => f.write_str(SERVICE_ACCOUNT),
+            (None, _) => f.write_str("nobody: there is neither a kubeconfig nor a setting with credentials"),
+        }
+    }
+}
+
+fn joined(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
@@ -47,12 +71,19 @@ pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
     let mut files = Files::default();
     let surroundings = surroundings(access, &mut files)?;
     let identity = overridden(surroundings, &access.credentials, &mut files)?;
+    if let Some(setting) = identity.trusts_anybody.filter(|_| identity.roots.is_none() && address.is_https())
+    {
+        return Err(ConnectError::TrustsAnybody { setting, ca: CA_CERT_FILE });
+    }
     let mut config = Config::new(address.uri());
     config.root_cert = identity.roots;
     config.auth_info = identity.auth;
     if access.credentials.trust_certificates && address.is_https() {
         if identity.secret.is_some() && !address.is_loopback() {
-            return Err(ConnectError::TrustsAnybody { setting: TRUST_CERTIFICATES, ca: CA_CERT_FILE });
+            return Err(ConnectError::TrustsAnybody {
+                setting: quoted(TRUST_CERTIFICATES),
+                ca: CA_CERT_FILE,
+            });
         }
         config.accept_invalid_certs = true;
     }
@@ -62,14 +93,14 @@ pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
 
 /// What this machine has for any submission.
 fn surroundings(access: &SubmissionAccess, files: &mut Files) -> Result<Identity, ConnectError> {
-    if let Some((path, setting)) = &access.kubeconfig {
-        let wanted = access.context.as_deref();
-        let found = kubeconfig::identity(path, wanted, setting, files)?;
+    if let Some((paths, setting)) = &access.kubeconfig {
+        let found = kubeconfig::identity(paths, access.context.as_deref(), setting, files)?;
         return Ok(found.map_or_else(Identity::default, |found| Identity {
-            plugin: found.auth.exec.as_ref().map(|_| format!("the credential plugin in {}", path.display())),
+            plugin: found.auth.exec.as_ref().map(|_| format!("the credential plugin in {}", joined(paths))),
             auth: found.auth,
             roots: found.roots,
             secret: found.secret,
+            trusts_anybody: found.trusts_anybody,
         }));
     }
     let token_file = access.folder.join("token");
@@ -107,7 +138,7 @@ fn overridden(
     let token = token(credentials, files)?;
     let secret = token.as_ref().map(|(_, setting)| setting.clone());
     auth.token = token.map(|(token, _)| token.into());
-    Ok(Identity { auth, roots: identity.roots, secret, plugin: None })
+    Ok(Identity { auth, secret, plugin: None, ..identity })
 }
 
 /// The token, with the setting that it comes from.

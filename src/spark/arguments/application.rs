@@ -127,7 +127,7 @@ fn check_positive(conf: &SparkConf) -> Result<(), SettingError> {
     let instances = (!is_dynamic).then_some("spark.executor.instances");
     for key in ["spark.driver.cores", "spark.executor.cores"].into_iter().chain(instances) {
         const WHAT: &str = "a whole number from 1 to 2147483647";
-        if conf.number::<i32>(key, WHAT)?.is_some_and(|count| count < 1) {
+        if conf.bare_number::<i32>(key, WHAT)?.is_some_and(|count| count < 1) {
             return Err(conf.refuse(key, format!("it must be {WHAT}")));
         }
     }

@@ -37,17 +37,17 @@ impl SettingError {
     }
 }
 
-/// The value in quotation marks, on one line, unless its key says that it is a secret.
+/// The value in quotation marks, on one line, unless its key or it itself says that it is a secret.
 fn shown(key: &str, value: &str) -> String {
-    if is_secret(key) {
+    if is_secret(key) || is_secret(value) {
         return "a value that is not shown".to_owned();
     }
     let one_line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("`{one_line}`")
 }
 
-/// Spark's default `spark.redaction.regex`: `(?i)secret|password|token|access[.]?key`.
-pub(super) fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    ["secret", "password", "token", "accesskey", "access.key"].iter().any(|word| key.contains(word))
+/// Spark's default `spark.redaction.regex`, which is held against keys and values: `(?i)secret|password|token|access[.]?key`.
+pub(super) fn is_secret(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["secret", "password", "token", "accesskey", "access.key"].iter().any(|word| text.contains(word))
 }

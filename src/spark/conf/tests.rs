@@ -31,6 +31,16 @@ fn the_value_of_a_secret_is_in_no_message_and_not_in_debug() {
 }
 
 #[test]
+fn a_value_that_looks_like_a_secret_is_not_shown_either() {
+    let key = "spark.driver.extraJavaOptions";
+    let options = "-Dstore.Password=hunter2";
+    assert_eq!(shown_redacted(key, options), format!("({key},*********(redacted))"));
+    assert_eq!(shown_redacted(key, "-Xss4m"), format!("({key},-Xss4m)"));
+    let message = conf(key, options, Origin::Conf).refuse(key, "it must not be there").to_string();
+    assert!(!message.contains("hunter2"), "{message}");
+}
+
+#[test]
 fn keys_are_found_by_their_prefix_in_order() {
     let mut conf = SparkConf::default();
     for key in ["spark.a.z", "spark.a.b", "spark.b", "spark.a"] {

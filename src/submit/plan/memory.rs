@@ -75,7 +75,7 @@ enum Zero {
 
 fn factor(conf: &SparkConf, key: &str, zero: Zero) -> Result<Option<f64>, SettingError> {
     const WHAT: &str = "a number above zero, such as 0.1";
-    let factor: Option<f64> = conf.number(key, WHAT)?;
+    let factor = conf.fraction(key, WHAT)?;
     let is_good =
         |factor: &f64| factor.is_finite() && (*factor > 0.0 || zero == Zero::Allowed && *factor == 0.0);
     match factor {
@@ -143,6 +143,8 @@ mod tests {
             (&[(MEMORY, "1500000k")], 1464 + 384),
             (&[(MEMORY, "10g"), (FACTOR, "0.2")], 12_288),
             (&[(MEMORY, "3333m"), (FACTOR, "0.15")], 3832),
+            (&[(MEMORY, "1g"), (FACTOR, " 2d")], 3072),
+            (&[(MEMORY, "1g"), (FACTOR, ".5F")], 1536),
             (&[(MEMORY, "2048"), (keys::DRIVER_MEMORY_OVERHEAD, "700")], 2748),
             (&[(MINIMUM, "600m")], 1624),
             (&[(MINIMUM, "600m"), (keys::CLOAKROOM_SPARK_VERSION, "3.5.9")], 1408),
@@ -177,6 +179,8 @@ mod tests {
             (FACTOR, "-1"),
             (FACTOR, "0"),
             (FACTOR, "NaN"),
+            (FACTOR, "Infinity"),
+            (FACTOR, "d"),
             (COMMON_FACTOR, "-0.1"),
             (COMMON_FACTOR, "a"),
         ] {

@@ -23,13 +23,34 @@ impl DriverPorts {
     /// Reads them all.
     pub fn of(conf: &SparkConf) -> Result<Self, SettingError> {
         let of_all = port(conf, BLOCK_MANAGER_OF_ALL, 7079)?;
-        Ok(Self {
+        let ports = Self {
             driver: port(conf, DRIVER.1, 7078)?,
             block_manager_of_pod: port(conf, BLOCK_MANAGER.1, of_all)?,
             block_manager: port(conf, BLOCK_MANAGER.1, 7079)?,
             ui: port(conf, UI.1, 4040)?,
             connect: port(conf, CONNECT.1, 15_002)?,
-        })
+        };
+        ports.check(conf)?;
+        Ok(ports)
+    }
+
+    /// No API server takes a service that has a port twice, and it would only say so once the pod was made.
+    fn check(&self, conf: &SparkConf) -> Result<(), SettingError> {
+        let ports = [
+            (DRIVER.1, self.driver),
+            (BLOCK_MANAGER.1, self.block_manager),
+            (UI.1, self.ui),
+            (CONNECT.1, self.connect),
+        ];
+        for (at, (key, port)) in ports.iter().enumerate() {
+            let other = ports[..at].iter().find(|(_, other)| other == port && *port != 0);
+            if let Some((other, _)) = other {
+                let (key, other) = if conf.contains(key) { (key, other) } else { (other, key) };
+                let problem = format!("it must be another port than that of `{other}`, {port}");
+                return Err(conf.refuse(key, problem));
+            }
+        }
+        Ok(())
     }
 
     /// Name and number of each port of the pod.
@@ -50,5 +71,7 @@ impl DriverPorts {
 }
 
 fn port(conf: &SparkConf, key: &str, default: u16) -> Result<u16, SettingError> {
-    Ok(conf.number(key, "a port, a whole number from 0 to 65535")?.unwrap_or(default))
+    const WHAT: &str = "a port, a whole number from 0 to 65535";
+    let port = if key == UI.1 { conf.number(key, WHAT)? } else { conf.bare_number(key, WHAT)? };
+    Ok(port.unwrap_or(default))
 }

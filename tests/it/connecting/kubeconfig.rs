@@ -105,7 +105,7 @@ async fn a_kubeconfig_and_its_token_file_are_read_again_and_another_address_is_n
 }
 
 #[tokio::test]
-async fn a_credential_plugin_gives_the_token_and_its_output_is_never_shown() {
+async fn a_credential_plugin_gives_the_token_and_what_it_says_to_people_is_passed_on() {
     let place = Place::new();
     let server = in_clear().await;
     let plugin = |place: &Place, script: &str| {
@@ -118,9 +118,11 @@ async fn a_credential_plugin_gives_the_token_and_its_output_is_never_shown() {
     plugin(&place, &format!("echo '{credential}'"));
     version(&ApiServer::connect(&access(&place, None)).unwrap()).await.unwrap();
     assert_eq!(last_token(&server).as_deref(), Some("Bearer of-the-plugin"));
-    for (script, why) in
-        [("echo s3cret; exit 3", "exit status: 3"), ("echo '{s3cret'", "no usable credential")]
-    {
+    for (script, why) in [
+        ("echo s3cret; exit 3", "exit status: 3"),
+        ("echo s3cret; echo 'log in first' >&2; exit 3", "failed (exit status: 3): log in first"),
+        ("echo '{s3cret'", "no usable credential"),
+    ] {
         plugin(&place, script);
         let said = refused(&access(&place, None));
         assert!(said.contains("the credential plugin of the user “u”") && said.contains(why), "{said}");

@@ -9,7 +9,7 @@ use crate::support::scripted::Scripted;
 
 fn access(place: &Place, url: &str, credentials: SubmissionCredentials) -> SubmissionAccess {
     let path = place.path("kube/config");
-    let kubeconfig = path.exists().then(|| (path, "KUBECONFIG".to_owned()));
+    let kubeconfig = path.exists().then(|| (vec![path], "KUBECONFIG".to_owned()));
     SubmissionAccess {
         url: url.to_owned(),
         credentials,
@@ -108,4 +108,51 @@ async fn a_context_that_is_not_there_is_refused_with_those_that_are() {
     };
     let said = refused(&Access::Submission(Box::new(wanted)));
     assert!(said.contains("it has no context “nowhere”; it has “here”, “there”"), "{said}");
+}
+
+#[tokio::test]
+async fn several_kubeconfigs_are_one_as_for_kubectl() {
+    let place = Place::new();
+    let contexts = place
+        .write("one", "current-context: here\ncontexts:\n- {name: here, context: {cluster: c, user: u}}\n");
+    let users = place.write(
+        "two",
+        "current-context: there\nclusters:\n- {name: c, cluster: {server: 'https://h'}}\nusers:\n\
+         - {name: u, user: {token: of-the-second}}\n",
+    );
+    let files = Some((vec![contexts, users], "KUBECONFIG".to_owned()));
+    let submission = access(&place, "", SubmissionCredentials::default());
+    let merged = SubmissionAccess { kubeconfig: files, ..submission };
+    assert_eq!(shown(merged).await.as_deref(), Some("Bearer of-the-second"));
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_trusts_anybody_is_refused_unless_a_ca_is_named() {
+    let place = Place::new();
+    let pem = place.certificate("kube");
+    kubeconfig(&place, "server: 'https://h', insecure-skip-tls-verify: true", "token: t");
+    let insecure = access(&place, "https://192.0.2.1", SubmissionCredentials::default());
+    let said = refused(&Access::Submission(Box::new(insecure)));
+    assert!(
+        said.contains("insecure-skip-tls-verify of the cluster “c”") && said.contains("caCertFile"),
+        "{said}"
+    );
+    let with_ca = SubmissionCredentials { ca_cert_file: Some(pem.ca), ..SubmissionCredentials::default() };
+    let access = access(&place, "https://192.0.2.1", with_ca);
+    assert!(ApiServer::connect(&Access::Submission(Box::new(access))).is_ok());
+}
+
+#[test]
+fn it_is_said_whose_credentials_are_shown() {
+    let place = Place::new();
+    let nobody = access(&place, "", SubmissionCredentials::default());
+    assert!(nobody.to_string().starts_with("nobody: there is neither a kubeconfig"), "{nobody}");
+    kubeconfig(&place, "server: 'https://h'", "token: t");
+    let config = access(&place, "", SubmissionCredentials::default());
+    assert_eq!(
+        config.to_string(),
+        format!("the current context of {} says", place.path("kube/config").display())
+    );
+    let given = access(&place, "", token("x"));
+    assert_eq!(given.to_string(), "spark.kubernetes.authenticate.submission.* says");
 }

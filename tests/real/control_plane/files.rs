@@ -24,7 +24,7 @@ pub struct Files {
 
 impl Files {
     pub fn write(folder: &Path, api_server: SocketAddr) -> Self {
-        let pem = tls::signed_by_ca(folder, &["127.0.0.1", "localhost"]);
+        let pem = tls::signed_by_ca(folder, &["127.0.0.1", "localhost", "kubernetes.default.svc"]);
         let key = KeyPair::generate().unwrap();
         let file = |name: &str, text: &str| {
             let path = folder.join(name);

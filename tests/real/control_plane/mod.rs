@@ -26,8 +26,10 @@ use files::{ADMIN_TOKEN, Files};
 /// Names the folder with the programs; the convention of Kubernetes' controller tests.
 pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// Controllers that a test needs: what a namespace holds goes with it, accounts exist, owned objects go.
-const CONTROLLERS: &str = "namespace-controller,serviceaccount-controller,garbage-collector-controller";
+/// Controllers that a test needs: what a namespace holds goes with it, accounts exist and their pods know the API server's
+/// CA, owned objects go, the role `edit` is made of its parts.
+const CONTROLLERS: &str = "namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,\
+                           garbage-collector-controller,clusterrole-aggregation-controller";
 
 /// Whether the API server keeps recent changes in memory. Without, an old version is what etcd's compaction says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct ControlPlane {
     etcd: Option<Program>,
     ports: Ports,
     files: Files,
+    /// Admission plugins that it does without.
+    without: &'static [&'static str],
     folder: TempDir,
     /// Of the server's service account, and of one without rights.
     tokens: (String, String),
@@ -56,8 +60,9 @@ struct Ports {
 }
 
 impl ControlPlane {
-    /// Starts it, with the server's account and rights, and the kind SparkApplication; ready when this returns.
-    pub async fn start() -> Self {
+    /// Starts it, without some admission plugins, with the server's account and rights, and the kind SparkApplication;
+    /// ready when this returns.
+    pub async fn start(without: &'static [&'static str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ports = Ports {
             api_server: ReservedPort::new(),
@@ -72,6 +77,7 @@ impl ControlPlane {
             etcd: Some(etcd),
             ports,
             files,
+            without,
             folder,
             tokens: (String::new(), String::new()),
         };
@@ -129,9 +135,7 @@ impl ControlPlane {
             format!("--service-account-key-file={}", files.service_account_public_key.display()),
             format!("--service-account-signing-key-file={}", files.service_account_key.display()),
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-            // It would hold up the first pods of a namespace until a controller has made its default account, which
-            // takes up to half a minute after the API server was away.
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            format!("--disable-admission-plugins={}", self.without.join(",")),
             // Nobody looks for this API server through its service.
             "--endpoint-reconciler-type=none".to_owned(),
         ];
@@ -147,6 +151,7 @@ impl ControlPlane {
             format!("--kubeconfig={kubeconfig}"),
             format!("--controllers={CONTROLLERS}"),
             format!("--service-account-private-key-file={}", self.files.service_account_key.display()),
+            format!("--root-ca-file={}", self.files.ca.display()),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ];

@@ -54,7 +54,11 @@ fn configure_container(
     append(container, "ports", ports.into_iter().map(port));
 
     let memory = json!(format!("{}Mi", memory.mebibytes));
-    let cores = conf.get(REQUEST_CORES).or(conf.get(DRIVER_CORES)).unwrap_or("1").trim();
+    // `02` is a number to Spark, which writes it anew; a request is sent as it was written.
+    let cores = match (conf.get(REQUEST_CORES), conf.number::<i32>(DRIVER_CORES, "a whole number")?) {
+        (Some(request), _) => request.trim().to_owned(),
+        (None, cores) => cores.unwrap_or(1).to_string(),
+    };
     merge_inside(container, "resources", "requests", [("cpu", json!(cores)), ("memory", memory.clone())]);
     let mut limits = vec![("memory".to_owned(), memory)];
     limits.extend(conf.get(LIMIT_CORES).map(|cores| ("cpu".to_owned(), json!(cores))));

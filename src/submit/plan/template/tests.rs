@@ -41,6 +41,20 @@ fn scalars_become_texts_where_kubernetes_has_texts() {
 }
 
 #[test]
+fn permissions_are_octal_when_they_begin_with_a_zero() {
+    let pod = parse_pod(
+        "spec: {volumes: [{name: v, configMap: {name: c, defaultMode: 0644, items: [{key: k, path: p, mode: 0400}]}}, \
+         {name: \"0644\", secret: {defaultMode: 420}}]}",
+    );
+    let items = json!([{"key": "k", "path": "p", "mode": 256}]);
+    let expected = json!([
+        {"name": "v", "configMap": {"name": "c", "defaultMode": 420, "items": items}},
+        {"name": "0644", "secret": {"defaultMode": 420}},
+    ]);
+    assert_eq!(pod.unwrap()["spec"]["volumes"], expected);
+}
+
+#[test]
 fn the_named_container_is_taken_out_and_the_first_one_without_a_name() {
     let text = "spec: {containers: [{name: a}, {name: b}], priorityClassName: high}";
     for (name, taken, left) in [(None, "a", "b"), (Some("b"), "b", "a")] {

@@ -7,6 +7,9 @@ const MAPS: [&str; 2] = ["labels", "annotations"];
 /// Lists of containers.
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
+/// Permissions of files in volumes.
+const MODES: [&str; 2] = ["defaultMode", "mode"];
+
 /// Makes a pod of it as Spark's library sends it: texts where texts belong, and no empty entries.
 pub(super) fn settle(pod: &mut Map<String, Value>) {
     if let Some(Value::Object(metadata)) = pod.get_mut("metadata") {
@@ -18,6 +21,7 @@ pub(super) fn settle(pod: &mut Map<String, Value>) {
         values_to_text(spec.get_mut("nodeSelector"));
         for volume in items(spec.get_mut("volumes")) {
             to_text(volume.pointer_mut("/emptyDir/sizeLimit"));
+            settle_modes(volume);
         }
         for list in CONTAINERS {
             items(spec.get_mut(list)).for_each(settle_container);
@@ -35,6 +39,24 @@ fn settle_container(container: &mut Value) {
     }
     for map in ["/resources/limits", "/resources/requests"] {
         values_to_text(container.pointer_mut(map));
+    }
+}
+
+/// `0644` is octal to YAML 1.1, and so to `kubectl` and Spark; YAML 1.2 has a text there.
+fn settle_modes(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map {
+                let octal = value.as_str().filter(|text| text.starts_with('0'));
+                let mode = octal.and_then(|text| u32::from_str_radix(text, 8).ok());
+                match mode.filter(|_| MODES.contains(&name.as_str())) {
+                    Some(mode) => *value = mode.into(),
+                    None => settle_modes(value),
+                }
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(settle_modes),
+        _ => {}
     }
 }
 

@@ -1,0 +1,41 @@
+//! Applications whose jars are in the image, and whose files come by a folder that all sides see: submitted by the real
+//! spark-submit, which proves the runner, and by `cloakroom submit`.
+
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+
+use crate::jobs::Job;
+use crate::stage::{JOBS, Stage, VERSIONS};
+use crate::submission::{Submission, Submitter};
+
+pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let [latest, older] = VERSIONS;
+    [
+        (Submitter::SparkSubmit, latest, Job::Java),
+        (Submitter::SparkSubmit, older, Job::Python),
+        (Submitter::Cloakroom, latest, Job::Java),
+        (Submitter::Cloakroom, latest, Job::Python),
+        (Submitter::Cloakroom, older, Job::Java),
+        (Submitter::Cloakroom, older, Job::Python),
+    ]
+    .into_iter()
+    .map(|(submitter, version, job)| {
+        let name = format!("applications::{}_{version}_a_{}_job_runs", submitter.name(), job.name());
+        stage.trial_with(&name, job, move |stage| run(stage, submitter, version, job))
+    })
+    .collect()
+}
+
+async fn run(stage: Arc<Stage>, submitter: Submitter, version: &'static str, job: Job) {
+    let world = stage.world().await;
+    let namespace = format!("{}-{version}-{}", submitter.name(), job.name()).replace(['.', '_'], "-");
+    world.namespace(&namespace).await;
+    let files = world.jobs(version).display().to_string();
+    let place = |file: &str| {
+        let folder = if file.ends_with(".jar") { format!("local://{JOBS}") } else { files.clone() };
+        format!("{folder}/{file}")
+    };
+    let submission = Submission { submitter, version, job, namespace, settings: Vec::new() };
+    submission.runs_to_its_end(world, place).await;
+}

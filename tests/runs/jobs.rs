@@ -1,0 +1,126 @@
+//! The applications that Spark runs here: how they are made from their sources (tests/runs/jobs), and what they must say.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::runner::SHORT_LIVED_JAVA;
+
+/// What `words.txt` says.
+const WORDS: &str = "words of a file";
+
+/// What `page.txt` in `books.tar.gz` says.
+const PAGE: &str = "a page of a book";
+
+/// How many tasks each application has.
+const TASKS: usize = 8;
+
+/// The exit code that the applications are told to end with: theirs, and nobody else's.
+pub const EXIT_CODE: i32 = 3;
+
+/// An application.
+#[derive(Debug, Clone, Copy)]
+pub enum Job {
+    /// `Words.java`: its class is in one jar, a class that its tasks use in another; a file, and an archive.
+    Java,
+    /// `main.py`: its tasks import a module and a package in a zip; a file.
+    Python,
+}
+
+impl Job {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Java => "java",
+            Self::Python => "python",
+        }
+    }
+
+    /// spark-submit's arguments, with `place` telling where each file is.
+    pub fn arguments(self, place: impl Fn(&str) -> String) -> Vec<String> {
+        let arguments = match self {
+            Self::Java => vec![
+                "--class".to_owned(),
+                "cloakroom.runs.Words".to_owned(),
+                "--jars".to_owned(),
+                place("greeting.jar"),
+                "--files".to_owned(),
+                place("words.txt"),
+                "--archives".to_owned(),
+                format!("{}#books", place("books.tar.gz")),
+                place("words.jar"),
+            ],
+            Self::Python => vec![
+                "--py-files".to_owned(),
+                format!("{},{}", place("one_module.py"), place("zipped.zip")),
+                "--files".to_owned(),
+                place("words.txt"),
+                place("main.py"),
+            ],
+        };
+        [arguments, vec![EXIT_CODE.to_string()]].concat()
+    }
+
+    /// What is wrong with a driver's log, if anything: the driver and all tasks, on executors, must have seen everything.
+    pub fn complaint(self, log: &str) -> Option<String> {
+        let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("seen by ")).collect();
+        let on_driver = format!("seen by driver: {}", self.seen(0));
+        if !lines.contains(&&*on_driver) {
+            return Some(format!("no “{on_driver}”"));
+        }
+        (1..=TASKS).map(|task| self.seen(task)).find_map(|seen| {
+            let line = lines.iter().find(|line| line.ends_with(&format!(": {seen}")));
+            let is_on_executor = line.is_some_and(|line| !line.starts_with("seen by driver:"));
+            (!is_on_executor).then(|| format!("no executor says “{seen}”"))
+        })
+    }
+
+    fn seen(self, task: usize) -> String {
+        let head = format!("hello task {task}, file {WORDS}");
+        match self {
+            Self::Java => format!("{head}, beside {WORDS}, archive {PAGE}"),
+            Self::Python => head,
+        }
+    }
+}
+
+/// Puts into a folder, for the Spark in `home`: `words.jar` and `greeting.jar`, `main.py`, `one_module.py` and `zipped.zip`,
+/// `words.txt` and `books.tar.gz`.
+pub fn prepare(home: &Path, folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    let work = tempfile::tempdir().unwrap();
+    for (class, jar) in [("Greeting", "greeting.jar"), ("Words", "words.jar")] {
+        zip(&compile(home, class, work.path()), "cloakroom", &folder.join(jar));
+    }
+    zip(&sources(), "zipped", &folder.join("zipped.zip"));
+    for file in ["main.py", "one_module.py"] {
+        std::fs::copy(sources().join(file), folder.join(file)).unwrap();
+    }
+    std::fs::write(folder.join("words.txt"), format!("{WORDS}\n")).unwrap();
+    std::fs::write(work.path().join("page.txt"), format!("{PAGE}\n")).unwrap();
+    let archive = folder.join("books.tar.gz");
+    run(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(work.path()).arg("page.txt"));
+}
+
+/// One Java class, without those that it uses, in a folder below `work`.
+fn compile(home: &Path, class: &str, work: &Path) -> PathBuf {
+    let target = work.join(class);
+    let class_path = format!("{}/jars/*:{}", home.display(), work.join("Greeting").display());
+    let source = sources().join(format!("{class}.java"));
+    let mut javac = Command::new("javac");
+    javac.env("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA).args(["--release", "17", "-cp", &class_path]);
+    run(javac.arg("-d").arg(&target).arg(source));
+    target
+}
+
+/// A folder, under its own name, into an archive.
+fn zip(parent: &Path, folder: &str, archive: &Path) {
+    run(Command::new("python3").current_dir(parent).args(["-m", "zipfile", "-c"]).arg(archive).arg(folder));
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/jobs")
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

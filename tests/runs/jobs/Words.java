@@ -1,0 +1,39 @@
+package cloakroom.runs;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.SparkFiles;
+import org.apache.spark.api.java.JavaSparkContext;
+
+/**
+ * Says what the driver and the executors see: a class of another jar, a file, an archive. The only argument is the exit code.
+ */
+public final class Words {
+    private static final int TASKS = 8;
+
+    private Words() {}
+
+    public static void main(String[] arguments) throws Exception {
+        try (JavaSparkContext context = new JavaSparkContext(new SparkConf())) {
+            System.out.println("seen by " + report(0));
+            List<Integer> numbers = IntStream.rangeClosed(1, TASKS).boxed().toList();
+            for (String line : context.parallelize(numbers, TASKS).map(Words::report).collect()) {
+                System.out.println("seen by " + line);
+            }
+        }
+        System.exit(Integer.parseInt(arguments[0]));
+    }
+
+    private static String report(int number) throws Exception {
+        String file = Files.readString(Path.of(SparkFiles.get("words.txt"))).strip();
+        String inArchive = Files.readString(Path.of(SparkFiles.get("books"), "page.txt")).strip();
+        // Spark puts both into the working folder as well.
+        String beside = Files.readString(Path.of("words.txt")).strip();
+        return String.format("%s: %s %d, file %s, beside %s, archive %s",
+            SparkEnv.get().executorId(), Greeting.of("task"), number, file, beside, inArchive);
+    }
+}

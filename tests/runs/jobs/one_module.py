@@ -1,0 +1,5 @@
+"""Travels alone."""
+
+
+def greet(whom):
+    return f"hello {whom}"

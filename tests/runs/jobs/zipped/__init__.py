@@ -1,0 +1,1 @@
+"""Travels in a zip."""

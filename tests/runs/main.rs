@@ -1,0 +1,42 @@
+//! Proof that it runs: real Spark does its jobs in pods that are processes of this machine, under a real API server.
+//!
+//! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
+//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure.
+
+#![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
+
+mod applications;
+#[path = "../real/control_plane/mod.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod control_plane;
+#[path = "../it/scenarios/desk.rs"]
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod desk;
+mod jobs;
+#[path = "../real/needs.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod needs;
+mod pods;
+mod runner;
+mod stage;
+mod staged;
+mod submission;
+mod support;
+
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Trial};
+
+use stage::Stage;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let stage = Arc::new(Stage::new());
+    let trials: Vec<Trial> = [pods::trials(&stage), applications::trials(&stage), staged::trials(&stage)]
+        .into_iter()
+        .flatten()
+        .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    Arc::into_inner(stage).unwrap().end();
+    conclusion.exit();
+}

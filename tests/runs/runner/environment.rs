@@ -1,0 +1,91 @@
+//! A container's environment, arguments included: references to the pod, to config maps and secrets, and `$(NAME)`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::objects::{Objects, items};
+use super::waiting::Waiting;
+use crate::support::cluster::text;
+
+/// Names and values; of two of a name the later one counts.
+pub type Environment = Vec<(String, String)>;
+
+/// Adds what a container's spec says to what is there already.
+pub async fn extend(
+    environment: &mut Environment,
+    container: &Value,
+    pod: &Value,
+    objects: &Objects,
+) -> Result<(), Waiting> {
+    assert!(container["envFrom"].is_null(), "the runner does not know envFrom");
+    for variable in items(&container["env"]) {
+        let value = if variable["valueFrom"].is_null() {
+            Some(expand(&text(&variable["value"]), environment))
+        } else {
+            referred(&variable["valueFrom"], pod, objects).await?
+        };
+        environment.extend(value.map(|value| (text(&variable["name"]), value)));
+    }
+    Ok(())
+}
+
+/// `None` for what is optional and not there.
+async fn referred(source: &Value, pod: &Value, objects: &Objects) -> Result<Option<String>, Waiting> {
+    let (kind, reference) = source.as_object().and_then(|source| source.iter().next()).unwrap();
+    let plural = match kind.as_str() {
+        "fieldRef" => return Ok(Some(field(&text(&reference["fieldPath"]), pod))),
+        "configMapKeyRef" => "configmaps",
+        "secretKeyRef" => "secrets",
+        other => panic!("the runner does not know {other} in an environment"),
+    };
+    let (name, key) = (text(&reference["name"]), text(&reference["key"]));
+    let object = objects.get(plural, &name).await;
+    let value = object.and_then(|object| {
+        let value = object["data"][&key].as_str()?.to_owned();
+        let is_text = plural == "configmaps";
+        Some(if is_text { value } else { String::from_utf8(STANDARD.decode(value).unwrap()).unwrap() })
+    });
+    if value.is_some() || reference["optional"] == true {
+        return Ok(value);
+    }
+    Err(Waiting::new("CreateContainerConfigError", format!("{plural} \"{name}\" with key {key} not found")))
+}
+
+/// What the downward API knows of a pod.
+pub fn field(path: &str, pod: &Value) -> String {
+    let of_map = |map: &str| {
+        let key = path.strip_prefix(map)?.strip_prefix("['")?.strip_suffix("']")?;
+        Some(text(&pod["metadata"][&map["metadata.".len()..]][key]))
+    };
+    if let Some(value) = of_map("metadata.labels").or_else(|| of_map("metadata.annotations")) {
+        return value;
+    }
+    let pointer = format!("/{}", path.replace('.', "/"));
+    let value = pod.pointer(&pointer).unwrap_or_else(|| panic!("the runner does not know the field {path}"));
+    text(value)
+}
+
+/// Puts the value of what is defined in the place of `$(NAME)`; `$$` stands for one `$`.
+pub fn expand(text: &str, environment: &Environment) -> String {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        expanded.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let name = rest.strip_prefix("$(").and_then(|after| after.split_once(')'));
+        if let Some(after) = rest.strip_prefix("$$") {
+            expanded.push('$');
+            rest = after;
+        } else if let Some((name, after)) = name {
+            let value = environment.iter().rev().find(|(known, _)| known == name);
+            let unknown = format!("$({name})");
+            expanded.push_str(value.map_or(&unknown, |(_, value)| value));
+            rest = after;
+        } else {
+            expanded.push('$');
+            rest = &rest[1..];
+        }
+    }
+    expanded + rest
+}

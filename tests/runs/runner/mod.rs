@@ -1,0 +1,187 @@
+//! Scheduler and kubelet of a control plane that has neither: pods are processes of this machine, in namespaces of their own.
+//!
+//! It knows what Spark's pods are made of, and panics, which the pod's status tells, at what it does not know.
+
+mod container;
+mod entrypoint;
+mod environment;
+mod image;
+mod network;
+mod objects;
+mod pod;
+mod process;
+mod status;
+mod volume;
+mod waiting;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::support::cluster::{Account, Api, Cluster, Next, text};
+use crate::support::wait::BOUND;
+
+pub use image::{Image, SHORT_LIVED_JAVA};
+use network::Network;
+use process::Stop;
+
+/// The one node of the cluster.
+const NODE: &str = "node-1";
+
+/// What the pods' lives need of the node.
+struct Node {
+    api: Api,
+    network: Network,
+    images: Vec<Image>,
+    folder: PathBuf,
+    /// The pods that are there, by their uids: their paths at the API server, and what is to become of them.
+    running: Mutex<HashMap<String, (String, Arc<Stop>)>>,
+}
+
+/// A running node. Its pods' processes end with it.
+pub struct Runner {
+    node: Arc<Node>,
+    watches: Vec<JoinHandle<()>>,
+}
+
+impl Runner {
+    /// Runs all pods of the control plane, with what it keeps about them below `folder`.
+    pub async fn start(plane: &impl Cluster, images: Vec<Image>, folder: &Path) -> Self {
+        let network = Network::start(folder, plane.address()).await;
+        let api = plane.api(Account::Admin);
+        let node =
+            Arc::new(Node { api, network, images, folder: folder.to_owned(), running: Mutex::default() });
+        let services = Arc::clone(&node);
+        let learn = async move {
+            let learn = |event: &str, service: &Value| {
+                if event != "DELETED" {
+                    services.network.service_changed(service);
+                }
+            };
+            follow(&services.api, "/api/v1/services", learn).await;
+        };
+        let pods = Arc::clone(&node);
+        let run = async move {
+            let run = |event: &str, pod: &Value| seen(&pods, event, pod);
+            follow(&pods.api, "/api/v1/pods", run).await;
+        };
+        Self { node, watches: vec![tokio::spawn(learn), tokio::spawn(run)] }
+    }
+
+    /// Has all containers of a pod killed because they took too much memory.
+    pub fn out_of_memory(&self, namespace: &str, pod: &str) {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}");
+        let running = self.node.running.lock().unwrap();
+        running.values().find(|(of, _)| *of == path).unwrap().1.out_of_memory();
+    }
+
+    /// What a container has written; empty if it never ran.
+    pub fn log(&self, namespace: &str, pod: &str, container: &str) -> String {
+        std::fs::read_to_string(self.node.log(namespace, pod, container)).unwrap_or_default()
+    }
+
+    /// The logs of all containers in a namespace, by pod and container.
+    pub fn logs(&self, namespace: &str) -> Vec<(String, String)> {
+        let folder = self.node.folder.join("logs").join(namespace);
+        let files = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let mut logs: Vec<(String, String)> = files
+            .map(|file| {
+                let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+                (name, String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned())
+            })
+            .collect();
+        logs.sort();
+        logs
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        for watch in &self.watches {
+            watch.abort();
+        }
+    }
+}
+
+impl Node {
+    fn image(&self, name: &str) -> Option<&Image> {
+        self.images.iter().find(|image| image.name == name)
+    }
+
+    fn log(&self, namespace: &str, pod: &str, container: &str) -> PathBuf {
+        self.folder.join("logs").join(namespace).join(format!("{pod}.{container}.log"))
+    }
+}
+
+/// Lists, then watches, from the beginning whenever a watch ends; tells what is there, what changes and what is gone.
+async fn follow(api: &Api, path: &str, mut tell: impl FnMut(&str, &Value)) {
+    let mut known: HashMap<String, Value> = HashMap::new();
+    loop {
+        let (status, list) = api.get(path).await;
+        assert_eq!(status, 200, "{list}");
+        let listed: HashMap<String, Value> =
+            objects::items(&list["items"]).map(|object| (uid(object), object.clone())).collect();
+        known
+            .iter()
+            .filter(|(uid, _)| !listed.contains_key(*uid))
+            .for_each(|(_, gone)| tell("DELETED", gone));
+        listed.values().for_each(|object| tell("ADDED", object));
+        known = listed;
+        let since = format!("resourceVersion={}", text(&list["metadata"]["resourceVersion"]));
+        let mut watch = api.watch(path, &since, "application/json").await;
+        loop {
+            match watch.next(BOUND).await {
+                Next::Event(event) if event["type"] == "ERROR" => break,
+                Next::Event(event) => {
+                    let object = &event["object"];
+                    known.insert(uid(object), object.clone());
+                    tell(&text(&event["type"]), object);
+                }
+                Next::Silence => {}
+                Next::End | Next::Broken(_) => break,
+            }
+        }
+    }
+}
+
+fn uid(object: &Value) -> String {
+    text(&object["metadata"]["uid"])
+}
+
+/// Begins a pod's life, and tells it of its end.
+fn seen(node: &Arc<Node>, event: &str, pod: &Value) {
+    let mut running = node.running.lock().unwrap();
+    if event == "DELETED" {
+        if let Some((_, stop)) = running.remove(&uid(pod)) {
+            stop.now(0);
+        }
+        return;
+    }
+    let (_, stop) = running.entry(uid(pod)).or_insert_with(|| {
+        let stop = Arc::new(Stop::default());
+        tokio::spawn(guarded(Arc::clone(node), pod.clone(), Arc::clone(&stop)));
+        (pod::path(pod), stop)
+    });
+    let metadata = &pod["metadata"];
+    if !metadata["deletionTimestamp"].is_null() {
+        stop.now(metadata["deletionGracePeriodSeconds"].as_u64().unwrap_or_default());
+    }
+}
+
+/// A pod's life; what this runner cannot do is the end of it, and said in its status.
+async fn guarded(node: Arc<Node>, pod: Value, stop: Arc<Stop>) {
+    let path = format!("{}/status", pod::path(&pod));
+    let api = node.api.clone();
+    if let Err(failure) = tokio::spawn(pod::live(node, pod, stop)).await {
+        let panic = failure.into_panic();
+        let message = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|message| (*message).to_owned()));
+        let status = json!({"phase": "Failed", "reason": "PodRunner", "message": message});
+        api.merge(&path, &json!({"status": status})).await;
+    }
+}

@@ -1,0 +1,158 @@
+//! A pod's volumes, as folders: empty ones, config maps, secrets, and projections with a token of the service account.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::environment::field;
+use super::objects::{Objects, items};
+use super::waiting::Waiting;
+use crate::support::cluster::text;
+
+/// Content and mode by path in the volume.
+type Files = BTreeMap<String, (Vec<u8>, u32)>;
+
+/// A mode that no spec names.
+const MODE: u32 = 0o644;
+
+/// Makes a volume below `folder`, for a pod whose volumes belong to a group or not.
+pub async fn make(
+    volume: &Value,
+    pod: &Value,
+    objects: &Objects,
+    folder: &Path,
+    group: Option<u32>,
+) -> Result<PathBuf, Waiting> {
+    if !volume["hostPath"].is_null() {
+        return Ok(PathBuf::from(text(&volume["hostPath"]["path"])));
+    }
+    let place = folder.join(text(&volume["name"]));
+    if volume["emptyDir"].is_null() {
+        let files = files(volume, pod, objects).await?;
+        if !place.exists() {
+            write(&place, files, group);
+        }
+    } else if !place.exists() {
+        std::fs::create_dir_all(&place).unwrap();
+        let mode = if group.is_some() { 0o2777 } else { 0o777 };
+        own(&place, group, mode);
+    }
+    Ok(place)
+}
+
+async fn files(volume: &Value, pod: &Value, objects: &Objects) -> Result<Files, Waiting> {
+    let mut files = Files::new();
+    let sources = &volume["projected"]["sources"];
+    let default_mode = |source: &Value| source["defaultMode"].as_u64().map_or(MODE, |mode| mode as u32);
+    if sources.is_array() {
+        let mode = default_mode(&volume["projected"]);
+        for source in items(sources) {
+            add(&mut files, source, mode, pod, objects).await?;
+        }
+    } else {
+        let mode =
+            default_mode(if volume["secret"].is_null() { &volume["configMap"] } else { &volume["secret"] });
+        add(&mut files, volume, mode, pod, objects).await?;
+    }
+    Ok(files)
+}
+
+/// Adds what one source holds: a volume, or a part of a projection.
+async fn add(
+    files: &mut Files,
+    source: &Value,
+    mode: u32,
+    pod: &Value,
+    objects: &Objects,
+) -> Result<(), Waiting> {
+    if !source["configMap"].is_null() || !source["secret"].is_null() {
+        return add_object(files, source, mode, objects).await;
+    }
+    if !source["serviceAccountToken"].is_null() {
+        let account = text(&pod["spec"]["serviceAccountName"]);
+        let token = objects.token(&account, pod).await;
+        let token = token.ok_or_else(|| mount_failed(format!("no token for service account {account}")))?;
+        files.insert(text(&source["serviceAccountToken"]["path"]), (token.into_bytes(), MODE));
+        return Ok(());
+    }
+    assert!(!source["downwardAPI"].is_null(), "the runner does not know this kind of volume: {source}");
+    for item in items(&source["downwardAPI"]["items"]) {
+        let value = field(&text(&item["fieldRef"]["fieldPath"]), pod);
+        files.insert(text(&item["path"]), (value.into_bytes(), mode));
+    }
+    Ok(())
+}
+
+async fn add_object(files: &mut Files, source: &Value, mode: u32, objects: &Objects) -> Result<(), Waiting> {
+    let (plural, source) = if source["configMap"].is_null() {
+        ("secrets", &source["secret"])
+    } else {
+        ("configmaps", &source["configMap"])
+    };
+    // A volume of a secret calls it `secretName`, a projection `name`.
+    let name = text(if source["name"].is_null() { &source["secretName"] } else { &source["name"] });
+    let Some(object) = objects.get(plural, &name).await else {
+        let is_optional = source["optional"] == true;
+        return if is_optional {
+            Ok(())
+        } else {
+            Err(mount_failed(format!("{plural} \"{name}\" not found")))
+        };
+    };
+    let contents = contents(plural, &object);
+    if source["items"].is_null() {
+        files.extend(contents.into_iter().map(|(key, bytes)| (key, (bytes, mode))));
+        return Ok(());
+    }
+    for item in items(&source["items"]) {
+        let key = text(&item["key"]);
+        let missing = || mount_failed(format!("{plural} \"{name}\" has no key {key}"));
+        let bytes = contents.get(&key).ok_or_else(missing)?.clone();
+        let mode = item["mode"].as_u64().map_or(mode, |mode| mode as u32);
+        files.insert(text(&item["path"]), (bytes, mode));
+    }
+    Ok(())
+}
+
+fn mount_failed(message: String) -> Waiting {
+    Waiting::new("ContainerCreating", message)
+}
+
+fn contents(plural: &str, object: &Value) -> BTreeMap<String, Vec<u8>> {
+    let pairs = |field: &str| object[field].as_object().cloned().unwrap_or_default();
+    let decoded = |value: &Value| STANDARD.decode(text(value)).unwrap();
+    if plural == "secrets" {
+        return pairs("data").iter().map(|(key, value)| (key.clone(), decoded(value))).collect();
+    }
+    let plain = pairs("data").into_iter().map(|(key, value)| (key, text(&value).into_bytes()));
+    let binary = pairs("binaryData").into_iter().map(|(key, value)| (key, decoded(&value)));
+    plain.chain(binary).collect()
+}
+
+/// As the kubelet writes them: each name is a link into a folder that a link names, to be exchanged at once.
+fn write(place: &Path, files: Files, group: Option<u32>) {
+    let version = place.join("..version");
+    std::fs::create_dir_all(&version).unwrap();
+    std::os::unix::fs::symlink("..version", place.join("..data")).unwrap();
+    for (path, (bytes, mode)) in files {
+        let file = version.join(&path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, bytes).unwrap();
+        own(&file, group, if group.is_some() { mode | 0o440 } else { mode });
+        let first = path.split('/').next().unwrap();
+        if !place.join(first).is_symlink() {
+            std::os::unix::fs::symlink(format!("..data/{first}"), place.join(first)).unwrap();
+        }
+    }
+}
+
+fn own(path: &Path, group: Option<u32>, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    if group.is_some() {
+        std::os::unix::fs::chown(path, None, group).unwrap();
+    }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}

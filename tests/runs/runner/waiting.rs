@@ -1,0 +1,14 @@
+//! Why a container does not start yet, in the kubelet's words.
+
+/// A reason that tools know, and a message for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub reason: &'static str,
+    pub message: String,
+}
+
+impl Waiting {
+    pub fn new(reason: &'static str, message: String) -> Self {
+        Self { reason, message }
+    }
+}
