@@ -12,7 +12,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::entries::{Entry, List, keeps_fragment};
 use super::{APPLICATION, JARS};
 use crate::bundle::{check_file_name, unique_names};
-use crate::spark::RemoteUri;
+use crate::spark::{DependencyUri, RemoteUri};
 use crate::submit::plan::error::PlanError;
 
 /// What stands for itself in a path (RFC 3986 section 3.3), a few of the odder ones left out.
@@ -58,6 +58,9 @@ enum Source {
 pub(super) fn place(lists: &mut [List], is_java: bool, folders: &Folders) -> Result<Places, PlanError> {
     let mut placing =
         Placing { folders, places: Places::default(), staged: Names::default(), seen: Names::default() };
+    for list in lists.iter() {
+        placing.seen.reserve(list);
+    }
     let is_jars = |list: &List| list.key == JARS || (list.key == APPLICATION && is_java);
     for list in lists.iter_mut().filter(|list| !is_jars(list)) {
         placing.files(list)?;
@@ -122,27 +125,24 @@ impl Placing<'_> {
     fn jars(&mut self, mut lists: Vec<&mut List>) -> Result<(), PlanError> {
         let mut local: Vec<(&'static str, PathBuf)> = Vec::new();
         for list in &lists {
-            for (sources, _) in list.entries.iter().filter_map(sources) {
-                for source in sources {
-                    let name = source.name(list.key)?;
-                    match source {
-                        Source::File(path) if local.iter().any(|(_, known)| *known == path) => {}
-                        Source::File(path) => local.push((list.key, path)),
-                        Source::Web(_) => {
-                            source.check(list.key, &name, true)?;
-                            if self.seen.take(list.key, &name, &source, false)?
-                                && let Source::Web(remote) = source
-                            {
-                                self.places.remote_jars.push(address(&remote));
-                            }
-                        }
-                    }
+            for source in list.entries.iter().filter_map(sources).flat_map(|(sources, _)| sources) {
+                match source {
+                    Source::Web(remote) => self.remote_jar(list.key, &remote)?,
+                    Source::File(path) if local.iter().any(|(_, known)| *known == path) => {}
+                    Source::File(path) => local.push((list.key, path)),
                 }
             }
         }
         self.name_jars(local)?;
-        for list in &mut lists {
-            self.point_at_jars(list)?;
+        lists.iter_mut().try_for_each(|list| self.point_at_jars(list))
+    }
+
+    fn remote_jar(&mut self, key: &'static str, remote: &RemoteUri) -> Result<(), PlanError> {
+        let source = Source::Web(remote.clone());
+        let name = source.name(key)?;
+        source.check(key, &name, true)?;
+        if self.seen.take(key, &name, &source, false)? {
+            self.places.remote_jars.push(address(remote));
         }
         Ok(())
     }
@@ -255,11 +255,33 @@ impl Source {
     }
 }
 
-/// Who has a name; archives are unpacked, and so are no files of that name.
+/// Who has a name.
 #[derive(Default)]
-struct Names(BTreeMap<String, (Source, bool)>);
+struct Names(BTreeMap<String, Holder>);
+
+#[derive(PartialEq)]
+enum Holder {
+    /// Something that is placed here. An archive is unpacked, and so is no file of that name.
+    Placed { source: Source, is_archive: bool },
+    /// Something that is left to Spark, as it may be shown.
+    Left(String),
+}
 
 impl Names {
+    /// Spark copies what is left to it into the same folder. Among themselves such names are its own affair.
+    fn reserve(&mut self, list: &List) {
+        for entry in &list.entries {
+            let Entry::Other(text) = entry else { continue };
+            let Ok(uri) = DependencyUri::parse(text) else { continue };
+            let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
+            let path = before.split('?').next().unwrap_or_default();
+            let own = path.rsplit('/').next().unwrap_or_default();
+            let is_renamed = keeps_fragment(list.key) && !fragment.is_empty();
+            let name = if is_renamed { fragment } else { own };
+            self.0.entry(name.to_owned()).or_insert_with(|| Holder::Left(uri.redacted()));
+        }
+    }
+
     /// Whether it was new; an error if something else has the name.
     fn take(
         &mut self,
@@ -268,20 +290,30 @@ impl Names {
         source: &Source,
         is_archive: bool,
     ) -> Result<bool, PlanError> {
+        let taker = Holder::Placed { source: source.clone(), is_archive };
         match self.0.get(name) {
             None => {
-                self.0.insert(name.to_owned(), (source.clone(), is_archive));
+                self.0.insert(name.to_owned(), taker);
                 Ok(true)
             }
-            Some((known, was_archive)) if known == source && *was_archive == is_archive => Ok(false),
-            Some((known, _)) => {
-                let known = known.shown();
+            Some(holder) if *holder == taker => Ok(false),
+            Some(holder) => {
+                let holder = holder.shown();
                 let problem = format!(
-                    "would be {name} in the driver's working directory, as {known} is: give one of them another \
+                    "would be {name} in the driver's working directory, as {holder} is: give one of them another \
                      name (“#name” behind it, or rename it)"
                 );
                 Err(source.refuse(key, problem))
             }
+        }
+    }
+}
+
+impl Holder {
+    fn shown(&self) -> String {
+        match self {
+            Self::Placed { source, .. } => source.shown(),
+            Self::Left(text) => text.clone(),
         }
     }
 }
