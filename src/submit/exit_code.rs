@@ -1,17 +1,32 @@
-//! What an exit code of a driver or an executor means, in words.
+//! What an exit code of a driver, of an executor, or of a container beside them means, in words.
 
 /// Whose exit code it is: the settings that help have its name in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Driver,
     Executor,
+    /// Not Spark's: neither its codes nor its settings mean anything there.
+    InitContainer,
+    /// The same, for a container that runs beside Spark's.
+    Sidecar,
 }
 
 impl Role {
-    fn name(self) -> &'static str {
+    /// Its name in Spark's settings.
+    fn in_spark(self) -> Option<&'static str> {
         match self {
-            Self::Driver => "driver",
-            Self::Executor => "executor",
+            Self::Driver => Some("driver"),
+            Self::Executor => Some("executor"),
+            Self::InitContainer | Self::Sidecar => None,
+        }
+    }
+
+    /// Whoever gave a code that nobody knows.
+    fn own(self) -> &'static str {
+        match self {
+            Self::Driver | Self::Executor => "the application's own",
+            Self::InitContainer => "the init-container's own",
+            Self::Sidecar => "the container's own",
         }
     }
 }
@@ -21,20 +36,12 @@ const OUT_OF_MEMORY: &str = "OOMKilled";
 
 /// `code N (…)`. Never `exit code: N`: Airflow takes any such line for the driver's own.
 pub(super) fn in_words(code: i32, reason: Option<&str>, role: Role) -> String {
-    let role = role.name();
-    let words = match code {
-        137 if reason == Some(OUT_OF_MEMORY) => format!(
-            "killed: the container went over its memory limit; raise spark.{role}.memoryOverhead or \
-             spark.{role}.memory"
-        ),
-        137 => {
-            "killed by SIGKILL: probably the node ran out of memory, or it did not end in its grace period"
-                .to_owned()
-        }
-        // SparkExitCode and ExecutorExitCode of Spark 3.5 to 4.3.
-        52 => format!("the JVM ran out of memory; raise spark.{role}.memory"),
-        _ => known(code).map_or_else(|| unknown(code), str::to_owned),
-    };
+    let words = role.in_spark().and_then(|role| of_spark(code, reason, role));
+    let words = words.or_else(|| of_any(code, reason).map(str::to_owned)).unwrap_or_else(|| match code {
+        // 128 and the number of the signal, as shells show it.
+        129..=192 => format!("ended by signal {}", code - 128),
+        _ => role.own().to_owned(),
+    });
     match reason {
         Some(reason) if !["Completed", "Error"].contains(&reason) => {
             format!("code {code} ({words}; {reason})")
@@ -43,14 +50,14 @@ pub(super) fn in_words(code: i32, reason: Option<&str>, role: Role) -> String {
     }
 }
 
-fn known(code: i32) -> Option<&'static str> {
-    Some(match code {
-        0 => "success",
+/// What only Spark means by it: `SparkExitCode` and `ExecutorExitCode` of Spark 3.5 to 4.3.
+fn of_spark(code: i32, reason: Option<&str>, role: &str) -> Option<String> {
+    let words = match code {
         1 => "a failure of the application or of its start; its log says more",
-        2 => "wrong arguments, or a failure of the shell or of Python",
         10 | 50 => "an exception that nobody caught; its log says more",
         11 => "too many executors failed (spark.executor.maxNumFailures)",
         51 => "an exception that nobody caught, and it could not even be logged",
+        52 => return Some(format!("the JVM ran out of memory; raise spark.{role}.memory")),
         53 => "no local directory could be made: a full or read-only disk, or a bad spark.local.dir",
         54 | 55 => "the external block store failed",
         56 => "no heartbeat reached the driver for too long",
@@ -58,25 +65,41 @@ fn known(code: i32) -> Option<&'static str> {
         58 => "the block manager could not register again with the driver",
         101 => "the main class was not found",
         124 => "the driver ran for longer than spark.driver.timeout",
-        126 => "the program cannot be executed: its permissions, or another CPU architecture",
         127 => "the program was not found: is it a Spark image?",
+        134 => "aborted by SIGABRT: the JVM or a native library crashed",
+        137 if reason == Some(OUT_OF_MEMORY) => {
+            return Some(format!(
+                "killed: the container went over its memory limit; raise spark.{role}.memoryOverhead or \
+                 spark.{role}.memory"
+            ));
+        }
+        139 => "a segmentation fault (SIGSEGV): the JVM or a native library crashed",
+        _ => return None,
+    };
+    Some(words.to_owned())
+}
+
+/// What shells, container runtimes and signals mean by it.
+fn of_any(code: i32, reason: Option<&str>) -> Option<&'static str> {
+    Some(match code {
+        0 => "success",
+        1 => "a failure; its log says more",
+        2 => "wrong arguments, or a failure of the shell or of Python",
+        126 => "the program cannot be executed: its permissions, or another CPU architecture",
+        127 => "the program was not found",
         128 => "the container could not be started",
         130 => "interrupted by SIGINT",
-        134 => "aborted by SIGABRT: the JVM or a native library crashed",
+        134 => "aborted by SIGABRT",
         135 => "a bus error (SIGBUS): often a full /dev/shm or disk",
-        139 => "a segmentation fault (SIGSEGV): the JVM or a native library crashed",
+        137 if reason == Some(OUT_OF_MEMORY) => "killed: the container went over its memory limit",
+        137 => {
+            "killed by SIGKILL: probably the node ran out of memory, or it did not end in its grace period"
+        }
+        139 => "a segmentation fault (SIGSEGV)",
         143 => "ended by SIGTERM: it was deleted, evicted or preempted, or its node was shut down",
         255 => "an unspecific failure; its log says more",
         _ => return None,
     })
-}
-
-fn unknown(code: i32) -> String {
-    match code {
-        // 128 and the number of the signal, as shells show it.
-        129..=192 => format!("ended by signal {}", code - 128),
-        _ => "the application's own".to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -111,6 +134,24 @@ mod tests {
             assert!(words.starts_with(expected), "{words}");
         }
         assert!(in_words(52, None, Role::Executor).contains("spark.executor.memory"));
+    }
+
+    #[test]
+    fn codes_of_containers_that_are_not_sparks_are_not_explained_as_sparks() {
+        for (code, reason, role, expected) in [
+            (3, None, Role::InitContainer, "code 3 (the init-container's own)"),
+            (3, None, Role::Sidecar, "code 3 (the container's own)"),
+            (52, Some("Error"), Role::InitContainer, "code 52 (the init-container's own)"),
+            (1, Some("Error"), Role::InitContainer, "code 1 (a failure; its log says more)"),
+            (
+                137,
+                Some("OOMKilled"),
+                Role::Sidecar,
+                "code 137 (killed: the container went over its memory limit; OOMKilled)",
+            ),
+        ] {
+            assert_eq!(in_words(code, reason, role), expected);
+        }
     }
 
     #[test]

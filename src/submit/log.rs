@@ -74,8 +74,8 @@ impl fmt::Debug for Log {
     }
 }
 
-/// Text from the cluster as a part of one line: a message of the API server or of a container may have more of them, or
-/// what Airflow takes for the driver's exit code.
+/// Text from elsewhere as a part of one line: a message of the API server or of a container, or an application's name, may
+/// have more of them, or what Airflow takes for the driver's exit code.
 pub(super) fn in_one_line(text: &str) -> String {
     const LONGEST: usize = 2000;
     let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();

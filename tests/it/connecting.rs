@@ -1,7 +1,7 @@
 //! How the API server is reached: what goes over the wire, what changes with the files, and what is refused.
 
 mod kubeconfig;
-mod place;
+pub mod place;
 mod service_account;
 mod submission;
 

@@ -1,7 +1,7 @@
 //! `cloakroom submit`, the real binary, as somebody at a terminal or a scheduler has it.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -36,6 +36,14 @@ impl Place {
         let mut command = command();
         command.arg("submit");
         self.complete(command, more)
+    }
+
+    /// The same, started by another program.
+    fn submit_by(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().stdin(Stdio::null()).args(arguments);
+        command.args([env!("CARGO_BIN_EXE_cloakroom"), "submit"]);
+        self.complete(command, &[JAR])
     }
 
     fn complete(&self, mut command: Command, more: &[&str]) -> Command {
@@ -77,6 +85,16 @@ impl Place {
             std::thread::yield_now();
         }
     }
+}
+
+fn until_it_waits(child: &mut Child) -> BufReader<ChildStderr> {
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Waiting for application") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    said
 }
 
 fn signal(child: &Child, name: &str) {
@@ -138,15 +156,12 @@ fn under_the_name_of_spark_submit_it_is_spark_submit() {
 
 #[test]
 fn ctrl_c_leaves_the_application_running_and_says_how_to_go_on() {
-    for (name, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let place = Place::new();
-        let mut running = place.submit(&[JAR]).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(running.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("Waiting for application") {
-            line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
-        }
+        // Whoever runs the tests may ignore it.
+        let mut running =
+            place.submit_by("env", &["--default-signal=HUP"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = until_it_waits(&mut running);
         signal(&running, name);
         let mut rest = String::new();
         said.read_to_string(&mut rest).unwrap();
@@ -154,6 +169,24 @@ fn ctrl_c_leaves_the_application_running_and_says_how_to_go_on() {
         assert!(rest.contains("--status default:spark-pi-driver"), "{rest}");
         assert!(rest.contains("--kill default:spark-pi-driver") && place.driver().is_some(), "{rest}");
     }
+}
+
+#[test]
+fn under_nohup_a_closed_terminal_ends_nothing() {
+    let place = Place::new();
+    let mut running =
+        place.submit_by("nohup", &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = until_it_waits(&mut running);
+    signal(&running, "HUP");
+    let mut line = String::new();
+    while !line.contains("Application status for") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    signal(&running, "TERM");
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(143), "{rest}");
 }
 
 #[test]

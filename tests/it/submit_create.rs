@@ -1,16 +1,18 @@
 //! A submission is made in Spark's order with its owner references, and leaves nothing behind where that fails.
 
+mod refusals;
+
 use std::time::Duration;
 
 use cloakroom::kubernetes::Timeouts;
 use cloakroom::submit::Submission;
-use cloakroom::submit::create::{Cause, CreateError, Undo};
+use cloakroom::submit::create::{CreateError, Undo};
 use serde_json::{Value, json};
 
 use crate::support::api_server::{Call, FakeApiServer, Fault, Verb};
-use crate::support::cluster::{CLAIM, CONFIG_MAP, Cluster as _, Kind, POD, SERVICE};
+use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, POD, SERVICE};
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, claim, pod_group, submission};
-use crate::support::wait::until_true;
+use crate::support::wait::{BOUND, until_true};
 
 const NAMESPACE: &str = "spark";
 
@@ -136,7 +138,7 @@ async fn webhooks_that_know_no_dry_run_do_not_stand_in_the_way() {
 /// Where a step is refused for good, everything before it goes, and nothing else is touched.
 #[tokio::test]
 async fn a_failure_after_each_step_leaves_nothing_behind() {
-    let group = format!("podgroups.scheduling.volcano.sh {APP_ID}-podgroup");
+    let group = format!("pod group {APP_ID}-podgroup");
     let all = [driver(), group.clone()];
     let all = [all[0].as_str(), all[1].as_str()];
     let steps: [(Kind, Verb, usize, Undo); 6] = [
@@ -284,7 +286,10 @@ async fn a_claim_that_existed_before_does_not_go_with_the_pod() {
     assert_eq!(server.everything_in(NAMESPACE), ["PersistentVolumeClaim my-app-driver-pvc-0"]);
     let kept = server.object(CLAIM, NAMESPACE, "my-app-driver-pvc-0").unwrap();
     assert_eq!(kept["metadata"]["ownerReferences"], Value::Null);
-    assert_eq!(submitter.lines.with("existed already. It now belongs to the driver pod").len(), 1);
+    let warned = submitter
+        .lines
+        .with("The persistent volume claim my-app-driver-pvc-0 in namespace spark existed already");
+    assert_eq!(warned.len(), 1);
 }
 
 #[tokio::test]
@@ -335,64 +340,42 @@ async fn whoever_stops_it_in_the_middle_finds_nothing() {
     assert_eq!((error.is_stopped(), error.undo), (true, Undo::Nothing));
 }
 
+/// Nothing can have been made yet: there is nothing to wait for.
 #[tokio::test]
-async fn refusals_are_told_in_one_line_that_says_what_to_do() {
+async fn whoever_stops_it_while_the_pod_is_tried_does_not_wait_for_an_answer() {
     let server = start();
-    server.know_token("of-ann", "ann", &[]);
-    let ann = Submitter::with(&server, "of-ann", Timeouts::default());
+    server.fail_with("dryRun", Verb::Create, Fault::Hang);
+    let timeouts = Timeouts { call: BOUND * 100, ..Timeouts::default() };
+    let submitter = Submitter::with(&server, "admin-token", timeouts);
+    let stopping = async {
+        until_true("the pod is tried", || made(&server) == ["TRY pods"]).await;
+        submitter.stop.cancel();
+    };
     let planned = submission(NAMESPACE);
-    let not_allowed = ann.create(&planned).await.unwrap_err().to_string();
-    let verbs = json!([{"apiGroups": [""], "resources": ["pods", "services"], "verbs": ["*"]}]);
-    server.grant_rules("ann", Some(NAMESPACE), verbs);
-    let no_claim = ann.create(&planned).await.unwrap_err().to_string();
-    let unknown = Submitter::with(&server, "of-nobody", Timeouts::default());
-    let unauthorized = unknown.create(&planned).await.unwrap_err().to_string();
-    let elsewhere = refused(&server, &submission("nowhere")).await.to_string();
-    server.fail_with("dryRun", Verb::Create, Fault::Status(422));
-    let invalid = refused(&server, &planned).await.to_string();
-    server.undefine(POD_GROUP);
-    server.heal();
-    let no_kind = refused(&server, &with_volcano()).await.to_string();
-    let address = server.address();
-    server.stop();
-    let unreachable = refused(&server, &planned).await.to_string();
-    for (said, parts) in [
-        (
-            not_allowed,
-            vec![
-                "not allowed to create pods in namespace spark: 403 pods is forbidden: User \"ann\" cannot create",
-                "“kubectl auth can-i create pods -n spark” must say yes",
-                "(nothing was created)",
-            ],
-        ),
-        (
-            no_claim,
-            vec![
-                "not allowed to patch persistentvolumeclaims in namespace spark: 403",
-                "“kubectl auth can-i patch persistentvolumeclaims -n spark” must say yes",
-                "(removed again: pod my-app-0123456789abcdef-driver)",
-            ],
-        ),
-        (
-            unauthorized,
-            vec!["does not accept the credentials (as the current context of", "401 Unauthorized"],
-        ),
-        (elsewhere, vec!["the namespace nowhere does not exist at http://", "spark.kubernetes.namespace"]),
-        (invalid, vec!["the API server does not accept pods my-app-", "422 the test wants a 422"]),
-        (no_kind, vec!["does not know podgroups.scheduling.volcano.sh (404"]),
-        (unreachable, vec![&format!("the API server at http://{address} cannot be reached: "), "refused"]),
-    ] {
-        assert!(!said.contains('\n'));
-        for part in parts {
-            assert!(said.contains(part), "{part} is not in {said}");
-        }
-    }
+    let stopped = async { tokio::join!(submitter.create(&planned), stopping).0.unwrap_err() };
+    let error = tokio::time::timeout(BOUND, stopped).await.unwrap();
+    assert_eq!((error.is_stopped(), &error.undo), (true, &Undo::Nothing), "{error}");
+    assert_eq!(submitter.lines.all(), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_quota_is_not_taken_for_a_missing_right() {
+async fn whoever_stops_it_is_told_at_once_that_it_is_taken_back() {
     let server = start();
-    server.fail_with("dryRun", Verb::Create, Fault::Status(403));
-    let error = refused(&server, &submission(NAMESPACE)).await;
-    assert!(matches!(error.cause, Cause::Refused { .. }), "{error}");
+    server.fail_some(CONFIG_MAP, Verb::Patch, 0, 1, Fault::Hang);
+    let timeouts = Timeouts { call: Duration::from_secs(3), ..Timeouts::default() };
+    let submitter = Submitter::with(&server, "admin-token", timeouts);
+    let stopping = async {
+        until_true("the config map is asked for", || {
+            made(&server).iter().any(|call| call.starts_with("PATCH configmaps"))
+        })
+        .await;
+        submitter.stop.cancel();
+        until_true("it is said", || !submitter.lines.with("what was made is taken back").is_empty()).await;
+        assert_eq!(server.calls_to(Verb::Delete).len(), 0, "said before the call that hangs has ended");
+    };
+    let planned = submission(NAMESPACE);
+    let (error, ()) = tokio::join!(submitter.create(&planned), stopping);
+    assert!(error.unwrap_err().is_stopped());
+    assert_eq!(server.everything_in(NAMESPACE), [""; 0]);
+    assert_eq!(submitter.lines.all().len(), 1);
 }

@@ -4,9 +4,12 @@ use cloakroom::kubernetes::Timeouts;
 use cloakroom::submit::jobs::{JobError, SubmissionId, kill, status};
 use serde_json::{Value, json};
 
+use crate::connecting::place::tls_config;
 use crate::support::api_server::{FakeApiServer, Fault, Verb};
 use crate::support::cluster::{Cluster as _, POD};
+use crate::support::scripted::{Answer, Scripted};
 use crate::support::submitter::Submitter;
+use crate::support::tls::signed_by_ca;
 
 const MASTER: &str = "k8s://https://kubernetes.example:6443";
 const DRIVER: [(&str, &str); 2] = [("spark-role", "driver"), ("spark-app-selector", "spark-app1")];
@@ -189,6 +192,25 @@ async fn refusals_name_the_verb_and_the_namespace() {
         }
     }
     assert_ne!(address.port(), 0);
+}
+
+#[tokio::test]
+async fn what_is_no_api_server_and_what_is_not_trusted_have_their_own_words() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [shown, trusted] = folders.each_ref().map(|folder| signed_by_ca(folder.path(), &["127.0.0.1"]));
+    let proxy =
+        Scripted::start(|_, _| Answer::new(302, "").header("location", "https://sso.example/x").into()).await;
+    let stranger = Scripted::start_tls(tls_config(&shown, None), |_, _| Answer::new(200, "{}").into()).await;
+    for (server, ca, words) in [
+        (&proxy, None, "what answers is no API server (302, it redirects to sso.example): check --master"),
+        (&stranger, Some(&*trusted.ca), "spark.kubernetes.authenticate.submission.caCertFile"),
+    ] {
+        let address = server.url().split_once("://").unwrap().1.parse().unwrap();
+        let submitter = Submitter::at(address, ca, "x", Timeouts::default());
+        let said = status(&submitter.server, MASTER, &id("default:x"), &submitter.lines.log()).await;
+        let said = said.unwrap_err().to_string();
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
 }
 
 #[tokio::test]

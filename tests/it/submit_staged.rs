@@ -388,9 +388,12 @@ fn a_dry_run_shows_the_init_container_and_stages_nothing() {
     let output = place.submitted(&["--dry-run"]);
     let yaml = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    for part in
-        ["name: spark-init\n", IMAGE, "(given when it is staged)", "downloadSubmittedJarsSecret: KG5vdCBzaG93bik="]
-    {
+    for part in [
+        "name: spark-init\n",
+        IMAGE,
+        "(given when it is staged)",
+        "downloadSubmittedJarsSecret: KG5vdCBzaG93bik=",
+    ] {
         assert!(yaml.contains(part), "{part:?} is not in\n{yaml}");
     }
     assert_eq!(place.api_server.calls(), []);

@@ -1,15 +1,12 @@
 //! What goes to the API server: submitting, `--kill`, `--status`.
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
-use anyhow::Context as _;
 use jiff::Timestamp;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
+use super::signals::Signals;
 use super::{connect, dry_run, tell, warn};
 
 use cloakroom::kubernetes::ApiServer;
@@ -20,11 +17,6 @@ use cloakroom::submit::jobs::{self, SubmissionId};
 use cloakroom::submit::plan::{self, Submitter};
 use cloakroom::submit::stage::StagingError;
 use cloakroom::submit::{Log, Submission, follow};
-
-/// 128 and the number of SIGTERM, as shells show it.
-const EXIT_TERMINATED: u8 = 143;
-/// The same for SIGINT.
-const EXIT_INTERRUPTED: u8 = 130;
 
 const DEFAULT_NAMESPACE: &str = "default";
 const GRACE_PERIOD: &str = "spark.kubernetes.appKillPodDeletionGracePeriod";
@@ -144,37 +136,4 @@ fn job(
 
 fn log() -> Log {
     Log::new(tell)
-}
-
-/// SIGINT and SIGTERM: the first one stops the work, a second one ends the process at once.
-struct Signals {
-    stop: CancellationToken,
-    exit_code: Arc<AtomicU8>,
-}
-
-impl Signals {
-    fn watch() -> anyhow::Result<Self> {
-        let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
-        let mut terminated = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-        let signals = Self { stop: CancellationToken::new(), exit_code: Arc::default() };
-        let (stop, exit_code) = (signals.stop.clone(), Arc::clone(&signals.exit_code));
-        tokio::spawn(async move {
-            loop {
-                let code = tokio::select! {
-                    _ = interrupted.recv() => EXIT_INTERRUPTED,
-                    _ = terminated.recv() => EXIT_TERMINATED,
-                };
-                if stop.is_cancelled() {
-                    std::process::exit(code.into());
-                }
-                exit_code.store(code, Ordering::Relaxed);
-                stop.cancel();
-            }
-        });
-        Ok(signals)
-    }
-
-    fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.exit_code.load(Ordering::Relaxed))
-    }
 }

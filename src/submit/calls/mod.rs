@@ -6,8 +6,8 @@ mod retry;
 
 use http_body_util::BodyExt as _;
 use hyper::Method;
-use hyper::header::{ACCEPT, CONTENT_TYPE};
-use hyper::http::Request;
+use hyper::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use hyper::http::{HeaderValue, Request, Uri};
 use k8s_openapi::List;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::client::Body;
@@ -15,10 +15,11 @@ use kube::core::response::Status;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::log::in_one_line;
 use crate::kubernetes::{ApiFailure, ApiServer};
 
 pub(super) use path::{ObjectPath, PathError, encoded};
-pub(super) use retry::{Patience, is_ambiguous, retried, said};
+pub(super) use retry::{Patience, is_ambiguous, is_untrusted, retried, said};
 
 /// Whose fields these are: the name under which Spark's client applies, so that either may apply after the other.
 const FIELD_MANAGER: &str = "fabric8";
@@ -202,20 +203,30 @@ impl Calls {
         }
         let request = request.body(Body::from(bytes)).map_err(|error| unsendable(&error))?;
         let client = self.server.client();
-        let (code, bytes) = self
+        let (code, location, bytes) = self
             .server
             .call(async {
                 let answer = client.send(request).await?;
-                let code = answer.status().as_u16();
-                Ok((code, answer.into_body().collect().await?.to_bytes()))
+                let (code, location) = (answer.status().as_u16(), answer.headers().get(LOCATION).cloned());
+                Ok((code, location, answer.into_body().collect().await?.to_bytes()))
             })
             .await?;
         if (200..300).contains(&code) {
             let body = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
             return Ok(Answer { code, body });
         }
+        if (300..400).contains(&code) {
+            return Err(ApiFailure::Refused { code, message: redirection(location.as_ref()) });
+        }
         Err(refusal(code, &bytes))
     }
+}
+
+/// Where a proxy in front of the API server sends a browser: the host alone, for the rest may have secrets in it.
+fn redirection(location: Option<&HeaderValue>) -> String {
+    let uri = location.and_then(|location| location.to_str().ok()?.parse::<Uri>().ok());
+    let host = uri.as_ref().and_then(Uri::host);
+    host.map_or_else(|| "it redirects elsewhere".to_owned(), |host| format!("it redirects to {host}"))
 }
 
 /// What a DELETE is told: everything that the object owns goes after it. With `uid` it is that object or none.
@@ -232,8 +243,9 @@ pub(super) fn delete_options(uid: Option<&str>, grace_period_seconds: Option<u64
 
 /// An answer that is no success is a `Status`, or a line of text of something in between.
 fn refusal(code: u16, body: &[u8]) -> ApiFailure {
-    let status: Status = serde_json::from_slice(body)
-        .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(body).trim(), "Unknown"));
+    let mut status: Status = serde_json::from_slice(body)
+        .unwrap_or_else(|_| Status::failure(&String::from_utf8_lossy(body), "Unknown"));
+    status.message = in_one_line(&status.message);
     ApiFailure::from_status(&status.with_code(code))
 }
 

@@ -19,6 +19,7 @@ pub(in crate::submit) fn encoded(part: &str) -> String {
 pub(in crate::submit) struct ObjectPath {
     group: String,
     version: String,
+    kind: String,
     plural: String,
     namespace: String,
     name: String,
@@ -42,7 +43,7 @@ impl ObjectPath {
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &kind)).plural;
         let (group, version) = (group.to_owned(), version.to_owned());
-        Ok(Self { group, version, plural, namespace: namespace.to_owned(), name })
+        Ok(Self { group, version, kind, plural, namespace: namespace.to_owned(), name })
     }
 
     /// `networkpolicies.networking.k8s.io`: what `kubectl` and error messages call the kind.
@@ -52,6 +53,18 @@ impl ObjectPath {
 
     pub(in crate::submit) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// `config map x`: the object in a sentence.
+    pub(in crate::submit) fn called(&self) -> String {
+        let mut words = String::new();
+        for (index, letter) in self.kind.char_indices() {
+            if letter.is_ascii_uppercase() && index > 0 {
+                words.push(' ');
+            }
+            words.push(letter.to_ascii_lowercase());
+        }
+        format!("{words} {}", self.name)
     }
 }
 
@@ -74,32 +87,36 @@ mod tests {
 
     #[test]
     fn every_kind_that_spark_makes_has_its_path() {
-        for (api_version, kind, path, resource) in [
-            ("v1", "Service", "/api/v1/namespaces/a/services/n", "services"),
-            ("v1", "ConfigMap", "/api/v1/namespaces/a/configmaps/n", "configmaps"),
-            ("v1", "Secret", "/api/v1/namespaces/a/secrets/n", "secrets"),
+        for (api_version, kind, path, resource, called) in [
+            ("v1", "Service", "/api/v1/namespaces/a/services/n", "services", "service n"),
+            ("v1", "ConfigMap", "/api/v1/namespaces/a/configmaps/n", "configmaps", "config map n"),
+            ("v1", "Secret", "/api/v1/namespaces/a/secrets/n", "secrets", "secret n"),
             (
                 "v1",
                 "PersistentVolumeClaim",
                 "/api/v1/namespaces/a/persistentvolumeclaims/n",
                 "persistentvolumeclaims",
+                "persistent volume claim n",
             ),
             (
                 "networking.k8s.io/v1",
                 "NetworkPolicy",
                 "/apis/networking.k8s.io/v1/namespaces/a/networkpolicies/n",
                 "networkpolicies.networking.k8s.io",
+                "network policy n",
             ),
             (
                 "scheduling.volcano.sh/v1beta1",
                 "PodGroup",
                 "/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/n",
                 "podgroups.scheduling.volcano.sh",
+                "pod group n",
             ),
         ] {
             let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "n"}});
             let found = ObjectPath::of(&object, "a").unwrap();
             assert_eq!((found.to_string().as_str(), found.resource().as_str()), (path, resource));
+            assert_eq!(found.called(), called);
         }
     }
 

@@ -76,6 +76,12 @@ pub(in crate::submit) fn is_ambiguous(failure: &ApiFailure) -> bool {
     )
 }
 
+/// Whether what answers has shown a certificate that nobody here trusts. Only rustls's words say so: the connector
+/// hands on its error as text.
+pub(in crate::submit) fn is_untrusted(why: &str) -> bool {
+    why.contains("invalid peer certificate")
+}
+
 /// A failure in the words of somebody who submits.
 pub(in crate::submit) fn said(failure: &ApiFailure) -> String {
     match failure {
@@ -83,6 +89,9 @@ pub(in crate::submit) fn said(failure: &ApiFailure) -> String {
             format!("the API server does not accept the credentials (401 {message})")
         }
         ApiFailure::Forbidden { message } => format!("the API server does not allow it (403 {message})"),
+        ApiFailure::Refused { code: code @ 300..400, message } => {
+            format!("what answers is no API server ({code}, {message})")
+        }
         failure => failure.to_string(),
     }
 }

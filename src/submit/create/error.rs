@@ -22,7 +22,7 @@ impl CreateError {
     }
 }
 
-/// What went wrong. `what` is the object, as `pods "x" in namespace n`.
+/// What went wrong. `what` is the object, as `pod x in namespace n`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// Somebody asked for it.
@@ -43,12 +43,14 @@ pub enum Cause {
     },
     /// `403` for want of a right.
     #[error(
-        "not allowed to {verb} {resource} in namespace {namespace}: 403 {message}: “kubectl auth can-i {verb} {resource} \
-         -n {namespace}” must say yes; give the user a Role with this verb"
+        "not allowed to {} {resource} in namespace {namespace}: 403 {message}: {} must say yes; give the user a Role with \
+         what is missing",
+        verbs.join(" and "),
+        questions(verbs, resource, namespace)
     )]
     NotAllowed {
-        /// `create` or `patch`.
-        verb: &'static str,
+        /// What the call takes: `create`, and `patch` as well for a server-side apply.
+        verbs: &'static [&'static str],
         /// `pods`, `networkpolicies.networking.k8s.io`…
         resource: String,
         /// Where.
@@ -122,6 +124,31 @@ pub enum Cause {
         /// The API server's words.
         message: String,
     },
+    /// A redirect, which an API server never sends.
+    #[error(
+        "what answers at {address} is no API server ({code}, {message}): check --master; a proxy with a login page takes \
+         no calls: name an address that leads past it"
+    )]
+    Redirected {
+        /// Where the API server should be.
+        address: String,
+        /// HTTP status.
+        code: u16,
+        /// Where it redirects to.
+        message: String,
+    },
+    /// A certificate that is not trusted, has run out, or is for another name.
+    #[error(
+        "the certificate of the API server at {address} is not accepted: {why}: name the CA that signed it by \
+         spark.kubernetes.authenticate.submission.caCertFile, or by certificate-authority in the kubeconfig, and give \
+         --master a host name that the certificate is for"
+    )]
+    Untrusted {
+        /// Where the API server should be.
+        address: String,
+        /// What is wrong with the certificate.
+        why: String,
+    },
     /// No connection, no answer.
     #[error(
         "the API server at {address} cannot be reached: {why}: check --master, the network between here and there, and \
@@ -144,6 +171,12 @@ pub enum Cause {
     /// An object that has no place in the API.
     #[error("the submission is not complete: {0}")]
     Incomplete(#[from] PathError),
+}
+
+/// `“kubectl auth can-i create pods -n spark”`, for each of the verbs.
+fn questions(verbs: &[&str], resource: &str, namespace: &str) -> String {
+    let question = |verb: &&str| format!("“kubectl auth can-i {verb} {resource} -n {namespace}”");
+    verbs.iter().map(question).collect::<Vec<_>>().join(" and ")
 }
 
 /// What became of that which had been made.

@@ -2,26 +2,28 @@
 
 use super::error::Cause;
 use crate::kubernetes::ApiFailure;
-use crate::submit::calls::{Calls, ObjectPath};
+use crate::submit::calls::{Calls, ObjectPath, is_untrusted};
 use crate::submit::submission::Submission;
 
 /// A call, in the words of its refusal.
 struct Call<'a> {
     calls: &'a Calls,
-    verb: &'static str,
+    verbs: &'static [&'static str],
     resource: String,
-    name: &'a str,
+    /// The object in a sentence.
+    called: String,
 }
 
 /// The driver pod could not be created.
 pub(super) fn pod(calls: &Calls, submission: &Submission, failure: ApiFailure) -> Cause {
-    let (verb, resource, name) = ("create", "pods".to_owned(), submission.pod_name.as_str());
-    Call { calls, verb, resource, name }.explain(failure)
+    let called = format!("pod {}", submission.pod_name);
+    Call { calls, verbs: &["create"], resource: "pods".to_owned(), called }.explain(failure)
 }
 
-/// An object could not be applied.
+/// An object could not be applied. An apply of what is not there yet takes the right to create it as well.
 pub(super) fn object(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> Cause {
-    Call { calls, verb: "patch", resource: path.resource(), name: path.name() }.explain(failure)
+    Call { calls, verbs: &["create", "patch"], resource: path.resource(), called: path.called() }
+        .explain(failure)
 }
 
 impl Call<'_> {
@@ -40,9 +42,13 @@ impl Call<'_> {
                 Cause::NoSuchKind { resource: self.resource, address, message }
             }
             ApiFailure::NotFound { message } => Cause::NotKubernetes { address, message },
+            ApiFailure::Refused { code: code @ 300..400, message } => {
+                Cause::Redirected { address, code, message }
+            }
             ApiFailure::Refused { code: code @ 400..500, message } => {
                 Cause::Invalid { what: self.what(), code, message }
             }
+            ApiFailure::Unreachable { why } if is_untrusted(&why) => Cause::Untrusted { address, why },
             ApiFailure::Unreachable { why } => Cause::Unreachable { address, why },
             failure => Cause::Failed { what: self.what(), failure },
         }
@@ -52,16 +58,14 @@ impl Call<'_> {
     /// field that tells them apart.
     fn forbidden(self, message: String) -> Cause {
         let what = self.what();
-        let Some((_, rest)) = message.split_once("\" cannot ") else {
+        if !message.contains("\" cannot ") {
             return Cause::Refused { what, message };
-        };
-        // An apply of what is not there yet takes `create` as well as `patch`.
-        let verb = if rest.starts_with("create ") { "create" } else { self.verb };
+        }
         let namespace = self.calls.namespace().to_owned();
-        Cause::NotAllowed { verb, resource: self.resource, namespace, message }
+        Cause::NotAllowed { verbs: self.verbs, resource: self.resource, namespace, message }
     }
 
     fn what(&self) -> String {
-        format!("{} {} in namespace {}", self.resource, self.name, self.calls.namespace())
+        format!("{} in namespace {}", self.called, self.calls.namespace())
     }
 }

@@ -5,13 +5,14 @@ mod explain;
 mod undo;
 
 use std::fmt;
+use std::pin::pin;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::undo::{Made, Touched};
 use super::calls::{Answer, Calls, ObjectPath, Patience, is_ambiguous, retried, said};
-use super::log::{Level, Log};
+use super::log::{Level, Log, in_one_line};
 use super::submission::Submission;
 use crate::kubernetes::{ApiFailure, ApiServer};
 
@@ -58,6 +59,19 @@ pub async fn dry_run(
     log: &Log,
     stop: &CancellationToken,
 ) -> Result<(), CreateError> {
+    tokio::select! {
+        tried = tried(server, submission, log, stop) => tried,
+        // Nothing can have been made: there is no answer to wait for.
+        () = stop.cancelled() => Err(CreateError { cause: Cause::Stopped, undo: Undo::Nothing }),
+    }
+}
+
+async fn tried(
+    server: &ApiServer,
+    submission: &Submission,
+    log: &Log,
+    stop: &CancellationToken,
+) -> Result<(), CreateError> {
     let calls = Calls::new(server, &submission.namespace);
     let patience = Patience { stop, after_timeouts: false };
     let tried = retried(patience, async || calls.try_pod(&submission.pod).await).await;
@@ -95,7 +109,7 @@ pub async fn make(
 ) -> Result<Created, CreateError> {
     let calls = Calls::new(server, &submission.namespace);
     let mut creation = Creation { calls, submission, log, stop, made: Made::default() };
-    match creation.run().await {
+    match creation.run_or_say_stopping().await {
         Ok(created) => Ok(created),
         Err(cause) => {
             let undo = undo::undo(&creation.calls, submission, &creation.made).await;
@@ -130,6 +144,20 @@ impl Creation<'_> {
         Ok(created)
     }
 
+    /// A call that is under way is waited for: nobody could tell what it does after that.
+    async fn run_or_say_stopping(&mut self) -> Result<Created, Cause> {
+        let (stop, log) = (self.stop, self.log);
+        let mut running = pin!(self.run());
+        tokio::select! {
+            biased;
+            outcome = &mut running => return outcome,
+            () = stop.cancelled() => {}
+        }
+        let message = "Stopping: the call that is under way is waited for, and what was made is taken back";
+        log.say(Level::Warn, LOGGER, message);
+        running.await
+    }
+
     fn go_on(&self) -> Result<(), Cause> {
         if self.stop.is_cancelled() { Err(Cause::Stopped) } else { Ok(()) }
     }
@@ -161,9 +189,8 @@ impl Creation<'_> {
         };
         if touched == Touched::Existed {
             self.warn(&format!(
-                "{} {} in namespace {} existed already. It now belongs to the driver pod, and goes with it",
-                path.resource(),
-                path.name(),
+                "The {} in namespace {} existed already. It now belongs to the driver pod, and goes with it",
+                path.called(),
                 self.submission.namespace
             ));
         }
@@ -270,6 +297,7 @@ fn owner_reference(submission: &Submission, owner: &Created) -> Value {
 /// What spark-submit says where nobody waits for the application.
 pub fn say_deployed(submission: &Submission, log: &Log) {
     let Submission { app_name, app_id, namespace, pod_name, .. } = submission;
+    let app_name = in_one_line(app_name);
     let message = format!(
         "Deployed Spark application {app_name} with application ID {app_id} and submission ID \
          {namespace}:{pod_name} into Kubernetes"

@@ -94,10 +94,10 @@ impl Undoing<'_> {
         let name = &self.submission.pod_name;
         for (path, object, touched) in owned {
             self.release(path, object, touched, pod).await.map_err(|failure| {
-                let (kind, other) = (path.resource(), path.name());
                 self.leftover(format!(
-                    "pod {name}, because {kind} {other}, which existed before, would go with it ({}): first \
-                     remove its ownerReferences",
+                    "pod {name}, because {}, which existed before, would go with it ({}): first remove its \
+                     ownerReferences",
+                    path.called(),
                     said(&failure)
                 ))
             })?;
@@ -138,7 +138,7 @@ impl Undoing<'_> {
 
     /// Deletes an object that was applied before the pod, if it did not exist before.
     async fn object(&self, path: &ObjectPath, touched: &Touched) -> Result<Option<String>, Leftover> {
-        let name = format!("{} {}", path.resource(), path.name());
+        let name = path.called();
         let failed = |failure: ApiFailure| Leftover {
             what: format!("{name} ({})", said(&failure)),
             command: format!(

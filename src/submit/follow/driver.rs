@@ -1,15 +1,13 @@
 //! The driver pod, from one state to the next.
 
-use std::collections::HashSet;
-
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 
 use super::LOGGER;
 use super::outcome::{Outcome, Verdict, has_ended, verdict};
-use super::trouble::{self, Trouble};
+use super::trouble::{self, Told, Trouble};
 use crate::submit::create::Created;
-use crate::submit::log::{Level, Log};
-use crate::submit::pod_state::{block, final_statuses, phase};
+use crate::submit::log::{Level, Log, in_one_line};
+use crate::submit::pod_state::{block, containers, final_statuses, phase};
 use crate::submit::submission::Submission;
 
 /// How the driver pod is called in messages.
@@ -25,8 +23,10 @@ pub(super) struct Driver<'a> {
     /// The container that Spark runs in: it is the last one in what Spark sends.
     container: String,
     last: Pod,
+    /// The last ones that were told: the kubelet leaves them out where it evicts a pod.
+    containers: Vec<ContainerStatus>,
     block: String,
-    told: HashSet<String>,
+    told: Told,
     is_waiting: bool,
     was_reported: bool,
 }
@@ -41,8 +41,9 @@ impl<'a> Driver<'a> {
             uid: created.uid.clone(),
             container: name.unwrap_or(CONTAINER).to_owned(),
             last: serde_json::from_value(created.pod.clone()).unwrap_or_default(),
+            containers: Vec::new(),
             block: String::new(),
-            told: HashSet::new(),
+            told: Told::default(),
             is_waiting: false,
             was_reported: false,
         }
@@ -79,7 +80,7 @@ impl<'a> Driver<'a> {
         if !self.is_ours(&pod) {
             return None;
         }
-        self.last = pod;
+        self.keep(pod);
         Some(self.end())
     }
 
@@ -96,6 +97,13 @@ impl<'a> Driver<'a> {
         }
         for trouble in trouble::of_pod(&pod, DRIVER_POD, &self.container) {
             self.tell(trouble);
+        }
+        self.keep(pod);
+    }
+
+    fn keep(&mut self, pod: Pod) {
+        if !containers(&pod).is_empty() {
+            self.containers = containers(&pod).to_vec();
         }
         self.last = pod;
     }
@@ -114,7 +122,7 @@ impl<'a> Driver<'a> {
     }
 
     fn tell(&mut self, trouble: Trouble) {
-        if self.told.insert(trouble.key) {
+        if self.told.is_new(trouble.key) {
             self.say(Level::Warn, &trouble.text);
         }
     }
@@ -135,7 +143,11 @@ impl<'a> Driver<'a> {
         let statuses = final_statuses(&self.last, &self.container);
         self.say(Level::Info, &format!("Container final statuses:\n\n{statuses}"));
         self.say(Level::Info, &format!("{} finished", capitalised(&self.called())));
-        let Verdict { outcome, lines } = verdict(&self.last, &self.container, &self.submission.app_name);
+        // Spark prints what the last state has; the verdict is on all that is known.
+        self.last.status.get_or_insert_default().container_statuses =
+            Some(std::mem::take(&mut self.containers));
+        let app_name = in_one_line(&self.submission.app_name);
+        let Verdict { outcome, lines } = verdict(&self.last, &self.container, &app_name);
         let level = if outcome == Outcome::Succeeded { Level::Warn } else { Level::Error };
         for line in lines {
             self.say(level, &line);
@@ -145,6 +157,7 @@ impl<'a> Driver<'a> {
 
     fn called(&self) -> String {
         let Submission { app_name, app_id, namespace, pod_name, .. } = self.submission;
+        let app_name = in_one_line(app_name);
         format!(
             "application {app_name} with application ID {app_id} and submission ID {namespace}:{pod_name}"
         )

@@ -1,12 +1,12 @@
-//! Which executors were lost, and to what: from one snapshot of their pods to the next.
+//! Which executors ended, were removed or were lost, and to what: from one snapshot of their pods to the next.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-use super::outcome::{disruption, ended, reason_and_message};
-use super::trouble::{self, Trouble};
+use super::outcome::{disruption, ended, failed_init_containers, has_ended, reason_and_message};
+use super::trouble::{self, Told, Trouble};
 use crate::submit::exit_code::{Role, in_words};
 use crate::submit::log::Level;
 use crate::submit::pod_state::{containers, phase};
@@ -16,14 +16,20 @@ const ID_LABEL: &str = "spark-exec-id";
 /// The container that Spark runs in, unless a template names another one.
 const CONTAINER: &str = "spark-kubernetes-executor";
 
+/// An executor that is not needed any more is deleted by the driver, and the kubelet ends it by SIGTERM.
+const GRACEFUL: [i32; 2] = [0, 143];
+
 /// As much of an executor's pod as there is to tell: of pods there may be thousands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Executor {
     uid: String,
     /// `executor 3 (pod x-exec-3 on node n)`
     called: String,
-    /// How it ended, if it did.
-    end: Option<End>,
+    /// It runs, or ran when it was seen before.
+    ran: bool,
+    /// The pod will not change any more.
+    has_ended: bool,
+    end: End,
     /// Somebody asked for its deletion.
     is_deleted: bool,
     /// The reason of the pod, and what disrupted it.
@@ -31,12 +37,14 @@ pub(super) struct Executor {
     troubles: Vec<Trouble>,
 }
 
-/// How an executor ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How an executor ended, as far as it has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct End {
     /// Of the container that Spark runs in; none if it never ran.
     code: Option<(i32, Option<String>)>,
-    /// Each of them in a few words.
+    /// Its init-containers that failed, in words.
+    init: Vec<String>,
+    /// Each of its containers in a few words.
     containers: String,
 }
 
@@ -55,7 +63,7 @@ pub(super) struct Executors {
     /// Those of which was told that they are lost and that may still be seen.
     told: HashSet<String>,
     /// What was told of those that do not start.
-    told_troubles: HashSet<String>,
+    told_troubles: Told,
 }
 
 impl From<Pod> for Executor {
@@ -67,6 +75,8 @@ impl From<Pod> for Executor {
         let called = called(&pod);
         Self {
             uid: pod.metadata.uid.clone().unwrap_or_default(),
+            ran: phase(&pod) == "Running",
+            has_ended: has_ended(&pod),
             end: end(&pod),
             is_deleted: pod.metadata.deletion_timestamp.is_some(),
             reasons: reasons.into_iter().filter(|reason| !reason.is_empty()).collect(),
@@ -85,17 +95,19 @@ fn called(pod: &Pod) -> String {
     format!("Executor {id} (pod {name}{node})")
 }
 
-fn end(pod: &Pod) -> Option<End> {
-    if !["Succeeded", "Failed"].contains(&phase(pod)) {
-        return None;
-    }
+fn end(pod: &Pod) -> End {
     let statuses = containers(pod);
     let named = statuses.iter().find(|status| status.name == CONTAINER);
     let ended_one = named.filter(|status| ended(status).is_some());
-    let first = ended_one.or_else(|| statuses.iter().find(|status| ended(status).is_some()));
+    let other = statuses.iter().find(|status| ended(status).is_some()).filter(|_| has_ended(pod));
+    let first = ended_one.or(other);
     let code = first.and_then(ended).map(|end| (end.exit_code, end.reason.clone()));
+    if code.is_none() && !has_ended(pod) {
+        return End::default();
+    }
+    let init = failed_init_containers(pod).map(|failed| format!("its {failed}")).collect();
     let each: Vec<String> = statuses.iter().map(in_few_words).collect();
-    Some(End { code, containers: each.join(", ") })
+    End { code, init, containers: each.join(", ") }
 }
 
 /// Without `exit code:`, which is the driver's alone in this log.
@@ -135,13 +147,14 @@ impl Executors {
     }
 
     /// One of them is new, or another than before.
-    pub(super) fn change(&mut self, executor: Executor, now: Duration) -> Vec<Finding> {
+    pub(super) fn change(&mut self, mut executor: Executor, now: Duration) -> Vec<Finding> {
         if self.told.contains(&executor.uid) {
             return Vec::new();
         }
         let mut findings = self.troubles(&executor);
-        if let Some(end) = &executor.end {
-            findings.push(executor.ended(end));
+        executor.ran |= self.known.get(&executor.uid).is_some_and(|(before, _)| before.ran);
+        if executor.has_ended {
+            findings.push(executor.finding());
             self.known.remove(&executor.uid);
             self.told.insert(executor.uid);
         } else {
@@ -156,66 +169,69 @@ impl Executors {
         if self.told.remove(&executor.uid) {
             return Vec::new();
         }
-        let finding = match &executor.end {
-            Some(end) => executor.ended(end),
-            None => executor.deleted(),
-        };
-        vec![finding]
+        vec![Executor { is_deleted: true, ..executor.clone() }.finding()]
     }
 
     /// A hundred executors that no node takes are one trouble.
     fn troubles(&mut self, executor: &Executor) -> Vec<Finding> {
-        let new = executor.troubles.iter().filter(|trouble| self.told_troubles.insert(trouble.key.clone()));
+        let new = executor.troubles.iter().filter(|trouble| self.told_troubles.is_new(trouble.key.clone()));
         new.map(|trouble| Finding { level: Level::Warn, text: trouble.text.clone() }).collect()
     }
 }
 
 impl Executor {
-    fn ended(&self, end: &End) -> Finding {
-        let how = match &end.code {
-            Some((code, reason)) => {
-                format!("exited with {}", in_words(*code, reason.as_deref(), Role::Executor))
+    /// Of one that has ended or is gone. What is part of a good run is said in a few words: with dynamic allocation
+    /// there are hundreds of them.
+    fn finding(&self) -> Finding {
+        let called = &self.called;
+        let code = self.end.code.as_ref().map(|(code, _)| *code);
+        let is_disrupted = !self.reasons.is_empty() || !self.end.init.is_empty();
+        match code {
+            Some(0) if !self.is_deleted && !is_disrupted => {
+                Finding { level: Level::Info, text: format!("{called} has ended") }
             }
-            None => "failed before it ran".to_owned(),
-        };
-        let who = if self.is_deleted {
-            "its pod was deleted (by the driver, a user or the cluster)"
-        } else if !self.reasons.is_empty() {
-            "by the cluster"
-        } else {
-            "caused by the application itself"
-        };
-        let is_expected = end.code.as_ref().is_some_and(|(code, _)| *code == 0) || self.is_deleted;
-        let level = if is_expected && self.reasons.is_empty() { Level::Info } else { Level::Warn };
-        let containers = if end.containers.is_empty() { "none" } else { &end.containers };
-        let text =
-            format!("{} was lost: it {how}; {who}{}; containers: {containers}", self.called, self.why());
-        Finding { level, text }
+            code if self.is_deleted && !is_disrupted && code.is_none_or(|code| GRACEFUL.contains(&code)) => {
+                Finding { level: Level::Info, text: format!("{called} was removed: its pod was deleted") }
+            }
+            _ => Finding { level: Level::Warn, text: format!("{called} was lost: {}", self.loss()) },
+        }
     }
 
-    fn deleted(&self) -> Finding {
-        let level = if self.reasons.is_empty() { Level::Info } else { Level::Warn };
-        let text = format!(
-            "{} was lost: its pod was deleted (by the driver, a user or the cluster){}",
-            self.called,
-            self.why()
-        );
-        Finding { level, text }
+    /// How, by whom, why, and what its containers say.
+    fn loss(&self) -> String {
+        let mut parts = self.end.init.clone();
+        match &self.end.code {
+            Some((code, reason)) => {
+                parts.push(format!("it exited with {}", in_words(*code, reason.as_deref(), Role::Executor)));
+            }
+            // An eviction leaves no state of the containers behind.
+            None if self.ran && !self.is_deleted => {
+                parts.push("it was running when it was last seen".to_owned());
+            }
+            None if self.has_ended && parts.is_empty() => parts.push("it failed before it ran".to_owned()),
+            None => {}
+        }
+        if self.is_deleted {
+            parts.push("its pod was deleted (by the driver, a user or the cluster)".to_owned());
+        } else if !self.reasons.is_empty() {
+            parts.push("by the cluster".to_owned());
+        } else if self.end.code.is_some() {
+            parts.push("caused by the application itself".to_owned());
+        }
+        parts.extend(self.reasons.iter().cloned());
+        if !self.end.containers.is_empty() {
+            parts.push(format!("containers: {}", self.end.containers));
+        }
+        parts.join("; ")
     }
 
     fn missing(&self, since: Duration) -> Finding {
-        let text = format!(
-            "{} was lost: it has been missing from the cluster for {} s, and nothing was heard of a deletion{}",
-            self.called,
-            since.as_secs(),
-            self.why()
-        );
-        Finding { level: Level::Warn, text }
-    }
-
-    fn why(&self) -> String {
-        let reasons = self.reasons.join("; ");
-        if reasons.is_empty() { reasons } else { format!("; {reasons}") }
+        let mut parts = vec![format!(
+            "it has been missing from the cluster for {} s, and nothing was heard of a deletion",
+            since.as_secs()
+        )];
+        parts.extend(self.reasons.iter().cloned());
+        Finding { level: Level::Warn, text: format!("{} was lost: {}", self.called, parts.join("; ")) }
     }
 }
 

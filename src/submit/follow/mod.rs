@@ -19,7 +19,7 @@ use self::executors::{Executor, Executors, Finding};
 use self::watch::{Seen, Watching};
 use super::calls::{Calls, Select, said};
 use super::create::Created;
-use super::log::{Level, Log};
+use super::log::{Level, Log, in_one_line};
 use super::submission::Submission;
 use crate::kubernetes::{ApiFailure, ApiServer};
 
@@ -208,6 +208,7 @@ impl Following<'_> {
 
     fn say_stopped(&self) {
         let Submission { app_name, namespace, pod_name, .. } = self.submission;
+        let app_name = in_one_line(app_name);
         let master = format!("--master k8s://{}", self.calls.server().address());
         let message = format!(
             "Stopped waiting for application {app_name}, which goes on running. See how it is with “cloakroom submit \

@@ -51,20 +51,19 @@ pub(super) fn has_ended(pod: &Pod) -> bool {
     ["Succeeded", "Failed"].contains(&phase(pod))
 }
 
-/// The verdict on a pod that has ended, or that is gone; `driver` is the container that Spark runs in.
+/// The verdict on a pod that has ended, or that is gone; `driver` is the container that Spark runs in. Its end is the
+/// application's, whatever became of the containers beside it.
 pub(super) fn verdict(pod: &Pod, driver: &str, app_name: &str) -> Verdict {
     let end = end_of(containers(pod), driver);
     let exit_code =
         end.and_then(|end| u8::try_from(end.exit_code).ok().or(Some(1))).filter(|code| *code != 0);
-    let is_success = end.is_some_and(|end| end.exit_code == 0);
-    let (outcome, how) = if !has_ended(pod) {
-        (Outcome::Deleted { exit_code }, "its driver pod was deleted before it had ended".to_owned())
-    } else if was_ended_by_deletion(pod, end) {
-        (Outcome::Deleted { exit_code }, "its driver pod was deleted while it ran".to_owned())
-    } else if phase(pod) == "Succeeded" || (is_success && !has_reason(pod) && another_failed(pod, driver)) {
+    let is_success = end.is_some_and(|end| end.exit_code == 0) && !was_ended_by_cluster(pod);
+    let (outcome, how) = if was_ended_by_deletion(pod, end) {
+        (Outcome::Deleted { exit_code }, deletion(pod).to_owned())
+    } else if phase(pod) == "Succeeded" || is_success {
         (Outcome::Succeeded, String::new())
     } else {
-        (Outcome::Failed { exit_code }, failure(end, driver))
+        (Outcome::Failed { exit_code }, failure(pod, end, driver))
     };
     let mut lines = Vec::new();
     if outcome != Outcome::Succeeded {
@@ -75,13 +74,24 @@ pub(super) fn verdict(pod: &Pod, driver: &str, app_name: &str) -> Verdict {
     Verdict { outcome, lines }
 }
 
-fn failure(end: Option<&ContainerStateTerminated>, driver: &str) -> String {
+fn failure(pod: &Pod, end: Option<&ContainerStateTerminated>, driver: &str) -> String {
     match end {
         Some(end) => {
             let words = in_words(end.exit_code, end.reason.as_deref(), Role::Driver);
             format!("its container {driver} exited with {words}")
         }
+        None if is_running(pod, driver) => {
+            format!("its container {driver} was running when it was last seen")
+        }
         None => format!("its container {driver} never ran"),
+    }
+}
+
+fn deletion(pod: &Pod) -> &'static str {
+    if phase(pod) == "Pending" {
+        "its driver pod was deleted before the application had started"
+    } else {
+        "its driver pod was deleted before the application had ended"
     }
 }
 
@@ -96,16 +106,21 @@ fn details(pod: &Pod, driver: &str) -> Vec<String> {
         ));
     }
     lines.extend(disruption(pod));
-    for status in status.init_container_statuses.iter().flatten() {
-        lines.extend(failed_container("init-container", status));
-    }
+    lines.extend(failed_init_containers(pod).map(|failed| format!("The {failed}")));
+    let others = containers(pod).iter().filter(|one| one.name != driver);
     lines.extend(
-        containers(pod)
-            .iter()
-            .filter(|one| one.name != driver)
-            .filter_map(|one| failed_container("container", one)),
+        others
+            .filter_map(|one| failed_container("container", one, Role::Sidecar))
+            .map(|failed| format!("The {failed}")),
     );
     lines
+}
+
+/// `init-container fetch exited with code 1 (…): what it left as its message`, for each.
+pub(super) fn failed_init_containers(pod: &Pod) -> impl Iterator<Item = String> {
+    let statuses = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_deref());
+    let statuses = statuses.unwrap_or_default().iter();
+    statuses.filter_map(|status| failed_container("init-container", status, Role::InitContainer))
 }
 
 /// Why the cluster ended a pod, where it was the cluster
@@ -129,12 +144,12 @@ pub(super) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition
     pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
 }
 
-fn failed_container(what: &str, status: &ContainerStatus) -> Option<String> {
+fn failed_container(what: &str, status: &ContainerStatus, role: Role) -> Option<String> {
     let end = ended(status).filter(|end| end.exit_code != 0)?;
-    let words = in_words(end.exit_code, end.reason.as_deref(), Role::Driver);
+    let words = in_words(end.exit_code, end.reason.as_deref(), role);
     let said = end.message.as_deref().map(in_one_line).filter(|said| !said.is_empty());
     let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-    Some(format!("The {what} {} exited with {words}{said}", status.name))
+    Some(format!("{what} {} exited with {words}{said}", status.name))
 }
 
 fn message(what: &str, name: &str, end: &ContainerStateTerminated) -> Option<String> {
@@ -163,15 +178,22 @@ fn has_reason(pod: &Pod) -> bool {
     reason.is_some_and(|reason| !reason.is_empty())
 }
 
-/// A pod fails as a whole where a sidecar does.
-fn another_failed(pod: &Pod, driver: &str) -> bool {
-    let others = containers(pod).iter().filter(|status| status.name != driver);
-    others.filter_map(ended).any(|end| end.exit_code != 0)
+/// A pod fails as a whole where a sidecar does, without a reason; with one it was evicted, or its time was up.
+fn was_ended_by_cluster(pod: &Pod) -> bool {
+    has_ended(pod) && has_reason(pod)
+}
+
+fn is_running(pod: &Pod, name: &str) -> bool {
+    let status = containers(pod).iter().find(|status| status.name == name);
+    status.and_then(|status| status.state.as_ref()).is_some_and(|state| state.running.is_some())
 }
 
 /// Whether somebody asked for the pod's end before its driver had ended by itself: the time of the request is the
 /// deletion's own less its grace period. Times have whole seconds; in doubt it ended by itself.
 fn was_ended_by_deletion(pod: &Pod, end: Option<&ContainerStateTerminated>) -> bool {
+    if end.is_none() && !has_ended(pod) {
+        return true;
+    }
     let Some(deletion) = &pod.metadata.deletion_timestamp else { return false };
     let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or_default());
     let Some(finished) = end.and_then(|end| end.finished_at.as_ref()) else { return true };

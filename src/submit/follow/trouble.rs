@@ -1,5 +1,7 @@
 //! What keeps a pod from starting, from its state and its events.
 
+use std::collections::HashSet;
+
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 
 use super::outcome::{condition, disruption, ended, has_ended};
@@ -12,6 +14,19 @@ pub(super) struct Trouble {
     /// What makes it the same trouble as one that was told before.
     pub(super) key: String,
     pub(super) text: String,
+}
+
+/// Troubles that were told. So many and no more: messages may have what is different each time in them.
+#[derive(Debug, Default)]
+pub(super) struct Told(HashSet<String>);
+
+impl Told {
+    const MOST: usize = 100;
+
+    /// Whether it is to be told now.
+    pub(super) fn is_new(&mut self, key: String) -> bool {
+        self.0.len() < Self::MOST && self.0.insert(key)
+    }
 }
 
 /// Reasons for which a container waits that are no trouble.
@@ -73,9 +88,11 @@ pub(super) fn of_event(event: &Event, what: &str) -> Option<Trouble> {
     })
 }
 
+/// One trouble whatever the number of nodes, which changes where a cluster grows by itself.
 fn unschedulable(what: &str, message: &str) -> Trouble {
     let message = in_one_line(message);
-    Trouble { key: format!("unschedulable {message}"), text: format!("No node takes {what}: {message}") }
+    let reason = message.replace(|c: char| c.is_ascii_digit(), "");
+    Trouble { key: format!("unschedulable {reason}"), text: format!("No node takes {what}: {message}") }
 }
 
 fn waiting(status: &ContainerStatus, what: &str) -> Option<Trouble> {

@@ -1,6 +1,6 @@
 //! From settings to the objects that Spark would send: everything is read and checked here, and nothing is sent.
 //!
-//! [`Application::gather`](application) reads every file and draws every name, then Spark's [`steps`] each add to the
+//! `Application::gather` reads every file and draws every name, then Spark's `steps` each add to the
 //! driver, then the properties that came together go into the last config map.
 
 mod aliases;

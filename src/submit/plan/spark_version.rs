@@ -91,6 +91,11 @@ impl SparkVersion {
         self.is_at_least(4, 0)
     }
 
+    /// In pod templates: octal modes of files, and whole numbers of 32 bits without blanks and fractions.
+    pub fn has_strict_numbers(self) -> bool {
+        self.is_at_least(4, 0)
+    }
+
     /// `spark.driver.minMemoryOverhead`.
     pub fn has_minimum_overhead(self) -> bool {
         self.is_at_least(4, 0)

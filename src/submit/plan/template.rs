@@ -1,13 +1,20 @@
-//! The driver's pod template: read as it is, fields that nobody here knows included.
+//! The driver's pod template: read as Spark's library reads it, fields that nobody here knows included.
 
 #[cfg(test)]
+mod reading_tests;
+mod scalar;
+#[cfg(test)]
 mod tests;
-mod texts;
+mod typed;
+mod yaml;
 
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Map, Value};
 
+use self::yaml::{Kind, Node};
 use super::error::PlanError;
 use super::source;
+use super::spark_version::SparkVersion;
 use super::submitter::Submitter;
 use crate::spark::SparkConf;
 
@@ -26,8 +33,9 @@ pub(super) struct PodTemplate {
 impl PodTemplate {
     /// Reads the template, an empty one where no file is named.
     pub async fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Self, PlanError> {
+        let (version, _) = SparkVersion::of(conf)?;
         let pod = match source::read(conf, FILE, submitter).await? {
-            Some(text) => parse_pod(&text).map_err(|problem| conf.refuse(FILE, problem))?,
+            Some(text) => parse_pod(&text, version).map_err(|problem| conf.refuse(FILE, problem))?,
             None => Map::new(),
         };
         Self::split(pod, conf.get(CONTAINER)).map_err(|(key, problem)| conf.refuse(key, problem).into())
@@ -74,45 +82,25 @@ fn taken(pod: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
     }
 }
 
-/// A pod, or what is wrong with it.
-pub(super) fn parse_pod(text: &str) -> Result<Map<String, Value>, String> {
-    let Value::Object(mut pod) = parse(text)? else {
-        return Err("it must be a pod in YAML or JSON".to_owned());
-    };
-    let kind = pod.get("kind").and_then(Value::as_str).unwrap_or("Pod");
-    if kind != "Pod" || pod.get("apiVersion").is_some_and(|version| version != "v1") {
+/// A pod as the library of that Spark reads it, or what is wrong with it.
+pub(super) fn parse_pod(text: &str, version: SparkVersion) -> Result<Map<String, Value>, String> {
+    let document = Node::parse(text)?;
+    let Kind::Map(_) = document.kind else { return Err("it must be a pod in YAML or JSON".to_owned()) };
+    let kind = document.text("kind").unwrap_or_else(|| "Pod".to_owned());
+    if kind != "Pod" || document.text("apiVersion").is_some_and(|version| version != "v1") {
         return Err(format!("it must be a Pod of v1, and it is a {kind} of another API"));
     }
-    let is_map_or_nothing =
-        |value: Option<&Value>| value.is_none_or(|value| value.is_object() || value.is_null());
-    if !pod.get("spec").is_some_and(Value::is_object) || !is_map_or_nothing(pod.get("metadata")) {
+    if !document.field("spec").is_some_and(|spec| matches!(spec.kind, Kind::Map(_))) {
         return Err("it must be a pod with a spec".to_owned());
     }
-    let containers = &pod["spec"]["containers"];
-    let is_list = |list: &Vec<Value>| list.iter().all(Value::is_object);
-    if !containers.is_null() && !containers.as_array().is_some_and(is_list) {
-        return Err("it must be a pod whose containers are a list".to_owned());
+    typed::read::<Pod>(&document, version.has_strict_numbers())?;
+    match document.into_value() {
+        Some(Value::Object(pod)) => Ok(pod),
+        _ => Ok(Map::new()),
     }
-    texts::settle(&mut pod);
-    Ok(pod)
 }
 
-/// One document of YAML or JSON. Like Spark's library this reads YAML 1.2: `yes` and `010` are texts.
+/// One document of YAML or JSON, nobody's type.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
-    let options = serde_saphyr::options! {
-        strict_booleans: true,
-        leading_zero_numbers_as_strings: true,
-        underscored_numbers_as_strings: true,
-        with_snippet: false,
-    };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
-        .map_err(|error| format!("its YAML cannot be read: {}", one_line(&error.to_string())))?;
-    match <[Value; 1]>::try_from(documents) {
-        Ok([document]) => Ok(document),
-        Err(documents) => Err(format!("it must have one document in it, and it has {}", documents.len())),
-    }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    Ok(Node::parse(text)?.into_value().unwrap_or_default())
 }

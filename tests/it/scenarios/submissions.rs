@@ -95,7 +95,7 @@ pub async fn a_pod_that_is_not_valid_is_refused_in_the_api_servers_words(cluster
     let error = submitter.create(&planned).await.unwrap_err();
     let said = error.to_string();
     for part in [
-        "does not accept pods my-app-",
+        "does not accept pod my-app-",
         "422 Pod \"my-app-",
         "Invalid value: \"not a label\"",
         "(nothing was created)",
@@ -130,7 +130,7 @@ pub async fn an_application_is_followed_to_its_end(cluster: &dyn Cluster) {
     });
     assert_eq!(admin.post(&POD.path(Some(namespace)), &executor).await.0, 201);
     admin.delete(&path(POD, namespace, "my-app-exec-1")).await;
-    said("Executor 1 (pod my-app-exec-1) was lost: its pod was deleted").await;
+    said("Executor 1 (pod my-app-exec-1) was removed: its pod was deleted").await;
     let end = json!({"terminated": {
         "exitCode": 3, "reason": "Error", "message": "no such table",
         "startedAt": "2026-01-01T12:00:00Z", "finishedAt": "2026-01-01T12:00:30Z",

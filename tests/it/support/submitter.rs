@@ -1,5 +1,7 @@
 //! Somebody who submits an application that was planned by hand.
 
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,9 +56,14 @@ impl Submitter {
     }
 
     pub fn with(cluster: &dyn Cluster, token: &str, timeouts: Timeouts) -> Self {
+        Self::at(cluster.address(), cluster.ca(), token, timeouts)
+    }
+
+    /// A connection to whatever answers there, over TLS where there is a CA.
+    pub fn at(address: SocketAddr, ca: Option<&Path>, token: &str, timeouts: Timeouts) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
-        let kubeconfig = super::cluster::kubeconfig(cluster.ca(), cluster.address(), token);
+        let kubeconfig = super::cluster::kubeconfig(ca, address, token);
         std::fs::write(&path, kubeconfig).unwrap();
         let access = Access::Kubeconfig { path, context: None };
         let server = ApiServer::connect_with(&access, timeouts).unwrap();

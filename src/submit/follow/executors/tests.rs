@@ -70,19 +70,72 @@ fn an_executor_that_exits_is_told_once_however_often_it_is_seen() {
 fn a_deletion_is_told_as_one() {
     let mut known = Executors::default();
     known.change(running(1), at(0));
-    let expected = [
-        "Info Executor 1 (pod x-exec-1 on node n) was lost: its pod was deleted (by the driver, a user or the \
-                     cluster)",
-    ];
+    let expected = ["Info Executor 1 (pod x-exec-1 on node n) was removed: its pod was deleted"];
     assert_eq!(texts(known.delete(&running(1))), expected);
-    // One that ends because it is deleted.
-    let mut ending = pod(2, ended(143, "Error"));
-    ending["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z".into();
-    let said = texts(known.change(executor(ending), at(1)));
+}
+
+fn deleted(id: u32, status: Value) -> Executor {
+    let mut pod = pod(id, status);
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z".into();
+    executor(pod)
+}
+
+/// As dynamic allocation does it, hundreds of times.
+#[test]
+fn executors_that_are_not_needed_any_more_are_not_lost() {
+    for code in [0, 143] {
+        let mut known = Executors::default();
+        known.change(running(2), at(0));
+        let expected = ["Info Executor 2 (pod x-exec-2 on node n) was removed: its pod was deleted"];
+        assert_eq!(texts(known.change(deleted(2, ended(code, "Error")), at(1))), expected);
+        assert_eq!(texts(known.delete(&deleted(2, ended(code, "Error")))), NOTHING);
+        // A kubelet may leave the phase as it was.
+        let mut status = ended(code, "Error");
+        status["phase"] = "Running".into();
+        assert_eq!(texts(known.delete(&deleted(2, status))), expected);
+    }
+    let killed = texts(Executors::default().change(deleted(3, ended(137, "Error")), at(0)));
+    assert!(killed[0].starts_with("Warn Executor 3 (pod x-exec-3 on node n) was lost: it exited with"));
     assert!(
-        said[0].starts_with("Info Executor 2") && said[0].contains("; its pod was deleted ("),
-        "{said:?}"
+        killed[0].contains("; its pod was deleted (by the driver, a user or the cluster); "),
+        "{killed:?}"
     );
+    let unasked = texts(Executors::default().change(executor(pod(4, ended(143, "Error"))), at(0)));
+    assert!(unasked[0].contains("was lost: it exited with code 143"), "{unasked:?}");
+}
+
+#[test]
+fn an_executor_whose_init_container_failed_says_so_and_guesses_nothing() {
+    let state = json!({"terminated": {"exitCode": 9, "reason": "Error", "message": "fetch failed"}});
+    let container = |name: &str, state: Value| json!({"name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+    let waiting = json!({"waiting": {"reason": "PodInitializing"}});
+    let status = json!({
+        "phase": "Failed", "initContainerStatuses": [container("fetch", state)],
+        "containerStatuses": [container("spark-kubernetes-executor", waiting)],
+    });
+    assert_eq!(
+        texts(Executors::default().change(executor(pod(3, status)), at(0))),
+        [
+            "Warn Executor 3 (pod x-exec-3 on node n) was lost: its init-container fetch exited with code 9 (the \
+          init-container's own): fetch failed; containers: spark-kubernetes-executor waiting, PodInitializing"
+        ]
+    );
+}
+
+#[test]
+fn an_executor_that_ran_before_it_was_evicted_is_not_said_never_to_have_run() {
+    let mut known = Executors::default();
+    known.change(running(1), at(0));
+    let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
+    assert_eq!(
+        texts(known.change(executor(pod(1, evicted.clone())), at(1))),
+        [
+            "Warn Executor 1 (pod x-exec-1 on node n) was lost: it was running when it was last seen; by the cluster; \
+          Evicted: low on memory"
+        ]
+    );
+    let said = texts(known.change(executor(pod(2, evicted)), at(1)));
+    assert!(said[0].contains("was lost: it failed before it ran; by the cluster; "), "{said:?}");
 }
 
 #[test]
@@ -129,7 +182,7 @@ fn an_executor_is_missing_once_it_was_not_seen_for_long_enough() {
 fn an_executor_that_finished_is_no_alarm() {
     let mut known = Executors::default();
     let said = texts(known.look(vec![executor(pod(1, ended(0, "Completed")))], at(0), DELTA));
-    assert!(said[0].starts_with("Info Executor 1") && said[0].contains("code 0 (success)"), "{said:?}");
+    assert_eq!(said, ["Info Executor 1 (pod x-exec-1 on node n) has ended"]);
 }
 
 #[test]

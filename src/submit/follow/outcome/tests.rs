@@ -54,7 +54,7 @@ fn the_drivers_own_exit_code_counts() {
         [terminated("aaa", 3, "Error"), terminated(DRIVER, 1, "Error"), terminated("zzz", 9, "Error")];
     let parts = [
         "exited with code 1 (",
-        "The container aaa exited with code 3",
+        "The container aaa exited with code 3 (the container's own)",
         "The container zzz exited with code 9",
     ];
     check(none(), status("Failed", &sidecar_first), failed(Some(1)), &parts);
@@ -93,9 +93,50 @@ fn an_init_container_that_fails_leaves_its_message() {
         "phase": "Failed", "containerStatuses": [waiting(DRIVER)],
         "initContainerStatuses": [terminated("first", 0, "Completed"), init],
     });
-    let parts =
-        ["never ran", "The init-container fetch exited with code 1", ": cannot fetch jars: 404 at http://x"];
+    let parts = [
+        "never ran",
+        "The init-container fetch exited with code 1 (a failure; its log says more): cannot fetch jars: 404 at http://x",
+    ];
     check(json!({}), status, failed(None), &parts);
+    let status = json!({"phase": "Failed", "initContainerStatuses": [terminated("fetch", 3, "Error")]});
+    check(json!({}), status, failed(None), &["fetch exited with code 3 (the init-container's own)"]);
+}
+
+/// As with Istio: the pod goes on after the driver, and somebody clears it away.
+#[test]
+fn the_drivers_end_counts_where_its_pod_is_deleted_while_a_sidecar_runs() {
+    let status = |code| {
+        let containers =
+            [terminated(DRIVER, code, "Error"), container("istio-proxy", json!({"running": {}}))];
+        json!({"phase": "Running", "containerStatuses": containers})
+    };
+    // The driver ended at 12:00:30; the deletion was asked for at 12:01:30.
+    let deleted_later =
+        || json!({"deletionTimestamp": "2026-01-01T12:02:00Z", "deletionGracePeriodSeconds": 30});
+    for metadata in [json!({}), deleted_later()] {
+        check(metadata.clone(), status(0), Outcome::Succeeded, &[]);
+        check(metadata, status(3), failed(Some(3)), &["exited with code 3 (the application's own)"]);
+    }
+    let deleted_before =
+        json!({"deletionTimestamp": "2026-01-01T12:00:40Z", "deletionGracePeriodSeconds": 30});
+    let gone = Outcome::Deleted { exit_code: Some(143) };
+    check(
+        deleted_before,
+        status(143),
+        gone,
+        &["its driver pod was deleted before the application had ended"],
+    );
+}
+
+#[test]
+fn a_driver_that_ran_until_nothing_was_heard_of_it_is_not_said_never_to_have_run() {
+    let status = json!({
+        "phase": "Failed", "reason": "Evicted",
+        "containerStatuses": [container(DRIVER, json!({"running": {}}))],
+    });
+    let (outcome, said) = judged(json!({}), status);
+    assert_eq!(outcome, failed(None));
+    assert!(said.contains("was running when it was last seen") && !said.contains("never ran"), "{said}");
 }
 
 #[test]
@@ -133,8 +174,13 @@ fn a_deletion_is_told_apart_from_an_end_before_it() {
     let running =
         json!({"phase": "Running", "containerStatuses": [container(DRIVER, json!({"running": {}}))]});
     let gone = Outcome::Deleted { exit_code: None };
-    check(json!({}), running, gone.clone(), &["its driver pod was deleted before it had ended"]);
-    check(json!({}), json!({"phase": "Pending"}), gone.clone(), &["deleted before it had ended"]);
+    check(json!({}), running, gone.clone(), &["its driver pod was deleted before the application had ended"]);
+    check(
+        json!({}),
+        json!({"phase": "Pending"}),
+        gone.clone(),
+        &["its driver pod was deleted before the application had started"],
+    );
     // The container ended at 12:00:30. A deletion with a grace of 30 s that is due at 12:00:50 was asked for at 12:00:20.
     for (due, code, expected) in [
         ("2026-01-01T12:00:50Z", 143, Outcome::Deleted { exit_code: Some(143) }),
@@ -148,7 +194,7 @@ fn a_deletion_is_told_apart_from_an_end_before_it() {
         let (outcome, said) = judged(metadata, status);
         assert_eq!(outcome, expected, "{due}: {said}");
         let is_deleted = matches!(outcome, Outcome::Deleted { .. });
-        assert_eq!(said.contains("deleted while it ran"), is_deleted, "{said}");
+        assert_eq!(said.contains("deleted before the application had ended"), is_deleted, "{said}");
     }
 }
 

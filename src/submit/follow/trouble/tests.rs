@@ -37,6 +37,23 @@ fn a_pod_that_no_node_takes_says_why() {
     assert_eq!(event, Some(found[0].clone()), "told once, by whichever comes first");
 }
 
+/// Clusters grow while a pod waits, and each new node is counted.
+#[test]
+fn a_reason_that_no_node_takes_a_pod_is_one_trouble_whatever_the_number_of_nodes() {
+    let key = |message: &str| unschedulable("the driver pod", message).key;
+    let one = key("0/1 nodes are available: 1 Insufficient cpu.");
+    assert_eq!(one, key("0/12 nodes are available: 12 Insufficient cpu."));
+    assert_ne!(one, key("0/1 nodes are available: 1 Insufficient memory."));
+}
+
+#[test]
+fn what_is_told_has_a_bound() {
+    let mut told = Told::default();
+    assert!(told.is_new("0".to_owned()) && !told.is_new("0".to_owned()));
+    let count = (0..1000).filter(|number| told.is_new(number.to_string())).count();
+    assert_eq!((count + 1, told.0.len()), (Told::MOST, Told::MOST));
+}
+
 #[test]
 fn an_image_that_cannot_be_pulled_is_one_trouble() {
     let status = |reason: &str, message: &str| json!({"phase": "Pending", "containerStatuses": [container(DRIVER, waiting(reason, message))]});

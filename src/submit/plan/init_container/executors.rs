@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::InitContainer;
 use crate::spark::{SparkConf, keys};
 use crate::submit::plan::error::PlanError;
+use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::append;
 use crate::submit::plan::template::parse_pod;
 
@@ -23,7 +24,9 @@ pub(in crate::submit::plan) fn template(
 ) -> Result<Option<String>, PlanError> {
     let Some(init) = init.filter(|init| init.for_executors) else { return Ok(user) };
     let pod = match user {
-        Some(text) => parse_pod(&text).map_err(|problem| conf.refuse(FILE, problem))?,
+        Some(text) => {
+            parse_pod(&text, SparkVersion::of(conf)?.0).map_err(|problem| conf.refuse(FILE, problem))?
+        }
         None => Map::new(),
     };
     init.merged(conf, pod).map(|pod| Some(pod.to_string()))

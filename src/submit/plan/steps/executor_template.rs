@@ -6,6 +6,7 @@ use crate::spark::SparkConf;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::source;
+use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 use crate::submit::plan::template;
@@ -23,7 +24,7 @@ pub(in crate::submit::plan) async fn read(
     warnings: &mut Vec<String>,
 ) -> Result<Option<String>, PlanError> {
     let Some(text) = source::read(conf, KEY, submitter).await? else { return Ok(None) };
-    if let Err(problem) = template::parse_pod(&text) {
+    if let Err(problem) = template::parse_pod(&text, SparkVersion::of(conf)?.0) {
         warnings.push(format!("the driver will refuse the file of `{KEY}`: {problem}"));
     }
     Ok(Some(text))

@@ -2,21 +2,23 @@ use serde_json::json;
 
 use super::*;
 
+fn pod(text: &str) -> Result<Map<String, Value>, String> {
+    parse_pod(text, SparkVersion::of(&SparkConf::default()).unwrap().0)
+}
+
 fn split(text: &str, name: Option<&str>) -> Result<PodTemplate, (&'static str, String)> {
-    PodTemplate::split(parse_pod(text).unwrap(), name)
+    PodTemplate::split(pod(text).unwrap(), name)
 }
 
 /// What Spark 4.3 was seen to make of this template.
 #[test]
 fn scalars_become_texts_where_kubernetes_has_texts() {
-    let pod = parse_pod(
-        "metadata:\n  labels: {n: 1, b: true}\n  annotations: {x: 1.50, y: yes}\n\
+    let pod = pod("metadata:\n  labels: {n: 1, b: true}\n  annotations: {x: 1.50, y: yes}\n\
          spec:\n  hostNetwork: false\n  tolerations: []\n  containers:\n  - name: a\n    env:\n    \
          - {name: A, value: 5}\n    - {name: B, value: true}\n    - {name: C, value: yes}\n    \
          - {name: D, value: 010}\n    - {name: E, value: null}\n    args: [1, on]\n    \
          resources: {limits: {cpu: 2, nvidia.com/gpu: 1, memory: 1.5Gi}}\n    unknown: {a: [1, x]}\n  \
-         volumes:\n  - name: v\n    emptyDir: {sizeLimit: 1024}\n  - name: w\n    emptyDir:\n",
-    );
+         volumes:\n  - name: v\n    emptyDir: {sizeLimit: 1024}\n  - name: w\n    emptyDir:\n");
     let expected = json!({
         "metadata": {"labels": {"n": "1", "b": "true"}, "annotations": {"x": "1.5", "y": "yes"}},
         "spec": {
@@ -42,7 +44,7 @@ fn scalars_become_texts_where_kubernetes_has_texts() {
 
 #[test]
 fn permissions_are_octal_when_they_begin_with_a_zero() {
-    let pod = parse_pod(
+    let pod = pod(
         "spec: {volumes: [{name: v, configMap: {name: c, defaultMode: 0644, items: [{key: k, path: p, mode: 0400}]}}, \
          {name: \"0644\", secret: {defaultMode: 420}}]}",
     );
@@ -88,13 +90,13 @@ fn what_is_not_one_pod_is_refused() {
         ("- spec", "a pod in YAML or JSON"),
         ("kind: Pod", "a pod with a spec"),
         ("spec:", "a pod with a spec"),
-        ("spec: {containers: {}}", "whose containers are a list"),
-        ("spec: {containers: [a]}", "whose containers are a list"),
+        ("spec: {containers: {}}", "`spec.containers` in line 1 is a map: it must be a list"),
+        ("spec: {containers: [a]}", "`spec.containers[0]` in line 1 is `a`: it must be a map"),
         ("kind: Deployment\nspec: {}", "it is a Deployment"),
         ("spec: {}\n---\nspec: {}\n", "one document in it, and it has 2"),
         ("spec: [", "its YAML cannot be read: "),
     ] {
-        let refused = parse_pod(text).unwrap_err();
+        let refused = pod(text).unwrap_err();
         assert!(refused.contains(problem) && !refused.contains('\n'), "{text}: {refused}");
     }
 }

@@ -1,0 +1,178 @@
+//! What a scalar is, and what it is where a text, a number or a boolean belongs: as Spark's library reads it.
+
+use serde_json::{Number, Value};
+use serde_saphyr::Span;
+
+use crate::submit::plan::memory::java_double;
+
+/// A scalar by YAML's JSON schema (YAML 1.2, 10.2), which Spark's library keeps to: `True`, `0x10` and `~` are texts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scalar {
+    Null,
+    Boolean(bool),
+    /// A whole number in its digits.
+    Whole(String),
+    /// Another number, as it is written where a text belongs.
+    Fraction(String),
+    Text(String),
+}
+
+/// What was found where something else belongs.
+pub(super) type Wrong = &'static str;
+
+const WHOLE: Wrong = "it must be a whole number";
+const BOOLEAN: Wrong = "it must be true or false";
+
+impl Scalar {
+    /// A plain scalar.
+    fn plain(text: &str) -> Self {
+        match text {
+            "" | "null" => Self::Null,
+            "true" => Self::Boolean(true),
+            "false" => Self::Boolean(false),
+            "-0" => Self::Whole("0".to_owned()),
+            _ if is_whole(text) => Self::Whole(text.to_owned()),
+            _ if is_fraction(text) => Self::Fraction(text.to_owned()),
+            _ => Self::Text(text.to_owned()),
+        }
+    }
+
+    /// Where no type says what belongs there.
+    pub fn into_value(self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Boolean(value) => value.into(),
+            Self::Whole(text) | Self::Fraction(text) => {
+                text.parse::<Number>().map_or(Value::String(text), Value::Number)
+            }
+            Self::Text(text) => text.into(),
+        }
+    }
+
+    /// Where a text belongs; nothing for null.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Self::Null => None,
+            Self::Boolean(value) => Some(value.to_string()),
+            Self::Whole(text) | Self::Fraction(text) | Self::Text(text) => Some(text.clone()),
+        }
+    }
+
+    /// Where a boolean belongs; nothing for an empty text.
+    pub fn boolean(&self) -> Result<Option<bool>, Wrong> {
+        match self {
+            Self::Null => Ok(None),
+            Self::Boolean(value) => Ok(Some(*value)),
+            Self::Whole(digits) => Ok(Some(digits != "0")),
+            Self::Fraction(_) => Err(BOOLEAN),
+            Self::Text(text) => match text.trim() {
+                "" | "null" => Ok(None),
+                "true" | "True" | "TRUE" => Ok(Some(true)),
+                "false" | "False" | "FALSE" => Ok(Some(false)),
+                _ => Err(BOOLEAN),
+            },
+        }
+    }
+
+    /// Where a whole number belongs; nothing for an empty text.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "Java cuts a number off, and casts saturate as Java's do"
+    )]
+    pub fn whole(&self) -> Result<Option<i64>, Wrong> {
+        match self {
+            Self::Null => Ok(None),
+            Self::Boolean(_) => Err(WHOLE),
+            Self::Whole(text) => number(text).map(Some),
+            Self::Fraction(text) => text.parse().map(|value: f64| Some(value as i64)).map_err(|_| WHOLE),
+            Self::Text(text) => match text.trim() {
+                "" | "null" => Ok(None),
+                text => number(text).map(Some),
+            },
+        }
+    }
+
+    /// Where a small whole number belongs, as Spark's library has read it since Spark 4.0: no blanks, no fractions.
+    pub fn strict_whole(&self) -> Result<Option<i64>, Wrong> {
+        match self {
+            Self::Null => Ok(None),
+            Self::Whole(text) | Self::Text(text) => number(text).map(Some),
+            Self::Boolean(_) | Self::Fraction(_) => Err(WHOLE),
+        }
+    }
+
+    /// Where the mode of a file belongs, which may be octal: `0444`, `0o444`.
+    pub fn mode(&self) -> Result<Option<i64>, Wrong> {
+        let octal = match self {
+            Self::Text(text) => text.strip_prefix('0').map(|digits| digits.trim_start_matches(['o', 'O'])),
+            _ => None,
+        };
+        let is_octal =
+            |digits: &&str| !digits.is_empty() && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
+        match octal.filter(is_octal) {
+            Some(digits) => i64::from_str_radix(digits, 8).map(Some).map_err(|_| WHOLE),
+            None => self.strict_whole(),
+        }
+    }
+}
+
+fn number(text: &str) -> Result<i64, Wrong> {
+    text.parse().map_err(|_| WHOLE)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_whole(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    is_digits(digits) && (digits == "0" || !digits.starts_with('0'))
+}
+
+fn is_fraction(text: &str) -> bool {
+    let (number, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    is_whole(whole)
+        && (decimals.is_empty() || is_digits(decimals))
+        && is_digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
+}
+
+/// The text of a document, where the spelling of its scalars is looked up.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    text: &'a str,
+    is_json: bool,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { text, is_json: text.trim_start().starts_with('{') }
+    }
+
+    /// The plain scalar there; `value` is what the YAML library made of it, which stands where a tag such as `!!int`
+    /// says more than the spelling.
+    pub fn scalar(self, at: Span, value: &str) -> Scalar {
+        let scalar = match self.spelling(at) {
+            Some(text) if !text.starts_with(['"', '\'', '|', '>']) => Scalar::plain(text.trim()),
+            _ => Scalar::plain(value),
+        };
+        match scalar {
+            // Spark's library reads numbers of YAML as doubles, those of JSON it leaves alone: `1.10` becomes `1.1`.
+            Scalar::Fraction(text) if !self.is_json => Scalar::Fraction(java_text(text)),
+            scalar => scalar,
+        }
+    }
+
+    fn spelling(self, at: Span) -> Option<&'a str> {
+        let start = usize::try_from(at.byte_offset()?).ok()?;
+        let length = usize::try_from(at.byte_len()?).ok()?;
+        self.text.get(start..start.checked_add(length)?)
+    }
+}
+
+fn java_text(text: String) -> String {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => java_double(value),
+        _ => text,
+    }
+}

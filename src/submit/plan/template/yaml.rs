@@ -1,0 +1,199 @@
+//! A YAML document as a tree whose scalars are still as they were written.
+
+use std::cell::OnceCell;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use serde_saphyr::Spanned;
+use serde_saphyr::options::NonFiniteFloatPolicy;
+
+use super::scalar::{Scalar, Source};
+
+/// More than any pod has by aliases; a bomb of aliases ends here.
+const MAX_REPLAYED_EVENTS: usize = 100_000;
+
+/// One place of the document.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub line: u64,
+    pub kind: Kind,
+    /// What a type has made of it; nothing where no type asked for it.
+    pub reading: OnceCell<Reading>,
+}
+
+/// What is at a place.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+/// What a type makes of a place.
+#[derive(Debug)]
+pub(super) enum Reading {
+    /// It is left out.
+    Nothing,
+    Value(Value),
+    /// A list, or a map with keys of the user's own: left out when it is empty, as Spark's library does.
+    Collection,
+    /// A map with keys of Kubernetes' own, which says something even when it is empty: `emptyDir: {}`.
+    Object,
+}
+
+impl Node {
+    /// The one document of a text in YAML or JSON.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let options = serde_saphyr::options! {
+            strict_booleans: true,
+            leading_zero_numbers_as_strings: true,
+            underscored_numbers_as_strings: true,
+            non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+            alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED_EVENTS },
+            with_snippet: false,
+        };
+        let documents: Vec<Spanned<Raw>> = serde_saphyr::from_multiple_with_options(text, options)
+            .map_err(|error| format!("its YAML cannot be read: {}", one_line(&error.to_string())))?;
+        match <[Spanned<Raw>; 1]>::try_from(documents) {
+            Ok([document]) => Ok(document.value.into_node(document.defined, Source::new(text))),
+            Err(documents) => Err(format!("it must have one document in it, and it has {}", documents.len())),
+        }
+    }
+
+    /// The place below that key.
+    pub fn field(&self, key: &str) -> Option<&Self> {
+        match &self.kind {
+            Kind::Map(map) => map.iter().find(|(name, _)| name == key).map(|(_, node)| node),
+            Kind::Scalar(_) | Kind::List(_) => None,
+        }
+    }
+
+    /// The text below that key.
+    pub fn text(&self, key: &str) -> Option<String> {
+        match &self.field(key)?.kind {
+            Kind::Scalar(scalar) => scalar.text(),
+            Kind::List(_) | Kind::Map(_) => None,
+        }
+    }
+
+    /// The document as the types made it, and by the rules of YAML where no type asked.
+    pub fn into_value(self) -> Option<Value> {
+        let reading = self.reading.into_inner();
+        let value = match (reading, self.kind) {
+            (Some(Reading::Nothing), _) => return None,
+            (Some(Reading::Value(value)), _) => value,
+            (reading, Kind::List(list)) => {
+                if reading.is_some() && list.is_empty() {
+                    return None;
+                }
+                list.into_iter().filter_map(Self::into_value).collect()
+            }
+            (reading, Kind::Map(map)) => {
+                if matches!(reading, Some(Reading::Collection)) && map.is_empty() {
+                    return None;
+                }
+                let values = map.into_iter().filter_map(|(key, node)| Some((key, node.into_value()?)));
+                Value::Object(values.collect::<Map<_, _>>())
+            }
+            (_, Kind::Scalar(scalar)) => scalar.into_value(),
+        };
+        Some(value)
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What the YAML library makes of a place.
+enum Raw {
+    /// Quoted, or plain and neither a number nor a boolean nor null.
+    Text(String),
+    /// A plain number, boolean or null, in the library's spelling; the user's is in the source.
+    Plain(String),
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(String, Spanned<Raw>)>),
+}
+
+impl Raw {
+    fn into_node(self, at: serde_saphyr::Location, source: Source<'_>) -> Node {
+        let kind = match self {
+            Self::Text(text) => Kind::Scalar(Scalar::Text(text)),
+            Self::Plain(value) => Kind::Scalar(source.scalar(at.span(), &value)),
+            Self::List(list) => {
+                Kind::List(list.into_iter().map(|item| item.value.into_node(item.defined, source)).collect())
+            }
+            Self::Map(map) => Kind::Map(
+                map.into_iter()
+                    .map(|(key, item)| (key, item.value.into_node(item.defined, source)))
+                    .collect(),
+            ),
+        };
+        Node { line: at.line(), kind, reading: OnceCell::new() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("YAML")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Raw, E> {
+        Ok(Raw::Plain("null".to_owned()))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Raw, E> {
+        Ok(Raw::Plain(value.to_string()))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Raw, E> {
+        Ok(Raw::Plain(value.to_string()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Raw, E> {
+        Ok(Raw::Plain(value.to_string()))
+    }
+
+    fn visit_i128<E: Error>(self, value: i128) -> Result<Raw, E> {
+        Ok(Raw::Plain(value.to_string()))
+    }
+
+    fn visit_u128<E: Error>(self, value: u128) -> Result<Raw, E> {
+        Ok(Raw::Plain(value.to_string()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Raw, E> {
+        Ok(Raw::Plain(value.to_string()))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Raw, E> {
+        Ok(Raw::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Raw::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Raw::Map(map))
+    }
+}
