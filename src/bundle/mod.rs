@@ -20,8 +20,9 @@ mod bundles;
 #[cfg(test)]
 mod round_trip;
 
+pub use names::unique_names;
 pub use pack::pack;
 pub use place::{PlaceError, check_place, place};
 pub use plan::{PackError, PackPlan, PlannedFile, Renamed};
-pub use policy::{NameFault, RESERVED_PREFIX};
+pub use policy::{NameFault, RESERVED_PREFIX, check_file_name};
 pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, unpack};

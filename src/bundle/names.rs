@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 /// One name for each of `names`, in the same order: the first of its kind keeps its name, the second becomes
 /// `name-1.ext`, the third `name-2.ext`. A number that would take the real name of another file is skipped.
-pub(super) fn unique_names(names: &[String]) -> Vec<String> {
+pub fn unique_names(names: &[String]) -> Vec<String> {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut copies: HashMap<&str, u64> = HashMap::new();
     names

@@ -96,10 +96,19 @@ pub struct Renamed {
 impl PackPlan {
     /// Checks all files and names them; their order stays. Symbolic links are followed.
     pub fn new(paths: &[PathBuf]) -> Result<PackPlan, PackError> {
-        if paths.is_empty() {
+        Self::of(paths.iter().map(|path| inspect(path, None)))
+    }
+
+    /// The same for files that get other names in the bundle than they have.
+    pub fn named(named: &[(PathBuf, String)]) -> Result<PackPlan, PackError> {
+        Self::of(named.iter().map(|(path, name)| inspect(path, Some(name))))
+    }
+
+    fn of(inspected: impl Iterator<Item = Result<PlannedFile, PackError>>) -> Result<PackPlan, PackError> {
+        let mut files = inspected.collect::<Result<Vec<_>, _>>()?;
+        if files.is_empty() {
             return Err(PackError::NoFiles);
         }
-        let mut files = paths.iter().map(|path| inspect(path)).collect::<Result<Vec<_>, _>>()?;
         let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
         let mut renamed = Vec::new();
         for (file, name) in files.iter_mut().zip(unique_names(&names)) {
@@ -133,7 +142,7 @@ impl PackPlan {
 
 /// Looks at one file. The kind is asked before the file is opened, for opening a pipe would wait for its
 /// writer.
-fn inspect(path: &Path) -> Result<PlannedFile, PackError> {
+fn inspect(path: &Path, name: Option<&str>) -> Result<PlannedFile, PackError> {
     let metadata = fs::metadata(path).map_err(|source| not_there(path, source))?;
     if metadata.is_dir() {
         return Err(PackError::Folder { path: path.to_owned() });
@@ -141,7 +150,10 @@ fn inspect(path: &Path) -> Result<PlannedFile, PackError> {
     if !metadata.is_file() {
         return Err(PackError::Special { path: path.to_owned() });
     }
-    let name = file_name(path)?;
+    let name = match name {
+        Some(name) => check_name(path, name).map(|()| name.to_owned())?,
+        None => file_name(path)?,
+    };
     File::open(path).map_err(|source| not_there(path, source))?;
     Ok(PlannedFile {
         path: path.to_owned(),

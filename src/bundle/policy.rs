@@ -48,7 +48,7 @@ pub enum NameFault {
 pub const RESERVED_PREFIX: &str = ".cloakroom-";
 
 /// Checks the name of one file, without folders.
-pub(super) fn check_file_name(name: &str) -> Result<(), NameFault> {
+pub fn check_file_name(name: &str) -> Result<(), NameFault> {
     if name.starts_with(RESERVED_PREFIX) {
         return Err(NameFault::Reserved);
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{Args, ValueEnum};
 
 use super::retention::Retention;
@@ -70,6 +70,10 @@ pub struct NetworkArgs {
     /// What the URLs in tickets begin with [default: what the request was sent to]
     #[arg(long, env = "CLOAKROOM_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<PublicUrl>,
+
+    /// What cloakroom submit takes for its init-containers where no setting names an image [default: none]
+    #[arg(long, env = "CLOAKROOM_FETCH_IMAGE", value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
+    pub fetch_image: Option<String>,
 
     /// Certificate chain in PEM; with --tls-key, serves https. Read again when it changes [default: none, plain http]
     #[arg(long, env = "CLOAKROOM_TLS_CERT", value_name = "FILE", requires = "tls_key")]

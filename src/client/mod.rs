@@ -11,6 +11,7 @@ mod packing;
 mod pem;
 mod secret_file;
 mod stage;
+mod ticket;
 mod tls;
 mod upload;
 

@@ -81,7 +81,7 @@ fn checked(text: &str, path: &Path, setting: &str) -> Result<String, SecretFileE
 }
 
 /// Whoever shows this may upload.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UploadToken(String);
 
 impl UploadToken {

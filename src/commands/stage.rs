@@ -1,6 +1,6 @@
 //! `cloakroom stage`: the ticket goes to stdout, everything else to stderr.
 
-mod progress;
+pub(super) mod progress;
 
 use std::io::Write;
 use std::process::ExitCode;

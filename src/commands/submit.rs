@@ -3,6 +3,7 @@
 
 mod connect;
 mod dry_run;
+mod progress;
 mod signals;
 mod sources;
 mod usage;

@@ -10,6 +10,9 @@ use utoipa::ToSchema;
 /// Where bundles are staged.
 pub const RESOURCES: &str = "/api/v1/resources";
 
+/// What the server says of itself.
+pub const INFO: &str = "/api/v1";
+
 /// The query parameters of an upload.
 pub mod query {
     /// The owner's namespace. Required.
@@ -36,6 +39,17 @@ pub fn resource_path(id: impl fmt::Display) -> String {
 /// The path of one resource's metadata.
 pub fn metadata_path(id: impl fmt::Display) -> String {
     format!("{RESOURCES}/{id}/metadata")
+}
+
+/// What a client may want to know of the server before it stages anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerInfo {
+    /// Of this program.
+    pub version: String,
+    /// The image that init-containers fetch with, if the server knows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch_image: Option<String>,
 }
 
 /// The answer to an upload.

@@ -37,6 +37,8 @@ pub struct Settings {
     pub lifetimes: Lifetimes,
     /// What tickets' URLs begin with, instead of what the request was sent to.
     pub public_url: Option<PublicUrl>,
+    /// The image that init-containers are to fetch with.
+    pub fetch_image: Option<String>,
     /// Whether this server speaks TLS itself.
     pub serves_tls: bool,
     /// How slow a client may be.

@@ -11,9 +11,9 @@ use super::{Properties, PropertyError, TimeUnit, java_store, keys};
 mod tests;
 
 /// Where jars go if the properties do not say.
-const DEFAULT_JARS_DIR: &str = "/var/spark-data/spark-jars";
+pub const DEFAULT_JARS_DIR: &str = "/var/spark-data/spark-jars";
 /// Where files go if the properties do not say.
-const DEFAULT_FILES_DIR: &str = "/var/spark-data/spark-files";
+pub const DEFAULT_FILES_DIR: &str = "/var/spark-data/spark-files";
 /// How long everything may take if the properties do not say.
 const DEFAULT_MOUNT_TIMEOUT: Duration = Duration::from_mins(5);
 

@@ -24,7 +24,7 @@ pub(super) fn key_store_to_pem(store: &Path, store_type: Option<&str>) -> String
 }
 
 /// The line that writes `ca.pem`, every certificate of a trust store, whatever its aliases are.
-pub(super) fn trust_store_to_pem(store: &Path, store_type: Option<&str>) -> String {
+pub fn trust_store_to_pem(store: &Path, store_type: Option<&str>) -> String {
     format!(
         "    keytool -list -rfc -keystore {}{} > ca.pem",
         quoted(&store.display().to_string()),

@@ -69,6 +69,9 @@ pub const INTERNAL_TLS_TRUST_STORE_TYPE: &str =
 pub const INTERNAL_TLS_TRUST_STORE_PASSWORD: &str =
     "spark.ssl.kubernetes.resourceStagingServer.internal.trustStorePassword";
 
+/// Secrets of the submitter that nobody else has a use for; they go into no driver's properties.
+pub const SUBMITTERS_PASSWORDS: [&str; 2] = [TLS_TRUST_STORE_PASSWORD, INTERNAL_TLS_TRUST_STORE_PASSWORD];
+
 /// Where the submitter, and in its own properties file the init-container, reaches the server.
 pub const SERVER_URI: &str = "spark.kubernetes.resourceStagingServer.uri";
 /// Where pods reach the server; [`SERVER_URI`] by default.
@@ -86,7 +89,9 @@ pub const INIT_FILES_SECRET_FILE: &str = "spark.kubernetes.initcontainer.downloa
 pub const INIT_REMOTE_JARS: &str = "spark.kubernetes.initcontainer.remoteJars";
 /// Comma-separated URIs of files that the init-container downloads.
 pub const INIT_REMOTE_FILES: &str = "spark.kubernetes.initcontainer.remoteFiles";
-/// Image of the init-container; `spark-init:<version>` in the original.
+/// Image of the init-container.
+pub const INIT_CONTAINER_IMAGE: &str = "spark.kubernetes.initContainer.image";
+/// Older name of [`INIT_CONTAINER_IMAGE`]; `spark-init:<version>` in the original.
 pub const INIT_IMAGE: &str = "spark.kubernetes.initcontainer.docker.image";
 
 /// Where jars are put in driver and executors; `/var/spark-data/spark-jars` by default.
@@ -170,3 +175,9 @@ pub const CLOAKROOM_PREFIX: &str = "spark.kubernetes.cloakroom.";
 pub const CLOAKROOM_SPARK_VERSION: &str = "spark.kubernetes.cloakroom.sparkVersion";
 /// `spark` for spark-submit's habit of ending with 0 whatever happened to the application.
 pub const CLOAKROOM_EXIT_CODE: &str = "spark.kubernetes.cloakroom.exitCode";
+/// `init`: executors get the init-container as well.
+pub const CLOAKROOM_EXECUTOR_STAGING: &str = "spark.kubernetes.cloakroom.executorStaging";
+/// Whether the init-container fetches what is named by http(s) URIs, instead of Spark.
+pub const CLOAKROOM_FETCH_REMOTE: &str = "spark.kubernetes.cloakroom.fetchRemote";
+/// File of the token that the staging server wants to see from whoever uploads.
+pub const CLOAKROOM_UPLOAD_TOKEN_FILE: &str = "spark.kubernetes.cloakroom.uploadTokenFile";

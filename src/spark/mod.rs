@@ -20,7 +20,8 @@ pub mod uri;
 
 pub use arguments::{MainResource, SubmitArguments};
 pub use conf::{Origin, SettingError, SparkConf};
-pub use init_properties::{InitContainerProperties, TicketFile};
+pub use init_properties::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, InitContainerProperties, TicketFile};
+pub use java_store::trust_store_to_pem;
 pub use properties::{Properties, PropertiesError, Property};
 pub use property_error::{Place, PropertyError};
 pub use role::{Role, RoleError};

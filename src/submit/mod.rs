@@ -1,6 +1,7 @@
 //! `spark-submit --deploy-mode cluster` without a JVM: settings to objects, then create, follow, kill, status.
 //!
 //! - [`plan`]: settings and files of the submitting machine to the objects that Spark would send; sends nothing
+//! - [`stage`]: brings local files to the staging server, and takes them back where the submission fails
 //! - [`create`]: sends them, and undoes what was done where that fails
 //! - [`follow`]: waits for the driver's end, and tells what happens on the way
 //! - [`jobs`]: `--kill` and `--status`
@@ -13,7 +14,9 @@ pub mod jobs;
 mod log;
 pub mod plan;
 mod pod_state;
+pub mod stage;
 mod submission;
 
 pub use log::{Level, Log};
+pub use stage::StagePlan;
 pub use submission::{ExitCodeRule, FollowSettings, Submission};

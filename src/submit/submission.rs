@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::plan::Upload;
+use super::stage::StagePlan;
 
 /// A submission that was checked as far as it can be checked here: the objects, in the order in which they are made.
 ///
@@ -27,6 +28,8 @@ pub struct Submission {
     pub after_pod: Vec<Value>,
     /// Files of this machine to copy before the pod is made, once nothing else can be refused.
     pub uploads: Vec<Upload>,
+    /// Files of this machine that go to a staging server before the pod is made. Their tickets are filled in then.
+    pub staging: Option<StagePlan>,
     /// What happens once everything was made.
     pub follow: FollowSettings,
     /// What the user should know, one line each, without `warning:`.

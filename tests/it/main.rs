@@ -54,6 +54,7 @@ mod submit_follow;
 mod submit_jobs;
 mod submit_rights;
 mod submit_scenarios;
+mod submit_staged;
 mod support;
 mod sweep_faults;
 mod tls_server;

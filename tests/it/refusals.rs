@@ -175,7 +175,7 @@ async fn a_path_that_is_none_is_refused_with_those_that_are() {
     for path in [
         "/",
         "/api",
-        "/api/v1",
+        "/api/v1/",
         "/api/v2/resources",
         "/api/v1/resource",
         "/metrics/x",

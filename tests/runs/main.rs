@@ -21,6 +21,7 @@ mod runner;
 mod stage;
 mod staged;
 mod submission;
+mod submitted;
 mod support;
 
 use std::sync::Arc;
@@ -32,10 +33,15 @@ use stage::Stage;
 fn main() {
     let arguments = Arguments::from_args();
     let stage = Arc::new(Stage::new());
-    let trials: Vec<Trial> = [pods::trials(&stage), applications::trials(&stage), staged::trials(&stage)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let trials: Vec<Trial> = [
+        pods::trials(&stage),
+        applications::trials(&stage),
+        staged::trials(&stage),
+        submitted::trials(&stage),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     Arc::into_inner(stage).unwrap().end();
     conclusion.exit();

@@ -136,7 +136,12 @@ fn template_text() -> String {
 }
 
 /// What was staged is kept for the finished driver, and not longer than that is there.
-async fn goes_with_its_driver(api: &Api, submission: &Submission, desk: &Desk, tickets: &[(&str, Ticket)]) {
+pub async fn goes_with_its_driver(
+    api: &Api,
+    submission: &Submission,
+    desk: &Desk,
+    tickets: &[(&str, Ticket)],
+) {
     for (_, ticket) in tickets {
         desk.until_kept_because(ticket, "owner-finished").await;
     }

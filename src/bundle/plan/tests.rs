@@ -26,6 +26,16 @@ fn files_keep_their_order_and_the_second_of_a_name_is_numbered() {
 }
 
 #[test]
+fn a_file_may_get_another_name_than_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prod.conf");
+    fs::write(&path, b"1").unwrap();
+    let plan = PackPlan::named(&[(path.clone(), "app.conf".to_owned())]).unwrap();
+    assert_eq!((plan.files()[0].name.as_str(), plan.renamed()), ("app.conf", &[][..]));
+    assert!(matches!(PackPlan::named(&[(path, "a/b".to_owned())]), Err(PackError::Name { .. })));
+}
+
+#[test]
 fn a_link_to_a_file_is_followed_and_keeps_its_own_name() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("real-1.2.jar"), b"123").unwrap();

@@ -68,6 +68,7 @@ impl ServeSettings {
             namespaces: args.kubernetes.namespaces.clone(),
             lifetimes,
             public_url: args.network.public_url.clone(),
+            fetch_image: args.network.fetch_image.clone(),
             serves_tls: tls.is_some(),
             pace: pace(args),
         };

@@ -10,13 +10,13 @@ use cloakroom::spark::format_size;
 const BAR: &str = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
 
 /// Shows the progress of one upload on stderr.
-pub(super) struct StageProgress {
+pub struct StageProgress {
     bar: ProgressBar,
 }
 
 impl StageProgress {
     /// Begins to show it; only retries if `quiet`.
-    pub(super) fn start(request: &StageRequest, quiet: bool) -> Self {
+    pub fn start(request: &StageRequest, quiet: bool) -> Self {
         let total_bytes = request.plan.total_bytes();
         let on_terminal = std::io::stderr().is_terminal();
         if !quiet && !on_terminal {
@@ -31,7 +31,7 @@ impl StageProgress {
     }
 
     /// Takes the bar away.
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use super::progress::Progress;
 use super::signals::Signals;
 use super::{connect, dry_run, tell, warn};
 
@@ -14,6 +15,7 @@ use cloakroom::spark::{SparkConf, SubmitArguments, keys};
 use cloakroom::submit::create::{self, CreateError, Created};
 use cloakroom::submit::jobs::{self, SubmissionId};
 use cloakroom::submit::plan::{self, Submitter};
+use cloakroom::submit::stage::StagingError;
 use cloakroom::submit::{Log, Submission, follow};
 
 const DEFAULT_NAMESPACE: &str = "default";
@@ -48,7 +50,7 @@ async fn run(
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<u8>> {
     let created = match create(server, submission, log, stop).await {
-        Err(error) if error.downcast_ref::<CreateError>().is_some_and(CreateError::is_stopped) => {
+        Err(error) if is_stopped(&error) => {
             tell(&error.to_string());
             return Ok(None);
         }
@@ -62,8 +64,7 @@ async fn run(
     Ok(outcome.exit_code(submission.follow.exit_code))
 }
 
-/// Tries the pod, copies what goes to `spark.kubernetes.file.upload.path`, makes the objects. Copies do not outlive a
-/// failure.
+/// Tries the pod, stages what goes through a server, makes the objects. Nothing that was staged outlives a failure.
 async fn create(
     server: &ApiServer,
     submission: &Submission,
@@ -71,6 +72,25 @@ async fn create(
     stop: &CancellationToken,
 ) -> anyhow::Result<Created> {
     create::dry_run(server, submission, log, stop).await?;
+    let Some(plan) = &submission.staging else { return make(server, submission, log, stop).await };
+    let staged = plan.upload(&Progress::new(log), stop).await?;
+    let made = match staged.check().await {
+        Ok(()) => make(server, &staged.complete(plan, submission), log, stop).await,
+        Err(error) => Err(error.into()),
+    };
+    if made.is_err() {
+        staged.release().await.iter().for_each(|left| warn(left));
+    }
+    made
+}
+
+/// Copies what goes to `spark.kubernetes.file.upload.path`, makes the objects. Copies do not outlive a failure.
+async fn make(
+    server: &ApiServer,
+    submission: &Submission,
+    log: &Log,
+    stop: &CancellationToken,
+) -> anyhow::Result<Created> {
     let made = match submission.uploads.iter().try_for_each(plan::Upload::run) {
         Ok(()) => create::make(server, submission, log, stop).await.map_err(anyhow::Error::from),
         Err(error) => Err(error.into()),
@@ -79,6 +99,12 @@ async fn create(
         submission.uploads.iter().for_each(plan::Upload::undo);
     }
     made
+}
+
+/// Whether it did not come about because somebody asked for it.
+fn is_stopped(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<CreateError>().is_some_and(CreateError::is_stopped)
+        || error.downcast_ref::<StagingError>().is_some_and(StagingError::is_stopped)
 }
 
 /// `--kill`

@@ -8,6 +8,7 @@ use rand::Rng;
 use super::conf_folder::{self, ConfFolder};
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
+use super::init_container::{self, InitContainer};
 use super::names::Names;
 use super::spark_version::SparkVersion;
 use super::steps::credentials::Credentials;
@@ -46,6 +47,8 @@ pub(super) struct Application {
     /// Volcano's `PodGroup`, if there is to be one.
     pub pod_group: Option<serde_json::Value>,
     pub dependencies: Dependencies,
+    /// What brings the staged ones to the driver.
+    pub init_container: Option<InitContainer>,
     /// What came up on the way.
     pub warnings: Vec<String>,
 }
@@ -70,10 +73,17 @@ impl Application {
         let dependencies = dependencies::resolve(&conf, &resource, submitter, random, &mut warnings)?;
         let hadoop = HadoopConf::read(&conf, submitter)?;
         kerberos::refuse_login(&conf, hadoop.as_ref())?;
+        let executor_template = executor_template::read(&conf, submitter, &mut warnings).await?;
+        let init_container =
+            InitContainer::read(&conf, submitter, &dependencies, &names, &mut warnings).await?;
         Ok(Self {
             namespace: namespace(&conf)?,
             template: PodTemplate::read(&conf, submitter).await?,
-            executor_template: executor_template::read(&conf, submitter, &mut warnings).await?,
+            executor_template: init_container::executor_template(
+                &conf,
+                init_container.as_ref(),
+                executor_template,
+            )?,
             hadoop,
             kerberos: Kerberos::read(&conf, submitter)?,
             credentials: Credentials::read(&conf, submitter)?,
@@ -90,6 +100,7 @@ impl Application {
             now,
             conf_folder,
             dependencies,
+            init_container,
             warnings,
         })
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::resource::OwnerError;
 use crate::spark::SettingError;
 
 /// What is wrong with what was asked for. Nothing was sent to anybody.
@@ -31,6 +32,24 @@ pub enum PlanError {
         uri: String,
         /// What is wrong, and what to do.
         problem: String,
+    },
+    /// Files that cannot be packed.
+    #[error("{problem}")]
+    Bundle {
+        /// What is wrong with which file, and what to do.
+        problem: String,
+    },
+    /// Nobody the staged files could belong to.
+    #[error(transparent)]
+    Owner(OwnerError),
+    /// No image for the init-container that fetches what was staged.
+    #[error(
+        "no image is known for the init-container that fetches the staged files: set `{}` to the image of this program{why}",
+        crate::spark::keys::INIT_CONTAINER_IMAGE
+    )]
+    NoInitImage {
+        /// What was tried to find one.
+        why: String,
     },
     /// Somebody would have to log in.
     #[error("core-site.xml in HADOOP_CONF_DIR asks for Kerberos: {way_out}")]

@@ -37,7 +37,7 @@ pub(super) fn regular_files(folder: &Path) -> io::Result<(Vec<FolderFile>, Vec<S
 }
 
 /// `IsConfigMapKey`.
-fn is_config_map_key(name: &str) -> bool {
+pub(super) fn is_config_map_key(name: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     name.len() <= 253 && name != "." && !name.starts_with("..") && name.bytes().all(is_good)
 }

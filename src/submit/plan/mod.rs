@@ -11,11 +11,13 @@ mod dependencies;
 mod error;
 mod folder;
 mod globs;
+mod init_container;
 mod memory;
 mod metadata;
 mod names;
 mod ports;
 mod properties;
+mod small_files;
 mod source;
 mod spark_version;
 mod spec;
@@ -28,18 +30,22 @@ mod upload;
 mod volumes;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rand::Rng;
 use serde_json::Value;
 
-use super::{FollowSettings, Submission};
+use super::{FollowSettings, StagePlan, Submission};
+use crate::bundle::PackPlan;
+use crate::resource::{Owner, OwnerKind};
 use crate::spark::{MainResource, SubmitArguments, keys};
 use application::Application;
 use spec::DriverSpec;
 use steps::conf_volume;
 
 pub use error::PlanError;
+pub use init_container::InitObjects;
 pub use spark_version::NEWEST_SPARK;
 pub use submitter::Submitter;
 pub use upload::{Upload, UploadError};
@@ -58,15 +64,19 @@ pub async fn plan(
     for step in steps::of(&application)? {
         spec = step(&application, spec)?;
     }
+    let spec = small_files::add(&application, spec);
+    let spec = init_container::add(&application, spec);
     let spec = conf_volume::add(&application, spec);
-    let submission = submission(&application, spec, follow);
+    let submission = submission(application, spec, follow)?;
     check_names(&submission)?;
     Ok(submission)
 }
 
 /// The template, and every setting as a property.
 fn beginning(application: &Application) -> DriverSpec {
-    let settings = application.conf.iter().filter(|(key, _)| !key.starts_with(keys::CLOAKROOM_PREFIX));
+    let is_ours =
+        |key: &str| key.starts_with(keys::CLOAKROOM_PREFIX) || keys::SUBMITTERS_PASSWORDS.contains(&key);
+    let settings = application.conf.iter().filter(|(key, _)| !is_ours(key));
     let mut properties: BTreeMap<String, String> =
         settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let time = application.now.as_millisecond().to_string();
@@ -87,19 +97,43 @@ fn beginning(application: &Application) -> DriverSpec {
     }
 }
 
-fn submission(application: &Application, mut spec: DriverSpec, follow: FollowSettings) -> Submission {
-    Submission {
-        namespace: application.namespace.clone(),
+fn submission(
+    application: Application,
+    mut spec: DriverSpec,
+    follow: FollowSettings,
+) -> Result<Submission, PlanError> {
+    Ok(Submission {
         app_name: application.app_name().to_owned(),
-        app_id: application.names.app_id.clone(),
         pod_name: application.pod_name(),
         before_pod: std::mem::take(&mut spec.before_pod),
         after_pod: std::mem::take(&mut spec.after_pod),
         warnings: std::mem::take(&mut spec.warnings),
         pod: spec.into_pod(),
-        uploads: application.dependencies.uploads.clone(),
+        staging: staging(&application)?,
+        namespace: application.namespace,
+        app_id: application.names.app_id,
+        uploads: application.dependencies.uploads,
         follow,
-    }
+    })
+}
+
+/// Staged bundles belong to the driver's pod, by the label that no other one has.
+fn staging(application: &Application) -> Result<Option<StagePlan>, PlanError> {
+    let Some(init) = &application.init_container else { return Ok(None) };
+    let Some(server) = &init.server else { return Ok(None) };
+    let label = (metadata::APP_ID_LABEL.to_owned(), application.names.app_id.clone());
+    let kind = OwnerKind::parse("Pod").map_err(PlanError::Owner)?;
+    let owner = Owner::new(kind, &application.namespace, vec![label], None).map_err(PlanError::Owner)?;
+    let bundle = |bundle: &Option<PackPlan>| bundle.clone().map(Arc::new);
+    Ok(Some(StagePlan {
+        server: server.address.clone(),
+        owner,
+        token: server.token.clone(),
+        ca_files: server.ca_files.clone(),
+        jars: bundle(&application.dependencies.jars),
+        files: bundle(&application.dependencies.files),
+        objects: init.objects.clone(),
+    }))
 }
 
 /// The longest name of an object (RFC 1123).

@@ -11,10 +11,15 @@ pub(super) fn properties_file(
     now: Timestamp,
     properties: &BTreeMap<String, String>,
 ) -> String {
-    let mut text = format!(
-        "#Java properties built from Kubernetes config map with name: {config_map}\n#{}\n",
-        now.strftime("%a %b %d %H:%M:%S UTC %Y")
-    );
+    let time = now.strftime("%a %b %d %H:%M:%S UTC %Y");
+    let head =
+        format!("#Java properties built from Kubernetes config map with name: {config_map}\n#{time}\n");
+    head + &properties_text(properties)
+}
+
+/// Properties without the two lines that Java writes first.
+pub(super) fn properties_text(properties: &BTreeMap<String, String>) -> String {
+    let mut text = String::new();
     for (key, value) in properties {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}={}", escaped(key, Blanks::All), escaped(value, Blanks::Leading));

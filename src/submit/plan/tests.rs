@@ -7,6 +7,7 @@ mod identity;
 mod inputs;
 mod pods;
 mod refusals;
+mod staging;
 mod storage;
 
 use bed::{Bed, object, of_kind};

@@ -69,6 +69,7 @@ impl Default for Options {
                     max_unused: Duration::from_hours(24 * 7),
                 },
                 public_url: None,
+                fetch_image: None,
                 serves_tls: false,
                 pace,
             },

@@ -108,6 +108,7 @@ pub fn submission(namespace: &str) -> Submission {
         pod: driver_pod(),
         before_pod: Vec::new(),
         uploads: Vec::new(),
+        staging: None,
         after_pod: vec![
             json!({
                 "apiVersion": "v1", "kind": "Service", "metadata": metadata("my-app-driver-svc"),

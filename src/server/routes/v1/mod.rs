@@ -2,6 +2,7 @@
 
 mod conditional;
 mod download;
+mod info;
 mod parameters;
 mod range;
 mod resource;
@@ -19,6 +20,7 @@ pub(super) use upload::{begin, receive_error};
 /// The routes, with their documentation.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
+        .routes(routes!(info::get))
         .routes(routes!(upload::post, upload::put))
         .routes(routes!(upload::post_slash, upload::put_slash))
         .routes(routes!(upload::put_named, download::get, download::head, resource::delete))

@@ -141,17 +141,14 @@ async fn local_files_are_to_be_copied_and_come_first() {
 }
 
 #[tokio::test]
-async fn old_keys_count_and_both_staging_servers_and_upload_paths_are_talked_about() {
+async fn old_keys_count() {
     let submission = Bed::new()
         .without("spark.kubernetes.container.image")
         .with("spark.kubernetes.driver.docker.image", "old:1")
         .with("spark.kubernetes.driver.memoryOverhead", "1g")
-        .with("spark.kubernetes.resourceStagingServer.uri", "http://h:1")
-        .with("spark.kubernetes.file.upload.path", "/shared")
         .submission()
         .await;
     assert_eq!(submission.container()["image"], "old:1");
     assert_eq!(submission.container()["resources"]["limits"]["memory"], "2048Mi");
-    assert_eq!(submission.warnings.len(), 3, "{:?}", submission.warnings);
-    assert!(submission.warnings[2].contains("has no effect on submit in this version"));
+    assert_eq!(submission.warnings.len(), 2, "{:?}", submission.warnings);
 }

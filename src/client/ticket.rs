@@ -1,0 +1,64 @@
+//! Requests about what is staged, and about the server itself.
+
+use std::time::Duration;
+
+use reqwest::header::ACCEPT;
+use reqwest::{Method, RequestBuilder, Response};
+use serde::de::DeserializeOwned;
+
+use super::address::ServerAddress;
+use super::answer::{Answer, bounded_body, has_content_type};
+use super::failure::Failure;
+use super::http::HttpClient;
+use crate::protocol::v1::{self, Metadata, ServerInfo, Ticket};
+
+impl HttpClient {
+    /// What the server says of itself.
+    pub async fn server_info(&self, server: &ServerAddress) -> Result<ServerInfo, Failure> {
+        let url = server.join(v1::INFO);
+        self.json(self.to_server(&url).request(Method::GET, url)).await
+    }
+
+    /// What is known of the resource that a ticket is for. This is no use of it.
+    pub async fn resource_metadata(
+        &self,
+        server: &ServerAddress,
+        ticket: &Ticket,
+    ) -> Result<Metadata, Failure> {
+        let url = server.join(&v1::metadata_path(&ticket.resource_id));
+        let request = self.to_server(&url).request(Method::GET, url);
+        self.json(request.bearer_auth(&ticket.resource_secret)).await
+    }
+
+    /// Releases the resource that a ticket is for. One that is gone already is released.
+    pub async fn release(&self, server: &ServerAddress, ticket: &Ticket) -> Result<(), Failure> {
+        let url = server.join(&v1::resource_path(&ticket.resource_id));
+        let request = self.to_server(&url).request(Method::DELETE, url);
+        let response = self.answered(request.bearer_auth(&ticket.resource_secret)).await?;
+        match response.status().as_u16() {
+            200..=299 | 404 | 410 => Ok(()),
+            _ => Err(Failure::Answered(Answer::read(response).await)),
+        }
+    }
+
+    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
+        let response = self.answered(request.header(ACCEPT, "application/json")).await?;
+        if !response.status().is_success() {
+            return Err(Failure::Answered(Answer::read(response).await));
+        }
+        let is_json = has_content_type(response.headers(), "application/json");
+        let body = bounded_body(response).await;
+        let read = Some(body).filter(|_| is_json).and_then(|body| serde_json::from_slice(&body).ok());
+        read.ok_or_else(|| Failure::Foreign {
+            why: "what answers there is not a cloakroom server".to_owned(),
+        })
+    }
+
+    async fn answered(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let patience: Duration = self.timeouts().connect + self.timeouts().stall;
+        match tokio::time::timeout(patience, request.send()).await {
+            Ok(answered) => answered.map_err(|error| self.failure(&error)),
+            Err(_) => Err(Failure::Stalled { after: patience }),
+        }
+    }
+}

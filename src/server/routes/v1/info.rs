@@ -1,0 +1,17 @@
+//! What the server says of itself, to everybody.
+
+use axum::Json;
+use axum::extract::State;
+
+use crate::protocol::v1::ServerInfo;
+use crate::server::state::AppState;
+
+/// The server's version, and the image that its bundles are fetched with.
+#[utoipa::path(
+    get, path = "/api/v1", tag = "v1",
+    responses((status = 200, description = "what this server is", body = ServerInfo))
+)]
+pub(super) async fn get(State(state): State<AppState>) -> Json<ServerInfo> {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Json(ServerInfo { version, fetch_image: state.settings.fetch_image.clone() })
+}

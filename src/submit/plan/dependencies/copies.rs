@@ -1,0 +1,95 @@
+//! `spark.kubernetes.file.upload.path`: files of this machine are copied to a folder that pods see as well.
+
+use std::path::{Path, PathBuf};
+
+use rand::Rng;
+
+use super::entries::{Entry, List, keeps_fragment};
+use super::{APPLICATION, FOUND_IN_JARS, UPLOAD_PATH};
+use crate::spark::{DependencyUri, SparkConf};
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::names;
+use crate::submit::plan::submitter::Submitter;
+use crate::submit::plan::upload::Upload;
+
+/// The folder that files are copied to: as it was written, and where it is.
+struct Target {
+    uri: String,
+    folder: PathBuf,
+}
+
+/// Asked only when there is something to copy: an application without files of this machine may have any path.
+fn target(conf: &SparkConf, submitter: &Submitter) -> Result<Target, PlanError> {
+    let uri = conf.get(UPLOAD_PATH).unwrap_or_default();
+    match DependencyUri::parse(uri).map_err(|error| conf.refuse(UPLOAD_PATH, error.to_string()))? {
+        DependencyUri::Submitter(file) => {
+            let folder = submitter.working_folder.join(file.whole_path());
+            Ok(Target { uri: uri.to_owned(), folder })
+        }
+        other => {
+            let problem = "it must be a folder that this machine and the pods see under the same path, such as \
+                           file:///mnt/shared: other file systems need Spark's own libraries; stage the files \
+                           through a cloakroom server (`spark.kubernetes.resourceStagingServer.uri`), put them into \
+                           the image (local:///…) or on a web server instead"
+                .to_owned();
+            Err(PlanError::Remote { key: UPLOAD_PATH, uri: other.redacted(), problem })
+        }
+    }
+}
+
+/// Draws where each file goes. Copies nothing.
+pub(super) fn place(
+    lists: &mut [List],
+    is_java: bool,
+    conf: &SparkConf,
+    submitter: &Submitter,
+    random: &mut dyn Rng,
+) -> Result<Vec<Upload>, PlanError> {
+    let mut uploads = Vec::new();
+    for list in lists.iter_mut().filter(|list| list.has_local()) {
+        if list.key == APPLICATION && is_java {
+            // It is in `spark.jars` as well, and was copied with them.
+            list.entries = vec![Entry::Placed(FOUND_IN_JARS.to_owned())];
+            continue;
+        }
+        let target = target(conf, submitter)?;
+        let mut entries = Vec::new();
+        for entry in std::mem::take(&mut list.entries) {
+            let Entry::Local { files, name } = entry else {
+                entries.push(entry);
+                continue;
+            };
+            for file in files {
+                let copy = copy(&target, &file, random, &mut uploads);
+                entries.push(Entry::Placed(written(list.key, copy, name.as_deref())));
+            }
+        }
+        list.entries = entries;
+    }
+    Ok(uploads)
+}
+
+/// Draws where the file goes, and gives its URI there.
+fn copy(target: &Target, from: &Path, random: &mut dyn Rng, uploads: &mut Vec<Upload>) -> String {
+    let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = format!("spark-upload-{}", names::uuid(random));
+    uploads.push(Upload { from: from.to_owned(), to: target.folder.join(&folder).join(&name) });
+    format!("{}/{folder}/{name}", target.uri)
+}
+
+/// Archives are written as Java's builder of URIs does it.
+fn written(key: &str, copy: String, name: Option<&str>) -> String {
+    match name {
+        _ if !keeps_fragment(key) => copy,
+        Some(name) => format!("{}#{name}", one_slash(&copy)),
+        None => one_slash(&copy),
+    }
+}
+
+/// `file:/x` for `file:///x`.
+fn one_slash(uri: &str) -> String {
+    match uri.strip_prefix("file:///") {
+        Some(path) => format!("file:/{path}"),
+        None => uri.to_owned(),
+    }
+}

@@ -1,0 +1,177 @@
+//! Jars, files, archives and Python files: what is on this machine, how it travels, what the driver is told.
+
+mod copies;
+mod entries;
+mod places;
+
+use std::path::PathBuf;
+
+use rand::Rng;
+
+use super::error::PlanError;
+use super::init_container;
+use super::small_files::{self, SmallFile};
+use super::submitter::Submitter;
+use super::upload::Upload;
+use crate::bundle::PackPlan;
+use crate::spark::{MainResource, SparkConf, keys};
+use crate::telemetry::chain;
+use entries::{List, Reader};
+use places::{Folders, Places};
+
+const JARS: &str = "spark.jars";
+/// The only list whose entries keep what stands behind `#`.
+const ARCHIVES: &str = "spark.archives";
+/// The lists, in the order in which Spark goes through them.
+const LISTS: [&str; 4] = [JARS, "spark.files", ARCHIVES, "spark.submit.pyFiles"];
+const UPLOAD_PATH: &str = "spark.kubernetes.file.upload.path";
+const APPLICATION: &str = "the application";
+/// The driver finds a jar that was copied in `spark.jars`.
+const FOUND_IN_JARS: &str = "spark-internal";
+
+/// What the driver is told, and what has to travel for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Dependencies {
+    /// Lists that changed: key and value.
+    pub lists: Vec<(&'static str, String)>,
+    /// The application itself.
+    pub resource: String,
+    /// To `spark.kubernetes.file.upload.path`.
+    pub uploads: Vec<Upload>,
+    /// To the staging server.
+    pub jars: Option<PackPlan>,
+    /// Likewise.
+    pub files: Option<PackPlan>,
+    /// In a secret.
+    pub small_files: Vec<SmallFile>,
+    /// Addresses that the init-container fetches, which may be secrets.
+    pub remote_jars: Vec<String>,
+    pub remote_files: Vec<String>,
+}
+
+impl Dependencies {
+    /// Whether an init-container has something to bring.
+    pub fn need_init_container(&self) -> bool {
+        let has_remote = !self.remote_jars.is_empty() || !self.remote_files.is_empty();
+        self.jars.is_some() || self.files.is_some() || has_remote
+    }
+}
+
+/// How files of this machine travel.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// Through a staging server.
+    Staged,
+    /// To a folder that pods see as well.
+    Copied,
+    /// In a secret, if they are small.
+    InSecret,
+}
+
+/// Finds every file of this machine, and where it goes. Copies and sends nothing.
+pub(super) fn resolve(
+    conf: &SparkConf,
+    resource: &MainResource,
+    submitter: &Submitter,
+    random: &mut dyn Rng,
+    warnings: &mut Vec<String>,
+) -> Result<Dependencies, PlanError> {
+    let fetches_remote = conf.boolean(keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default();
+    let mut lists = Reader { conf, submitter, fetches_remote }.read(resource)?;
+    let is_java = matches!(resource, MainResource::Java(_));
+    let way = way(conf, &lists, warnings);
+    let mut dependencies = Dependencies::default();
+    if way == Way::Copied {
+        dependencies.uploads = copies::place(&mut lists, is_java, conf, submitter, random)?;
+    }
+    if way == Way::InSecret {
+        refuse_jars(&lists, is_java)?;
+    }
+    let folders = folders(conf, way)?;
+    let places = places::place(&mut lists, is_java, &folders)?;
+    let Some(List { entries, .. }) = lists.pop() else { return Ok(dependencies) };
+    dependencies.resource = resource_of(entries, resource);
+    dependencies.lists = lists.iter().filter_map(|list| Some((list.key, list.changed()?))).collect();
+    let small = places.hand_over(way, &mut dependencies, warnings)?;
+    dependencies.small_files = small_files::read(&small)?;
+    Ok(dependencies)
+}
+
+fn way(conf: &SparkConf, lists: &[List], warnings: &mut Vec<String>) -> Way {
+    let (has_server, has_path) = (conf.contains(keys::SERVER_URI), conf.contains(UPLOAD_PATH));
+    if has_server && has_path && lists.iter().any(List::has_local) {
+        warnings.push(format!(
+            "files of this machine are staged through the server of `{}`; `{UPLOAD_PATH}` is not used",
+            keys::SERVER_URI
+        ));
+    }
+    match (has_server, has_path) {
+        (true, _) => Way::Staged,
+        (false, true) => Way::Copied,
+        (false, false) => Way::InSecret,
+    }
+}
+
+fn folders(conf: &SparkConf, way: Way) -> Result<Folders, PlanError> {
+    let (jars, remote_files) = init_container::folders(conf)?;
+    let files = if way == Way::InSecret { small_files::FOLDER.to_owned() } else { remote_files.clone() };
+    Ok(Folders { jars, files, remote_files })
+}
+
+/// A secret is too small for jars.
+fn refuse_jars(lists: &[List], is_java: bool) -> Result<(), PlanError> {
+    let is_jars = |list: &&List| list.key == JARS || (list.key == APPLICATION && is_java);
+    let entries =
+        lists.iter().filter(is_jars).flat_map(|list| list.entries.iter().map(|entry| (list.key, entry)));
+    for (place, entry) in entries {
+        if let entries::Entry::Local { files, .. } = entry {
+            let file = files.first().map(|file| file.display().to_string()).unwrap_or_default();
+            return Err(PlanError::LocalFile { place, file, problem: no_way("") });
+        }
+    }
+    Ok(())
+}
+
+/// What to do about a file that has no way into the pod.
+pub(super) fn no_way(why: &str) -> String {
+    format!(
+        "is on this machine, where no pod can reach it{why}: deploy a staging server (kubectl apply -k \
+         manifests/overlays/nodeport) and set `{}` to its address, put the file into the image and write local:///…, \
+         give an http(s) URL, or set `{UPLOAD_PATH}` to a folder that pods see as well",
+        keys::SERVER_URI
+    )
+}
+
+fn resource_of(entries: Vec<entries::Entry>, resource: &MainResource) -> String {
+    match entries.into_iter().next() {
+        Some(entries::Entry::Placed(uri) | entries::Entry::Other(uri)) => uri,
+        _ => resource.uri().to_owned(),
+    }
+}
+
+impl Places {
+    /// Gives each file to what carries it; those that are left go into a secret.
+    fn hand_over(
+        self,
+        way: Way,
+        dependencies: &mut Dependencies,
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<(PathBuf, String)>, PlanError> {
+        warnings.extend(self.warnings);
+        dependencies.remote_jars = self.remote_jars;
+        dependencies.remote_files = self.remote_files;
+        if way != Way::Staged {
+            return Ok(self.files);
+        }
+        dependencies.jars = bundle(&self.jars)?;
+        dependencies.files = bundle(&self.files)?;
+        Ok(Vec::new())
+    }
+}
+
+fn bundle(files: &[(PathBuf, String)]) -> Result<Option<PackPlan>, PlanError> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    PackPlan::named(files).map(Some).map_err(|error| PlanError::Bundle { problem: chain(&error) })
+}

@@ -1,0 +1,136 @@
+//! The init-container that brings staged files to the driver, by the original's contract.
+
+mod executors;
+mod objects;
+mod pod;
+mod server;
+
+use std::collections::BTreeMap;
+
+use super::dependencies::Dependencies;
+use super::error::PlanError;
+use super::names::Names;
+use super::submitter::Submitter;
+use crate::spark::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, SettingError, SparkConf, TimeUnit, keys};
+
+pub(super) use executors::template as executor_template;
+pub use objects::InitObjects;
+pub(super) use pod::add;
+pub(super) use server::StagingServer;
+
+/// What the init-container is made of.
+pub(super) struct InitContainer {
+    pub image: String,
+    /// Where jars go.
+    pub jars: String,
+    /// Where everything else goes.
+    pub files: String,
+    pub objects: InitObjects,
+    /// Where files of this machine are staged; without one only the web is fetched from.
+    pub server: Option<StagingServer>,
+    /// Whether executors get it as well.
+    pub for_executors: bool,
+}
+
+impl InitContainer {
+    /// Reads and checks all of its settings, if there is something for it to do. The server is asked for the image where
+    /// no setting says it.
+    pub async fn read(
+        conf: &SparkConf,
+        submitter: &Submitter,
+        dependencies: &Dependencies,
+        names: &Names,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Self>, PlanError> {
+        let for_executors =
+            conf.one_of(keys::CLOAKROOM_EXECUTOR_STAGING, &["driver", "init"])? == Some("init");
+        if !dependencies.need_init_container() {
+            return Ok(None);
+        }
+        let is_staged = dependencies.jars.is_some() || dependencies.files.is_some();
+        let server = if is_staged { Some(StagingServer::read(conf, submitter, warnings)?) } else { None };
+        let image = image(conf, server.as_ref()).await?;
+        let (jars, files) = folders(conf)?;
+        let objects = InitObjects {
+            config_map: names.of("init-config"),
+            secret: names.of("init-secret"),
+            properties: properties(conf, dependencies, server.as_ref(), (&jars, &files))?,
+            certificate: server.as_ref().and_then(StagingServer::shipped_certificate),
+            has_jars: dependencies.jars.is_some(),
+            has_files: dependencies.files.is_some(),
+            is_secret: !(dependencies.remote_jars.is_empty() && dependencies.remote_files.is_empty()),
+        };
+        Ok(Some(Self { image, jars, files, objects, server, for_executors }))
+    }
+}
+
+/// Where jars and files go.
+pub(super) fn folders(conf: &SparkConf) -> Result<(String, String), SettingError> {
+    let folder = |key: &str, default: &str| match conf.get(key).map(str::trim) {
+        None => Ok(default.to_owned()),
+        Some(path) if is_folder(path) => Ok(path.trim_end_matches('/').to_owned()),
+        Some(_) => {
+            Err(conf.refuse(key, "it must be an absolute path without .. and :, such as /var/spark-data/x"))
+        }
+    };
+    let jars = folder(keys::JARS_DOWNLOAD_DIR, DEFAULT_JARS_DIR)?;
+    let files = folder(keys::FILES_DOWNLOAD_DIR, DEFAULT_FILES_DIR)?;
+    if jars == files {
+        let problem = format!("`{}` is the same folder: choose another one", keys::JARS_DOWNLOAD_DIR);
+        return Err(conf.refuse(keys::FILES_DOWNLOAD_DIR, problem));
+    }
+    Ok((jars, files))
+}
+
+/// What Kubernetes takes as a mount path, and Spark as a part of a list.
+fn is_folder(path: &str) -> bool {
+    let has_name = !path.trim_matches('/').is_empty();
+    path.starts_with('/')
+        && has_name
+        && !path.contains([':', ','])
+        && !path.split('/').any(|part| part == "..")
+}
+
+/// The setting, its older name, or what the server says.
+async fn image(conf: &SparkConf, server: Option<&StagingServer>) -> Result<String, PlanError> {
+    for key in [keys::INIT_CONTAINER_IMAGE, keys::INIT_IMAGE] {
+        match conf.get(key).map(str::trim) {
+            Some("") => return Err(conf.refuse(key, "it must be the image of this program").into()),
+            Some(image) => return Ok(image.to_owned()),
+            None => {}
+        }
+    }
+    match server {
+        Some(server) => server.fetch_image().await,
+        None => Err(PlanError::NoInitImage { why: String::new() }),
+    }
+}
+
+/// All that the init-container reads, but for the tickets' ids.
+fn properties(
+    conf: &SparkConf,
+    dependencies: &Dependencies,
+    server: Option<&StagingServer>,
+    (jars, files): (&str, &str),
+) -> Result<BTreeMap<String, String>, SettingError> {
+    let mut properties = BTreeMap::from([
+        (keys::JARS_DOWNLOAD_DIR, jars.to_owned()),
+        (keys::FILES_DOWNLOAD_DIR, files.to_owned()),
+    ]);
+    if conf.duration(keys::MOUNT_TIMEOUT, TimeUnit::Minutes)?.is_some_and(|timeout| timeout.is_zero()) {
+        return Err(conf.refuse(keys::MOUNT_TIMEOUT, "it must be longer than nothing, such as 5m"));
+    }
+    properties.extend(conf.get(keys::MOUNT_TIMEOUT).map(|timeout| (keys::MOUNT_TIMEOUT, timeout.to_owned())));
+    if let Some(server) = server {
+        properties.extend(server.properties());
+    }
+    for (key, addresses) in [
+        (keys::INIT_REMOTE_JARS, &dependencies.remote_jars),
+        (keys::INIT_REMOTE_FILES, &dependencies.remote_files),
+    ] {
+        if !addresses.is_empty() {
+            properties.insert(key, addresses.join(","));
+        }
+    }
+    Ok(properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}

@@ -1,0 +1,187 @@
+//! The staging server, as this machine reaches it and as pods do.
+
+use std::path::PathBuf;
+
+use super::objects;
+use crate::client::{HttpClient, ServerAddress, Timeouts, UploadToken};
+use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::folder;
+use crate::submit::plan::submitter::Submitter;
+use crate::telemetry::chain;
+
+/// Keys of one side: whether TLS is on, certificate and Java store to trust.
+struct TrustKeys {
+    enabled: &'static str,
+    certificate: &'static str,
+    store: &'static str,
+    store_type: &'static str,
+}
+
+const OUTER: TrustKeys = TrustKeys {
+    enabled: keys::TLS_ENABLED,
+    certificate: keys::TLS_CLIENT_CERT_PEM,
+    store: keys::TLS_TRUST_STORE,
+    store_type: keys::TLS_TRUST_STORE_TYPE,
+};
+const INTERNAL: TrustKeys = TrustKeys {
+    enabled: keys::INTERNAL_TLS_ENABLED,
+    certificate: keys::INTERNAL_TLS_CLIENT_CERT_PEM,
+    store: keys::INTERNAL_TLS_TRUST_STORE,
+    store_type: keys::INTERNAL_TLS_TRUST_STORE_TYPE,
+};
+
+/// A staging server that is used.
+pub(in crate::submit::plan) struct StagingServer {
+    pub address: ServerAddress,
+    pub token: Option<UploadToken>,
+    /// What this machine trusts beside the system's certificates.
+    pub ca_files: Vec<PathBuf>,
+    internal: String,
+    trust_of_pods: Trust,
+}
+
+/// What pods trust beside their image's certificates.
+enum Trust {
+    /// Nothing.
+    Default,
+    /// A path in the init-container's image.
+    InImage(String),
+    /// A certificate of this machine.
+    Shipped(Vec<u8>),
+}
+
+impl StagingServer {
+    pub fn read(
+        conf: &SparkConf,
+        submitter: &Submitter,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, PlanError> {
+        let address = |key: &str| {
+            let text = conf.get(key).unwrap_or_default();
+            ServerAddress::parse(text).map_err(|error| conf.refuse(key, error.to_string()))
+        };
+        let outer = address(keys::SERVER_URI)?;
+        let has_internal = conf.contains(keys::SERVER_INTERNAL_URI);
+        let internal = if has_internal { address(keys::SERVER_INTERNAL_URI)? } else { outer.clone() };
+        let token = conf.get(keys::CLOAKROOM_UPLOAD_TOKEN_FILE).map(|path| {
+            let path = submitter.working_folder.join(path);
+            UploadToken::read(&path, keys::CLOAKROOM_UPLOAD_TOKEN_FILE)
+                .map_err(|error| conf.refuse(keys::CLOAKROOM_UPLOAD_TOKEN_FILE, chain(&error)))
+        });
+        Ok(Self {
+            address: outer,
+            token: token.transpose()?,
+            ca_files: ca_of_this_machine(conf, submitter, warnings)?.into_iter().collect(),
+            internal: internal.to_string(),
+            trust_of_pods: trust_of_pods(conf, submitter)?,
+        })
+    }
+
+    /// What the server says that init-containers are to be.
+    pub async fn fetch_image(&self) -> Result<String, PlanError> {
+        let no_image = |why: String| PlanError::NoInitImage { why };
+        let key = keys::SERVER_URI;
+        let http = HttpClient::new(&self.ca_files, Timeouts::default())
+            .map_err(|error| no_image(format!(" ({})", chain(&error))))?;
+        match http.server_info(&self.address).await {
+            Ok(info) => info.fetch_image.ok_or_else(|| {
+                no_image(format!(
+                    ", or start the server of `{key}` with --fetch-image (at {} it has none)",
+                    self.address
+                ))
+            }),
+            Err(failure) => Err(no_image(format!(
+                ", or see to the server of `{key}`, which could not be asked for one at {}: {failure}",
+                self.address
+            ))),
+        }
+    }
+
+    /// Of the init-container.
+    pub fn properties(&self) -> Vec<(&'static str, String)> {
+        let mut properties = vec![(keys::SERVER_URI, self.internal.clone())];
+        let certificate = match &self.trust_of_pods {
+            Trust::Default => return properties,
+            Trust::InImage(path) => path.clone(),
+            Trust::Shipped(_) => format!("{}/{}", objects::SECRET_FOLDER, objects::CERTIFICATE),
+        };
+        properties.push((keys::TLS_ENABLED, "true".to_owned()));
+        properties.push((keys::TLS_CLIENT_CERT_PEM, certificate));
+        properties
+    }
+
+    /// The certificate that travels to pods.
+    pub fn shipped_certificate(&self) -> Option<Vec<u8>> {
+        match &self.trust_of_pods {
+            Trust::Shipped(certificate) => Some(certificate.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl TrustKeys {
+    /// The certificate's setting. Java stores are not read here.
+    fn certificate<'a>(&self, conf: &'a SparkConf) -> Result<Option<&'a str>, SettingError> {
+        if let Some(store) = conf.get(self.store) {
+            let path = PathBuf::from(store.strip_prefix("file://").unwrap_or(store));
+            let command = trust_store_to_pem(&path, conf.get(self.store_type));
+            let problem = format!(
+                "Java's stores are not read here: write it as PEM with “{}” and set `{}` to ca.pem instead",
+                command.trim(),
+                self.certificate
+            );
+            return Err(conf.refuse(self.store, problem));
+        }
+        Ok(conf.get(self.certificate))
+    }
+
+    fn is_given(&self, conf: &SparkConf) -> bool {
+        conf.contains(self.certificate) || conf.contains(self.store)
+    }
+}
+
+/// Without `enabled` a certificate has no effect, as with the init-container.
+fn ca_of_this_machine(
+    conf: &SparkConf,
+    submitter: &Submitter,
+    warnings: &mut Vec<String>,
+) -> Result<Option<PathBuf>, SettingError> {
+    if !conf.boolean(OUTER.enabled)?.unwrap_or_default() {
+        if OUTER.is_given(conf) {
+            let (key, enabled) = (OUTER.certificate, OUTER.enabled);
+            warnings.push(format!("`{key}` has an effect only if `{enabled}` is true"));
+        }
+        return Ok(None);
+    }
+    let Some(text) = OUTER.certificate(conf)? else { return Ok(None) };
+    let refuse = |problem: String| conf.refuse(OUTER.certificate, problem);
+    if let DependencyUri::Submitter(file) =
+        DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))?
+    {
+        return Ok(Some(submitter.working_folder.join(file.whole_path())));
+    }
+    Err(refuse(format!(
+        "it must be a file of this machine, which stages the files; what pods trust is `{}`",
+        INTERNAL.certificate
+    )))
+}
+
+/// Each setting of the pods' own, else this machine's.
+fn trust_of_pods(conf: &SparkConf, submitter: &Submitter) -> Result<Trust, SettingError> {
+    let outer = conf.boolean(OUTER.enabled)?;
+    if !conf.boolean(INTERNAL.enabled)?.or(outer).unwrap_or_default() {
+        return Ok(Trust::Default);
+    }
+    let keys = if INTERNAL.is_given(conf) { INTERNAL } else { OUTER };
+    let Some(text) = keys.certificate(conf)? else { return Ok(Trust::Default) };
+    let refuse = |problem: String| conf.refuse(keys.certificate, problem);
+    match DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))? {
+        DependencyUri::Image(file) => Ok(Trust::InImage(file.whole_path().display().to_string())),
+        DependencyUri::Submitter(file) => {
+            let path = submitter.working_folder.join(file.whole_path());
+            std::fs::read(path).map(Trust::Shipped).map_err(|error| refuse(folder::unreadable(&error)))
+        }
+        _ => Err(refuse("it must be a file of this machine, or local:///… for one in the image".to_owned())),
+    }
+}

@@ -1,0 +1,81 @@
+//! Small files without a staging server: they travel in a secret, as the original's did.
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::application::Application;
+use super::dependencies::no_way;
+use super::error::PlanError;
+use super::folder;
+use super::spec::DriverSpec;
+use crate::spark::format_size;
+
+/// Where the secret is mounted.
+pub(super) const FOLDER: &str = "/etc/spark-submitted-files";
+/// The original's limit for all of them together.
+const MOST_BYTES: u64 = 10_240;
+const PLACE: &str = "a file to submit";
+const VOLUME: &str = "submitted-files";
+
+/// A file with the name that it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SmallFile {
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+/// Reads the files, unless they are too large together.
+pub(super) fn read(files: &[(PathBuf, String)]) -> Result<Vec<SmallFile>, PlanError> {
+    let refuse = |path: &PathBuf, problem: String| PlanError::LocalFile {
+        place: PLACE,
+        file: path.display().to_string(),
+        problem,
+    };
+    let mut total = 0;
+    for (path, _) in files {
+        let metadata = std::fs::metadata(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
+        total += metadata.len();
+        if total > MOST_BYTES {
+            let most = format_size(MOST_BYTES);
+            return Err(refuse(
+                path,
+                no_way(&format!(" (without a server at most {most} travel in a secret)")),
+            ));
+        }
+    }
+    let read = files.iter().map(|(path, name)| {
+        let bytes = std::fs::read(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
+        Ok(SmallFile { name: name.clone(), bytes })
+    });
+    read.collect()
+}
+
+/// Shows the files to the driver, which hands them on to its executors.
+pub(super) fn add(application: &Application, mut spec: DriverSpec) -> DriverSpec {
+    let files = &application.dependencies.small_files;
+    if files.is_empty() {
+        return spec;
+    }
+    let name = application.names.of("submitted-files");
+    let (mut data, mut items) = (Map::new(), Vec::new());
+    for (at, file) in files.iter().enumerate() {
+        // Not every name of a file can be a key.
+        let key =
+            if folder::is_config_map_key(&file.name) { file.name.clone() } else { format!("file-{at}") };
+        items.push(json!({"key": key, "path": file.name}));
+        data.insert(key, Value::String(STANDARD.encode(&file.bytes)));
+    }
+    spec.add_volume(json!({"name": VOLUME, "secret": {"secretName": name, "items": items}}));
+    spec.add_mount(json!({"name": VOLUME, "mountPath": FOLDER, "readOnly": true}));
+    spec.after_pod.push(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "data": data,
+        "immutable": true,
+    }));
+    spec
+}

@@ -1,0 +1,64 @@
+//! Why what a submission needs is not on the staging server.
+
+use crate::client::{Failure, ServerAddress, SetupError, StageError};
+
+/// Files that were not staged, or are not there any more. No pod was made.
+#[derive(Debug, thiserror::Error)]
+pub enum StagingError {
+    /// No client.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// An upload failed.
+    #[error("the {what} were not staged: {source}{}", and(left))]
+    Upload {
+        /// `jars` or `files`.
+        what: &'static str,
+        /// Why.
+        source: StageError,
+        /// What is left of other uploads.
+        left: Vec<String>,
+    },
+    /// Somebody asked for it.
+    #[error("stopped before the application was submitted{}", and(left))]
+    Stopped {
+        /// What is left of other uploads.
+        left: Vec<String>,
+    },
+    /// A ticket that was good is not any more, or cannot be asked about.
+    #[error(
+        "the {what} were staged as {id} and are no longer to be had at {server}: {failure}: was the server replaced, or \
+         does its data not last? Submit again"
+    )]
+    Lost {
+        /// `jars` or `files`.
+        what: &'static str,
+        /// The resource.
+        id: String,
+        /// Where.
+        server: ServerAddress,
+        /// What it said.
+        failure: Failure,
+    },
+}
+
+impl StagingError {
+    /// Whether it is so because somebody asked for it.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Self::Stopped { .. })
+    }
+
+    /// Says what is left as well.
+    pub(super) fn with_left(mut self, more: Vec<String>) -> Self {
+        if let Self::Upload { left, .. } | Self::Stopped { left } = &mut self {
+            left.extend(more);
+        }
+        self
+    }
+}
+
+fn and(left: &[String]) -> String {
+    match left {
+        [] => " (nothing is left on the server)".to_owned(),
+        left => format!(" (still there: {})", left.join("; ")),
+    }
+}

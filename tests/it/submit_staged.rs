@@ -1,0 +1,401 @@
+//! `cloakroom submit` with files of this machine: they reach the pod through a real server, and a failure leaves nothing of
+//! them.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
+use cloakroom::protocol::v1::Ticket;
+use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
+use cloakroom::submit::plan::{Submitter, plan};
+use cloakroom::submit::stage::Uploads;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
+use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
+use crate::support::process::{Cloakroom, command, stderr};
+
+const IMAGE: &str = "repo.example/cloakroom:1";
+const DRIVER: &str = "app-driver";
+
+/// A cluster, a server, and a folder with an application in it.
+struct Place {
+    api_server: FakeApiServer,
+    server: Cloakroom,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self::with_flags(&["--fetch-image", IMAGE])
+    }
+
+    fn with_flags(flags: &[&str]) -> Self {
+        let api_server = FakeApiServer::start();
+        for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY] {
+            api_server.define(kind);
+        }
+        api_server.add(NAMESPACE, "", json!({"metadata": {"name": "default"}}));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("token"), api_server.token(Account::Admin)).unwrap();
+        for (name, content) in [
+            ("app.jar", "the application"),
+            ("lib/dep one.jar", "a dependency"),
+            ("data.txt", "data"),
+            ("prod.conf", "settings"),
+            ("env.tar.gz", "an archive"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let server = Cloakroom::serve(&folder.path().join("server"), flags);
+        Self { api_server, server, folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// An application whose every dependency is here. Nobody waits for its end.
+    fn submit(&self, server: &str, more: &[&str]) -> Command {
+        let mut command = command();
+        let master = format!("k8s://http://{}", self.api_server.address());
+        command.args([
+            "submit",
+            "--master",
+            &master,
+            "--deploy-mode",
+            "cluster",
+            "--class",
+            "org.example.App",
+        ]);
+        let token = self.path("token").display().to_string();
+        for (key, value) in [
+            ("container.image", "repo.example/spark:4"),
+            ("driver.pod.name", DRIVER),
+            ("submission.waitAppCompletion", "false"),
+            ("authenticate.submission.oauthTokenFile", &token),
+            ("resourceStagingServer.uri", server),
+            ("mountdependencies.jarsDownloadDir", self.path("pod/jars").to_str().unwrap()),
+            ("mountdependencies.filesDownloadDir", self.path("pod/files").to_str().unwrap()),
+        ] {
+            command.args(["--conf", &format!("spark.kubernetes.{key}={value}")]);
+        }
+        command.args(["--jars", "lib/dep one.jar", "--files", "data.txt,prod.conf#app.conf"]);
+        command.args(["--archives", "env.tar.gz#env"]).args(more).arg("app.jar");
+        command.env("HOME", self.folder.path()).current_dir(self.folder.path());
+        command
+    }
+
+    fn submitted(&self, more: &[&str]) -> Output {
+        self.submit(&self.server.url(""), more).output().unwrap()
+    }
+
+    /// What the server keeps.
+    fn kept(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for folder in ["incoming", "bundles"] {
+            walk(&self.path("server").join(folder), &mut found);
+        }
+        found
+    }
+
+    fn object(&self, kind: Kind, end: &str) -> Value {
+        let everything = self.api_server.everything_in("default");
+        let name = everything.iter().find(|name| name.starts_with(kind.kind) && name.ends_with(end));
+        let name = name.unwrap_or_else(|| panic!("no …{end} in {everything:?}"));
+        self.api_server.object(kind, "default", name.split_once(' ').unwrap().1).unwrap()
+    }
+
+    /// Does what the kubelet does for the init-container, and gives its exit status.
+    fn run_init_container(&self) -> Output {
+        let pod = self.api_server.object(POD, "default", DRIVER).unwrap();
+        let init = &pod["spec"]["initContainers"][0];
+        assert_eq!(
+            (&init["image"], &init["args"]),
+            (&json!(IMAGE), &json!(["/etc/spark-init/spark-init.properties"]))
+        );
+        let secrets = self.path("pod/secrets");
+        std::fs::create_dir_all(&secrets).unwrap();
+        for (key, value) in self.object(SECRET, "-init-secret")["data"].as_object().unwrap() {
+            std::fs::write(secrets.join(key), STANDARD.decode(value.as_str().unwrap()).unwrap()).unwrap();
+        }
+        let map = self.object(CONFIG_MAP, "-init-config");
+        let text = map["data"]["download-submitted-files"].as_str().unwrap();
+        let properties = self.path("pod/spark-init.properties");
+        std::fs::write(&properties, text.replace("/mnt/secrets/spark-init", secrets.to_str().unwrap()))
+            .unwrap();
+        command().arg(&properties).output().unwrap()
+    }
+
+    fn assert_nothing_is_left(&self, said: &str) {
+        assert_eq!(self.api_server.everything_in("default"), [""; 0], "{said}");
+        assert_eq!(self.kept(), Vec::<PathBuf>::new(), "{said}");
+    }
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { walk(&path, found) } else { found.push(path) }
+    }
+}
+
+#[test]
+fn everything_reaches_the_pod_by_the_very_objects_that_were_made() {
+    let place = Place::new();
+    let output = place.submitted(&[]);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    for line in ["INFO Staging: Staged the jars, ", "INFO Staging: Staged the files, ", "staging 2 files, "] {
+        assert!(said.contains(line), "{line:?} is not in\n{said}");
+    }
+    assert_eq!(place.kept().len(), 2, "one bundle of jars, one of files");
+    let fetched = place.run_init_container();
+    assert!(fetched.status.success(), "{}", stderr(&fetched));
+    for (name, content) in [
+        ("jars/app.jar", "the application"),
+        ("jars/dep one.jar", "a dependency"),
+        ("files/data.txt", "data"),
+        ("files/app.conf", "settings"),
+        ("files/env.tar.gz", "an archive"),
+    ] {
+        assert_eq!(std::fs::read_to_string(place.path("pod").join(name)).unwrap(), content);
+    }
+    let map = place.object(CONFIG_MAP, "-conf-map");
+    let properties = map["data"]["spark.properties"].as_str().unwrap().replace('\\', "");
+    let pod = place.path("pod").display().to_string();
+    for line in [
+        format!("spark.jars=file://{pod}/jars/dep%20one.jar,file://{pod}/jars/app.jar\n"),
+        format!("spark.files=file://{pod}/files/data.txt,file://{pod}/files/app.conf\n"),
+        format!("spark.archives=file://{pod}/files/env.tar.gz#env\n"),
+    ] {
+        assert!(properties.contains(&line), "{line} is not in\n{properties}");
+    }
+    let owner = &place.object(SECRET, "-init-secret")["metadata"]["ownerReferences"][0];
+    assert_eq!((&owner["kind"], &owner["name"]), (&json!("Pod"), &json!(DRIVER)));
+}
+
+#[test]
+fn secrets_of_tickets_are_in_the_secret_and_nowhere_else() {
+    let place = Place::new();
+    let output = place.submitted(&["--verbose"]);
+    let said = stderr(&output);
+    let data = place.object(SECRET, "-init-secret")["data"].clone();
+    let secrets = data.as_object().unwrap();
+    assert_eq!(secrets.len(), 2);
+    let pod = place.api_server.object(POD, "default", DRIVER).unwrap().to_string();
+    let maps = place.object(CONFIG_MAP, "-init-config").to_string()
+        + &place.object(CONFIG_MAP, "-conf-map").to_string();
+    for secret in secrets.values() {
+        let secret = String::from_utf8(STANDARD.decode(secret.as_str().unwrap()).unwrap()).unwrap();
+        for text in [&said, &pod, &maps, &place.server.log()] {
+            assert!(secret.len() > 20 && !text.contains(&secret));
+        }
+    }
+}
+
+#[test]
+fn a_failure_after_each_step_leaves_nothing_behind() {
+    for (kind, verb, skip) in [
+        (POD, Verb::Create, 0),
+        (POD, Verb::Create, 1),
+        (SERVICE, Verb::Patch, 0),
+        (CONFIG_MAP, Verb::Patch, 0),
+        (SECRET, Verb::Patch, 0),
+        (CONFIG_MAP, Verb::Patch, 1),
+    ] {
+        let place = Place::new();
+        place.api_server.fail_some(kind, verb, skip, usize::MAX, Fault::Status(422));
+        let output = place.submitted(&[]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(
+            said.contains("Staged the files"),
+            (kind, skip) != (POD, 0),
+            "the dry run comes first: {said}"
+        );
+        place.assert_nothing_is_left(&said);
+    }
+}
+
+#[test]
+fn an_upload_that_is_refused_takes_the_others_with_it() {
+    let place = Place::with_flags(&["--fetch-image", IMAGE, "--max-resource-size", "64KiB"]);
+    // What cannot be packed any smaller: xorshift64.
+    let mut state = 1_u64;
+    let noise = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    });
+    std::fs::write(place.path("data.txt"), noise.take(200_000).collect::<Vec<u8>>()).unwrap();
+    let output = place.submitted(&[]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("Staged the jars") && said.contains("the files were not staged: could not stage to"),
+        "{said}"
+    );
+    assert!(said.contains("(nothing is left on the server)"), "{said}");
+    place.assert_nothing_is_left(&said);
+}
+
+#[test]
+fn a_server_without_an_image_is_an_error_before_anything_is_sent() {
+    let place = Place::with_flags(&[]);
+    let output = place.submitted(&[]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1));
+    let line = "set `spark.kubernetes.initContainer.image` to the image of this program, or start the server of \
+                `spark.kubernetes.resourceStagingServer.uri` with --fetch-image";
+    assert!(said.contains(line), "{said}");
+    assert_eq!(place.api_server.calls(), []);
+    place.assert_nothing_is_left(&said);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error_after_the_dry_run() {
+    let place = Place::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let image = format!("spark.kubernetes.initContainer.image={IMAGE}");
+    let output = place.submit(&format!("http://127.0.0.1:{port}"), &["--conf", &image]).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1));
+    let line =
+        format!("the jars were not staged: could not stage to http://127.0.0.1:{port}: connection refused");
+    assert!(said.contains(&line), "{said}");
+    place.assert_nothing_is_left(&said);
+}
+
+#[test]
+fn ctrl_c_during_an_upload_leaves_nothing_behind() {
+    let place = Place::new();
+    // It takes connections, and says nothing.
+    let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
+    let image = format!("spark.kubernetes.initContainer.image={IMAGE}");
+    let uri = format!("http://{}", deaf.local_addr().unwrap());
+    let mut command = place.submit(&uri, &["--conf", &image]);
+    let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
+    let connection = deaf.accept().unwrap();
+    assert!(Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status().unwrap().success());
+    let said: Vec<String> =
+        BufReader::new(running.stderr.take().unwrap()).lines().map(Result::unwrap).collect();
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    assert!(said.join("\n").contains("stopped before the application was submitted"), "{said:?}");
+    drop(connection);
+    place.assert_nothing_is_left(&said.join("\n"));
+}
+
+/// A pod whose creation never has an answer, and somebody who has waited long enough.
+#[test]
+fn ctrl_c_while_the_pod_is_made_releases_what_was_staged() {
+    let place = Place::new();
+    place.api_server.fail_some(POD, Verb::Create, 1, usize::MAX, Fault::Hang);
+    let timeout = "spark.kubernetes.submission.requestTimeout=1500";
+    let mut command = place.submit(&place.server.url(""), &["--conf", timeout]);
+    let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(running.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Staged the files") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    assert_eq!(place.kept().len(), 2);
+    assert!(Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status().unwrap().success());
+    let rest: Vec<String> = said.lines().map(Result::unwrap).collect();
+    assert_eq!(running.wait().unwrap().code(), Some(130), "{rest:?}");
+    place.assert_nothing_is_left(&rest.join("\n"));
+}
+
+#[test]
+fn a_server_that_wants_a_token_gets_that_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens").display().to_string();
+    std::fs::write(&tokens, "a-token-that-is-long-enough\n").unwrap();
+    let auth = ["--upload-auth", "token", "--upload-token-file", &tokens];
+    let place = Place::with_flags(&[&["--fetch-image", IMAGE][..], &auth].concat());
+    let refused = stderr(&place.submitted(&[]));
+    assert!(refused.contains("the jars were not staged: could not stage to"), "{refused}");
+    place.assert_nothing_is_left(&refused);
+    let key = format!("spark.kubernetes.cloakroom.uploadTokenFile={tokens}");
+    let output = place.submitted(&["--conf", &key]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(place.kept().len(), 2);
+}
+
+/// Hears of uploads, and says nothing.
+struct Silent;
+
+impl StageObserver for Silent {
+    fn packed(&self, _: u64) {}
+    fn retrying(&self, _: &RetryNotice) {}
+}
+
+impl Uploads for Silent {
+    fn begins(&self, _: &'static str, _: &StageRequest) -> Arc<dyn StageObserver> {
+        Arc::new(Self)
+    }
+    fn ends(&self, _: &'static str, _: Option<&Ticket>) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
+    let place = Place::new();
+    let mut conf = SparkConf::default();
+    for (key, value) in [
+        ("spark.app.name", "app"),
+        ("spark.jars", "app.jar"),
+        ("spark.kubernetes.container.image", "repo.example/spark:4"),
+        ("spark.kubernetes.resourceStagingServer.uri", &place.server.url("")),
+    ] {
+        conf.set(key, value, Origin::Conf);
+    }
+    let resource = MainResource::Java("app.jar".to_owned());
+    let main_class = "org.example.App".to_owned();
+    let arguments = SubmitArguments { conf, resource, main_class, arguments: Vec::new(), proxy_user: None };
+    let submitter = Submitter {
+        variables: BTreeMap::new(),
+        user: "me".to_owned(),
+        working_folder: place.folder.path().to_owned(),
+    };
+    let submission = plan(arguments, &submitter, Timestamp::now(), &mut rand::rng()).await.unwrap();
+    let stage_plan = submission.staging.as_ref().unwrap();
+    let staged = stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap();
+    staged.check().await.unwrap();
+    assert_eq!(staged.release().await, [""; 0]);
+    let lost = staged.check().await.unwrap_err().to_string();
+    assert!(
+        lost.starts_with("the jars were staged as ") && lost.contains("no longer to be had at http"),
+        "{lost}"
+    );
+    assert_eq!(staged.release().await, [""; 0], "what is gone is released");
+}
+
+#[test]
+fn a_dry_run_shows_the_init_container_and_stages_nothing() {
+    let place = Place::new();
+    let output = place.submitted(&["--dry-run"]);
+    let yaml = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    for part in [
+        "name: spark-init\n",
+        IMAGE,
+        "(given when it is staged)",
+        "downloadSubmittedJarsSecret: KG5vdCBzaG93bik=",
+    ] {
+        assert!(yaml.contains(part), "{part:?} is not in\n{yaml}");
+    }
+    assert_eq!(place.api_server.calls(), []);
+    place.assert_nothing_is_left(&yaml);
+}

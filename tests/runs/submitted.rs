@@ -1,0 +1,63 @@
+//! Applications whose every file is on the submitting machine: `cloakroom submit` stages them, and real Spark finds them.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cloakroom::protocol::v1::Ticket;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+use crate::jobs::Job;
+use crate::stage::{CLOAKROOM, Stage, VERSIONS};
+use crate::staged::goes_with_its_driver;
+use crate::submission::{Submission, Submitter};
+use crate::support::cluster::{Api, Cluster as _, text};
+
+pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let each = VERSIONS.into_iter().flat_map(|version| [(version, Job::Java), (version, Job::Python)]);
+    each.map(|(version, job)| {
+        let name = format!("submitted::a_{}_job_of_this_machine_runs_on_{version}", job.name());
+        stage.trial_with(&name, job, move |stage| run(stage, version, job))
+    })
+    .collect()
+}
+
+async fn run(stage: Arc<Stage>, version: &'static str, job: Job) {
+    let world = stage.world().await;
+    let namespace = format!("submitted-{}-{}", job.name(), version.replace('.', "-"));
+    let api = world.namespace(&namespace).await;
+    let desk = Desk::open_through(&world.plane, world.plane.address(), &["--fetch-image", CLOAKROOM]);
+    let sources = world.jobs(version);
+    let settings = vec![("spark.kubernetes.resourceStagingServer.uri", desk.server.url(""))];
+    let submission = Submission { submitter: Submitter::Cloakroom, version, job, namespace, settings };
+    submission.runs_to_its_end(world, |file| sources.join(file).display().to_string()).await;
+    let tickets = tickets(&api, &submission.namespace).await;
+    assert_eq!(tickets.len(), if matches!(job, Job::Java) { 2 } else { 1 });
+    goes_with_its_driver(&api, &submission, &desk, &tickets).await;
+}
+
+/// As the init-container has them.
+async fn tickets(api: &Api, namespace: &str) -> Vec<(&'static str, Ticket)> {
+    let map = ending(api, namespace, "configmaps", "-init-config").await;
+    let secret = ending(api, namespace, "secrets", "-init-secret").await;
+    let properties = text(&map["data"]["download-submitted-files"]);
+    let ticket = |what: &'static str| {
+        let key = format!("spark.kubernetes.initcontainer.download{what}ResourceIdentifier=");
+        let id = properties.lines().find_map(|line| line.strip_prefix(&key))?;
+        let shown = STANDARD.decode(text(&secret["data"][format!("downloadSubmitted{what}Secret")])).unwrap();
+        let ticket = json!({
+            "resourceId": id, "resourceSecret": String::from_utf8(shown).unwrap(), "sizeBytes": 0, "sha256": "",
+            "createdAt": "2026-01-01T00:00:00Z", "expiresAt": "2026-01-01T00:00:00Z", "url": "",
+        });
+        Some((what, serde_json::from_value(ticket).unwrap()))
+    };
+    ["Jars", "Files"].into_iter().filter_map(ticket).collect()
+}
+
+async fn ending(api: &Api, namespace: &str, plural: &str, end: &str) -> Value {
+    let (_, list) = api.get(&format!("/api/v1/namespaces/{namespace}/{plural}")).await;
+    let mut items = list["items"].as_array().unwrap().iter();
+    items.find(|item| text(&item["metadata"]["name"]).ends_with(end)).unwrap().clone()
+}
