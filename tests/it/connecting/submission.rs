@@ -79,7 +79,8 @@ async fn a_token_goes_to_nobody_who_cannot_prove_who_it_is() {
     let trusting = SubmissionCredentials { trust_certificates: true, ..token("hunter2") };
     let anybody = said("https://192.0.2.1:6443", trusting);
     assert!(
-        anybody.contains("name the API server's CA with `spark.kubernetes.authenticate.submission.caCertFile`"),
+        anybody
+            .contains("name the API server's CA with `spark.kubernetes.authenticate.submission.caCertFile`"),
         "{anybody}"
     );
     assert!(!clear.contains("hunter2") && !anybody.contains("hunter2"));
