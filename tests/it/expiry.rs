@@ -159,7 +159,8 @@ async fn a_delete_does_not_break_a_download_that_is_running() {
     let mut wire = Wire::connect(app.address).await;
     wire.send(format!("GET /api/v1/resources/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: {secret}\r\n\r\n"))
         .await;
-    until("the download has begun", async || app.staging.in_flight() == (0, 1)).await;
+    wire.begins().await;
+    assert_eq!(app.staging.in_flight(), (0, 1));
     assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
     assert_eq!(app.files(), Vec::<String>::new());
     let answer = wire.answer().await;

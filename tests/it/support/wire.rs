@@ -50,6 +50,12 @@ impl Wire {
         tokio::time::timeout(BOUND, self.read_answer()).await.expect("no answer came in time")
     }
 
+    /// Waits until an answer has begun, and leaves all of it to be read.
+    pub async fn begins(&mut self) {
+        let peeked = tokio::time::timeout(BOUND, self.0.peek(&mut [0])).await;
+        assert!(peeked.expect("no answer came in time").unwrap() > 0, "the server closed without an answer");
+    }
+
     /// Waits until the server closes, and returns what it said before.
     pub async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
