@@ -9,21 +9,12 @@ use cloakroom::submit::Submission;
 use cloakroom::submit::create::{CreateError, Undo};
 use serde_json::{Value, json};
 
-use crate::support::api_server::{Call, FakeApiServer, Fault, Verb};
+use crate::support::api_server::{Call, FakeApiServer, Fault, POD_GROUP, Verb};
 use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, POD, SERVICE};
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, claim, pod_group, submission};
 use crate::support::wait::{BOUND, until_true};
 
 const NAMESPACE: &str = "spark";
-
-/// Volcano's, which no API server has by itself.
-const POD_GROUP: Kind = Kind {
-    group: "scheduling.volcano.sh",
-    version: "v1beta1",
-    plural: "podgroups",
-    kind: "PodGroup",
-    is_namespaced: true,
-};
 
 fn start() -> FakeApiServer {
     let server = FakeApiServer::start();

@@ -10,19 +10,14 @@ use cloakroom::submit::jobs::{SubmissionId, kill, status};
 use serde_json::{Value, json};
 
 use crate::manifests::known::{parse, rights_of};
-use crate::support::api_server::{Call, EVENT, FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
-use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, NAMESPACE, SERVICE};
+use crate::support::api_server::{
+    Call, EVENT, FakeApiServer, Fault, NETWORK_POLICY, POD_GROUP, SECRET, Verb,
+};
+use crate::support::cluster::{CLAIM, CONFIG_MAP, NAMESPACE, SERVICE};
 use crate::support::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
 use crate::support::wait::until_true;
 
 const SPARK: &str = "spark";
-const POD_GROUP: Kind = Kind {
-    group: "scheduling.volcano.sh",
-    version: "v1beta1",
-    plural: "podgroups",
-    kind: "PodGroup",
-    is_namespaced: true,
-};
 
 fn role() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/submitter/submitter.yaml");

@@ -40,6 +40,14 @@ use super::port::ReservedPort;
 
 /// What happens to objects, as the cluster tells it.
 pub const EVENT: Kind = Kind { plural: "events", kind: "Event", ..POD };
+/// Volcano's, which no API server has by itself.
+pub const POD_GROUP: Kind = Kind {
+    group: "scheduling.volcano.sh",
+    version: "v1beta1",
+    plural: "podgroups",
+    kind: "PodGroup",
+    is_namespaced: true,
+};
 /// What a submission may make besides.
 pub const SECRET: Kind = Kind { plural: "secrets", kind: "Secret", ..POD };
 pub const NETWORK_POLICY: Kind =
