@@ -95,3 +95,30 @@ pub fn proxy(submitter: &Submitter, master: &str) -> Option<&'static str> {
     });
     (!is_direct).then_some(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy_with(variables: &[(&str, &str)], master: &str) -> Option<&'static str> {
+        let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let submitter = Submitter { variables, user: String::new(), working_folder: PathBuf::from("/") };
+        proxy(&submitter, master)
+    }
+
+    #[test]
+    fn a_proxy_counts_where_no_exception_names_the_api_server() {
+        const MASTER: &str = "https://api.prod.example:6443/k8s";
+        let set = ("HTTPS_PROXY", "http://proxy:3128");
+        assert_eq!(proxy_with(&[set], MASTER), Some("HTTPS_PROXY"));
+        assert_eq!(
+            proxy_with(&[("https_proxy", "x"), ("NO_PROXY", "other, .test")], MASTER),
+            Some("https_proxy")
+        );
+        for exception in ["api.prod.example", ".example", "example", "a, *.prod.example"] {
+            assert_eq!(proxy_with(&[set, ("no_proxy", exception)], MASTER), None, "{exception}");
+        }
+        assert_eq!(proxy_with(&[set], "http://api.prod.example"), None);
+        assert_eq!(proxy_with(&[("HTTPS_PROXY", "")], MASTER), None);
+    }
+}

@@ -62,13 +62,15 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     pub fn read(&self, resource: &MainResource) -> Result<Vec<List>, PlanError> {
+        // First, although it is the last: a jar is in `spark.jars` as well, where nobody wrote it.
+        let application = self.application(resource)?;
         let mut lists = Vec::new();
         for key in LISTS {
             let texts = split_list(self.conf.get(key).unwrap_or_default());
             let entries = texts.map(|text| self.entry(key, text)).collect::<Result<_, _>>()?;
             lists.push(List { key, entries });
         }
-        lists.push(List { key: APPLICATION, entries: vec![self.application(resource)?] });
+        lists.push(List { key: APPLICATION, entries: vec![application] });
         Ok(lists)
     }
 
