@@ -2,6 +2,7 @@
 
 mod admin;
 mod fetch;
+mod handover;
 mod retention;
 mod serve;
 mod stage;
@@ -11,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 pub use admin::{AdminArgs, CleanArgs, ListOutput, LsArgs, Output, RmArgs, ShowArgs, SortKey};
 pub use fetch::FetchArgs;
+pub use handover::SubmitterChoice;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::StageArgs;
 pub use submit::SubmitArgs;

@@ -35,6 +35,15 @@ pub struct FetchArgs {
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 
+    /// The driver's properties as a stock spark-submit wrote them; see --spark-properties-to
+    #[arg(long, value_name = "FILE", requires_all = ["properties_file", "spark_properties_to"])]
+    pub spark_properties: Option<PathBuf>,
+
+    /// File that gets --spark-properties with file: URIs for the local: ones of what was fetched: Spark's driver hands
+    /// those on to its executors
+    #[arg(long, value_name = "FILE", requires = "spark_properties")]
+    pub spark_properties_to: Option<PathBuf>,
+
     /// Bound on everything together, retries included [default: mountTimeout of the properties file, else 5m]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<SparkDuration>,

@@ -4,11 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::handover::HandoverArgs;
+
 use cloakroom::client::ServerAddress;
 use cloakroom::resource::{Owner, OwnerError, OwnerKind, POD};
 use cloakroom::spark::SparkDuration;
 
 /// Pack files into one bundle, upload it while packing, and print its ticket as JSON on stdout
+///
+/// With --for, stage what a Spark application needs that spark-submit or the Spark operator will submit, and print what to
+/// give to them.
 #[derive(Debug, Clone, Args)]
 pub struct StageArgs {
     /// Address of the staging server
@@ -57,12 +62,16 @@ pub struct StageArgs {
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub attempts: u32,
 
+    #[command(flatten)]
+    pub handover: HandoverArgs,
+
     /// Show no progress and no summary; warnings and errors only
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// Files to stage. The bundle is flat: a second file of one name becomes NAME-1.EXT
-    #[arg(required = true, value_name = "FILE")]
+    /// Files to stage. The bundle is flat: a second file of one name becomes NAME-1.EXT. With --for: the application's
+    /// own jar, Python or R file, if it is to travel as well
+    #[arg(required_unless_present = "submitter", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 }
 

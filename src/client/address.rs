@@ -53,6 +53,11 @@ impl ServerAddress {
         url
     }
 
+    /// Whether it is this machine, to whoever asks.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.0)
+    }
+
     /// Whether a token may be sent there: nobody on the way can read it.
     pub fn is_confidential(&self) -> bool {
         self.0.scheme() == "https" || is_loopback(&self.0)

@@ -13,7 +13,9 @@ use crate::cli::FetchArgs;
 
 use cloakroom::bundle::UnpackLimits;
 use cloakroom::client::{HttpClient, Timeouts};
-use cloakroom::fetch::{self, FetchError, FetchObserver, FetchOptions, FetchPlan, SourceReport};
+use cloakroom::fetch::{
+    self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, SourceReport,
+};
 use cloakroom::spark::{InitContainerProperties, Properties};
 use cloakroom::telemetry::chain;
 
@@ -27,6 +29,8 @@ struct Job {
     plan: FetchPlan,
     ca_files: Vec<PathBuf>,
     options: FetchOptions,
+    /// What the driver is to read, and the folders that are named in it.
+    driver_properties: Option<(DriverProperties, [PathBuf; 2])>,
 }
 
 /// Fetches, and leaves the reason of a failure in the termination log as well.
@@ -42,11 +46,11 @@ async fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     let job = job(args)?;
     if job.plan.is_empty() {
         eprintln!("the properties file names nothing to fetch");
-        return Ok(ExitCode::SUCCESS);
+        return job.write_driver_properties();
     }
     let http = HttpClient::new(&job.ca_files, Timeouts::default())?;
     let stop = CancellationToken::new();
-    let fetching = fetch::run(job.plan, &http, &job.options, &stop, Arc::new(Lines));
+    let fetching = fetch::run(job.plan.clone(), &http, &job.options, &stop, Arc::new(Lines));
     tokio::pin!(fetching);
     let (outcome, exit_code) = tokio::select! {
         outcome = &mut fetching => (outcome, ExitCode::SUCCESS),
@@ -58,13 +62,22 @@ async fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     match outcome {
         Ok(reports) => {
             reports.iter().for_each(told);
-            Ok(ExitCode::SUCCESS)
+            job.write_driver_properties()
         }
         Err(error @ FetchError::Stopped) => {
             eprintln!("{error}");
             Ok(exit_code)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+impl Job {
+    fn write_driver_properties(&self) -> anyhow::Result<ExitCode> {
+        if let Some((properties, [jars, files])) = &self.driver_properties {
+            properties.write(&[jars, files])?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -85,12 +98,17 @@ fn job(args: &FetchArgs) -> anyhow::Result<Job> {
     let limits = UnpackLimits { max_entries: args.max_entries, max_bytes: args.max_unpacked.bytes() };
     let mut options = FetchOptions { limits, ..FetchOptions::default() };
     let mut ca_files = args.ca_files.clone();
+    let mut driver_properties = None;
     let plan = match &args.properties_file {
         Some(path) => {
             refuse_both_forms(args, path)?;
             let properties = read_properties(path)?;
             options.timeout = properties.mount_timeout;
             ca_files.extend(properties.ca_cert_pem.clone());
+            let files = args.spark_properties.clone().zip(args.spark_properties_to.clone());
+            driver_properties = files.map(|(from, to)| {
+                (DriverProperties { from, to }, [properties.jars_dir.clone(), properties.files_dir.clone()])
+            });
             FetchPlan::from_properties(&properties)?
         }
         None => plan_of_flags(args)?,
@@ -98,7 +116,7 @@ fn job(args: &FetchArgs) -> anyhow::Result<Job> {
     if let Some(timeout) = args.timeout {
         options.timeout = timeout.get();
     }
-    Ok(Job { plan, ca_files, options })
+    Ok(Job { plan, ca_files, options, driver_properties })
 }
 
 fn read_properties(path: &Path) -> anyhow::Result<InitContainerProperties> {

@@ -1,6 +1,10 @@
 //! `cloakroom stage`: the ticket goes to stdout, everything else to stderr.
 
+mod asked;
+mod handover;
 pub(super) mod progress;
+mod templates;
+mod words;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,6 +26,9 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
+    if let Some(choice) = args.handover.submitter {
+        return handover::run(&args, choice).await;
+    }
     let request = request(&args)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
     let policy = RetryPolicy { attempts: args.attempts, backoff: Backoff::default() };

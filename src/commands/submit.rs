@@ -1,11 +1,11 @@
 //! `cloakroom submit`: spark-submit's command line, words and exit codes. Everything is told on stderr; stdout is for
 //! what was asked for (`--help`, `--dry-run`).
 
-mod connect;
+pub(super) mod connect;
 mod dry_run;
 mod progress;
-mod signals;
-mod sources;
+pub(super) mod signals;
+pub(super) mod sources;
 mod usage;
 mod verbose;
 mod work;

@@ -2,6 +2,7 @@
 //!
 //! [`FetchPlan`] says what goes where, [`run()`] does it.
 
+mod driver_properties;
 mod error;
 mod observer;
 mod pace;
@@ -15,6 +16,7 @@ mod source;
 mod stream;
 mod termination;
 
+pub use driver_properties::{DriverProperties, DriverPropertiesError};
 pub use error::FetchError;
 pub use observer::{FetchObserver, SourceReport};
 pub use plan::{FetchPlan, PlanError, Source};

@@ -41,10 +41,12 @@ pub enum Access {
     },
     /// As a kubeconfig says.
     Kubeconfig {
-        /// The file.
-        path: PathBuf,
-        /// One of its contexts; without one its current context.
+        /// The files, merged as kubectl merges them.
+        paths: Vec<PathBuf>,
+        /// One of their contexts; without one the current context.
         context: Option<String>,
+        /// What names the files, for messages.
+        setting: String,
     },
     /// As a submission's settings say.
     Submission(Box<SubmissionAccess>),
@@ -56,7 +58,9 @@ impl Access {
         match self {
             Self::ServiceAccount { url, folder } => service_account(url, folder),
             Self::Properties { url, properties, folder } => properties::read(url, properties, folder),
-            Self::Kubeconfig { path, context } => kubeconfig::read(path, context.as_deref()),
+            Self::Kubeconfig { paths, context, setting } => {
+                kubeconfig::read(paths, context.as_deref(), setting)
+            }
             Self::Submission(access) => submission::read(access),
         }
     }
@@ -68,15 +72,19 @@ impl fmt::Display for Access {
         match self {
             Self::ServiceAccount { .. } => f.write_str("the pod's service account"),
             Self::Properties { .. } => f.write_str("the properties file says"),
-            Self::Kubeconfig { path, context: None } => {
-                write!(f, "the current context of {} says", path.display())
+            Self::Kubeconfig { paths, context: None, .. } => {
+                write!(f, "the current context of {} says", joined(paths))
             }
-            Self::Kubeconfig { path, context: Some(context) } => {
-                write!(f, "the context “{context}” of {} says", path.display())
+            Self::Kubeconfig { paths, context: Some(context), .. } => {
+                write!(f, "the context “{context}” of {} says", joined(paths))
             }
             Self::Submission(access) => access.fmt(f),
         }
     }
+}
+
+fn joined(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// What one reading of all files came to.

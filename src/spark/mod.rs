@@ -8,6 +8,7 @@ mod reader;
 
 pub mod arguments;
 pub mod conf;
+pub mod driver_properties;
 pub mod init_properties;
 pub mod keys;
 pub mod properties;
@@ -20,9 +21,10 @@ pub mod uri;
 
 pub use arguments::{MainResource, SubmitArguments};
 pub use conf::{Origin, SettingError, SparkConf};
+pub use driver_properties::{DEPENDENCY_LISTS, with_fetched_files};
 pub use init_properties::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, InitContainerProperties, TicketFile};
 pub use java_store::trust_store_to_pem;
-pub use properties::{Properties, PropertiesError, Property};
+pub use properties::{Properties, PropertiesError, Property, properties_text};
 pub use property_error::{Place, PropertyError};
 pub use role::{Role, RoleError};
 pub use server_properties::{ApiServerProperties, OauthToken, StagingServerProperties, TlsFiles};

@@ -9,6 +9,9 @@ use thiserror::Error;
 mod lines;
 #[cfg(test)]
 mod tests;
+mod text;
+
+pub use text::properties_text;
 
 /// What separates a key from its value, besides `=` and `:`, and is skipped at the beginning of a line.
 const BLANKS: [char; 3] = [' ', '\t', '\u{c}'];

@@ -264,3 +264,33 @@ async fn this_machine_is_never_reached_through_a_proxy() {
     let output = output(command).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_driver_gets_its_properties_with_what_was_fetched_in_them() {
+    let server = Scripted::start(served(b"app")).await;
+    let pod = Pod::new();
+    let settings = format!(
+        "spark.kubernetes.resourceStagingServer.uri={}\n\
+         spark.kubernetes.initcontainer.downloadJarsResourceIdentifier={ID}\n\
+         spark.kubernetes.initcontainer.downloadJarsSecretLocation={{pod}}/secret\n\
+         spark.kubernetes.mountdependencies.jarsDownloadDir={{pod}}/jars\n",
+        server.url()
+    );
+    let jars = pod.path("jars").display().to_string();
+    let written = format!("spark.jars=local\\://{jars}/app.jar,local\\:///opt/x.jar\nspark.app.name=a b\n");
+    let command = || {
+        let mut command = pod.properties(&settings);
+        command.arg("--spark-properties").arg(pod.path("spark.properties"));
+        command.arg("--spark-properties-to").arg(pod.path("given.properties"));
+        command
+    };
+    let missing = output(command()).await;
+    assert_eq!(missing.status.code(), Some(1), "{}", stderr(&missing));
+    assert!(pod.last_words().contains("spark-conf-volume-driver"), "{}", pod.last_words());
+    std::fs::write(pod.path("spark.properties"), written).unwrap();
+    let fetched = output(command()).await;
+    assert!(fetched.status.success(), "{}", stderr(&fetched));
+    let given = std::fs::read_to_string(pod.path("given.properties")).unwrap();
+    let expected = format!("spark.app.name=a b\nspark.jars=file\\://{jars}/app.jar,local\\:///opt/x.jar\n");
+    assert_eq!(given, expected);
+}

@@ -23,6 +23,7 @@ mod fetch;
 mod fetch_command;
 mod fetch_resume;
 mod full_disk;
+mod handover;
 mod hostile;
 mod killed;
 mod killed_sweeps;

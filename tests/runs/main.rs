@@ -12,6 +12,7 @@ mod control_plane;
 #[path = "../it/scenarios/desk.rs"]
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod desk;
+mod handed_over;
 mod jobs;
 #[path = "../real/needs.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
@@ -19,7 +20,6 @@ mod needs;
 mod pods;
 mod runner;
 mod stage;
-mod staged;
 mod submission;
 mod submitted;
 mod support;
@@ -36,8 +36,8 @@ fn main() {
     let trials: Vec<Trial> = [
         pods::trials(&stage),
         applications::trials(&stage),
-        staged::trials(&stage),
         submitted::trials(&stage),
+        handed_over::trials(&stage),
     ]
     .into_iter()
     .flatten()

@@ -55,7 +55,12 @@ impl Submission {
     /// Submits it, with `place` telling where each of its files is, waits for its end, and checks all that is seen of it:
     /// what the driver and the executors say, the exit codes, the submitter's own words.
     pub async fn runs_to_its_end(&self, world: &World, place: impl Fn(&str) -> String) {
-        let output = self.submit(world, self.job.arguments(place)).await;
+        self.runs_with(world, self.job.arguments(place)).await;
+    }
+
+    /// The same with all that is said of the application.
+    pub async fn runs_with(&self, world: &World, arguments: Vec<String>) {
+        let output = self.submit(world, arguments).await;
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         let all = || {
             let logs = world.runner.logs(&self.namespace);

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use crate::desk::Desk;
 use crate::jobs::Job;
 use crate::stage::{CLOAKROOM, Stage, VERSIONS};
-use crate::staged::goes_with_its_driver;
-use crate::submission::{Submission, Submitter};
+use crate::submission::{DRIVER, Submission, Submitter};
 use crate::support::cluster::{Api, Cluster as _, text};
+use crate::support::wait::until;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let each = VERSIONS.into_iter().flat_map(|version| [(version, Job::Java), (version, Job::Python)]);
@@ -39,7 +39,7 @@ async fn run(stage: Arc<Stage>, version: &'static str, job: Job) {
 }
 
 /// As the init-container has them.
-async fn tickets(api: &Api, namespace: &str) -> Vec<(&'static str, Ticket)> {
+pub async fn tickets(api: &Api, namespace: &str) -> Vec<(&'static str, Ticket)> {
     let map = ending(api, namespace, "configmaps", "-init-config").await;
     let secret = ending(api, namespace, "secrets", "-init-secret").await;
     let properties = text(&map["data"]["download-submitted-files"]);
@@ -60,4 +60,22 @@ async fn ending(api: &Api, namespace: &str, plural: &str, end: &str) -> Value {
     let (_, list) = api.get(&format!("/api/v1/namespaces/{namespace}/{plural}")).await;
     let mut items = list["items"].as_array().unwrap().iter();
     items.find(|item| text(&item["metadata"]["name"]).ends_with(end)).unwrap().clone()
+}
+
+/// What was staged is kept for the finished driver, and not longer than that is there.
+pub async fn goes_with_its_driver(
+    api: &Api,
+    submission: &Submission,
+    desk: &Desk,
+    tickets: &[(&str, Ticket)],
+) {
+    for (_, ticket) in tickets {
+        desk.until_kept_because(ticket, "owner-finished").await;
+    }
+    let driver = format!("{}/{DRIVER}", submission.pods());
+    api.delete(&driver).await;
+    until("the driver is gone", async || api.get(&driver).await.0 == 404).await;
+    for (_, ticket) in tickets {
+        assert_eq!(desk.goes(ticket).await.reason, "orphaned");
+    }
 }

@@ -8,6 +8,8 @@ use crate::cli::KubernetesArgs;
 use cloakroom::kubernetes::{Access, ApiServer, SERVICE_ACCOUNT_FOLDER};
 use cloakroom::spark::ApiServerProperties;
 
+/// The flag, for messages.
+const KUBECONFIG: &str = "--kubeconfig";
 /// The original's default address of the API server.
 const DEFAULT_URL: &str = "https://kubernetes.default.svc";
 
@@ -55,7 +57,11 @@ fn access(
         }
         None if args.no_kubernetes => return Ok(None),
         Some(path) => {
-            return Ok(Some(Access::Kubeconfig { path: path.clone(), context: args.context.clone() }));
+            return Ok(Some(Access::Kubeconfig {
+                paths: vec![path.clone()],
+                context: args.context.clone(),
+                setting: KUBECONFIG.to_owned(),
+            }));
         }
         None => {}
     }
@@ -157,7 +163,11 @@ mod tests {
     #[test]
     fn a_kubeconfig_wins_over_everything_but_its_refusal() {
         let flags = args(&["--kubeconfig", "/k", "--context", "prod"]);
-        let expected = Access::Kubeconfig { path: "/k".into(), context: Some("prod".to_owned()) };
+        let expected = Access::Kubeconfig {
+            paths: vec!["/k".into()],
+            context: Some("prod".to_owned()),
+            setting: KUBECONFIG.to_owned(),
+        };
         assert_eq!(access(&flags, Some(&file(URL)), pod().as_ref()).unwrap(), Some(expected));
         let refused = access(&args(&["--kubeconfig", "/k", "--no-kubernetes"]), None, None).unwrap_err();
         assert!(refused.to_string().contains("contradict"), "{refused}");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::{sources, warn};
 
@@ -21,7 +21,7 @@ const NO_BOUND: Duration = Duration::from_hours(24);
 
 /// Reads and checks all that is needed to ask the API server, and sends nothing.
 pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    let master = conf.get("spark.master").unwrap_or_default();
+    let Some(master) = conf.get("spark.master") else { return by_kubeconfig(conf, submitter) };
     let url = master.strip_prefix("k8s://").unwrap_or(master);
     if let Some(variable) = sources::proxy(submitter, url) {
         warn(&format!("{variable} is not used: the API server is reached directly, or not at all"));
@@ -33,13 +33,30 @@ pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiSer
         kubeconfig: sources::kubeconfig(submitter),
         folder: PathBuf::from(SERVICE_ACCOUNT_FOLDER),
     };
+    connect_as(&Access::Submission(Box::new(access)), conf)
+}
+
+/// Without a master, where nothing has to have one: all of it as the kubeconfig says.
+fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+    if SubmissionCredentials::from(conf)?.identify() {
+        bail!(
+            "no API server is named for the credentials of spark.kubernetes.authenticate.submission.*: give --master"
+        );
+    }
+    let Some((paths, setting)) = sources::kubeconfig(submitter) else {
+        bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
+    };
+    let context = conf.get(CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);
+    connect_as(&Access::Kubeconfig { paths, context, setting }, conf)
+}
+
+fn connect_as(access: &Access, conf: &SparkConf) -> anyhow::Result<ApiServer> {
     let timeouts = Timeouts {
         connect: milliseconds(conf, CONNECTION_TIMEOUT)?,
         call: milliseconds(conf, REQUEST_TIMEOUT)?,
         ..Timeouts::default()
     };
-    ApiServer::connect_with(&Access::Submission(Box::new(access)), timeouts)
-        .context("the API server cannot be asked")
+    ApiServer::connect_with(access, timeouts).context("the API server cannot be asked")
 }
 
 /// Both are whole numbers of milliseconds, as Spark's keys are.

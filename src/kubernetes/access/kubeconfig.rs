@@ -14,14 +14,15 @@ use crate::kubernetes::connect_error::ConnectError;
 use crate::kubernetes::files::{self, Content, Files};
 use crate::kubernetes::identity;
 
-pub(super) fn read(path: &Path, context: Option<&str>) -> Result<Reading, ConnectError> {
-    let paths = [path.to_owned()];
-    let file = File { paths: &paths, setting: "--kubeconfig" };
+pub(super) fn read(paths: &[PathBuf], context: Option<&str>, setting: &str) -> Result<Reading, ConnectError> {
+    let file = File { paths, setting };
     let mut files = Files::default();
     file.note(&mut files)?;
-    let (cluster, user) = file
-        .chosen(context)?
-        .ok_or_else(|| file.refuse("it has no current context: choose one with --context"))?;
+    let (cluster, user) = file.chosen(context)?.ok_or_else(|| {
+        file.refuse(
+            "it has no current context: choose one with “kubectl config use-context”, or name one here",
+        )
+    })?;
     let address = cluster.address()?;
     let mut config = Config::new(address.uri());
     config.root_cert = cluster.roots(&mut files)?;

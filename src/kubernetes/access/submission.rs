@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use kube::Config;
 use kube::config::AuthInfo;
 
-use super::{Reading, SERVICE_ACCOUNT, kubeconfig};
+use super::{Reading, SERVICE_ACCOUNT, joined, kubeconfig};
 use crate::kubernetes::address::Address;
 use crate::kubernetes::connect_error::ConnectError;
 use crate::kubernetes::files::{self, Content, Files};
@@ -60,10 +60,6 @@ impl fmt::Display for SubmissionAccess {
             (None, _) => f.write_str("nobody: there is neither a kubeconfig nor a setting with credentials"),
         }
     }
-}
-
-fn joined(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {

@@ -139,16 +139,9 @@ fn has_only_zeros(size: Option<&str>) -> bool {
     size.is_some_and(|size| !size.contains(|character| matches!(character, '1'..='9')))
 }
 
-/// Spark goes by the end of the name.
-#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "`x.PY` is a jar to Spark")]
 fn resource(given: &str, folder: &Path) -> MainResource {
-    let resolved = || paths::resolve(given, folder);
-    match given {
-        NO_RESOURCE => MainResource::Java(given.to_owned()),
-        _ if given.ends_with(".py") => MainResource::Python(resolved()),
-        _ if given.ends_with(".R") || given.ends_with(".r") => MainResource::R(resolved()),
-        _ => MainResource::Java(resolved()),
-    }
+    let uri = if given == NO_RESOURCE { given.to_owned() } else { paths::resolve(given, folder) };
+    MainResource::by_name(uri)
 }
 
 fn main_class(resource: &MainResource, class: Option<&str>) -> Result<String, ArgumentsError> {

@@ -12,6 +12,19 @@ pub enum MainResource {
 }
 
 impl MainResource {
+    /// By the end of the name, as Spark goes by it.
+    #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "`x.PY` is a jar to Spark")]
+    #[must_use]
+    pub fn by_name(uri: String) -> Self {
+        if uri.ends_with(".py") {
+            Self::Python(uri)
+        } else if uri.ends_with(".R") || uri.ends_with(".r") {
+            Self::R(uri)
+        } else {
+            Self::Java(uri)
+        }
+    }
+
     /// The URI.
     pub fn uri(&self) -> &str {
         match self {

@@ -106,6 +106,12 @@ impl Calls {
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", object))).await
     }
 
+    /// The same up to where the object would be stored.
+    pub(super) async fn try_apply(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
+        let path = format!("{path}?dryRun=All&fieldManager={FIELD_MANAGER}&force=true");
+        self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", object))).await
+    }
+
     pub(super) async fn get_pod(&self, name: &str) -> Result<Answer, ApiFailure> {
         self.send(Method::GET, &self.pod(name), None).await
     }

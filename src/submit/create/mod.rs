@@ -1,5 +1,6 @@
 //! Sends the objects of a submission, and undoes what was done where that fails.
 
+mod companions;
 mod error;
 mod explain;
 mod undo;
@@ -16,6 +17,7 @@ use super::log::{Level, Log, in_one_line};
 use super::submission::Submission;
 use crate::kubernetes::{ApiFailure, ApiServer};
 
+pub use companions::{Companions, try_companions};
 pub use error::{Cause, CreateError, Leftover, Undo};
 
 /// The class that says these things in Spark.

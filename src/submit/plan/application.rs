@@ -121,7 +121,7 @@ fn app_name(conf: &SparkConf) -> &str {
     conf.get(checks::APP_NAME).unwrap_or_default()
 }
 
-fn namespace(conf: &SparkConf) -> Result<String, SettingError> {
+pub(super) fn namespace(conf: &SparkConf) -> Result<String, SettingError> {
     let namespace = conf.get(keys::NAMESPACE).unwrap_or("default");
     if crate::resource::is_dns_label(namespace) {
         return Ok(namespace.to_owned());

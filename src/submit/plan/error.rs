@@ -39,6 +39,12 @@ pub enum PlanError {
         /// What is wrong with which file, and what to do.
         problem: String,
     },
+    /// Nothing that an init-container would bring.
+    #[error(
+        "there is nothing to stage: every file that is named is in the image or left to Spark; spark-submit takes them as \
+         they are"
+    )]
+    NothingToStage,
     /// Nobody the staged files could belong to.
     #[error(transparent)]
     Owner(OwnerError),

@@ -11,6 +11,7 @@ mod dependencies;
 mod error;
 mod folder;
 mod globs;
+pub mod handover;
 mod init_container;
 mod memory;
 mod metadata;
@@ -36,11 +37,14 @@ use jiff::Timestamp;
 use rand::Rng;
 use serde_json::Value;
 
+use super::stage::ATTEMPTS;
 use super::{FollowSettings, StagePlan, Submission};
 use crate::bundle::PackPlan;
-use crate::resource::{Owner, OwnerKind};
+use crate::resource::{Owner, OwnerKind, POD};
 use crate::spark::{MainResource, SubmitArguments, keys};
 use application::Application;
+use dependencies::Dependencies;
+use init_container::InitContainer;
 use spec::DriverSpec;
 use steps::conf_volume;
 
@@ -120,20 +124,28 @@ fn submission(
 /// Staged bundles belong to the driver's pod, by the label that no other one has.
 fn staging(application: &Application) -> Result<Option<StagePlan>, PlanError> {
     let Some(init) = &application.init_container else { return Ok(None) };
-    let Some(server) = &init.server else { return Ok(None) };
     let label = (metadata::APP_ID_LABEL.to_owned(), application.names.app_id.clone());
-    let kind = OwnerKind::parse("Pod").map_err(PlanError::Owner)?;
+    let kind = OwnerKind::parse(POD).map_err(PlanError::Owner)?;
     let owner = Owner::new(kind, &application.namespace, vec![label], None).map_err(PlanError::Owner)?;
+    Ok(stage_plan(init, &application.dependencies, owner))
+}
+
+/// What goes to the server, if anything does.
+fn stage_plan(init: &InitContainer, dependencies: &Dependencies, owner: Owner) -> Option<StagePlan> {
+    let server = init.server.as_ref()?;
     let bundle = |bundle: &Option<PackPlan>| bundle.clone().map(Arc::new);
-    Ok(Some(StagePlan {
+    Some(StagePlan {
         server: server.address.clone(),
         owner,
+        ttl: None,
+        unused_timeout: None,
+        attempts: ATTEMPTS,
         token: server.token.clone(),
         ca_files: server.ca_files.clone(),
-        jars: bundle(&application.dependencies.jars),
-        files: bundle(&application.dependencies.files),
+        jars: bundle(&dependencies.jars),
+        files: bundle(&dependencies.files),
         objects: init.objects.clone(),
-    }))
+    })
 }
 
 /// The longest name of an object (RFC 1123).

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -18,11 +19,12 @@ use crate::client::{
 };
 use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
+use crate::spark::SparkDuration;
 
 pub use error::StagingError;
 
-/// How often an upload is tried, and a release.
-const ATTEMPTS: u32 = 5;
+/// How often an upload is tried unless somebody says so, and a release.
+pub const ATTEMPTS: u32 = 5;
 
 /// What goes to a staging server, for whom, and the objects that tell the init-container of it.
 #[derive(Clone, PartialEq)]
@@ -31,6 +33,12 @@ pub struct StagePlan {
     pub server: ServerAddress,
     /// The driver's pod.
     pub owner: Owner,
+    /// Upper bound on the bundles' life.
+    pub ttl: Option<SparkDuration>,
+    /// How long they may stay without being downloaded, instead of what the server says.
+    pub unused_timeout: Option<SparkDuration>,
+    /// How often an upload is tried.
+    pub attempts: u32,
     /// What the server wants to see from whoever uploads.
     pub token: Option<UploadToken>,
     /// What is trusted beside the system's certificates.
@@ -100,12 +108,12 @@ impl StagePlan {
         let request = StageRequest {
             server: self.server.clone(),
             owner: self.owner.clone(),
-            ttl: None,
-            unused_timeout: None,
+            ttl: self.ttl,
+            unused_timeout: self.unused_timeout,
             token: self.token.clone(),
             plan: Arc::clone(plan),
         };
-        let policy = RetryPolicy { attempts: ATTEMPTS, backoff: Backoff::default() };
+        let policy = RetryPolicy { attempts: self.attempts, backoff: Backoff::default() };
         let observer = uploads.begins(what, &request);
         let staged = tokio::select! {
             biased;
@@ -120,11 +128,17 @@ impl StagePlan {
 }
 
 impl StagedBundles {
+    /// The objects with the tickets in them.
+    #[must_use]
+    pub fn objects(&self, plan: &StagePlan) -> Vec<Value> {
+        plan.objects.make(self.jars.as_ref(), self.files.as_ref())
+    }
+
     /// The submission with the tickets in its objects.
     #[must_use]
     pub fn complete(&self, plan: &StagePlan, submission: &Submission) -> Submission {
         let mut complete = submission.clone();
-        for object in plan.objects.make(self.jars.as_ref(), self.files.as_ref()) {
+        for object in self.objects(plan) {
             let is_it = |other: &&mut Value| {
                 other["kind"] == object["kind"] && other["metadata"]["name"] == object["metadata"]["name"]
             };
@@ -164,6 +178,12 @@ impl StagedBundles {
             }
         }
         left
+    }
+
+    /// When the first of them goes if nobody uses it.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.tickets().map(|(_, ticket)| ticket.expires_at).min()
     }
 
     fn tickets(&self) -> impl Iterator<Item = (&'static str, &Ticket)> {

@@ -21,7 +21,11 @@ fn config(cluster: &str, user: &str) -> String {
 }
 
 fn access(place: &Place, context: Option<&str>) -> Access {
-    Access::Kubeconfig { path: place.path("kube/config"), context: context.map(str::to_owned) }
+    Access::Kubeconfig {
+        paths: vec![place.path("kube/config")],
+        context: context.map(str::to_owned),
+        setting: "--kubeconfig".to_owned(),
+    }
 }
 
 async fn in_clear() -> Scripted {

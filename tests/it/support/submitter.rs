@@ -65,7 +65,8 @@ impl Submitter {
         let path = folder.path().join("kubeconfig");
         let kubeconfig = super::cluster::kubeconfig(ca, address, token);
         std::fs::write(&path, kubeconfig).unwrap();
-        let access = Access::Kubeconfig { path, context: None };
+        let access =
+            Access::Kubeconfig { paths: vec![path], context: None, setting: "--kubeconfig".to_owned() };
         let server = ApiServer::connect_with(&access, timeouts).unwrap();
         Self { server, lines: Lines::default(), stop: CancellationToken::new(), _folder: folder }
     }

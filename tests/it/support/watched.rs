@@ -52,7 +52,8 @@ impl Watching {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
         std::fs::write(&path, api.kubeconfig(Account::Cloakroom, api.address())).unwrap();
-        let access = Access::Kubeconfig { path, context: None };
+        let access =
+            Access::Kubeconfig { paths: vec![path], context: None, setting: "--kubeconfig".to_owned() };
         let server = ApiServer::connect_with(&access, self.timeouts).unwrap();
         Arc::new(ClusterOwners::new(server.client(), self.settings.clone(), Metrics::new()))
     }

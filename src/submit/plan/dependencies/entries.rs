@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::{APPLICATION, ARCHIVES, LISTS};
-use crate::spark::{DependencyUri, FileUri, MainResource, RemoteUri, SparkConf, split_list};
+use super::{APPLICATION, ARCHIVES};
+use crate::spark::{
+    DEPENDENCY_LISTS, DependencyUri, FileUri, MainResource, RemoteUri, SparkConf, split_list,
+};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::globs;
 use crate::submit::plan::submitter::Submitter;
@@ -65,7 +67,7 @@ impl Reader<'_> {
         // First, although it is the last: a jar is in `spark.jars` as well, where nobody wrote it.
         let application = self.application(resource)?;
         let mut lists = Vec::new();
-        for key in LISTS {
+        for key in DEPENDENCY_LISTS {
             let texts = split_list(self.conf.get(key).unwrap_or_default());
             let entries = texts.map(|text| self.entry(key, text)).collect::<Result<_, _>>()?;
             lists.push(List { key, entries });

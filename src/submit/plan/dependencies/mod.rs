@@ -22,12 +22,10 @@ use places::{Folders, Places};
 const JARS: &str = "spark.jars";
 /// The only list whose entries keep what stands behind `#`.
 const ARCHIVES: &str = "spark.archives";
-/// The lists, in the order in which Spark goes through them.
-const LISTS: [&str; 4] = [JARS, "spark.files", ARCHIVES, "spark.submit.pyFiles"];
 const UPLOAD_PATH: &str = "spark.kubernetes.file.upload.path";
 const APPLICATION: &str = "the application";
-/// The driver finds a jar that was copied in `spark.jars`.
-const FOUND_IN_JARS: &str = "spark-internal";
+/// What stands for the application where the driver finds it in `spark.jars`.
+pub const FOUND_IN_JARS: &str = "spark-internal";
 
 /// What the driver is told, and what has to travel for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

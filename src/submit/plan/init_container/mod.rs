@@ -1,6 +1,7 @@
 //! The init-container that brings staged files to the driver, by the original's contract.
 
 mod executors;
+pub(super) mod merging;
 mod objects;
 mod pod;
 mod server;

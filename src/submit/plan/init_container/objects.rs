@@ -7,8 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::protocol::v1::Ticket;
-use crate::spark::keys;
-use crate::submit::plan::properties::properties_text;
+use crate::spark::{keys, properties_text};
 
 /// Where the secret is mounted.
 pub(super) const SECRET_FOLDER: &str = "/mnt/secrets/spark-init";
@@ -36,6 +35,19 @@ pub struct InitObjects {
 }
 
 impl InitObjects {
+    /// The objects before anything was staged, or where nothing is.
+    #[must_use]
+    pub fn unticketed(&self) -> Vec<Value> {
+        self.make(None, None)
+    }
+
+    /// How the objects are called: `the secret x`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let map = (!self.is_secret).then(|| format!("the config map {}", self.config_map));
+        map.into_iter().chain([format!("the secret {}", self.secret)]).collect()
+    }
+
     /// The objects, with the tickets as far as they are known.
     pub(in crate::submit) fn make(&self, jars: Option<&Ticket>, files: Option<&Ticket>) -> Vec<Value> {
         let mut properties = self.properties.clone();

@@ -47,7 +47,7 @@ fn of_main_container(container: &Map<String, Value>) -> Value {
 impl InitContainer {
     /// The container, as the restricted pod security standard wants it. Which user it is, is the image's own affair:
     /// clusters that choose users themselves refuse a fixed one.
-    pub(super) fn container<'a>(
+    pub(in crate::submit::plan) fn container<'a>(
         &self,
         variables: impl Iterator<Item = (&'a str, &'a str)>,
         resources: &Value,
@@ -83,7 +83,7 @@ impl InitContainer {
         container
     }
 
-    pub(super) fn volumes(&self) -> [Value; 4] {
+    pub(in crate::submit::plan) fn volumes(&self) -> [Value; 4] {
         let (kind, source) = self.objects.properties_source(PROPERTIES_FILE);
         [
             json!({"name": JARS_VOLUME, "emptyDir": {}}),
@@ -94,7 +94,7 @@ impl InitContainer {
     }
 
     /// Of what is brought.
-    pub(super) fn mounts(&self) -> [Value; 2] {
+    pub(in crate::submit::plan) fn mounts(&self) -> [Value; 2] {
         [
             json!({"name": JARS_VOLUME, "mountPath": self.jars}),
             json!({"name": FILES_VOLUME, "mountPath": self.files}),

@@ -64,6 +64,13 @@ impl StagingServer {
         let outer = address(keys::SERVER_URI)?;
         let has_internal = conf.contains(keys::SERVER_INTERNAL_URI);
         let internal = if has_internal { address(keys::SERVER_INTERNAL_URI)? } else { outer.clone() };
+        if internal.is_loopback() {
+            let key = if has_internal { keys::SERVER_INTERNAL_URI } else { keys::SERVER_URI };
+            warnings.push(format!(
+                "`{key}` is {internal}, which a pod takes for itself: set `{}` to an address of the server that pods reach",
+                keys::SERVER_INTERNAL_URI
+            ));
+        }
         let token = conf.get(keys::CLOAKROOM_UPLOAD_TOKEN_FILE).map(|path| {
             let path = submitter.working_folder.join(path);
             UploadToken::read(&path, keys::CLOAKROOM_UPLOAD_TOKEN_FILE)

@@ -11,8 +11,10 @@ use crate::submit::plan::spec::DriverSpec;
 
 /// Where Spark's images look for their configuration.
 pub(in crate::submit::plan) const PATH: &str = "/opt/spark/conf";
-const VOLUME: &str = "spark-conf-volume-driver";
-const PROPERTIES: &str = "spark.properties";
+/// What they come in.
+pub(in crate::submit::plan) const VOLUME: &str = "spark-conf-volume-driver";
+/// What it reads there.
+pub(in crate::submit::plan) const PROPERTIES: &str = "spark.properties";
 /// `rw-r--r--`
 const MODE: u32 = 0o644;
 

@@ -408,3 +408,15 @@ async fn folders_in_the_pod_are_two_absolute_ones() {
         assert!(message.contains(problem), "{message}");
     }
 }
+
+#[tokio::test]
+async fn an_address_that_a_pod_takes_for_itself_is_warned_about() {
+    let uri = "spark.kubernetes.resourceStagingServer.uri";
+    let internal = "spark.kubernetes.resourceStagingServer.internal.uri";
+    let bed =
+        || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with(uri, "http://127.0.0.1:10000");
+    let warnings = bed().submission().await.warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("which a pod takes for itself")), "{warnings:?}");
+    let warnings = bed().with(internal, "http://staging.example").submission().await.warnings;
+    assert_eq!(warnings, [""; 0]);
+}

@@ -144,6 +144,10 @@ fn objects(shared: &Shared, request: &Request, target: &Target, body: &Value) ->
             if request.parameter("fieldManager").is_empty() {
                 return Err(Refusal::new(400, "fieldManager is required for apply patch"));
             }
+            if request.parameter("dryRun") == "All" {
+                let tried = shared.lock().world.try_to_create(kind, namespace, body);
+                return tried.map(|()| json_response(201, body));
+            }
             let applied = shared.change(|world| world.apply(kind, namespace, name, body));
             applied.map(|(is_new, object)| shown(if is_new { 201 } else { 200 }, object))
         }

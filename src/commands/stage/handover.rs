@@ -1,0 +1,170 @@
+//! `cloakroom stage --for`: stages what an application needs that something else submits, and prints what that has to be
+//! given. Nothing of it outlives a failure.
+
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::asked;
+use super::progress::StageProgress;
+use super::templates::Templates;
+use super::words;
+use crate::cli::{StageArgs, SubmitterChoice};
+use crate::commands::submit::{connect, signals::Signals, sources};
+
+use cloakroom::client::{StageObserver, StageRequest};
+use cloakroom::kubernetes::ApiServer;
+use cloakroom::protocol::v1::Ticket;
+use cloakroom::spark::format_size;
+use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
+use cloakroom::submit::plan::handover::{Handover, LABEL, hand_over};
+use cloakroom::submit::stage::{StagedBundles, StagingError, Uploads};
+use tokio_util::sync::CancellationToken;
+
+/// Stages, makes the objects, writes the templates, prints.
+pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
+    let submitter = sources::submitter()?;
+    let request = asked::request(args, choice)?;
+    // What says how the API server is asked.
+    let conf = request.conf.clone();
+    let mut handover = hand_over(request, &submitter, Timestamp::now(), &mut rand::rng()).await?;
+    if let Some(staging) = &mut handover.staging {
+        (staging.ttl, staging.unused_timeout, staging.attempts) =
+            (args.ttl, args.unused_timeout, args.attempts);
+    }
+    handover.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let templates = match choice {
+        SubmitterChoice::SparkSubmit => Some(Templates::new(&args.handover.templates_to, &handover)?),
+        SubmitterChoice::SparkOperator => None,
+    };
+    let is_dry_run = args.handover.dry_run;
+    let server = if is_dry_run { None } else { Some(connect::connect(&conf, &submitter)?) };
+    let signals = Signals::watch()?;
+    let work = Work { args, choice, handover: &handover, templates: templates.as_ref(), server };
+    match work.run(&signals.stop).await {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) if is_stopped(&error) => {
+            eprintln!("{error}");
+            Ok(signals.exit_code())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+struct Work<'a> {
+    args: &'a StageArgs,
+    choice: SubmitterChoice,
+    handover: &'a Handover,
+    templates: Option<&'a Templates>,
+    /// Asked for nothing in a dry run.
+    server: Option<ApiServer>,
+}
+
+impl Work<'_> {
+    async fn run(&self, stop: &CancellationToken) -> anyhow::Result<()> {
+        let namespace = &self.handover.namespace;
+        if let Some(server) = &self.server {
+            try_companions(server, namespace, &self.labelled(self.handover.objects.unticketed()), stop)
+                .await?;
+        }
+        let staged = match &self.handover.staging {
+            Some(plan) => Some(plan.upload(&Lines::new(self.args.quiet), stop).await?),
+            None => None,
+        };
+        let made = self.hand_over(staged.as_ref(), stop).await;
+        if let (Err(_), Some(staged)) = (&made, &staged) {
+            staged.release().await.iter().for_each(|left| eprintln!("warning: {left}"));
+        }
+        made?;
+        if !self.args.quiet {
+            let expires_at = staged.as_ref().and_then(StagedBundles::expires_at);
+            words::tell(self.handover, self.choice, self.server.is_some(), expires_at);
+        }
+        Ok(())
+    }
+
+    async fn hand_over(
+        &self,
+        staged: Option<&StagedBundles>,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let objects = match (staged, &self.handover.staging) {
+            (Some(staged), Some(plan)) => {
+                staged.check().await?;
+                staged.objects(plan)
+            }
+            _ => self.handover.objects.unticketed(),
+        };
+        let objects = self.labelled(objects);
+        let Some(server) = &self.server else { return self.write(&objects) };
+        let companions = Companions::make(server, &self.handover.namespace, &objects, stop).await?;
+        let written = self.write(&[]);
+        match written {
+            Ok(()) => Ok(()),
+            Err(error) => match companions.undo().await {
+                undo @ Undo::Left(_) => Err(error.context(format!("not everything was taken back{undo}"))),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Templates, and the text on stdout, with the objects if nobody has made them.
+    fn write(&self, objects: &[Value]) -> anyhow::Result<()> {
+        let written = self.templates.map(Templates::write).transpose()?;
+        let text = words::text(self.choice, self.handover, self.templates, objects)?;
+        let printed = words::show(&text).context("what is to be given cannot be printed on stdout");
+        if let (Err(_), Some(written)) = (&printed, written) {
+            written.take_back();
+        }
+        printed
+    }
+
+    /// So that one line finds, and removes, all that belongs together.
+    fn labelled(&self, mut objects: Vec<Value>) -> Vec<Value> {
+        for object in &mut objects {
+            object["metadata"]["labels"] =
+                json!({"app.kubernetes.io/managed-by": "cloakroom", LABEL: self.handover.id});
+        }
+        objects
+    }
+}
+
+fn is_stopped(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<CreateError>().is_some_and(CreateError::is_stopped)
+        || error.downcast_ref::<StagingError>().is_some_and(StagingError::is_stopped)
+}
+
+/// A line for each upload that has ended, and what [`StageProgress`] shows meanwhile.
+struct Lines {
+    is_quiet: bool,
+    current: Mutex<Option<(Arc<StageProgress>, Instant)>>,
+}
+
+impl Lines {
+    fn new(is_quiet: bool) -> Self {
+        Self { is_quiet, current: Mutex::new(None) }
+    }
+}
+
+impl Uploads for Lines {
+    fn begins(&self, _: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
+        let progress = Arc::new(StageProgress::start(request, self.is_quiet));
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Some((Arc::clone(&progress), Instant::now()));
+        progress
+    }
+
+    fn ends(&self, what: &'static str, ticket: Option<&Ticket>) {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((progress, started)) = current else { return };
+        progress.end();
+        if let Some(ticket) = ticket.filter(|_| !self.is_quiet) {
+            let (id, size) = (&ticket.resource_id, format_size(ticket.size_bytes));
+            eprintln!("staged the {what}, {size}, as {id} in {:.1} s", started.elapsed().as_secs_f64());
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What `cloakroom stage --for` prints: on stdout what is to be given to the submitter, on stderr what to know about it.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::templates::Templates;
+use crate::cli::SubmitterChoice;
+
+use cloakroom::submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
+
+/// What stdout gets. `objects` are those that nobody has made; what is to be given is then a comment.
+pub fn text(
+    choice: SubmitterChoice,
+    handover: &Handover,
+    templates: Option<&Templates>,
+    objects: &[Value],
+) -> anyhow::Result<String> {
+    let given = match choice {
+        SubmitterChoice::SparkSubmit => arguments(handover, templates),
+        SubmitterChoice::SparkOperator => fields(handover)?,
+    };
+    if objects.is_empty() {
+        return Ok(given);
+    }
+    let what = match choice {
+        SubmitterChoice::SparkSubmit => "Arguments for spark-submit:",
+        SubmitterChoice::SparkOperator => "Fields of the SparkApplication:",
+    };
+    let comment = given.lines().map(|line| format!("#   {line}\n"));
+    let mut text = format!("# {what}\n{}", comment.collect::<String>());
+    for object in objects {
+        let mut object = object.clone();
+        object["metadata"]["namespace"] = json!(handover.namespace);
+        text += "---\n";
+        text += &yaml(&object)?;
+    }
+    Ok(text)
+}
+
+/// Writes to stdout. Whoever asked must get it, so a reader that is gone is a failure.
+pub fn show(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+}
+
+/// A document of YAML.
+pub fn yaml(value: &Value) -> anyhow::Result<String> {
+    let mut text = serde_saphyr::to_string(value).context("cannot write YAML")?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// One argument of spark-submit a line, the application behind all options.
+fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
+    let file = |path: &Path| path.display().to_string();
+    let mut settings = vec![("spark.kubernetes.namespace", handover.namespace.clone())];
+    if let Some(templates) = templates {
+        settings.push(("spark.kubernetes.driver.podTemplateFile", file(&templates.driver)));
+        if let Some(executor) = &templates.executor {
+            settings.push(("spark.kubernetes.executor.podTemplateFile", file(executor)));
+        }
+    }
+    settings.extend(handover.lists.iter().cloned());
+    let lines = settings.iter().map(|(key, value)| format!("--conf {}\n", quoted(&format!("{key}={value}"))));
+    let application = handover.application.iter().map(|application| format!("{}\n", quoted(application)));
+    lines.chain(application).collect()
+}
+
+/// For a POSIX shell.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./#-".contains(c);
+    if argument.chars().all(is_plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
+    }
+}
+
+/// The part of a `SparkApplication` (v1beta2) that says the same. Its `driver.template` needs no webhook.
+fn fields(handover: &Handover) -> anyhow::Result<String> {
+    let mut spec = Map::new();
+    if let Some(application) = &handover.application {
+        spec.insert("mainApplicationFile".to_owned(), json!(application));
+    }
+    if let Some(class) = &handover.main_class {
+        spec.insert("mainClass".to_owned(), json!(class));
+    }
+    let field = |key: &str| match key {
+        "spark.jars" => "jars",
+        "spark.files" => "files",
+        "spark.archives" => "archives",
+        _ => "pyFiles",
+    };
+    let entries = |value: &str| json!(value.split(',').collect::<Vec<_>>());
+    let deps: Map<String, Value> =
+        handover.lists.iter().map(|(key, value)| (field(key).to_owned(), entries(value))).collect();
+    if !deps.is_empty() {
+        spec.insert("deps".to_owned(), Value::Object(deps));
+    }
+    spec.insert("driver".to_owned(), json!({"template": template(handover.driver.clone())}));
+    if let Some(text) = &handover.executor {
+        spec.insert("executor".to_owned(), json!({"template": template(serde_json::from_str(text)?)}));
+    }
+    yaml(&json!({"spec": spec}))
+}
+
+/// A pod as a `PodTemplateSpec`, which is no object of its own.
+fn template(mut pod: Map<String, Value>) -> Map<String, Value> {
+    pod.retain(|key, _| ["metadata", "spec"].contains(&key.as_str()));
+    pod
+}
+
+/// What to know, and what is left to do.
+pub fn tell(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
+    let namespace = &handover.namespace;
+    let of_it = format!("-l {LABEL}={}", handover.id);
+    if are_made {
+        let names = handover.objects.names().join(" and ");
+        eprintln!(
+            "made {names} in namespace {namespace}; nothing owns them: once the application has ended, remove them with \
+             “kubectl delete secret,configmap -n {namespace} {of_it}”"
+        );
+    }
+    if let Some(expires_at) = expires_at {
+        let who = match choice {
+            SubmitterChoice::SparkSubmit => "submit the application",
+            SubmitterChoice::SparkOperator => "apply the SparkApplication",
+        };
+        eprintln!("{who} before {expires_at}: what nobody collects is cleared away then");
+    }
+    if handover.application.as_deref() == Some(FOUND_IN_JARS) && choice == SubmitterChoice::SparkSubmit {
+        match &handover.main_class {
+            Some(class) => eprintln!("give --class {class} as well: spark-submit cannot look into the jar"),
+            None => eprintln!("give --class as well: spark-submit cannot look into the jar"),
+        }
+    }
+}

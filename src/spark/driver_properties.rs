@@ -1,0 +1,65 @@
+//! The driver's properties where a stock spark-submit wrote them, and an init-container brought the files that they name.
+//!
+//! spark-submit takes whatever is `file:` for a file of its own machine. What is staged for it is therefore named `local:`,
+//! which Spark's driver does not hand on to its executors: archives in no version, anything else not before Spark 4. So the
+//! init-container gives the driver the same properties with `file:` for what it brought.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::uri::{DependencyUri, split_list};
+use super::{Properties, properties_text};
+
+/// The lists that name files, in the order in which Spark goes through them.
+pub const DEPENDENCY_LISTS: [&str; 4] =
+    ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
+
+/// The text of the properties file with `file:` for each `local:` entry of those lists that is in one of `folders`.
+#[must_use]
+pub fn with_fetched_files(properties: &Properties, folders: &[&Path]) -> String {
+    let rewritten: BTreeMap<String, String> = properties
+        .iter()
+        .map(|property| {
+            let is_list = DEPENDENCY_LISTS.contains(&property.key);
+            let value = if is_list { list(property.value, folders) } else { property.value.to_owned() };
+            (property.key.to_owned(), value)
+        })
+        .collect();
+    properties_text(&rewritten)
+}
+
+fn list(value: &str, folders: &[&Path]) -> String {
+    let entries = split_list(value).map(|entry| match DependencyUri::parse(entry) {
+        Ok(DependencyUri::Image(file)) if folders.iter().any(|folder| file.path().starts_with(folder)) => {
+            entry.replacen("local:", "file:", 1)
+        }
+        _ => entry.to_owned(),
+    });
+    entries.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_fetched_is_a_file_and_what_is_in_the_image_stays() {
+        let text = "spark.jars=local\\:///data/jars/a%20b.jar,local\\:///opt/x.jar,https\\://h/y.jar\n\
+                    spark.archives=local\\:/data/files/env.tgz\\#env\n\
+                    spark.files=local\\:///data/files2/a.txt\n\
+                    spark.note=local\\:///data/jars/a.jar\n";
+        let properties = Properties::parse("spark.properties", text).unwrap();
+        let folders = [Path::new("/data/jars"), Path::new("/data/files")];
+        let rewritten = with_fetched_files(&properties, &folders);
+        let rewritten = Properties::parse("rewritten", &rewritten).unwrap();
+        for (key, value) in [
+            ("spark.jars", "file:///data/jars/a%20b.jar,local:///opt/x.jar,https://h/y.jar"),
+            ("spark.archives", "file:/data/files/env.tgz#env"),
+            ("spark.files", "local:///data/files2/a.txt"),
+            ("spark.note", "local:///data/jars/a.jar"),
+        ] {
+            assert_eq!(rewritten.get(key), Some(value), "{key}");
+        }
+        assert_eq!(rewritten.iter().count(), 4);
+    }
+}

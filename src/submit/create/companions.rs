@@ -1,0 +1,142 @@
+//! Objects with names of their own for an application that somebody else submits: no pod is there to own them.
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::error::{Cause, CreateError, Leftover, Undo};
+use super::{explain, is_about_dry_runs};
+use crate::kubernetes::{ApiFailure, ApiServer};
+use crate::submit::calls::{Calls, ObjectPath, Patience, is_ambiguous, retried, said};
+
+/// Asks the API server whether it would make the objects. Makes nothing.
+pub async fn try_companions(
+    server: &ApiServer,
+    namespace: &str,
+    objects: &[Value],
+    stop: &CancellationToken,
+) -> Result<(), CreateError> {
+    let calls = Calls::new(server, namespace);
+    let patience = Patience { stop, after_timeouts: false };
+    for object in objects {
+        let tried = async {
+            let path = ObjectPath::of(object, namespace)?;
+            match retried(patience, async || calls.try_apply(&path, object).await).await {
+                Err(failure) if !is_about_dry_runs(&failure) => Err(explain::object(&calls, &path, failure)),
+                _ => Ok(()),
+            }
+        };
+        let cause = tokio::select! {
+            tried = tried => match tried {
+                Ok(()) => continue,
+                Err(cause) if !stop.is_cancelled() => cause,
+                Err(_) => Cause::Stopped,
+            },
+            () = stop.cancelled() => Cause::Stopped,
+        };
+        return Err(CreateError { cause, undo: Undo::Nothing });
+    }
+    Ok(())
+}
+
+/// Objects that were made, each known by its unique id, or by a name that nothing else can have.
+pub struct Companions {
+    calls: Calls,
+    made: Vec<(ObjectPath, Option<String>)>,
+}
+
+impl Companions {
+    /// Makes the objects. Their names must be drawn at random. After a failure none is left, or the error says which.
+    pub async fn make(
+        server: &ApiServer,
+        namespace: &str,
+        objects: &[Value],
+        stop: &CancellationToken,
+    ) -> Result<Self, CreateError> {
+        let mut companions = Self { calls: Calls::new(server, namespace), made: Vec::new() };
+        match companions.make_all(namespace, objects, stop).await {
+            Ok(()) => Ok(companions),
+            Err(cause) => {
+                let undo = companions.undo().await;
+                let cause = if stop.is_cancelled() { Cause::Stopped } else { cause };
+                Err(CreateError { cause, undo })
+            }
+        }
+    }
+
+    async fn make_all(
+        &mut self,
+        namespace: &str,
+        objects: &[Value],
+        stop: &CancellationToken,
+    ) -> Result<(), Cause> {
+        let patience = Patience { stop, after_timeouts: true };
+        for object in objects {
+            if stop.is_cancelled() {
+                return Err(Cause::Stopped);
+            }
+            let path = ObjectPath::of(object, namespace)?;
+            let mut was_ambiguous = false;
+            let answer = retried(patience, async || {
+                let answer = self.calls.apply(&path, object).await;
+                was_ambiguous |= answer.as_ref().is_err_and(is_ambiguous);
+                answer
+            });
+            match answer.await {
+                Ok(answer) => self.made.push((path, Some(answer.uid().to_owned()))),
+                Err(failure) => {
+                    let cause = explain::object(&self.calls, &path, failure);
+                    if was_ambiguous {
+                        self.made.push((path, None));
+                    }
+                    return Err(cause);
+                }
+            }
+        }
+        if stop.is_cancelled() { Err(Cause::Stopped) } else { Ok(()) }
+    }
+
+    /// Deletes them again, not by halves where somebody asks to stop.
+    pub async fn undo(&self) -> Undo {
+        let unhurried = CancellationToken::new();
+        let patience = Patience { stop: &unhurried, after_timeouts: true };
+        let (mut removed, mut left) = (Vec::new(), Vec::new());
+        for (path, uid) in &self.made {
+            let deleted = retried(patience, async || self.delete(path, uid.as_deref()).await).await;
+            match deleted {
+                Ok(true) => removed.push(path.called()),
+                Ok(false) => {}
+                Err(failure) => left.push(Leftover {
+                    what: format!("{} ({})", path.called(), said(&failure)),
+                    command: format!(
+                        "kubectl delete {} -n {} {}",
+                        path.resource(),
+                        self.calls.namespace(),
+                        path.name()
+                    ),
+                }),
+            }
+        }
+        match (removed.is_empty(), left.is_empty()) {
+            (_, false) => Undo::Left(left),
+            (true, true) => Undo::Nothing,
+            (false, true) => Undo::Removed(removed),
+        }
+    }
+
+    /// Whether there was something to delete.
+    async fn delete(&self, path: &ObjectPath, uid: Option<&str>) -> Result<bool, ApiFailure> {
+        let found = match uid {
+            Some(uid) => uid.to_owned(),
+            None => match self.calls.get(path).await {
+                Ok(answer) => answer.uid().to_owned(),
+                Err(ApiFailure::NotFound { .. }) => return Ok(false),
+                Err(failure) => return Err(failure),
+            },
+        };
+        match self.calls.delete(path, &found).await {
+            Ok(_) => Ok(true),
+            Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+}

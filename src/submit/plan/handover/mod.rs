@@ -1,0 +1,170 @@
+//! Files that are staged for an application that somebody else submits: what travels, and what that submitter is told.
+//!
+//! A stock spark-submit can name what an init-container brings only as `local:`, because it takes `file:` for a file of
+//! its own machine; see [`crate::spark::driver_properties`] for how the driver gets it as `file:` nevertheless.
+
+mod template;
+
+use jiff::Timestamp;
+use rand::Rng;
+use serde_json::{Map, Value};
+
+use super::application::namespace;
+use super::dependencies::{self, Dependencies};
+use super::error::PlanError;
+use super::init_container::{self, InitContainer};
+use super::names::Names;
+use super::steps::executor_template;
+use super::submitter::Submitter;
+use super::{aliases, checks, source, stage_plan};
+use crate::resource::{Owner, OwnerKind, POD};
+use crate::spark::{DEPENDENCY_LISTS, DependencyUri, MainResource, Origin, SparkConf, jar, keys, split_list};
+use crate::submit::StagePlan;
+use crate::submit::plan::InitObjects;
+
+pub use super::dependencies::FOUND_IN_JARS;
+
+/// The label of the pod that what is staged lives for, and of the objects that tell of it.
+pub const LABEL: &str = "cloakroom-application";
+
+/// What to stage for an application that is not submitted here.
+pub struct HandoverRequest {
+    /// The lists of files and the settings of staging, by Spark's keys.
+    pub conf: SparkConf,
+    /// The application itself, if it travels as well.
+    pub application: Option<MainResource>,
+    /// What the names of the objects begin with.
+    pub name: String,
+    /// Whom the files live for, if not for the pod that is made by the template.
+    pub owner: Option<Owner>,
+}
+
+/// What was checked, and nothing sent of.
+pub struct Handover {
+    /// Where the application will be.
+    pub namespace: String,
+    /// The value of the label that everything here has.
+    pub id: String,
+    /// What goes to the server; nothing where all of it is fetched from the web.
+    pub staging: Option<StagePlan>,
+    /// The objects that tell the init-container of it.
+    pub objects: InitObjects,
+    /// The settings that name what was staged, by key.
+    pub lists: Vec<(&'static str, String)>,
+    /// The application, as spark-submit is to be told.
+    pub application: Option<String>,
+    /// The class that the application's manifest names, where spark-submit cannot see it: the jar travels.
+    pub main_class: Option<String>,
+    /// The driver's pod template.
+    pub driver: Map<String, Value>,
+    /// The executors' pod template, where they get the init-container as well.
+    pub executor: Option<String>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Checks everything that is to be staged, and makes the templates.
+pub async fn hand_over(
+    request: HandoverRequest,
+    submitter: &Submitter,
+    now: Timestamp,
+    random: &mut dyn Rng,
+) -> Result<Handover, PlanError> {
+    let HandoverRequest { mut conf, application, name, owner } = request;
+    let mut warnings = aliases::apply(&mut conf)?;
+    checks::check(&conf)?;
+    let (names, _) = Names::new(&name, now, random);
+    let namespace = namespace(&conf)?;
+    if let Some(MainResource::Java(uri)) = &application {
+        add_to_jars(&mut conf, uri)?;
+    }
+    let resource = application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()));
+    let dependencies = dependencies::resolve(&conf, &resource, submitter, random, &mut warnings)?;
+    let user = source::read(&conf, template::DRIVER.file, submitter).await?;
+    let executor = executor_template::read(&conf, submitter, &mut warnings).await?;
+    let init = InitContainer::read(&conf, submitter, &dependencies, &names, &mut warnings).await?;
+    let Some(init) = init else { return Err(PlanError::NothingToStage) };
+    let owner = match owner {
+        Some(owner) => owner,
+        None => owner_by_label(&namespace, &names.app_id)?,
+    };
+    let application = application.map(|_| for_spark_submit(&resource, &dependencies.resource));
+    Ok(Handover {
+        main_class: main_class(&resource, application.as_deref(), submitter),
+        staging: stage_plan(&init, &dependencies, owner.clone()),
+        lists: lists(&conf, &dependencies),
+        application,
+        driver: template::driver(&conf, &init, user.as_deref(), &owner, !dependencies.lists.is_empty())?,
+        executor: if init.for_executors {
+            init_container::executor_template(&conf, Some(&init), executor)?
+        } else {
+            None
+        },
+        objects: init.objects,
+        id: names.app_id,
+        namespace,
+        warnings,
+    })
+}
+
+/// A jar that travels is found in `spark.jars`; to one that does not, spark-submit does the same itself.
+fn add_to_jars(conf: &mut SparkConf, uri: &str) -> Result<(), PlanError> {
+    const KEY: &str = "spark.jars";
+    let travels = match DependencyUri::parse(uri) {
+        Ok(DependencyUri::Submitter(_)) => uri != FOUND_IN_JARS,
+        Ok(DependencyUri::Http(_)) => conf.boolean(keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default(),
+        _ => false,
+    };
+    if travels {
+        let jars = split_list(conf.get(KEY).unwrap_or_default()).chain([uri]).collect::<Vec<_>>().join(",");
+        let origin = conf.origin(KEY).cloned().unwrap_or(Origin::Derived);
+        conf.set(KEY, jars, origin);
+    }
+    Ok(())
+}
+
+/// The label that no other pod has. It is not the one that Spark gives each application: a stock spark-submit draws that.
+fn owner_by_label(namespace: &str, id: &str) -> Result<Owner, PlanError> {
+    let kind = OwnerKind::parse(POD).map_err(PlanError::Owner)?;
+    let label = (LABEL.to_owned(), id.to_owned());
+    Owner::new(kind, namespace, vec![label], None).map_err(PlanError::Owner)
+}
+
+/// A jar without one is no mistake: `--class` may be given.
+fn main_class(resource: &MainResource, named: Option<&str>, submitter: &Submitter) -> Option<String> {
+    match DependencyUri::parse(resource.uri()) {
+        Ok(DependencyUri::Submitter(file)) if named == Some(FOUND_IN_JARS) => {
+            jar::main_class(&submitter.working_folder.join(file.path())).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Every list that there is, with what was staged as `local:`.
+fn lists(conf: &SparkConf, dependencies: &Dependencies) -> Vec<(&'static str, String)> {
+    let value = |key: &str| {
+        let changed = dependencies.lists.iter().find(|(changed, _)| *changed == key);
+        let value = changed.map(|(_, value)| value.as_str()).or_else(|| conf.get(key)).unwrap_or_default();
+        let entries = value.split(',').map(as_local);
+        entries.collect::<Vec<_>>().join(",")
+    };
+    let lists = DEPENDENCY_LISTS.into_iter().map(|key| (key, value(key)));
+    lists.filter(|(_, value)| !value.is_empty()).collect()
+}
+
+/// What is `file:` by now is what the init-container brings.
+fn as_local(entry: &str) -> String {
+    match entry.strip_prefix("file:") {
+        Some(path) => format!("local:{path}"),
+        None => entry.to_owned(),
+    }
+}
+
+/// A staged jar is found in `spark.jars`: named as the application it would be added to that list once more, as `local:`
+/// (Spark 3.5's driver does so).
+fn for_spark_submit(resource: &MainResource, placed: &str) -> String {
+    match resource {
+        MainResource::Java(_) if placed.starts_with("file:") => FOUND_IN_JARS.to_owned(),
+        _ => as_local(placed),
+    }
+}

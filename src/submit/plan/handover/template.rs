@@ -1,0 +1,102 @@
+//! The driver's pod template for a stock spark-submit: the user's, with the init-container.
+
+use serde_json::{Map, Value, json};
+
+use super::super::checks::LIMIT_CORES;
+use super::super::init_container::InitContainer;
+use super::super::init_container::merging::{Additions, TemplateKeys, merged, parsed};
+use super::super::spec::merge;
+use super::super::steps::conf_volume;
+use crate::resource::{Owner, POD};
+use crate::spark::{SparkConf, keys};
+use crate::submit::plan::error::PlanError;
+
+/// Of the driver.
+pub(super) const DRIVER: TemplateKeys = TemplateKeys {
+    file: "spark.kubernetes.driver.podTemplateFile",
+    container: "spark.kubernetes.driver.podTemplateContainerName",
+    default_name: "spark-kubernetes-driver",
+};
+
+/// Where the init-container sees what spark-submit wrote.
+const WRITTEN_FOLDER: &str = "/etc/spark-conf";
+const PROPERTIES_VOLUME: &str = "spark-driver-properties";
+/// Where the init-container puts what the driver reads.
+const PROPERTIES_FOLDER: &str = "/var/spark-data/spark-conf";
+
+/// The template. Pods of an owner that is known by labels get them. `names_files` says that the driver's properties name
+/// what the init-container brings.
+pub(super) fn driver(
+    conf: &SparkConf,
+    init: &InitContainer,
+    user: Option<&str>,
+    owner: &Owner,
+    names_files: bool,
+) -> Result<Map<String, Value>, PlanError> {
+    let pod = parsed(conf, &DRIVER, user)?;
+    let variables = conf.prefixed(keys::DRIVER_ENV_PREFIX);
+    let policy = conf.get(keys::CONTAINER_IMAGE_PULL_POLICY).map(|policy| json!(policy));
+    let mut additions = Additions {
+        init_container: init.container(variables, &resources(conf), policy.as_ref()),
+        volumes: init.volumes().into(),
+        mounts: init.mounts().into(),
+    };
+    if names_files {
+        add_properties(&mut additions);
+    }
+    let mut pod = merged(conf, &DRIVER, pod, additions)?;
+    if owner.kind().as_str() == POD {
+        label(&mut pod, owner);
+    }
+    Ok(pod)
+}
+
+/// The driver reads its properties where spark-submit tells it to, and finds the init-container's there: a mount inside of
+/// the one that spark-submit adds for them.
+fn add_properties(additions: &mut Additions) {
+    let file = conf_volume::PROPERTIES;
+    if let Some(Value::Array(arguments)) = additions.init_container.get_mut("args") {
+        arguments.insert(0, json!("fetch"));
+        for (option, folder) in
+            [("--spark-properties", WRITTEN_FOLDER), ("--spark-properties-to", PROPERTIES_FOLDER)]
+        {
+            arguments.extend([json!(option), json!(format!("{folder}/{file}"))]);
+        }
+    }
+    if let Some(Value::Array(mounts)) = additions.init_container.get_mut("volumeMounts") {
+        // spark-submit adds this volume to the pod.
+        mounts.push(json!({"name": conf_volume::VOLUME, "mountPath": WRITTEN_FOLDER, "readOnly": true}));
+        mounts.push(json!({"name": PROPERTIES_VOLUME, "mountPath": PROPERTIES_FOLDER}));
+    }
+    additions.volumes.push(json!({"name": PROPERTIES_VOLUME, "emptyDir": {}}));
+    additions.mounts.push(json!({
+        "name": PROPERTIES_VOLUME,
+        "mountPath": format!("{}/{file}", conf_volume::PATH),
+        "subPath": file,
+        "readOnly": true,
+    }));
+}
+
+/// Far less than any driver has, so that the pod needs nothing more for it. A quota that counts CPU limits makes the driver
+/// have one, and then this one as well.
+fn resources(conf: &SparkConf) -> Value {
+    let mut resources = json!({
+        "requests": {"cpu": "100m", "memory": "128Mi"},
+        "limits": {"memory": "256Mi"},
+    });
+    if let Some(limit) = conf.get(LIMIT_CORES) {
+        resources["limits"]["cpu"] = json!(limit.trim());
+    }
+    resources
+}
+
+fn label(pod: &mut Map<String, Value>, owner: &Owner) {
+    let mut metadata = match pod.remove("metadata") {
+        Some(Value::Object(metadata)) => metadata,
+        _ => Map::new(),
+    };
+    merge(&mut metadata, "labels", owner.labels().map(|(key, value)| (key, json!(value))));
+    if !metadata.is_empty() {
+        pod.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+}

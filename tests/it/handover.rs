@@ -1,0 +1,323 @@
+//! `cloakroom stage --for`: what a stock spark-submit or the Spark operator has to be given is printed, and made, or nothing
+//! of it is there.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::api_server::{FakeApiServer, Fault, SECRET, Verb};
+use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, text};
+use crate::support::process::{Cloakroom, command, stderr};
+
+const IMAGE: &str = "repo.example/cloakroom:1";
+const JARS: &str = "local:///var/spark-data/spark-jars";
+const FILES: &str = "local:///var/spark-data/spark-files";
+const WHOLE: [&str; 9] = [
+    "--jars",
+    "lib/dep one.jar,local:///opt/x.jar",
+    "--files",
+    "data.txt,prod.conf#app.conf",
+    "--archives",
+    "env.tar.gz#env",
+    "--py-files",
+    "https://h/y.zip?sig=1&x=2",
+    "app.jar",
+];
+
+/// A cluster, a server, and a folder with an application in it.
+struct Place {
+    api_server: FakeApiServer,
+    server: Cloakroom,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let api_server = FakeApiServer::start();
+        for kind in [CONFIG_MAP, SECRET] {
+            api_server.define(kind);
+        }
+        api_server.add(NAMESPACE, "", json!({"metadata": {"name": "demo"}}));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        for name in ["app.jar", "lib/dep one.jar", "data.txt", "prod.conf", "env.tar.gz"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let kubeconfig = api_server.kubeconfig(Account::Admin, api_server.address());
+        std::fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
+        let flags = ["--fetch-image", IMAGE, "--no-kubernetes"];
+        let server = Cloakroom::serve(&folder.path().join("server"), &flags);
+        Self { api_server, server, folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn stage_for(&self, submitter: &str, more: &[&str]) -> Command {
+        let mut command = command();
+        command.current_dir(self.folder.path()).env("KUBECONFIG", self.path("kubeconfig"));
+        command.args(["stage", "--for", submitter, "--server", &self.server.url(""), "--namespace", "demo"]);
+        command.args(more);
+        command
+    }
+
+    fn output(&self, submitter: &str, more: &[&str]) -> Output {
+        self.stage_for(submitter, more).output().unwrap()
+    }
+
+    fn printed(&self, submitter: &str, more: &[&str]) -> String {
+        let output = self.output(submitter, more);
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn template(&self) -> Value {
+        let text = std::fs::read_to_string(self.path("driver-pod-template.yaml")).unwrap();
+        serde_saphyr::from_str(&text).unwrap()
+    }
+
+    fn only(&self, kind: Kind) -> Value {
+        let everything = self.api_server.everything_in("demo");
+        let mut names = everything.iter().filter_map(|name| name.strip_prefix(&format!("{} ", kind.kind)));
+        let object = self.api_server.object(kind, "demo", names.next().unwrap()).unwrap();
+        assert_eq!(names.next(), None);
+        object
+    }
+
+    fn bundles(&self) -> usize {
+        let folders = std::fs::read_dir(self.path("server/bundles")).unwrap();
+        folders.map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap().count()).sum()
+    }
+
+    fn assert_nothing_is_left(&self, said: &str) {
+        assert_eq!(self.api_server.everything_in("demo"), [""; 0], "{said}");
+        assert_eq!(self.bundles(), 0, "{said}");
+        assert!(!self.path("driver-pod-template.yaml").exists(), "{said}");
+    }
+}
+
+#[test]
+fn spark_submit_is_given_a_template_and_what_was_staged_as_local() {
+    let place = Place::new();
+    let output = place.output("spark-submit", &WHOLE);
+    let told = stderr(&output);
+    assert!(output.status.success(), "{told}");
+    let template = place.path("driver-pod-template.yaml").canonicalize().unwrap();
+    let expected = [
+        "--conf spark.kubernetes.namespace=demo".to_owned(),
+        format!("--conf spark.kubernetes.driver.podTemplateFile={}", template.display()),
+        format!("--conf spark.jars={JARS}/dep%20one.jar,{JARS}/app.jar,local:///opt/x.jar"),
+        format!("--conf spark.files={FILES}/data.txt,{FILES}/app.conf"),
+        format!("--conf spark.archives={FILES}/env.tar.gz#env"),
+        "--conf 'spark.submit.pyFiles=https://h/y.zip?sig=1&x=2'".to_owned(),
+        "spark-internal".to_owned(),
+    ];
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed.lines().collect::<Vec<_>>(), expected);
+    for said in [
+        "give --class as well",
+        "submit the application before 20",
+        "kubectl delete secret,configmap -n demo",
+    ] {
+        assert!(told.contains(said), "{said} is not in\n{told}");
+    }
+    assert_eq!(place.bundles(), 2);
+}
+
+#[test]
+fn the_template_brings_the_init_container_and_the_label_that_the_files_live_by() {
+    let place = Place::new();
+    place.printed("spark-submit", &WHOLE);
+    let (template, map, secret) = (place.template(), place.only(CONFIG_MAP), place.only(SECRET));
+    let id = text(&template["metadata"]["labels"]["cloakroom-application"]);
+    for object in [&map, &secret] {
+        assert_eq!(object["metadata"]["labels"]["cloakroom-application"], id);
+        assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/managed-by"], "cloakroom");
+        assert!(object["metadata"]["name"].as_str().unwrap().starts_with("app-"));
+    }
+    let init = &template["spec"]["initContainers"][0];
+    assert_eq!(init["image"], IMAGE);
+    assert_eq!(
+        init["args"],
+        json!([
+            "fetch",
+            "/etc/spark-init/spark-init.properties",
+            "--spark-properties",
+            "/etc/spark-conf/spark.properties",
+            "--spark-properties-to",
+            "/var/spark-data/spark-conf/spark.properties",
+        ])
+    );
+    let driver = &template["spec"]["containers"][0];
+    assert_eq!(driver["name"], "spark-kubernetes-driver");
+    assert_eq!(
+        driver["volumeMounts"][2],
+        json!({
+            "name": "spark-driver-properties",
+            "mountPath": "/opt/spark/conf/spark.properties",
+            "subPath": "spark.properties",
+            "readOnly": true,
+        })
+    );
+    let volumes = template["spec"]["volumes"].to_string();
+    for object in [&map, &secret] {
+        assert!(volumes.contains(&text(&object["metadata"]["name"])), "{volumes}");
+    }
+    // The volume that spark-submit adds itself.
+    assert!(!volumes.contains("spark-conf-volume-driver"), "{volumes}");
+    assert!(init.to_string().contains("spark-conf-volume-driver"), "{init}");
+}
+
+#[test]
+fn a_template_of_the_users_is_merged_and_one_that_was_made_before_is_made_again() {
+    let place = Place::new();
+    let own =
+        "spec: {nodeSelector: {a: b}, containers: [{name: sidecar, image: s}, {name: spark, tty: true}]}";
+    std::fs::write(place.path("own.yaml"), own).unwrap();
+    let conf = |key: &str, value: &str| format!("spark.kubernetes.driver.podTemplate{key}={value}");
+    let (file, name) = (conf("File", "own.yaml"), conf("ContainerName", "spark"));
+    let arguments = ["--conf", &file, "--conf", &name, "app.jar"];
+    for _ in 0..2 {
+        place.printed("spark-submit", &arguments);
+        let spec = &place.template()["spec"];
+        assert_eq!(spec["nodeSelector"], json!({"a": "b"}));
+        assert_eq!(spec["containers"][0], json!({"name": "sidecar", "image": "s"}));
+        assert_eq!(spec["containers"][1]["tty"], true);
+        assert_eq!(spec["containers"][1]["volumeMounts"].as_array().unwrap().len(), 3);
+    }
+}
+
+#[test]
+fn executors_get_a_template_as_well_if_they_are_to_fetch() {
+    let place = Place::new();
+    let arguments = ["--conf", "spark.kubernetes.cloakroom.executorStaging=init", "app.jar"];
+    let printed = place.printed("spark-submit", &arguments);
+    let path = place.path("executor-pod-template.yaml").canonicalize().unwrap();
+    assert!(
+        printed.contains(&format!("--conf spark.kubernetes.executor.podTemplateFile={}\n", path.display()))
+    );
+    let template: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(template["spec"]["initContainers"][0]["image"], IMAGE);
+    assert_eq!(template["spec"]["containers"][0]["name"], "spark-kubernetes-executor");
+}
+
+#[test]
+fn the_operator_is_given_fields_of_a_spark_application_that_the_files_live_by() {
+    let place = Place::new();
+    let printed = place.printed("spark-operator", &[&["--name", "my-app"], WHOLE.as_slice()].concat());
+    let fields: Value = serde_saphyr::from_str(&printed).unwrap();
+    let spec = &fields["spec"];
+    assert_eq!(spec["mainApplicationFile"], "spark-internal");
+    let jar = |name: &str| format!("{JARS}/{name}");
+    assert_eq!(
+        spec["deps"],
+        json!({
+            "jars": [jar("dep%20one.jar"), jar("app.jar"), "local:///opt/x.jar"],
+            "files": [format!("{FILES}/data.txt"), format!("{FILES}/app.conf")],
+            "archives": [format!("{FILES}/env.tar.gz#env")],
+            "pyFiles": ["https://h/y.zip?sig=1&x=2"],
+        })
+    );
+    let template = &spec["driver"]["template"];
+    assert_eq!(template["spec"]["initContainers"][0]["image"], IMAGE);
+    assert_eq!(
+        (&template["kind"], &template["metadata"]),
+        (&Value::Null, &Value::Null),
+        "no label is needed"
+    );
+    assert!(!place.path("driver-pod-template.yaml").exists());
+}
+
+#[test]
+fn a_dry_run_prints_what_kubectl_applies_and_asks_no_cluster() {
+    let place = Place::new();
+    let printed = place.printed("spark-submit", &[&["--dry-run"], WHOLE.as_slice()].concat());
+    assert!(
+        printed.starts_with("# Arguments for spark-submit:\n#   --conf spark.kubernetes.namespace=demo\n")
+    );
+    assert!(printed.contains("\n#   spark-internal\n---\n"), "{printed}");
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
+    let kinds: Vec<String> = objects.iter().map(|object| text(&object["kind"])).collect();
+    assert_eq!(kinds, ["ConfigMap", "Secret"]);
+    assert!(objects.iter().all(|object| object["metadata"]["namespace"] == "demo"));
+    assert_eq!(objects[1]["data"].as_object().unwrap().len(), 2, "a ticket for each bundle");
+    assert_eq!(place.api_server.calls(), []);
+    assert_eq!(place.bundles(), 2, "the secret is made of their tickets");
+}
+
+#[test]
+fn a_failure_at_any_step_leaves_nothing() {
+    for (verb, kind, fault, why) in [
+        (Verb::Patch, CONFIG_MAP, Fault::Status(403), "the cluster refuses config map app-"),
+        (Verb::Patch, SECRET, Fault::Status(403), "the cluster refuses secret app-"),
+    ] {
+        let place = Place::new();
+        place.api_server.fail_for(kind, verb, fault);
+        let said = stderr(&place.output("spark-submit", &WHOLE));
+        assert!(said.contains(why) && !said.contains("staged the"), "nothing is uploaded in vain: {said}");
+        place.assert_nothing_is_left(&said);
+    }
+    // The first call is the dry run.
+    for (kind, fault) in
+        [(CONFIG_MAP, Fault::Status(422)), (SECRET, Fault::Status(422)), (SECRET, Fault::LostAnswer)]
+    {
+        let place = Place::new();
+        place.api_server.fail_some(kind, Verb::Patch, 1, usize::MAX, fault);
+        let output = place.output("spark-submit", &WHOLE);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("staged the jars"), "{said}");
+        place.assert_nothing_is_left(&said);
+    }
+}
+
+#[test]
+fn what_cannot_be_printed_is_taken_back() {
+    let place = Place::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = place.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot be printed on stdout"), "{said}");
+    place.assert_nothing_is_left(&said);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_sent() {
+    let place = Place::new();
+    std::fs::write(place.path("lib/driver-pod-template.yaml"), "kind: Pod").unwrap();
+    for (submitter, arguments, why) in [
+        ("spark-submit", &["app.jar", "data.txt"][..], "--for takes one file"),
+        ("spark-submit", &["local:///opt/x.jar"], "there is nothing to stage"),
+        ("spark-submit", &["--jars", "missing.jar"], "missing.jar does not exist on this machine"),
+        ("spark-submit", &["--files", "data.txt,lib/data.txt"], "lib/data.txt does not exist"),
+        (
+            "spark-submit",
+            &["--templates-to", "lib", "app.jar"],
+            "was not made here, so it is not overwritten",
+        ),
+        ("spark-submit", &["--templates-to", "nowhere", "app.jar"], "--templates-to"),
+        ("spark-submit", &["--conf", "x=y", "app.jar"], "keys begin with “spark.”"),
+        ("spark-submit", &["--conf", "spark.kubernetes.cloakroom.x=y", "app.jar"], "there is no such key"),
+        ("spark-submit", &["--master", "yarn", "app.jar"], "k8s://"),
+        ("spark-operator", &["app.jar"], "needs --name, the name of the SparkApplication"),
+    ] {
+        let output = place.output(submitter, arguments);
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
+        place.assert_nothing_is_left(&said);
+        assert_eq!(place.api_server.calls(), [], "{said}");
+    }
+    let alone = command().args(["stage", "--namespace", "demo", "--jars", "app.jar"]).output().unwrap();
+    assert!(stderr(&alone).contains("--for"), "{}", stderr(&alone));
+}
+
+#[test]
+fn an_owner_that_is_named_is_the_owner() {
+    let place = Place::new();
+    let arguments = ["--label", "job=nightly", "--dry-run", "app.jar"];
+    place.printed("spark-submit", &arguments);
+    assert_eq!(place.template()["metadata"]["labels"], json!({"job": "nightly"}));
+}
