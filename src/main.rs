@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -14,7 +15,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {}", cloakroom::telemetry::chain(error.as_ref()));
+            // Nobody may be listening any more; the exit code tells.
+            let _ = writeln!(std::io::stderr(), "error: {}", cloakroom::telemetry::chain(error.as_ref()));
             if error.is::<commands::UsageError>() {
                 ExitCode::from(commands::USAGE)
             } else {

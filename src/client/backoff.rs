@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Waits that double from `first` up to `longest`. Half of each is random, so that pods that failed together
 /// do not come back together.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The first wait.
     pub first: Duration,

@@ -21,6 +21,10 @@ use crate::bundle::{PackError, PackPlan, pack};
 const CHUNK_BYTES: usize = 512 * 1024;
 const CHUNKS_IN_FLIGHT: usize = 3;
 
+/// How long the answer to an upload that was sent completely is waited for once it is to stop: with its ticket it can be
+/// released.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
 /// How long a cautious attempt waits after its first chunk.
 const CAUTION: Duration = Duration::from_secs(1);
 
@@ -86,14 +90,26 @@ impl Packing {
         self.gauge.sent_bytes.load(Ordering::Relaxed)
     }
 
+    /// Whether all of it was handed to the connection, so that the other side may have it.
+    pub(super) fn is_complete(&self) -> bool {
+        self.gauge.is_complete.load(Ordering::Relaxed)
+    }
+
+    /// Ends once it is to stop: at once where the other side cannot have all of it, and keeps nothing.
+    pub(super) async fn stopped(&self, stop: &CancellationToken) {
+        stop.cancelled().await;
+        if self.is_complete() {
+            tokio::time::sleep(LAST_WAIT).await;
+        }
+    }
+
     /// Ends once the other side has taken nothing for too long, with how long that was.
     pub(super) async fn stalled(&self, timeouts: Timeouts) -> Duration {
         let tick = (timeouts.stall / 8).max(Duration::from_millis(1));
         let (mut seen, mut since) = (0, Instant::now());
         loop {
             tokio::time::sleep(tick).await;
-            let limit =
-                if self.gauge.is_complete.load(Ordering::Relaxed) { timeouts.answer } else { timeouts.stall };
+            let limit = if self.is_complete() { timeouts.answer } else { timeouts.stall };
             if self.sent_bytes() != seen || self.gauge.is_hungry.load(Ordering::Relaxed) {
                 (seen, since) = (self.sent_bytes(), Instant::now());
             } else if since.elapsed() >= limit {

@@ -4,11 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::address::ServerAddress;
 use super::backoff::Backoff;
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::Start;
+use super::retry::retried;
 use super::secret_file::UploadToken;
 use super::upload::{UploadError, upload};
 use crate::bundle::{PackError, PackPlan};
@@ -37,12 +40,19 @@ pub struct StageRequest {
 }
 
 /// How often to try, and how long to wait in between.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// At most so many attempts; 0 is taken as 1.
     pub attempts: u32,
     /// The waits.
     pub backoff: Backoff,
+}
+
+/// Five attempts within a few seconds.
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { attempts: 5, backoff: Backoff::default() }
+    }
 }
 
 /// Hears how an upload gets on.
@@ -106,7 +116,12 @@ pub enum StageError {
     #[error(transparent)]
     Pack(#[from] PackError),
     /// The server did not take it.
-    #[error("could not stage to {server}: {why}{made}{then}", made = attempts_made(*.attempts), then = then(.failure))]
+    #[error(
+        "could not stage to {server}: {why}{made}{then}{kept}",
+        made = attempts_made(*.attempts),
+        then = then(.failure),
+        kept = kept(*.may_be_kept)
+    )]
     Failed {
         /// Where to.
         server: ServerAddress,
@@ -116,6 +131,16 @@ pub enum StageError {
         failure: Failure,
         /// So many attempts were made.
         attempts: u32,
+        /// Whether one of them may have made a resource, whose ticket was lost.
+        may_be_kept: bool,
+    },
+    /// Somebody asked for it.
+    #[error("stopped before it was staged to {server}{kept}", kept = kept(*.may_be_kept))]
+    Stopped {
+        /// Where to.
+        server: ServerAddress,
+        /// Whether there may be a resource, whose ticket was lost.
+        may_be_kept: bool,
     },
     /// What is on the server is not what was sent.
     #[error(
@@ -131,6 +156,21 @@ pub enum StageError {
     },
 }
 
+impl StageError {
+    /// Whether the server may keep a bundle whose ticket nobody has; it expires unused.
+    pub fn may_be_kept(&self) -> bool {
+        matches!(self, Self::Failed { may_be_kept: true, .. } | Self::Stopped { may_be_kept: true, .. })
+    }
+}
+
+fn kept(may_be_kept: bool) -> &'static str {
+    if may_be_kept {
+        " (all of it was sent: perhaps the server keeps it, until it expires unused)"
+    } else {
+        ""
+    }
+}
+
 fn then(failure: &Failure) -> String {
     failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default()
 }
@@ -140,10 +180,23 @@ fn attempts_made(attempts: u32) -> String {
 }
 
 impl HttpClient {
-    /// Stages one bundle. An attempt that failed left nothing behind, except that after a lost answer there may
-    /// be a second resource, which expires unused: so all that may pass is tried again.
+    /// As [`Self::stage_until`], and nobody asks to stop.
     pub async fn stage(
         &self,
+        request: &StageRequest,
+        policy: RetryPolicy,
+        observer: Arc<dyn StageObserver>,
+    ) -> Result<Staged, StageError> {
+        self.stage_until(&CancellationToken::new(), request, policy, observer).await
+    }
+
+    /// Stages one bundle. An attempt that failed left nothing behind, except that after a lost answer there may
+    /// be a second resource, which expires unused: so all that may pass is tried again. Once `stop` is cancelled an
+    /// upload that the server cannot have completely is broken off; the answer to another one is waited for, but not
+    /// for long.
+    pub async fn stage_until(
+        &self,
+        stop: &CancellationToken,
         request: &StageRequest,
         policy: RetryPolicy,
         observer: Arc<dyn StageObserver>,
@@ -151,41 +204,82 @@ impl HttpClient {
         if request.token.is_some() && !request.server.is_confidential() {
             return Err(StageError::TokenInClear { server: request.server.clone() });
         }
-        let (mut attempt, mut start) = (1, Start::Swift);
+        let mut attempts = Attempts { made: 0, start: Start::Swift, may_be_kept: false };
         loop {
-            let (failure, sent_bytes) = match upload(self, request, Arc::clone(&observer), start).await {
+            let uploaded = upload(self, request, Arc::clone(&observer), attempts.start, stop).await;
+            let wait = match uploaded {
                 Ok(staged) => return Ok(staged),
-                Err(UploadError::Failed { failure, sent_bytes }) => (failure, sent_bytes),
-                Err(other) => return Err(request.error(other)),
+                Err(error) => self.after(error, &mut attempts, request, policy, &*observer).await?,
             };
-            let why = how_far(&failure, sent_bytes, request.plan.total_bytes());
-            if attempt >= policy.attempts || !is_worth_another(&failure) {
-                return Err(StageError::Failed {
-                    server: request.server.clone(),
-                    why,
-                    failure,
-                    attempts: attempt,
-                });
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = stop.cancelled() => return Err(attempts.stopped(request, false)),
             }
-            let wait = wait(&policy.backoff, attempt, &failure);
-            attempt += 1;
-            start = if failure.is_interruption() { Start::Cautious } else { Start::Swift };
-            observer.retrying(&RetryNotice { why, next_attempt: attempt, attempts: policy.attempts, wait });
-            tokio::time::sleep(wait).await;
         }
+    }
+
+    /// How long to wait before the next attempt, if there is to be one.
+    async fn after(
+        &self,
+        error: UploadError,
+        attempts: &mut Attempts,
+        request: &StageRequest,
+        policy: RetryPolicy,
+        observer: &dyn StageObserver,
+    ) -> Result<Duration, StageError> {
+        attempts.made += 1;
+        let (failure, why) = match error {
+            UploadError::Failed { failure, sent_bytes, may_be_kept } => {
+                attempts.may_be_kept |= may_be_kept;
+                let total_bytes = (!may_be_kept).then(|| request.plan.total_bytes());
+                let why = how_far(&failure, sent_bytes, total_bytes);
+                (failure, why)
+            }
+            UploadError::Pack(error) => return Err(StageError::Pack(error)),
+            UploadError::Stopped { may_be_kept } => return Err(attempts.stopped(request, may_be_kept)),
+            UploadError::OtherBytes { ticket, sent } => {
+                return Err(self.other_bytes(request, policy, &ticket, sent).await);
+            }
+        };
+        if attempts.made >= policy.attempts || !is_worth_another(&failure) {
+            let Attempts { made, may_be_kept, .. } = *attempts;
+            let server = request.server.clone();
+            return Err(StageError::Failed { server, why, failure, attempts: made, may_be_kept });
+        }
+        attempts.start = if failure.is_interruption() { Start::Cautious } else { Start::Swift };
+        let wait = wait(&policy.backoff, attempts.made, &failure);
+        let next_attempt = attempts.made + 1;
+        observer.retrying(&RetryNotice { why, next_attempt, attempts: policy.attempts, wait });
+        Ok(wait)
+    }
+
+    /// What nobody asked for does not stay.
+    async fn other_bytes(
+        &self,
+        request: &StageRequest,
+        policy: RetryPolicy,
+        ticket: &Ticket,
+        sent: String,
+    ) -> StageError {
+        let server = request.server.clone();
+        // Otherwise it expires unused.
+        let _ = retried(policy, async || self.release(&server, ticket).await).await;
+        let stored = format!("{} bytes with SHA-256 {}", ticket.size_bytes, ticket.sha256);
+        StageError::OtherBytes { server, stored, sent }
     }
 }
 
-impl StageRequest {
-    fn error(&self, error: UploadError) -> StageError {
-        let server = self.server.clone();
-        match error {
-            UploadError::Pack(error) => StageError::Pack(error),
-            UploadError::OtherBytes { stored, sent } => StageError::OtherBytes { server, stored, sent },
-            UploadError::Failed { failure, .. } => {
-                StageError::Failed { server, why: failure.to_string(), failure, attempts: 1 }
-            }
-        }
+/// What was tried so far.
+struct Attempts {
+    made: u32,
+    /// How the next one begins.
+    start: Start,
+    may_be_kept: bool,
+}
+
+impl Attempts {
+    fn stopped(&self, request: &StageRequest, may_be_kept: bool) -> StageError {
+        StageError::Stopped { server: request.server.clone(), may_be_kept: may_be_kept || self.may_be_kept }
     }
 }
 
@@ -201,8 +295,13 @@ fn wait(backoff: &Backoff, failures: u32, failure: &Failure) -> Duration {
     backoff.delay(failures, rand::random()).max(wished)
 }
 
-fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: u64) -> String {
-    let progress = format!("{} of about {}", format_size(sent_bytes), format_size(total_bytes));
+/// Without a total, all was sent: the bundle may be larger or smaller than its files.
+fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: Option<u64>) -> String {
+    let sent = format_size(sent_bytes);
+    let progress = match total_bytes {
+        Some(total_bytes) => format!("{sent} of about {}", format_size(total_bytes)),
+        None => format!("all of it was sent, {sent}"),
+    };
     match failure {
         Failure::Broken { why } if sent_bytes > 0 => format!("the connection broke after {progress} ({why})"),
         Failure::Stalled { after } if sent_bytes > 0 => {
@@ -225,9 +324,11 @@ mod tests {
     #[test]
     fn a_break_says_how_far_it_came() {
         let broken = Failure::Broken { why: "reset by peer".to_owned() };
-        let why = how_far(&broken, 120 << 20, 300 << 20);
+        let why = how_far(&broken, 120 << 20, Some(300 << 20));
         assert_eq!(why, "the connection broke after 120 MiB of about 300 MiB (reset by peer)");
-        assert_eq!(how_far(&Failure::Refused, 0, 1), "connection refused");
+        assert_eq!(how_far(&Failure::Refused, 0, Some(1)), "connection refused");
+        let stalled = Failure::Stalled { after: Duration::from_mins(10) };
+        assert_eq!(how_far(&stalled, 2048, None), "nothing moved for 10m after all of it was sent, 2 KiB");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, Url};
+use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, bounded_body, has_content_type};
 use super::failure::Failure;
@@ -11,6 +12,7 @@ use super::http::HttpClient;
 use super::packing::{Packed, Packing, Start};
 use super::stage::{StageObserver, StageRequest, Staged};
 use crate::bundle::PackError;
+use crate::protocol::v1::Ticket;
 use crate::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
 
 /// Why one attempt did not succeed.
@@ -18,10 +20,12 @@ use crate::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
 pub(super) enum UploadError {
     /// The files could not be packed.
     Pack(PackError),
-    /// The server did not take it, after so many bytes.
-    Failed { failure: Failure, sent_bytes: u64 },
+    /// The server did not take it, after so many bytes; or it did, and its answer was lost.
+    Failed { failure: Failure, sent_bytes: u64, may_be_kept: bool },
     /// The server's ticket is for other bytes than those that were sent.
-    OtherBytes { stored: String, sent: String },
+    OtherBytes { ticket: Box<Ticket>, sent: String },
+    /// Somebody asked for it, before there was an answer.
+    Stopped { may_be_kept: bool },
 }
 
 /// The address that `request` is posted to, its owner in the query.
@@ -52,6 +56,7 @@ pub(super) async fn upload(
     request: &StageRequest,
     observer: Arc<dyn StageObserver>,
     start: Start,
+    stop: &CancellationToken,
 ) -> Result<Staged, UploadError> {
     let url = upload_url(request);
     let (packing, body) = Packing::start(Arc::clone(&request.plan), observer, start);
@@ -62,6 +67,7 @@ pub(super) async fn upload(
     let answered = tokio::select! {
         answered = post.send() => answered.map_err(|error| http.failure(&error)),
         after = packing.stalled(http.timeouts()) => Err(Failure::Stalled { after }),
+        () = packing.stopped(stop) => return Err(UploadError::Stopped { may_be_kept: packing.is_complete() }),
     };
     match answered {
         Ok(response) if response.status().is_success() => accepted(response, packing).await,
@@ -79,9 +85,18 @@ async fn refused(response: Response, packing: Packing) -> Result<Staged, UploadE
 
 async fn aborted(failure: Failure, packing: Packing) -> UploadError {
     let sent_bytes = packing.sent_bytes();
+    let may_be_kept = packing.is_complete() && is_about_the_answer(&failure);
     match packing.abort().await {
         Some(cause) => UploadError::Pack(cause),
-        None => UploadError::Failed { failure, sent_bytes },
+        None => UploadError::Failed { failure, sent_bytes, may_be_kept },
+    }
+}
+
+/// Whether the server may have done its work all the same. A gateway does not know whether it has.
+fn is_about_the_answer(failure: &Failure) -> bool {
+    match failure {
+        Failure::Answered(answer) => answer.code.is_none() && matches!(answer.status, 502 | 504),
+        other => other.is_interruption(),
     }
 }
 
@@ -109,8 +124,6 @@ fn check(sent: &Packed, staged: Staged) -> Result<Staged, UploadError> {
     if ticket.size_bytes == sent.size_bytes && ticket.sha256.eq_ignore_ascii_case(&sha256) {
         return Ok(staged);
     }
-    Err(UploadError::OtherBytes {
-        stored: format!("{} bytes with SHA-256 {}", ticket.size_bytes, ticket.sha256),
-        sent: format!("{} bytes with SHA-256 {sha256}", sent.size_bytes),
-    })
+    let sent = format!("{} bytes with SHA-256 {sha256}", sent.size_bytes);
+    Err(UploadError::OtherBytes { ticket: Box::new(staged.ticket), sent })
 }

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod fetch;
 mod old_entrypoint;
+mod screen;
 pub mod serve;
 pub mod stage;
 pub mod submit;

@@ -28,8 +28,19 @@ impl Level {
     }
 }
 
+/// How the application is, as the status line says it that comes again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The phase of the driver's pod.
+    pub phase: String,
+    /// How many executors are known to run.
+    pub executors: usize,
+}
+
 /// Takes lines, without the end of the line. One text may have several lines: a block that belongs together.
 type Write = dyn Fn(&str) + Send + Sync;
+/// Takes what else would be a line again and again.
+type Show = dyn Fn(&Status) + Send + Sync;
 
 /// A log whose lines look like those of spark-submit (the pattern `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m`, in local
 /// time): schedulers parse them. Clones write to the same place.
@@ -38,6 +49,7 @@ pub struct Log {
     clock: Arc<dyn Clock>,
     zone: TimeZone,
     write: Arc<Write>,
+    show: Option<Arc<Show>>,
 }
 
 impl Log {
@@ -52,7 +64,22 @@ impl Log {
         zone: TimeZone,
         write: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
-        Self { clock, zone, write: Arc::new(write) }
+        Self { clock, zone, write: Arc::new(write), show: None }
+    }
+
+    /// Hands the status on instead of writing a line of it.
+    #[must_use]
+    pub fn with_status(mut self, show: impl Fn(&Status) + Send + Sync + 'static) -> Self {
+        self.show = Some(Arc::new(show));
+        self
+    }
+
+    /// The status, or `message` as a line.
+    pub(super) fn report(&self, logger: &str, message: &str, status: &Status) {
+        match &self.show {
+            Some(show) => show(status),
+            None => self.say(Level::Info, logger, message),
+        }
     }
 
     /// `logger` is the class that says it in Spark, without its package.
@@ -114,6 +141,19 @@ mod tests {
             *lines.lock().unwrap(),
             ["26/11/21 01:13:03 INFO Client: Deployed", "Application not found."]
         );
+    }
+
+    #[test]
+    fn a_status_is_a_line_unless_somebody_else_takes_it() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (lines, shown) = (Arc::clone(&said), Arc::clone(&said));
+        let log = Log::new(move |line| lines.lock().unwrap().push(line.to_owned()));
+        let status = Status { phase: "Running".to_owned(), executors: 2 };
+        log.report("Watcher", "Application status", &status);
+        assert!(said.lock().unwrap().pop().unwrap().ends_with(" INFO Watcher: Application status"));
+        let log = log.with_status(move |status| shown.lock().unwrap().push(status.phase.clone()));
+        log.report("Watcher", "Application status", &status);
+        assert_eq!(*said.lock().unwrap(), ["Running"]);
     }
 
     #[test]

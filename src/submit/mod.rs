@@ -17,6 +17,6 @@ mod pod_state;
 pub mod stage;
 mod submission;
 
-pub use log::{Level, Log};
+pub use log::{Level, Log, Status};
 pub use stage::StagePlan;
 pub use submission::{ExitCodeRule, FollowSettings, Submission};

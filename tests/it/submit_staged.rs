@@ -372,9 +372,10 @@ async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
     let submission = plan(arguments, &submitter, Timestamp::now(), &mut rand::rng()).await.unwrap();
     let stage_plan = submission.staging.as_ref().unwrap();
     let staged = stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap();
-    staged.check().await.unwrap();
+    let never = CancellationToken::new();
+    staged.check(&never).await.unwrap();
     assert_eq!(staged.release().await, [""; 0]);
-    let lost = staged.check().await.unwrap_err().to_string();
+    let lost = staged.check(&never).await.unwrap_err().to_string();
     assert!(
         lost.starts_with("the jars were staged as ") && lost.contains("no longer to be had at http"),
         "{lost}"

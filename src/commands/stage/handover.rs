@@ -14,12 +14,14 @@ use super::progress::StageProgress;
 use super::templates::Templates;
 use super::words;
 use crate::cli::{StageArgs, SubmitterChoice};
+use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
 
 use cloakroom::client::{StageObserver, StageRequest};
 use cloakroom::kubernetes::ApiServer;
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::format_size;
+use cloakroom::submit::StagePlan;
 use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
 use cloakroom::submit::plan::handover::{Handover, LABEL, hand_over};
 use cloakroom::submit::stage::{StagedBundles, StagingError, Uploads};
@@ -33,8 +35,8 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let conf = request.conf.clone();
     let mut handover = hand_over(request, &submitter, Timestamp::now(), &mut rand::rng()).await?;
     if let Some(staging) = &mut handover.staging {
-        (staging.ttl, staging.unused_timeout, staging.attempts) =
-            (args.ttl, args.unused_timeout, args.attempts);
+        (staging.ttl, staging.unused_timeout) = (args.ttl, args.unused_timeout);
+        staging.policy.attempts = args.attempts;
     }
     handover.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     let templates = match choice {
@@ -43,9 +45,13 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     };
     let is_dry_run = args.handover.dry_run;
     let server = if is_dry_run { None } else { Some(connect::connect(&conf, &submitter)?) };
-    let signals = Signals::watch()?;
-    let work = Work { args, choice, handover: &handover, templates: templates.as_ref(), server };
-    match work.run(&signals.stop).await {
+    let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
+    let signals = Signals::watch(&screen)?;
+    let work =
+        Work { args, choice, handover: &handover, templates: templates.as_ref(), server, screen: &screen };
+    let ended = work.run(&signals.stop).await;
+    screen.clear();
+    match ended {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) if is_stopped(&error) => {
             eprintln!("{error}");
@@ -62,6 +68,7 @@ struct Work<'a> {
     templates: Option<&'a Templates>,
     /// Asked for nothing in a dry run.
     server: Option<ApiServer>,
+    screen: &'a Screen,
 }
 
 impl Work<'_> {
@@ -72,7 +79,7 @@ impl Work<'_> {
                 .await?;
         }
         let staged = match &self.handover.staging {
-            Some(plan) => Some(plan.upload(&Lines::new(self.args.quiet), stop).await?),
+            Some(plan) => Some(self.stage(plan, stop).await?),
             None => None,
         };
         let made = self.hand_over(staged.as_ref(), stop).await;
@@ -87,16 +94,22 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Uploads, and asks for all of it once more before anybody is told of it.
+    async fn stage(&self, plan: &StagePlan, stop: &CancellationToken) -> Result<StagedBundles, StagingError> {
+        let staged = plan.upload(&Lines::new(self.screen, self.args.quiet), stop).await?;
+        match staged.check(stop).await {
+            Ok(()) => Ok(staged),
+            Err(error) => Err(error.with_left(staged.release().await)),
+        }
+    }
+
     async fn hand_over(
         &self,
         staged: Option<&StagedBundles>,
         stop: &CancellationToken,
     ) -> anyhow::Result<()> {
         let objects = match (staged, &self.handover.staging) {
-            (Some(staged), Some(plan)) => {
-                staged.check().await?;
-                staged.objects(plan)
-            }
+            (Some(staged), Some(plan)) => staged.objects(plan),
             _ => self.handover.objects.unticketed(),
         };
         let objects = self.labelled(objects);
@@ -139,20 +152,25 @@ fn is_stopped(error: &anyhow::Error) -> bool {
 }
 
 /// A line for each upload that has ended, and what [`StageProgress`] shows meanwhile.
-struct Lines {
+struct Lines<'a> {
+    screen: &'a Screen,
     is_quiet: bool,
     current: Mutex<Option<(Arc<StageProgress>, Instant)>>,
 }
 
-impl Lines {
-    fn new(is_quiet: bool) -> Self {
-        Self { is_quiet, current: Mutex::new(None) }
+impl<'a> Lines<'a> {
+    fn new(screen: &'a Screen, is_quiet: bool) -> Self {
+        Self { screen, is_quiet, current: Mutex::new(None) }
     }
 }
 
-impl Uploads for Lines {
-    fn begins(&self, _: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
-        let progress = Arc::new(StageProgress::start(request, self.is_quiet));
+impl Uploads for Lines<'_> {
+    fn begins(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
+        let progress = Arc::new(if self.is_quiet {
+            StageProgress::start(request, true)
+        } else {
+            StageProgress::among_others(self.screen, what, request)
+        });
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         *current = Some((Arc::clone(&progress), Instant::now()));
         progress
@@ -164,7 +182,8 @@ impl Uploads for Lines {
         progress.end();
         if let Some(ticket) = ticket.filter(|_| !self.is_quiet) {
             let (id, size) = (&ticket.resource_id, format_size(ticket.size_bytes));
-            eprintln!("staged the {what}, {size}, as {id} in {:.1} s", started.elapsed().as_secs_f64());
+            let seconds = started.elapsed().as_secs_f64();
+            self.screen.tell(&format!("staged the {what}, {size}, as {id} in {seconds:.1} s"));
         }
     }
 }

@@ -1,33 +1,58 @@
 //! How an upload gets on: a bar on a terminal, a line for each event elsewhere.
 
-use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom::spark::format_size;
 
-const BAR: &str = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+use crate::commands::screen::{Screen, columns, template};
+
+/// What follows the bar: `120.00 MiB of 300.00 MiB, 85.00 MiB/s, 2s left`.
+const FIGURES: &str = "{bytes} of {total_bytes}, {bytes_per_sec}{left}";
+/// Once everything was read: the server makes it durable before it answers.
+const AWAITED: &str = "{prefix}all of {total_bytes} sent, waiting for the server's answer for {elapsed}";
+/// As much room as the figures take, with what stands before the bar.
+const COLUMNS_OF_FIGURES: usize = 60;
+const LONGEST_BAR: usize = 40;
+/// A shorter one says nothing.
+const SHORTEST_BAR: usize = 8;
 
 /// Shows the progress of one upload on stderr.
 pub struct StageProgress {
+    screen: Screen,
     bar: ProgressBar,
+    total_bytes: u64,
+    style: String,
+    is_awaited: AtomicBool,
 }
 
 impl StageProgress {
     /// Begins to show it; only retries if `quiet`.
     pub fn start(request: &StageRequest, quiet: bool) -> Self {
-        let total_bytes = request.plan.total_bytes();
-        let on_terminal = std::io::stderr().is_terminal();
-        if !quiet && !on_terminal {
-            let (count, size) = (request.plan.files().len(), format_size(total_bytes));
-            let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-            eprintln!("staging {files}, {size}, to {}", request.server);
+        let screen = if quiet { Screen::plain() } else { Screen::stderr() };
+        if !quiet && !screen.is_live() {
+            screen.tell(&announced(request));
         }
-        let target =
-            if quiet || !on_terminal { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let style = ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar());
-        Self { bar: ProgressBar::with_draw_target(Some(total_bytes), target).with_style(style) }
+        Self::on(screen, "", request)
+    }
+
+    /// Begins to show it on a screen where there is more than that.
+    pub fn among_others(screen: &Screen, what: &str, request: &StageRequest) -> Self {
+        if !screen.is_live() {
+            screen.tell(&announced(request));
+        }
+        Self::on(screen.clone(), &format!("{what} "), request)
+    }
+
+    fn on(screen: Screen, prefix: &str, request: &StageRequest) -> Self {
+        let total_bytes = request.plan.total_bytes();
+        let style = style(columns());
+        // The screen is where it is drawn.
+        let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
+        let bar = screen.draw(bar.with_prefix(prefix.to_owned()), &style);
+        Self { screen, bar, total_bytes, style, is_awaited: AtomicBool::new(false) }
     }
 
     /// Takes the bar away.
@@ -36,13 +61,45 @@ impl StageProgress {
     }
 }
 
+fn announced(request: &StageRequest) -> String {
+    let (count, size) = (request.plan.files().len(), format_size(request.plan.total_bytes()));
+    let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+    format!("staging {files}, {size}, to {}", request.server)
+}
+
+/// The figures are more than the bar where there is little room.
+fn style(columns: usize) -> String {
+    let room = columns.saturating_sub(COLUMNS_OF_FIGURES).min(LONGEST_BAR);
+    let bar = if room < SHORTEST_BAR { String::new() } else { format!("{{bar:{room}}} ") };
+    format!("{{prefix}}{bar}{FIGURES}")
+}
+
 impl StageObserver for StageProgress {
     fn packed(&self, read_bytes: u64) {
         self.bar.set_position(read_bytes);
+        if read_bytes >= self.total_bytes && !self.is_awaited.swap(true, Ordering::Relaxed) {
+            self.bar.reset_elapsed();
+            self.bar.set_style(template(AWAITED));
+        }
     }
 
     fn retrying(&self, notice: &RetryNotice) {
-        self.bar.suspend(|| eprintln!("{notice}"));
+        self.screen.tell(&notice.to_string());
         self.bar.reset();
+        self.bar.set_style(template(&self.style));
+        self.is_awaited.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_takes_what_the_figures_leave() {
+        assert!(style(200).contains("{bar:40} {bytes}") && style(80).contains("{bar:20} {bytes}"));
+        for columns in [40, 67] {
+            assert_eq!(style(columns), format!("{{prefix}}{FIGURES}"));
+        }
     }
 }

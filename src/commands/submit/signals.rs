@@ -8,6 +8,8 @@ use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::screen::Screen;
+
 /// 128 and the number of SIGTERM, as shells show it.
 const EXIT_TERMINATED: u8 = 143;
 /// The same for SIGINT.
@@ -24,13 +26,14 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen.
-    pub fn watch() -> anyhow::Result<Self> {
+    /// Begins to listen. Nothing is left half drawn where it ends the process.
+    pub fn watch(screen: &Screen) -> anyhow::Result<Self> {
         let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
         let mut terminated = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
         let mut hung_up = hang_up()?;
         let signals = Self { stop: CancellationToken::new(), exit_code: Arc::default() };
         let (stop, exit_code) = (signals.stop.clone(), Arc::clone(&signals.exit_code));
+        let screen = screen.clone();
         tokio::spawn(async move {
             loop {
                 let code = tokio::select! {
@@ -39,6 +42,7 @@ impl Signals {
                     () = next(hung_up.as_mut()) => EXIT_HUNG_UP,
                 };
                 if stop.is_cancelled() {
+                    screen.clear();
                     std::process::exit(code.into());
                 }
                 exit_code.store(code, Ordering::Relaxed);

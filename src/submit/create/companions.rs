@@ -106,6 +106,7 @@ impl Companions {
                 Ok(true) => removed.push(path.called()),
                 Ok(false) => {}
                 Err(failure) => left.push(Leftover {
+                    is_pod: false,
                     what: format!("{} ({})", path.called(), said(&failure)),
                     command: format!(
                         "kubectl delete {} -n {} {}",

@@ -20,6 +20,11 @@ impl CreateError {
     pub fn is_stopped(&self) -> bool {
         self.cause == Cause::Stopped
     }
+
+    /// Whether the pod is left, or may be.
+    pub fn may_leave_pod(&self) -> bool {
+        matches!(&self.undo, Undo::Left(left) if left.iter().any(|left| left.is_pod))
+    }
 }
 
 /// What went wrong. `what` is the object, as `pod x in namespace n`.
@@ -197,6 +202,8 @@ pub struct Leftover {
     pub what: String,
     /// What removes it.
     pub command: String,
+    /// Whether it is the pod, which may run.
+    pub is_pod: bool,
 }
 
 /// What follows the cause in the line.

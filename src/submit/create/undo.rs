@@ -11,6 +11,9 @@ use crate::submit::calls::{
 };
 use crate::submit::submission::Submission;
 
+/// Kinds of which a submission draws the names, so that none of them can have existed before.
+const DRAWN: [&str; 4] = ["configmaps", "networkpolicies.networking.k8s.io", "secrets", "services"];
+
 /// What was made, as far as it is known.
 #[derive(Default)]
 pub(super) struct Made {
@@ -94,8 +97,9 @@ impl Undoing<'_> {
         let name = &self.submission.pod_name;
         for (path, object, touched) in owned {
             self.release(path, object, touched, pod).await.map_err(|failure| {
+                let existed = if *touched == Touched::Existed { "existed" } else { "may have existed" };
                 self.leftover(format!(
-                    "pod {name}, because {}, which existed before, would go with it ({}): first remove its \
+                    "pod {name}, because {}, which {existed} before, would go with it ({}): first remove its \
                      ownerReferences",
                     path.called(),
                     said(&failure)
@@ -124,6 +128,7 @@ impl Undoing<'_> {
         let existed = match touched {
             Touched::New(_) | Touched::Not => return Ok(()),
             Touched::Existed => true,
+            Touched::Unsure if self.is_named_by_us(path) => return Ok(()),
             Touched::Unsure => match retried(self.patience, async || self.calls.get(path).await).await {
                 Ok(found) => is_owned(&found.body, &pod.uid) && is_older(&found.body, &pod.pod),
                 Err(ApiFailure::NotFound { .. }) => false,
@@ -147,6 +152,7 @@ impl Undoing<'_> {
                 self.submission.namespace,
                 path.name()
             ),
+            is_pod: false,
         };
         let uid = match touched {
             Touched::Existed | Touched::Not => return Ok(None),
@@ -170,10 +176,15 @@ impl Undoing<'_> {
         path.name().contains(&self.submission.app_id)
     }
 
+    fn is_named_by_us(&self, path: &ObjectPath) -> bool {
+        DRAWN.contains(&path.resource().as_str()) || self.is_named_after_us(path)
+    }
+
     /// By the label: whoever types it deletes no pod of somebody else.
     fn leftover(&self, what: String) -> Leftover {
         let Submission { namespace, app_id, .. } = self.submission;
-        Leftover { what, command: format!("kubectl delete pod -n {namespace} -l {APP_LABEL}={app_id}") }
+        let command = format!("kubectl delete pod -n {namespace} -l {APP_LABEL}={app_id}");
+        Leftover { what, command, is_pod: true }
     }
 }
 

@@ -6,7 +6,7 @@ use super::LOGGER;
 use super::outcome::{Outcome, Verdict, has_ended, verdict};
 use super::trouble::{self, Told, Trouble};
 use crate::submit::create::Created;
-use crate::submit::log::{Level, Log, in_one_line};
+use crate::submit::log::{Level, Log, Status, in_one_line};
 use crate::submit::pod_state::{block, containers, final_statuses, phase};
 use crate::submit::submission::Submission;
 
@@ -128,17 +128,18 @@ impl<'a> Driver<'a> {
     }
 
     /// The line that says that all is well, again and again.
-    pub(super) fn report(&mut self) {
+    pub(super) fn report(&mut self, executors: usize) {
         self.was_reported = true;
         let phase = phase(&self.last);
-        self.say(Level::Info, &format!("Application status for {} (phase: {phase})", self.submission.app_id));
+        let message = format!("Application status for {} (phase: {phase})", self.submission.app_id);
+        self.log.report(LOGGER, &message, &Status { phase: phase.to_owned(), executors });
     }
 
     /// Spark's last words, and then why it failed if it failed.
     fn end(&mut self) -> Outcome {
         self.wait();
         if self.was_reported {
-            self.report();
+            self.report(0);
         }
         let statuses = final_statuses(&self.last, &self.container);
         self.say(Level::Info, &format!("Container final statuses:\n\n{statuses}"));

@@ -172,6 +172,11 @@ impl Executors {
         vec![Executor { is_deleted: true, ..executor.clone() }.finding()]
     }
 
+    /// How many run.
+    pub(super) fn running(&self) -> usize {
+        self.known.values().filter(|(executor, _)| executor.ran).count()
+    }
+
     /// A hundred executors that no node takes are one trouble.
     fn troubles(&mut self, executor: &Executor) -> Vec<Finding> {
         let new = executor.troubles.iter().filter(|trouble| self.told_troubles.is_new(trouble.key.clone()));

@@ -142,7 +142,7 @@ impl Following<'_> {
                 }
                 seen = Watching::next(&mut self.executor_pods) => self.executor(seen),
                 events = Events::next(&mut self.events) => self.driver.events(&events),
-                _ = report.tick() => self.driver.report(),
+                _ = report.tick() => self.driver.report(self.executors.running()),
                 () = stop.cancelled() => {
                     self.say_stopped();
                     return Ok(Outcome::Stopped);

@@ -37,9 +37,9 @@ use jiff::Timestamp;
 use rand::Rng;
 use serde_json::Value;
 
-use super::stage::ATTEMPTS;
 use super::{FollowSettings, StagePlan, Submission};
 use crate::bundle::PackPlan;
+use crate::client::RetryPolicy;
 use crate::resource::{Owner, OwnerKind, POD};
 use crate::spark::{MainResource, SubmitArguments, keys};
 use application::Application;
@@ -139,7 +139,7 @@ fn stage_plan(init: &InitContainer, dependencies: &Dependencies, owner: Owner) -
         owner,
         ttl: None,
         unused_timeout: None,
-        attempts: ATTEMPTS,
+        policy: RetryPolicy::default(),
         token: server.token.clone(),
         ca_files: server.ca_files.clone(),
         jars: bundle(&dependencies.jars),

@@ -1,14 +1,17 @@
 //! Local files on their way to `spark.kubernetes.file.upload.path`, a folder that pods see as well.
 
-use std::fs::{self, Permissions};
-use std::io;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
 /// What may be read by everybody: images run as other users.
 const FILE_MODE: u32 = 0o644;
+/// Between two of them is asked whether it is to stop.
+const PIECE_BYTES: u64 = 16 << 20;
 
 /// A file to copy once everything else was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,31 +22,68 @@ pub struct Upload {
     pub to: PathBuf,
 }
 
-/// A file that could not be copied.
+/// A file that was not copied.
 #[derive(Debug, Error)]
-#[error("cannot copy {} to {}", from.display(), to.display())]
-pub struct UploadError {
-    from: PathBuf,
-    to: PathBuf,
-    #[source]
-    source: io::Error,
+pub enum UploadError {
+    /// It cannot be.
+    #[error("cannot copy {} to {}", from.display(), to.display())]
+    Failed {
+        /// On the submitting machine.
+        from: PathBuf,
+        /// Where it should go.
+        to: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody asked for it.
+    #[error("stopped before the application was submitted (nothing was created)")]
+    Stopped,
+}
+
+impl UploadError {
+    /// Whether it is so because somebody asked for it.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Self::Stopped)
+    }
 }
 
 impl Upload {
-    /// Copies it; its folder is made.
-    pub fn run(&self) -> Result<(), UploadError> {
-        let failed = |source| UploadError { from: self.from.clone(), to: self.to.clone(), source };
+    /// Copies it; its folder is made. A part of it may be there after a failure.
+    pub fn run(&self, stop: &CancellationToken) -> Result<(), UploadError> {
+        let failed = |source| UploadError::Failed { from: self.from.clone(), to: self.to.clone(), source };
         fs::create_dir_all(self.to.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
-        fs::copy(&self.from, &self.to).map_err(failed)?;
+        let (from, mut to) = self.open().map_err(failed)?;
+        loop {
+            if stop.is_cancelled() {
+                return Err(UploadError::Stopped);
+            }
+            if io::copy(&mut (&from).take(PIECE_BYTES), &mut to).map_err(failed)? == 0 {
+                break;
+            }
+        }
+        // Some file systems tell of a full disk only now.
+        to.sync_all().map_err(failed)?;
         fs::set_permissions(&self.to, Permissions::from_mode(FILE_MODE)).map_err(failed)
     }
 
-    /// Takes the copy away, and the folder that was made for it. What cannot be taken away stays.
-    pub fn undo(&self) {
-        let _ = fs::remove_file(&self.to);
-        if let Some(folder) = self.to.parent() {
-            let _ = fs::remove_dir(folder);
-        }
+    fn open(&self) -> io::Result<(File, File)> {
+        Ok((File::open(&self.from)?, File::create_new(&self.to)?))
+    }
+
+    /// Takes the copy away, and the folder that was made for it. What stays is said.
+    pub fn undo(&self) -> Option<String> {
+        let folder = self.to.parent().unwrap_or(Path::new("/"));
+        let removed =
+            absent_is_fine(fs::remove_file(&self.to)).and_then(|()| absent_is_fine(fs::remove_dir(folder)));
+        removed.err().map(|error| format!("{} could not be removed: {error}", self.to.display()))
+    }
+}
+
+fn absent_is_fine(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -58,20 +98,45 @@ mod tests {
         fs::write(&from, "bytes").unwrap();
         fs::set_permissions(&from, Permissions::from_mode(0o600)).unwrap();
         let upload = Upload { from, to: folder.path().join("shared/spark-upload-1/a.jar") };
-        upload.run().unwrap();
+        let never = CancellationToken::new();
+        upload.run(&never).unwrap();
         assert_eq!(fs::read(&upload.to).unwrap(), b"bytes");
         assert_eq!(fs::metadata(&upload.to).unwrap().permissions().mode() & 0o777, 0o644);
-        upload.undo();
+        assert_eq!(upload.undo(), None);
         assert!(
             !folder.path().join("shared/spark-upload-1").exists() && folder.path().join("shared").exists()
         );
     }
 
     #[test]
+    fn a_copy_that_is_stopped_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = folder.path().join("a.jar");
+        fs::write(&from, "bytes").unwrap();
+        let upload = Upload { from, to: folder.path().join("x/a.jar") };
+        let stop = CancellationToken::new();
+        stop.cancel();
+        assert!(upload.run(&stop).unwrap_err().is_stopped());
+        assert_eq!(upload.undo(), None);
+        assert!(!folder.path().join("x").exists());
+    }
+
+    #[test]
+    fn a_copy_that_cannot_be_taken_away_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("x/a.jar");
+        fs::create_dir_all(&to).unwrap();
+        let upload = Upload { from: folder.path().join("a.jar"), to: to.clone() };
+        let left = upload.undo().unwrap();
+        assert!(left.starts_with(&format!("{} could not be removed: ", to.display())), "{left}");
+    }
+
+    #[test]
     fn a_failure_names_both_files() {
         let upload =
             Upload { from: "/nowhere/a".into(), to: std::env::temp_dir().join("cloakroom-nothing/a") };
-        assert!(upload.run().unwrap_err().to_string().starts_with("cannot copy /nowhere/a to "));
-        upload.undo();
+        let error = upload.run(&CancellationToken::new()).unwrap_err();
+        assert!(error.to_string().starts_with("cannot copy /nowhere/a to ") && !error.is_stopped());
+        assert_eq!(upload.undo(), None);
     }
 }

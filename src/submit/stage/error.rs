@@ -9,25 +9,26 @@ pub enum StagingError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// An upload failed.
-    #[error("the {what} were not staged: {source}{}", and(left))]
+    #[error("the {what} were not staged: {why}{}", if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
     Upload {
         /// `jars` or `files`.
         what: &'static str,
         /// Why.
-        source: StageError,
-        /// What is left of other uploads.
+        why: StageError,
+        /// What is left, or may be.
         left: Vec<String>,
     },
     /// Somebody asked for it.
     #[error("stopped before the application was submitted{}", and(left))]
     Stopped {
-        /// What is left of other uploads.
+        /// What is left, or may be.
         left: Vec<String>,
     },
     /// A ticket that was good is not any more, or cannot be asked about.
     #[error(
         "the {what} were staged as {id} and are no longer to be had at {server}: {failure}: was the server replaced, or \
-         does its data not last? Submit again"
+         does its data not last? Submit again{}",
+        and(left)
     )]
     Lost {
         /// `jars` or `files`.
@@ -38,6 +39,8 @@ pub enum StagingError {
         server: ServerAddress,
         /// What it said.
         failure: Failure,
+        /// What is left, or may be.
+        left: Vec<String>,
     },
 }
 
@@ -48,8 +51,9 @@ impl StagingError {
     }
 
     /// Says what is left as well.
-    pub(super) fn with_left(mut self, more: Vec<String>) -> Self {
-        if let Self::Upload { left, .. } | Self::Stopped { left } = &mut self {
+    #[must_use]
+    pub fn with_left(mut self, more: Vec<String>) -> Self {
+        if let Self::Upload { left, .. } | Self::Stopped { left } | Self::Lost { left, .. } = &mut self {
             left.extend(more);
         }
         self

@@ -5,26 +5,29 @@ mod error;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::plan::InitObjects;
 use super::submission::Submission;
 use crate::bundle::PackPlan;
 use crate::client::{
-    Backoff, Failure, HttpClient, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
-    UploadToken,
+    HttpClient, RetryPolicy, ServerAddress, StageError, StageObserver, StageRequest, Timeouts, UploadToken,
+    retried,
 };
 use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
-use crate::spark::SparkDuration;
+use crate::spark::{SparkDuration, format_duration};
 
 pub use error::StagingError;
 
-/// How often an upload is tried unless somebody says so, and a release.
-pub const ATTEMPTS: u32 = 5;
+/// A server that is being replaced is back by then; somebody who has pressed Ctrl-C wants to go on.
+const LONGEST_RELEASE: Duration = Duration::from_secs(20);
 
 /// What goes to a staging server, for whom, and the objects that tell the init-container of it.
 #[derive(Clone, PartialEq)]
@@ -38,7 +41,7 @@ pub struct StagePlan {
     /// How long they may stay without being downloaded, instead of what the server says.
     pub unused_timeout: Option<SparkDuration>,
     /// How often an upload is tried.
-    pub attempts: u32,
+    pub policy: RetryPolicy,
     /// What the server wants to see from whoever uploads.
     pub token: Option<UploadToken>,
     /// What is trusted beside the system's certificates.
@@ -75,7 +78,7 @@ impl fmt::Debug for StagedBundles {
 }
 
 impl StagePlan {
-    /// Uploads both bundles. After a failure, or once `stop` is cancelled, none is left.
+    /// Uploads both bundles. After a failure, or once `stop` is cancelled, none is left, or the error says what.
     pub async fn upload(
         &self,
         uploads: &dyn Uploads,
@@ -113,17 +116,27 @@ impl StagePlan {
             token: self.token.clone(),
             plan: Arc::clone(plan),
         };
-        let policy = RetryPolicy { attempts: self.attempts, backoff: Backoff::default() };
         let observer = uploads.begins(what, &request);
-        let staged = tokio::select! {
-            biased;
-            () = stop.cancelled() => Err(StagingError::Stopped { left: Vec::new() }),
-            staged = http.stage(&request, policy, observer) => {
-                staged.map_err(|source| StagingError::Upload { what, source, left: Vec::new() })
-            }
+        let staged = if stop.is_cancelled() {
+            let server = self.server.clone();
+            Err(StageError::Stopped { server, may_be_kept: false })
+        } else {
+            http.stage_until(stop, &request, self.policy, observer).await
         };
         uploads.ends(what, staged.as_ref().ok().map(|staged| &staged.ticket));
-        staged.map(|staged| staged.ticket)
+        staged.map(|staged| staged.ticket).map_err(|error| upload_failed(what, error, &self.server))
+    }
+}
+
+fn upload_failed(what: &'static str, error: StageError, server: &ServerAddress) -> StagingError {
+    match error {
+        StageError::Stopped { may_be_kept, .. } => {
+            let perhaps = format!(
+                "perhaps the {what}, at {server}: all was sent, and no answer came; they expire unused"
+            );
+            StagingError::Stopped { left: may_be_kept.then_some(perhaps).into_iter().collect() }
+        }
+        why => StagingError::Upload { what, why, left: Vec::new() },
     }
 }
 
@@ -151,33 +164,50 @@ impl StagedBundles {
 
     /// Asks the server whether the tickets are still good, just before the pod is made: whatever is wrong now would only
     /// show in the init-container.
-    pub async fn check(&self) -> Result<(), StagingError> {
+    pub async fn check(&self, stop: &CancellationToken) -> Result<(), StagingError> {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Err(StagingError::Stopped { left: Vec::new() }),
+            checked = self.check_each() => checked,
+        }
+    }
+
+    async fn check_each(&self) -> Result<(), StagingError> {
         for (what, ticket) in self.tickets() {
-            let asked = self.trying(async || self.http.resource_metadata(&self.server, ticket).await).await;
-            asked.map_err(|failure| StagingError::Lost {
+            let asked = retried(RetryPolicy::default(), async || {
+                self.http.resource_metadata(&self.server, ticket).await
+            });
+            asked.await.map_err(|failure| StagingError::Lost {
                 what,
                 id: ticket.resource_id.clone(),
                 server: self.server.clone(),
                 failure,
+                left: Vec::new(),
             })?;
         }
         Ok(())
     }
 
-    /// Releases everything, not by halves where somebody asks to stop. What is left is said, one text each.
+    /// Releases everything, not by halves where somebody asks to stop, and not for ever where the server is gone. What is
+    /// left is said, one text each.
     pub async fn release(&self) -> Vec<String> {
-        let mut left = Vec::new();
-        for (what, ticket) in self.tickets() {
-            let released = self.trying(async || self.http.release(&self.server, ticket).await).await;
-            if let Err(failure) = released {
-                let id = &ticket.resource_id;
-                left.push(format!(
-                    "the staged {what} (resource {id} at {}) could not be released: {failure}; they expire unused",
-                    self.server
-                ));
-            }
-        }
-        left
+        let released = self.tickets().map(|(what, ticket)| self.release_one(what, ticket));
+        join_all(released).await.into_iter().flatten().collect()
+    }
+
+    /// What is left, if something is.
+    async fn release_one(&self, what: &str, ticket: &Ticket) -> Option<String> {
+        let releasing =
+            retried(RetryPolicy::default(), async || self.http.release(&self.server, ticket).await);
+        let why = match timeout(LONGEST_RELEASE, releasing).await {
+            Ok(Ok(())) => return None,
+            Ok(Err(failure)) => failure.to_string(),
+            Err(_) => format!("no answer within {}", format_duration(LONGEST_RELEASE)),
+        };
+        let (id, server) = (&ticket.resource_id, &self.server);
+        Some(format!(
+            "the staged {what} (resource {id} at {server}) could not be released: {why}; they expire unused"
+        ))
     }
 
     /// When the first of them goes if nobody uses it.
@@ -189,18 +219,5 @@ impl StagedBundles {
     fn tickets(&self) -> impl Iterator<Item = (&'static str, &Ticket)> {
         let jars = self.jars.iter().map(|ticket| ("jars", ticket));
         jars.chain(self.files.iter().map(|ticket| ("files", ticket)))
-    }
-
-    /// A server that is being replaced is back soon.
-    async fn trying<T>(&self, request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
-        let backoff = Backoff::default();
-        let mut failures = 0;
-        loop {
-            match request().await {
-                Err(failure) if failure.is_transient() && failures + 1 < ATTEMPTS => failures += 1,
-                outcome => return outcome,
-            }
-            tokio::time::sleep(backoff.delay(failures, rand::random())).await;
-        }
     }
 }

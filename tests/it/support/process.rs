@@ -1,6 +1,6 @@
 //! The real binary.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -22,6 +22,20 @@ pub fn run(args: &[&str]) -> Output {
 /// What a finished command said on stderr.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Reads what a process says until it has said `needle`.
+pub fn read_until(from: &mut impl Read, needle: &str) -> String {
+    let (mut text, mut bytes) = (Vec::new(), [0; 4096]);
+    loop {
+        let read = from.read(&mut bytes).unwrap();
+        text.extend_from_slice(&bytes[..read]);
+        let said = String::from_utf8_lossy(&text).into_owned();
+        if said.contains(needle) {
+            return said;
+        }
+        assert!(read > 0, "it ended without “{needle}”: {said}");
+    }
 }
 
 /// A running `cloakroom serve`. Killed when dropped.

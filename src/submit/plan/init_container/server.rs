@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::objects;
-use crate::client::{HttpClient, ServerAddress, Timeouts, UploadToken};
+use crate::client::{HttpClient, RetryPolicy, ServerAddress, Timeouts, UploadToken, retried};
 use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
@@ -91,7 +91,8 @@ impl StagingServer {
         let key = keys::SERVER_URI;
         let http = HttpClient::new(&self.ca_files, Timeouts::default())
             .map_err(|error| no_image(format!(" ({})", chain(&error))))?;
-        match http.server_info(&self.address).await {
+        let asked = retried(RetryPolicy::default(), async || http.server_info(&self.address).await);
+        match asked.await {
             Ok(info) => info.fetch_image.ok_or_else(|| {
                 no_image(format!(
                     ", or start the server of `{key}` with --fetch-image (at {} it has none)",

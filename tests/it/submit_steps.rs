@@ -1,0 +1,299 @@
+//! `cloakroom submit` where each of its requests goes wrong, in each way: nothing half done stays, and what is said of it
+//! is true.
+
+mod output;
+mod place;
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::Signal;
+
+use crate::support::api_server::{Fault, Verb};
+use crate::support::checkpoint::{Accident, Extent, Passed};
+use crate::support::cluster::CONFIG_MAP;
+use crate::support::process::{read_until, stderr};
+use place::{CLUSTER, Place, State, Way, send};
+
+/// Most of the time is spent waiting.
+const AT_ONCE: usize = 6;
+
+/// One request of a submission that would otherwise be a good one.
+struct Step<'a> {
+    place: &'a Place,
+    number: usize,
+    /// What the request is, in the good submission.
+    what: String,
+    is_upload: bool,
+    is_pod: bool,
+}
+
+impl Step<'_> {
+    fn with(&self, extent: Extent, accident: Accident) -> (Output, State) {
+        (self.place.submitted_with(self.number, extent, accident), self.place.state())
+    }
+}
+
+/// A submission that meets nothing, request by request.
+fn good(place: &Place) -> (Vec<Passed>, State) {
+    place.checkpoint.heal();
+    let output = place.submitted();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let good = (place.checkpoint.passed(), place.state());
+    place.clear();
+    good
+}
+
+/// Tries each request of a good submission, which leaves so many objects behind.
+fn at_each_request(way: Way, objects: usize, try_one: impl Fn(&Step) + Sync) {
+    let (next, tried) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        let place = Place::new(way);
+        let (passed, state) = good(&place);
+        assert_eq!(state.objects.len(), objects);
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(request) = passed.get(number) else { return passed.len() };
+            let what = request.to_string();
+            let is_upload = what == "staging POST /api/v1/resources";
+            let is_pod = what == "cluster POST /api/v1/namespaces/default/pods";
+            try_one(&Step { place: &place, number, what, is_upload, is_pod });
+            place.clear();
+            tried.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let requests = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        running.into_iter().map(|one| one.join().unwrap()).max().unwrap()
+    });
+    assert_eq!(tried.load(Ordering::Relaxed), requests);
+}
+
+/// Of a submission that failed: the last line says what became of it.
+fn assert_says_what_is_left(step: &str, said: &str) {
+    let last = said.lines().last().unwrap_or_default();
+    let ends =
+        ["(nothing was created)", "(nothing is left on the server)", "(removed again: ", "(still there: "];
+    let is_said = ends.iter().any(|end| last.contains(end));
+    // Of these two nothing can have been made, or nobody can know.
+    let is_about_the_image = last.contains("spark.kubernetes.initContainer.image");
+    assert!(is_said || is_about_the_image || last.contains("perhaps the server keeps it"), "{step}: {said}");
+}
+
+/// One application, with what it needs.
+fn assert_is_submitted(step: &Step, output: &Output, state: &State, resources: usize) {
+    let (what, said) = (&step.what, stderr(output));
+    assert!(output.status.success(), "{what}: {said}");
+    assert_eq!(state.objects.iter().filter(|object| object.starts_with("Pod ")).count(), 1, "{what}");
+    assert_eq!((state.resources.len(), state.bundles), (resources, resources), "{what}: {said}");
+    assert_eq!(said.matches("Deployed Spark application").count(), 1, "{what}: {said}");
+}
+
+#[test]
+fn every_request_of_a_submission_is_known() {
+    let place = Place::new(Way::Staged);
+    let (passed, state) = good(&place);
+    let kind = |passed: &Passed| {
+        let (method, path) = passed.what.split_once(' ').unwrap();
+        let parts: Vec<&str> = path.split('/').collect();
+        let plural = parts.iter().position(|part| *part == "default").map(|at| parts[at + 1]);
+        format!("{method} {}", plural.unwrap_or(parts.last().unwrap()))
+    };
+    let kinds: Vec<String> = passed.iter().map(kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            "GET v1",
+            "POST pods (dry run)",
+            "POST resources",
+            "POST resources",
+            "GET metadata",
+            "GET metadata",
+            "PATCH podgroups",
+            "POST pods",
+            "PATCH podgroups",
+            "PATCH secrets",
+            "PATCH services",
+            "PATCH networkpolicies",
+            "PATCH persistentvolumeclaims",
+            "PATCH configmaps",
+            "PATCH configmaps",
+            "PATCH configmaps",
+            "PATCH secrets",
+            "PATCH configmaps",
+        ]
+    );
+    assert_eq!((state.objects.len(), state.resources.len(), state.bundles), (11, 2, 2));
+}
+
+#[test]
+fn a_request_that_is_refused_leaves_nothing_behind() {
+    for code in [403, 507] {
+        at_each_request(Way::Staged, 11, |step| {
+            // An API server has no 507, and what is a 5xx may pass.
+            if code == 507 && !step.is_upload {
+                return;
+            }
+            let (output, state) = step.with(Extent::EachTime, Accident::Refused(code));
+            let (what, said) = (&step.what, stderr(&output));
+            assert_eq!((output.status.code(), state), (Some(1), State::default()), "{what}: {said}");
+            assert!(said.contains(&format!("the test wants a {code}")), "{what}: {said}");
+            assert_says_what_is_left(what, &said);
+        });
+    }
+}
+
+#[test]
+fn a_request_that_is_refused_leaves_no_copy_behind() {
+    at_each_request(Way::Copied, 9, |step| {
+        let (output, state) = step.with(Extent::EachTime, Accident::Refused(400));
+        let (what, said) = (&step.what, stderr(&output));
+        assert_eq!((output.status.code(), state), (Some(1), State::default()), "{what}: {said}");
+        assert_says_what_is_left(what, &said);
+    });
+}
+
+#[test]
+fn a_connection_that_is_cut_once_does_no_harm() {
+    at_each_request(Way::Staged, 11, |step| {
+        let (output, state) = step.with(Extent::Once, Accident::Cut);
+        assert_is_submitted(step, &output, &state, 2);
+    });
+}
+
+#[test]
+fn connections_that_are_cut_again_and_again_leave_nothing_behind() {
+    at_each_request(Way::Staged, 11, |step| {
+        let (output, state) = step.with(Extent::EachTime, Accident::Cut);
+        let (what, said) = (&step.what, stderr(&output));
+        assert_eq!((output.status.code(), state), (Some(1), State::default()), "{what}: {said}");
+        assert_says_what_is_left(what, &said);
+    });
+}
+
+/// Of an upload a second resource stays, which nobody uses and which expires.
+#[test]
+fn an_answer_that_is_lost_once_does_no_harm() {
+    at_each_request(Way::Staged, 11, |step| {
+        let (output, state) = step.with(Extent::Once, Accident::AnswerLost);
+        assert_is_submitted(step, &output, &state, if step.is_upload { 3 } else { 2 });
+        let said = stderr(&output);
+        assert_eq!(said.contains("after all of it was sent"), step.is_upload, "{said}");
+        assert_eq!(said.contains("No answer came to the creation of pod app-driver"), step.is_pod, "{said}");
+        assert!(!said.contains("existed already"), "{said}");
+    });
+}
+
+#[test]
+fn answers_that_are_lost_again_and_again_leave_nothing_behind_but_what_is_said() {
+    at_each_request(Way::Staged, 11, |step| {
+        let (output, state) = step.with(Extent::EachTime, Accident::AnswerLost);
+        if step.is_pod {
+            return assert_is_submitted(step, &output, &state, 2);
+        }
+        let (what, said) = (&step.what, stderr(&output));
+        assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+        assert_says_what_is_left(what, &said);
+        // One of each attempt, and none has a ticket.
+        assert_eq!(state.resources.len(), if step.is_upload { 5 } else { 0 }, "{what}: {said}");
+        assert_eq!(
+            said.contains("perhaps the server keeps it, until it expires unused"),
+            step.is_upload,
+            "{said}"
+        );
+        assert_eq!(state.objects, [""; 0], "{what}: {said}");
+    });
+}
+
+#[test]
+fn whoever_ends_it_while_a_request_hangs_finds_nothing() {
+    for (way, objects) in [(Way::Staged, 11), (Way::Copied, 9)] {
+        at_each_request(way, objects, |step| {
+            let output = step.place.stopped_with(step.number, Accident::Hangs, Signal::TERM);
+            let (what, said, state) = (&step.what, stderr(&output), step.place.state());
+            assert_eq!((output.status.code(), state), (Some(143), State::default()), "{what}: {said}");
+            assert!(said.contains("stopped before the application was submitted"), "{what}: {said}");
+            assert_says_what_is_left(what, &said);
+        });
+    }
+}
+
+#[test]
+fn ctrl_c_while_an_answer_does_not_come_leaves_nothing_behind_but_what_is_said() {
+    at_each_request(Way::Staged, 11, |step| {
+        let output = step.place.stopped_with(step.number, Accident::AnswerHangs, Signal::INT);
+        let (what, said, state) = (&step.what, stderr(&output), step.place.state());
+        assert_eq!(output.status.code(), Some(130), "{what}: {said}");
+        assert_says_what_is_left(what, &said);
+        assert_eq!(state.resources.len(), usize::from(step.is_upload), "{what}: {said}");
+        assert_eq!(said.contains("still there: perhaps the "), step.is_upload, "{what}: {said}");
+        assert_eq!(state.objects, [""; 0], "{what}: {said}");
+    });
+}
+
+/// The bytes are all there, and only the ticket is missing.
+#[test]
+fn ctrl_c_just_before_the_answer_to_an_upload_waits_for_it_and_releases_what_was_staged() {
+    let place = Place::new(Way::Staged);
+    let (passed, _) = good(&place);
+    for number in (0..passed.len()).filter(|number| passed[*number].what == "POST /api/v1/resources") {
+        place.checkpoint.plan(number, Extent::Once, Accident::AnswerHangs);
+        let mut running = place.submit().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        place.checkpoint.until_accident();
+        send(Signal::INT, &running);
+        let mut stderr = running.stderr.take().unwrap();
+        let mut said = read_until(&mut stderr, "Stopping: no pod was made");
+        place.checkpoint.let_go();
+        stderr.read_to_string(&mut said).unwrap();
+        assert_eq!(running.wait().unwrap().code(), Some(130), "{said}");
+        assert!(said.contains("(nothing is left on the server)"), "{said}");
+        assert_eq!(place.state(), State::default(), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_back_from_a_server_that_is_gone_is_named() {
+    at_each_request(Way::Staged, 11, |step| {
+        let (output, state) = step.with(Extent::WholeServer, Accident::Cut);
+        let (what, said) = (&step.what, stderr(&output));
+        assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+        assert_says_what_is_left(what, &said);
+        if what.starts_with(CLUSTER) {
+            assert_eq!(state.resources, BTreeSet::new(), "{what}: {said}");
+            let has_pod = state.objects.iter().any(|object| object == "Pod app-driver");
+            let names_pod =
+                said.contains("remove it with “kubectl delete pod -n default -l spark-app-selector=");
+            assert!(names_pod || !has_pod, "{what}: {said}");
+            let refuses =
+                said.contains("What was staged is released again: the pod that may be left cannot run");
+            assert_eq!(refuses, names_pod, "{what}: {said}");
+        } else {
+            assert_eq!(state.objects, [""; 0], "{what}: {said}");
+            for id in &state.resources {
+                assert!(said.contains(&format!("(resource {id} at http://")), "{what}: {said}");
+            }
+        }
+    });
+}
+
+/// The application must not run although it was said that it was not submitted.
+#[test]
+fn bundles_are_released_although_the_pod_cannot_be_deleted() {
+    for way in [Way::Staged, Way::Copied] {
+        let place = Place::new(way);
+        place.api_server.fail_for(CONFIG_MAP, Verb::Patch, Fault::Status(403));
+        place.api_server.fail(Verb::Delete, Fault::Status(403));
+        let output = place.submitted();
+        let (said, state) = (stderr(&output), place.state());
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(state.objects.contains(&"Pod app-driver".to_owned()), "{said}");
+        assert_eq!((state.resources.len(), state.bundles, state.copies), (0, 0, Vec::new()), "{said}");
+        assert!(
+            said.contains(" again: the pod that may be left cannot run the application, and fails"),
+            "{said}"
+        );
+        assert!(said.contains("(still there: pod app-driver, and what it owns ("), "{said}");
+    }
+}
