@@ -1,6 +1,7 @@
 //! Why what a submission needs is not on the staging server.
 
 use crate::client::{Failure, ServerAddress, SetupError, StageError};
+use crate::telemetry::chain;
 
 /// Files that were not staged, or are not there any more. No pod was made.
 #[derive(Debug, thiserror::Error)]
@@ -9,12 +10,12 @@ pub enum StagingError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// An upload failed.
-    #[error("the {what} were not staged: {source}{}", and(left))]
+    #[error("the {what} were not staged: {}{}", chain(why), and(left))]
     Upload {
         /// `jars` or `files`.
         what: &'static str,
-        /// Why.
-        source: StageError,
+        /// Why. It is in the text, and no source that would be told once more.
+        why: StageError,
         /// What is left of other uploads.
         left: Vec<String>,
     },
@@ -58,7 +59,7 @@ impl StagingError {
 
 fn and(left: &[String]) -> String {
     match left {
-        [] => " (nothing is left on the server)".to_owned(),
-        left => format!(" (still there: {})", left.join("; ")),
+        [] => "; nothing is left on the server".to_owned(),
+        left => format!("; still there: {}", left.join("; ")),
     }
 }

@@ -119,7 +119,7 @@ impl StagePlan {
             biased;
             () = stop.cancelled() => Err(StagingError::Stopped { left: Vec::new() }),
             staged = http.stage(&request, policy, observer) => {
-                staged.map_err(|source| StagingError::Upload { what, source, left: Vec::new() })
+                staged.map_err(|why| StagingError::Upload { what, why, left: Vec::new() })
             }
         };
         uploads.ends(what, staged.as_ref().ok().map(|staged| &staged.ticket));
