@@ -9,9 +9,12 @@ use super::page::Block;
 use super::place::{Place, SECRET_MARK};
 use super::running::Ended;
 use super::{
-    NO_DISK, NO_ROOM, NO_SERVER, NO_SERVER_APPLICATION, NO_TOKEN, QUOTA, QUOTA_LATER, TOO_LARGE, WRONG_TOKEN,
+    NO_DISK, NO_RIGHT, NO_ROOM, NO_SERVER, NO_SERVER_APPLICATION, NO_TOKEN, QUOTA, QUOTA_LATER, TOO_LARGE,
+    WRONG_TOKEN,
 };
 use crate::stage::Stage;
+use crate::support::cluster::{Account, Cluster as _};
+use crate::support::wait::until;
 
 const TOKEN_FILE: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
 
@@ -21,6 +24,7 @@ pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         stage.trial("failures::an_upload_that_is_too_large_is_refused", too_large),
         stage.trial("failures::an_upload_that_the_server_has_no_room_for_is_refused", no_room),
         stage.trial("failures::an_upload_without_the_right_token_is_refused", no_token),
+        stage.trial("failures::an_upload_for_a_namespace_without_a_right_to_it_is_refused", no_right),
         stage.trial("failures::a_pod_over_the_quota_is_refused_before_anything_is_uploaded", quota),
         stage.trial("failures::an_object_over_the_quota_takes_the_pod_and_the_upload_back", quota_later),
     ]
@@ -69,6 +73,32 @@ async fn no_token(stage: Arc<Stage>) {
     refused(&place, &place.submitted(&[place.staging()]).await, NO_TOKEN).await;
     let token = (TOKEN_FILE, "upload-token".to_owned());
     refused(&place, &place.submitted(&[place.staging(), token]).await, WRONG_TOKEN).await;
+}
+
+/// The server asks the API server about the token of an account that may do nothing.
+async fn no_right(stage: Arc<Stage>) {
+    let world = stage.world().await;
+    let mut place = Place::without_server(world, "failure-no-right").await;
+    let binding = json!({
+        "metadata": {"name": "cloakroom-reviews"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"},
+        "subjects": [{"kind": "ServiceAccount", "name": "cloakroom", "namespace": "cloakroom"}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    assert_eq!(place.api.post(bindings, &binding).await.0, 201);
+    let token = world.plane.token_of(place.namespace, "default").await;
+    std::fs::write(place.path("upload-token"), &token).unwrap();
+    let review = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token},
+    });
+    let server = world.plane.api(Account::Cloakroom);
+    let may_ask = async || server.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await.0 == 201;
+    until("the server may ask about tokens", may_ask).await;
+    place.serve("server", &["--upload-auth", "kubernetes"]);
+    let shown = (TOKEN_FILE, "upload-token".to_owned());
+    let ended = place.submitted(&[place.staging(), shown]).await;
+    assert!(!ended.told.contains(&token), "{}", ended.told);
+    refused(&place, &ended, NO_RIGHT).await;
 }
 
 /// What the quota's controller would do.

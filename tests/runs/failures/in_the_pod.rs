@@ -41,6 +41,8 @@ async fn wrong_init_image(stage: Arc<Stage>) {
     let image = ("spark.kubernetes.initContainer.image", "cloakroom:0.1".to_owned());
     let running = place.submit(&[place.staging(), image], &["--class", "org.example.Report", "report.jar"]);
     running.says("cannot be pulled").await;
+    place.appeared("secrets", "-init-secret").await;
+    place.learn_secrets().await;
     // As `--kill` does.
     place.api.delete(&place.object("pods", DRIVER)).await;
     let ended = running.end().await;

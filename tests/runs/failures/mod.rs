@@ -23,6 +23,7 @@ const NO_ROOM: Block = Block { heading: "The upload is refused", number: 1 };
 const NO_DISK: Block = Block { heading: "The upload is refused", number: 2 };
 const NO_TOKEN: Block = Block { heading: "The upload is refused", number: 3 };
 const WRONG_TOKEN: Block = Block { heading: "The upload is refused", number: 4 };
+const NO_RIGHT: Block = Block { heading: "The upload is refused", number: 5 };
 const QUOTA: Block = Block { heading: "The quota is exceeded", number: 0 };
 const QUOTA_LATER: Block = Block { heading: "The quota is exceeded", number: 1 };
 const WRONG_IMAGE: Block = Block { heading: "The image cannot be pulled", number: 0 };
@@ -35,7 +36,7 @@ const NO_CLASS: Block = Block { heading: "The main class is not found", number: 
 const OUT_OF_MEMORY: Block = Block { heading: "The driver is killed for its memory", number: 0 };
 
 /// All that the page shows.
-const BLOCKS: [Block; 17] = [
+const BLOCKS: [Block; 18] = [
     NO_SERVER,
     NO_SERVER_APPLICATION,
     TOO_LARGE,
@@ -43,6 +44,7 @@ const BLOCKS: [Block; 17] = [
     NO_DISK,
     NO_TOKEN,
     WRONG_TOKEN,
+    NO_RIGHT,
     QUOTA,
     QUOTA_LATER,
     WRONG_IMAGE,

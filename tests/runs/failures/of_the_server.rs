@@ -51,6 +51,7 @@ async fn other_secret(stage: Arc<Stage>) {
     let running =
         place.submit(&[place.staging(), template], &["--class", "org.example.Report", "report.jar"]);
     let mut secret = place.appeared("secrets", "-init-secret").await;
+    place.learn_secrets().await;
     let path = place.object("secrets", &text(&secret["metadata"]["name"]));
     assert_eq!(place.api.delete(&path).await.0, 200);
     let kept =
