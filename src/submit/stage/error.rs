@@ -59,7 +59,7 @@ impl StagingError {
 
 fn and(left: &[String]) -> String {
     match left {
-        [] => "; nothing is left on the server".to_owned(),
-        left => format!("; still there: {}", left.join("; ")),
+        [] => " (nothing is left on the server)".to_owned(),
+        left => format!(" (still there: {})", left.join("; ")),
     }
 }
