@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::plan::{Origin, PlanError, Source};
 use crate::bundle::{PlaceError, UnpackError};
-use crate::client::Failure;
+use crate::client::{Answer, Failure};
 use crate::protocol::digest;
 use crate::spark::format_duration;
 use crate::telemetry::chain;
@@ -82,6 +82,8 @@ impl FetchError {
 pub(super) enum Cause {
     /// The way there, for good.
     Failure(Failure),
+    /// The server does not know what it had: nothing came yet, or something of it.
+    Unknown { answer: Answer, has_begun: bool },
     /// The way there, until time was up.
     TimeUp { last: Failure, limit: Duration },
     /// Time was up while bytes were still coming.
@@ -102,6 +104,18 @@ impl Cause {
     fn why(&self) -> String {
         match self {
             Self::Failure(failure) => failure.to_string(),
+            Self::Unknown { answer, has_begun: false } => {
+                format!(
+                    "the server knows no resource with this id and secret ({answer})",
+                    answer = status(answer)
+                )
+            }
+            Self::Unknown { answer, has_begun: true } => {
+                format!(
+                    "the download had begun, and now the server does not know the resource any more ({answer})",
+                    answer = status(answer)
+                )
+            }
             Self::TimeUp { last: Failure::Refused, limit } => {
                 format!("connection refused for {}", format_duration(*limit))
             }
@@ -125,6 +139,13 @@ impl Cause {
                 Origin::Staged { .. } => staged_advice(failure),
                 Origin::Remote(_) => remote_advice(failure),
             },
+            Self::Unknown { has_begun: false, .. } => Some(
+                "either the secret is another resource's, or the server has lost its data (does its volume outlast its \
+                 pod?): submit or stage it again",
+            ),
+            Self::Unknown { has_begun: true, .. } => Some(
+                "it was replaced by one without its data: give it a volume that outlasts its pod, and submit or stage it again",
+            ),
             Self::TooSlow { .. } => Some("check the network, or give it more time (mountTimeout, --timeout)"),
             Self::Damaged { .. } => Some("check what stands between here and there, and the stored file"),
             Self::Unpack(UnpackError::TooManyEntries { .. }) => Some("raise --max-entries if it is right"),
@@ -140,11 +161,19 @@ impl Cause {
     }
 }
 
+fn status(answer: &Answer) -> String {
+    match &answer.code {
+        Some(code) => format!("{} {code}", answer.status),
+        None => answer.status.to_string(),
+    }
+}
+
 fn staged_advice(failure: &Failure) -> Option<&'static str> {
     match failure {
-        Failure::Refused | Failure::ConnectTimeout { .. } | Failure::Unreachable { .. } => {
-            Some("check that the staging server runs and that a NetworkPolicy lets this pod reach it")
-        }
+        Failure::Refused | Failure::ConnectTimeout { .. } | Failure::Unreachable { .. } => Some(
+            "check that the staging server runs, that this is its address for pods, and that a NetworkPolicy lets this \
+                 pod reach it",
+        ),
         Failure::UnknownHost { .. } => Some(
             "check the staging server's name (its Service and namespace) and that this pod may ask the cluster's DNS",
         ),

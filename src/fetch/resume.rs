@@ -8,7 +8,8 @@ use super::error::Cause;
 use super::pace::Pace;
 use super::plan::{Origin, Source};
 use super::stream::Piece;
-use crate::client::{Download, Failure, HttpClient, Representation, Resume};
+use crate::client::{Answer, Download, Failure, HttpClient, Representation, Resume};
+use crate::protocol::problem::Code;
 
 /// How a download ended.
 pub(super) enum Ended {
@@ -71,7 +72,7 @@ pub(super) async fn download(
             Err(failure) => failure,
         };
         if !failure.is_transient() {
-            return Err(Cause::Failure(failure));
+            return Err(transfer.cause(source, failure));
         }
         pace.wait(failure).await;
     }
@@ -91,6 +92,11 @@ fn begins_at_zero(download: Download) -> Option<Box<Download>> {
 /// 416, and a 206 with another range than the one that was asked for.
 fn is_about_the_range(failure: &Failure) -> bool {
     matches!(failure, Failure::Answered(answer) if matches!(answer.status, 206 | 416))
+}
+
+/// A cloakroom server's word: any other one's 404 says that the address is wrong.
+fn is_unknown(answer: &Answer) -> bool {
+    answer.code.as_deref() == Some(Code::NotFound.as_str())
 }
 
 impl Transfer<'_> {
@@ -149,6 +155,17 @@ impl Transfer<'_> {
         self.received_bytes += bytes.len() as u64;
         self.pace.progressed(self.received_bytes, self.size_bytes());
         self.sink.send(Piece::Bytes(bytes)).await.is_ok()
+    }
+
+    /// What a failure for good means: a 404 of a server that has the resource's first bytes sent is another matter than one
+    /// that comes at once.
+    fn cause(&self, source: &Source, failure: Failure) -> Cause {
+        match (&source.origin, failure) {
+            (Origin::Staged { .. }, Failure::Answered(answer)) if is_unknown(&answer) => {
+                Cause::Unknown { answer, has_begun: self.received_bytes > 0 }
+            }
+            (_, failure) => Cause::Failure(failure),
+        }
     }
 
     fn size_bytes(&self) -> Option<u64> {

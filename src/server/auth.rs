@@ -15,6 +15,7 @@ use super::error::ApiError;
 use crate::kubernetes::{ReviewError, Reviews, User};
 use crate::protocol::problem::Code;
 use crate::resource::{Owner, ResourceSecret};
+use crate::spark::keys;
 use crate::telemetry::chain;
 
 /// Shorter tokens could be guessed.
@@ -49,7 +50,8 @@ impl UploadAuth {
             credentials(headers).ok_or_else(|| {
                 ApiError::unauthorized(&format!(
                     "uploads to this server need {which}: send it as “Authorization: Bearer TOKEN” \
-                     (cloakroom stage: --token-file)"
+                     (cloakroom stage: --token-file; cloakroom submit: {})",
+                    keys::CLOAKROOM_UPLOAD_TOKEN_FILE
                 ))
             })
         };

@@ -24,12 +24,12 @@ pub enum NoRoom {
     /// The sum of all bundles would pass the limit.
     #[error(
         "no room for this bundle: everything that is staged together may have {} (--max-total-size), and {} are \
-         taken; delete what is no longer needed, or try again when it has expired", format_size(*.limit), format_size(*.taken)
+         taken by others; delete what is no longer needed, or try again when it has expired", format_size(*.limit), format_size(*.taken)
     )]
     Total {
         /// The limit.
         limit: u64,
-        /// What is stored or promised.
+        /// What is stored, or promised to other uploads.
         taken: u64,
     },
     /// The disk would have less free space than it must keep.
@@ -43,6 +43,16 @@ pub enum NoRoom {
         /// To be kept.
         keep: u64,
     },
+}
+
+impl NoRoom {
+    /// Without what the upload that hears of it has itself.
+    fn beside(self, own: u64) -> Self {
+        match self {
+            Self::Total { limit, taken } => Self::Total { limit, taken: taken.saturating_sub(own) },
+            Self::Disk { .. } => self,
+        }
+    }
 }
 
 /// The account of the room.
@@ -172,7 +182,7 @@ impl Reservation {
 
     /// Adds `bytes` to the promise, given how much the disk has.
     pub(super) fn grow(&mut self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
-        self.capacity.reserve(bytes, free_on_disk)?;
+        self.capacity.reserve(bytes, free_on_disk).map_err(|no_room| no_room.beside(self.reserved))?;
         self.reserved += bytes;
         self.unwritten += bytes;
         Ok(())

@@ -12,7 +12,7 @@ use crate::store::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// Larger than one bundle may be.
-    #[error("the bundle is larger than this server takes: at most {} (--max-resource-size)", format_size(*.limit))]
+    #[error("the bundle is larger than this server takes: at most {} (--max-resource-size); leave out what the image can have, or ask its admin for more", format_size(*.limit))]
     TooLarge {
         /// The limit in bytes.
         limit: u64,

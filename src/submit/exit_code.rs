@@ -34,6 +34,9 @@ impl Role {
 /// The reason that Kubernetes gives where a container went over its memory limit.
 const OUT_OF_MEMORY: &str = "OOMKilled";
 
+/// The reason that the kubelet gives with a code of its own, where it does not find a container any more.
+const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
+
 /// `code N (…)`. Never `exit code: N`: Airflow takes any such line for the driver's own.
 pub(super) fn in_words(code: i32, reason: Option<&str>, role: Role) -> String {
     let words = role.in_spark().and_then(|role| of_spark(code, reason, role));
@@ -63,7 +66,9 @@ fn of_spark(code: i32, reason: Option<&str>, role: &str) -> Option<String> {
         56 => "no heartbeat reached the driver for too long",
         57 => "killed by Spark's task reaper: a task did not end when it was cancelled",
         58 => "the block manager could not register again with the driver",
-        101 => "the main class was not found",
+        101 => {
+            "the main class was not found: check --class, and that its jar is the application or one of --jars"
+        }
         124 => "the driver ran for longer than spark.driver.timeout",
         127 => "the program was not found: is it a Spark image?",
         134 => "aborted by SIGABRT: the JVM or a native library crashed",
@@ -92,6 +97,7 @@ fn of_any(code: i32, reason: Option<&str>) -> Option<&'static str> {
         134 => "aborted by SIGABRT",
         135 => "a bus error (SIGBUS): often a full /dev/shm or disk",
         137 if reason == Some(OUT_OF_MEMORY) => "killed: the container went over its memory limit",
+        137 if reason == Some(STATUS_UNKNOWN) => "not its own: its node does not know how it ended",
         137 => {
             "killed by SIGKILL: probably the node ran out of memory, or it did not end in its grace period"
         }
@@ -123,6 +129,11 @@ mod tests {
                 127,
                 Some("StartError"),
                 "code 127 (the program was not found: is it a Spark image?; StartError)",
+            ),
+            (
+                137,
+                Some("ContainerStatusUnknown"),
+                "code 137 (not its own: its node does not know how it ended; ",
             ),
             (143, None, "code 143 (ended by SIGTERM"),
             (139, None, "code 139 (a segmentation fault (SIGSEGV)"),

@@ -33,10 +33,14 @@ async fn a_ticket_that_the_server_does_not_know_fails_at_once() {
             Scripted::start(move |_, _| Answer::problem(status, code, "no such resource").into()).await;
         let pod = Pod::new();
         let error = pod.fetch(&server).await.unwrap_err().to_string();
-        let begin = format!(
-            "could not fetch the bundle (resource {ID}) from {}: no such resource ({status} {code})",
-            server.url()
-        );
+        let own_words = format!("no such resource ({status} {code})");
+        let why = match status {
+            404 => {
+                "the server knows no resource with this id and secret (404 not-found); either the secret is another"
+            }
+            _ => &own_words,
+        };
+        let begin = format!("could not fetch the bundle (resource {ID}) from {}: {why}", server.url());
         assert!(error.starts_with(&begin) && !error.contains(SECRET), "{error}");
         assert_eq!(server.requests().len(), 1);
         assert!(all_names(&pod.target()).is_empty());

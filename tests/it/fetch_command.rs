@@ -89,7 +89,8 @@ async fn a_server_that_is_not_there_is_named_in_one_sentence_and_in_the_last_wor
     assert_eq!(output.status.code(), Some(1));
     let sentence = format!(
         "could not fetch the staged jars (resource {ID}) from http://127.0.0.1:{port}: connection refused for 1500ms; \
-         check that the staging server runs and that a NetworkPolicy lets this pod reach it"
+         check that the staging server runs, that this is its address for pods, and that a NetworkPolicy lets this \
+         pod reach it"
     );
     assert!(stderr(&output).ends_with(&format!("error: {sentence}\n")), "{}", stderr(&output));
     assert_eq!(pod.last_words(), sentence);

@@ -30,6 +30,21 @@ async fn a_download_that_is_cut_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
+async fn a_resource_that_the_server_forgets_during_its_download_is_told_from_one_that_it_never_had() {
+    let (bytes, _) = bundle();
+    let file = ServedFile::new(bytes, "a");
+    let server = Scripted::start(move |number, request| match number {
+        0 => file.answer(request).cut_after(700_000).into(),
+        _ => Answer::problem(404, "not-found", "there is no resource").into(),
+    })
+    .await;
+    let error = Pod::new().fetch(&server).await.unwrap_err().to_string();
+    let why = "the download had begun, and now the server does not know the resource any more (404 not-found); it was \
+               replaced by one without its data";
+    assert!(error.contains(why), "{error}");
+}
+
+#[tokio::test]
 async fn a_server_that_stops_sending_is_left_and_asked_for_the_rest() {
     let (bytes, jar) = bundle();
     let file = ServedFile::new(bytes, "a");

@@ -168,13 +168,20 @@ async fn a_failure_has_the_drivers_exit_code_and_says_why() {
     followed.finish(137, "OOMKilled");
     let (outcome, lines) = followed.outcome().await;
     assert_eq!(outcome, Outcome::Failed { exit_code: Some(137) });
-    let last = messages(&lines).pop().unwrap();
+    let said = messages(&lines);
+    let [.., why, where_its_log_is] = &said[..] else { panic!("{said:?}") };
     assert!(
-        last.starts_with(
+        why.starts_with(
             "ERROR LoggingPodStatusWatcherImpl: Application My App failed: its container spark-kubernetes-driver exited with \
              code 137 (killed: the container went over its memory limit"
         ),
-        "{last}"
+        "{why}"
+    );
+    assert_eq!(
+        *where_its_log_is,
+        format!(
+            "ERROR LoggingPodStatusWatcherImpl: Its log is shown by “kubectl logs -n {NAMESPACE} {DRIVER} -c {CONTAINER}”"
+        )
     );
 }
 

@@ -247,7 +247,7 @@ fn an_upload_that_is_refused_takes_the_others_with_it() {
         said.contains("Staged the jars") && said.contains("the files were not staged: could not stage to"),
         "{said}"
     );
-    assert!(said.contains("(nothing is left on the server)"), "{said}");
+    assert!(said.ends_with(" (nothing is left on the server)\n"), "{said}");
     place.assert_nothing_is_left(&said);
 }
 

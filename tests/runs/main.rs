@@ -12,6 +12,7 @@ mod control_plane;
 #[path = "../it/scenarios/desk.rs"]
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod desk;
+mod failures;
 mod handed_over;
 mod jobs;
 #[path = "../real/needs.rs"]
@@ -38,6 +39,7 @@ fn main() {
         applications::trials(&stage),
         submitted::trials(&stage),
         handed_over::trials(&stage),
+        failures::trials(&stage),
     ]
     .into_iter()
     .flatten()

@@ -13,5 +13,4 @@ pub mod process;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 pub mod tls;
 #[path = "../it/support/wait.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
 pub mod wait;

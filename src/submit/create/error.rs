@@ -64,10 +64,12 @@ pub enum Cause {
         message: String,
     },
     /// `403` for another reason: a quota, a pod security standard, an admission webhook.
-    #[error("the cluster refuses {what}: 403 {message}")]
+    #[error("the cluster refuses {what}: 403 {message}: {}", after_refusal(message, namespace))]
     Refused {
         /// The object.
         what: String,
+        /// Where.
+        namespace: String,
         /// The API server's words.
         message: String,
     },
@@ -178,6 +180,23 @@ pub enum Cause {
     Incomplete(#[from] PathError),
 }
 
+/// What to do about a refusal, by the words of the admission plugins that come with Kubernetes.
+fn after_refusal(message: &str, namespace: &str) -> String {
+    if message.contains("exceeded quota") {
+        let is_about_size = ["cpu=", "memory="].iter().any(|resource| message.contains(resource));
+        let less =
+            if is_about_size { "ask for less (spark.driver.memory, spark.driver.cores), " } else { "" };
+        format!(
+            "{less}wait until something else has ended, or have the quota raised; “kubectl describe quota -n {namespace}” \
+             shows it"
+        )
+    } else if message.contains("failed quota") {
+        "the quota wants a number where there is none: give it by a setting or a pod template".to_owned()
+    } else {
+        "change the pod by settings or a pod template as it says, or ask the cluster's admin".to_owned()
+    }
+}
+
 /// `“kubectl auth can-i create pods -n spark”`, for each of the verbs.
 fn questions(verbs: &[&str], resource: &str, namespace: &str) -> String {
     let question = |verb: &&str| format!("“kubectl auth can-i {verb} {resource} -n {namespace}”");
@@ -219,6 +238,27 @@ impl fmt::Display for Undo {
                     .collect();
                 write!(f, " (still there: {})", each.join("; "))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_says_what_to_do_about_it() {
+        for (message, expected) in [
+            ("exceeded quota: q, requested: requests.cpu=2, used: …", "ask for less (spark.driver.memory"),
+            ("exceeded quota: q, requested: limits.memory=2Gi, used: …", "ask for less (spark.driver.memory"),
+            ("exceeded quota: q, requested: pods=1, used: …", "wait until something else has ended"),
+            ("failed quota: q: must specify limits.cpu", "the quota wants a number where there is none"),
+            ("violates PodSecurity \"restricted:latest\"", "change the pod by settings"),
+        ] {
+            let advice = after_refusal(message, "spark");
+            assert!(advice.starts_with(expected), "{message}: {advice}");
+            let names_namespace = advice.contains("“kubectl describe quota -n spark”");
+            assert_eq!(names_namespace, message.starts_with("exceeded"), "{advice}");
         }
     }
 }

@@ -58,10 +58,10 @@ impl Call<'_> {
     /// field that tells them apart.
     fn forbidden(self, message: String) -> Cause {
         let what = self.what();
-        if !message.contains("\" cannot ") {
-            return Cause::Refused { what, message };
-        }
         let namespace = self.calls.namespace().to_owned();
+        if !message.contains("\" cannot ") {
+            return Cause::Refused { what, namespace, message };
+        }
         Cause::NotAllowed { verbs: self.verbs, resource: self.resource, namespace, message }
     }
 

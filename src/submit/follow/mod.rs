@@ -210,8 +210,9 @@ impl Following<'_> {
         let Submission { app_name, namespace, pod_name, .. } = self.submission;
         let app_name = in_one_line(app_name);
         let master = format!("--master k8s://{}", self.calls.server().address());
+        let goes_on = if self.driver.is_pending() { "has not started yet" } else { "goes on running" };
         let message = format!(
-            "Stopped waiting for application {app_name}, which goes on running. See how it is with “cloakroom submit \
+            "Stopped waiting for application {app_name}, which {goes_on}. See how it is with “cloakroom submit \
              {master} --status {namespace}:{pod_name}”; end it with “cloakroom submit {master} --kill \
              {namespace}:{pod_name}”"
         );

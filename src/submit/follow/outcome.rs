@@ -69,6 +69,7 @@ pub(super) fn verdict(pod: &Pod, driver: &str, app_name: &str) -> Verdict {
     if outcome != Outcome::Succeeded {
         lines.push(format!("Application {app_name} failed: {how}"));
         lines.extend(end.and_then(|end| message("container", driver, end)));
+        lines.extend(end.filter(|_| !is_deleted(&outcome)).and_then(|_| where_its_log_is(pod, driver)));
     }
     lines.extend(details(pod, driver));
     Verdict { outcome, lines }
@@ -93,6 +94,16 @@ fn deletion(pod: &Pod) -> &'static str {
     } else {
         "its driver pod was deleted before the application had ended"
     }
+}
+
+/// The reason of most failures is nowhere else. With the pod goes its log.
+fn where_its_log_is(pod: &Pod, container: &str) -> Option<String> {
+    let (namespace, name) = (pod.metadata.namespace.as_deref()?, pod.metadata.name.as_deref()?);
+    Some(format!("Its log is shown by “kubectl logs -n {namespace} {name} -c {container}”"))
+}
+
+fn is_deleted(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Deleted { .. })
 }
 
 /// What else the API knows: about the pod, about its other containers.

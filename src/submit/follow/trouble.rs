@@ -103,13 +103,23 @@ fn waiting(status: &ContainerStatus, what: &str) -> Option<Trouble> {
     let name = &status.name;
     let text = if kind == "image" {
         format!(
-            "The image {} of container {name} in {what} cannot be pulled: {reason}: {message}",
-            status.image
+            "The image {} of container {name} in {what} cannot be pulled: {reason}: {}",
+            status.image,
+            after_image(&message)
         )
     } else {
         format!("Container {name} in {what} cannot start: {reason}: {message}")
     };
     Some(Trouble { key: format!("waiting {name} {kind}"), text: text.trim_end_matches(": ").to_owned() })
+}
+
+/// The cluster tries on by itself, and whoever waits may have to do something.
+fn after_image(message: &str) -> String {
+    let message = if message.is_empty() { String::new() } else { format!("{message}: ") };
+    format!(
+        "{message}the cluster goes on trying; check the name and the tag, and whether the registry wants a pull secret \
+         (spark.kubernetes.container.image.pullSecrets)"
+    )
 }
 
 /// A pod goes on for as long as one of its containers does, and Spark waits for the pod.

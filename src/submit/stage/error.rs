@@ -1,6 +1,7 @@
 //! Why what a submission needs is not on the staging server.
 
 use crate::client::{Failure, ServerAddress, SetupError, StageError};
+use crate::telemetry::chain;
 
 /// Files that were not staged, or are not there any more. No pod was made.
 #[derive(Debug, thiserror::Error)]
@@ -9,11 +10,11 @@ pub enum StagingError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// An upload failed.
-    #[error("the {what} were not staged: {why}{}", if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
+    #[error("the {what} were not staged: {}{}", chain(why), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
     Upload {
         /// `jars` or `files`.
         what: &'static str,
-        /// Why.
+        /// Why. It is in the text, and no source that would be told once more.
         why: StageError,
         /// What is left, or may be.
         left: Vec<String>,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::container::{self, Surroundings};
 use super::objects::{Objects, items};
 use super::process::Stop;
-use super::status::{Container, End, State, Status};
+use super::status::{Container, State, Status};
 use super::waiting::Waiting;
 use super::{NODE, Node, volume};
 use crate::support::cluster::text;
@@ -173,14 +173,15 @@ impl Life {
         if asked.is_ok() { Err(Stopped) } else { Ok(()) }
     }
 
-    /// What was never started is reported as the kubelet does: killed, by nothing that is known.
+    /// What was never started is reported as the kubelet does (`TerminatePod` in its status manager): lost, once the pod is
+    /// initialized, else still waiting.
     fn never_started(&mut self) {
-        let now = Timestamp::now();
-        for container in self.status.init.iter_mut().chain(&mut self.status.main) {
+        if !self.status.is_initialized() {
+            return;
+        }
+        for container in &mut self.status.main {
             if matches!(container.state, State::Waiting(_)) {
-                let message = "The container could not be located when the pod was terminated".to_owned();
-                let end = End { since: now, until: now, code: 137, message, was_out_of_memory: false };
-                container.state = State::Terminated(end);
+                container.state = State::Lost;
             }
         }
     }

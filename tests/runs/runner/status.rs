@@ -8,12 +8,19 @@ use serde_json::{Value, json};
 use super::waiting::Waiting;
 use crate::support::cluster::text;
 
+/// The kubelet's word for the end of what it does not find.
+const LOST: i32 = 137;
+
 /// Where a container is in its life.
 #[derive(Debug, Clone)]
 pub enum State {
     Waiting(Waiting),
-    Running { since: Timestamp },
+    Running {
+        since: Timestamp,
+    },
     Terminated(End),
+    /// Ended, and nobody knows when and how.
+    Lost,
 }
 
 /// How a container ended.
@@ -50,7 +57,11 @@ impl State {
 
     /// The exit code, if it has ended.
     pub fn code(&self) -> Option<i32> {
-        if let Self::Terminated(end) = self { Some(end.code) } else { None }
+        match self {
+            Self::Terminated(end) => Some(end.code),
+            Self::Lost => Some(LOST),
+            Self::Waiting(_) | Self::Running { .. } => None,
+        }
     }
 
     fn to_json(&self) -> Value {
@@ -65,6 +76,13 @@ impl State {
                 "exitCode": end.code,
                 "reason": end.reason(),
                 "message": end.message,
+            }}),
+            Self::Lost => json!({"terminated": {
+                "startedAt": null,
+                "finishedAt": null,
+                "exitCode": LOST,
+                "reason": "ContainerStatusUnknown",
+                "message": "The container could not be located when the pod was terminated",
             }}),
         }
     }

@@ -139,6 +139,20 @@ fn a_driver_that_ran_until_nothing_was_heard_of_it_is_not_said_never_to_have_run
     assert!(said.contains("was running when it was last seen") && !said.contains("never ran"), "{said}");
 }
 
+/// With the pod goes its log.
+#[test]
+fn where_the_log_of_a_failed_driver_is_is_told_while_it_is_there() {
+    let status = || json!({"phase": "Failed", "containerStatuses": [terminated(DRIVER, 7, "Error")]});
+    let metadata = || json!({"namespace": "n", "name": "my-driver"});
+    let said = "Its log is shown by “kubectl logs -n n my-driver -c spark-kubernetes-driver”";
+    check(metadata(), status(), failed(Some(7)), &[said]);
+    let mut deleted = metadata();
+    deleted["deletionTimestamp"] = "2026-01-01T12:00:00Z".into();
+    assert!(!judged(deleted, status()).1.contains("kubectl logs"));
+    let never_ran = json!({"phase": "Failed", "containerStatuses": [waiting(DRIVER)]});
+    assert!(!judged(metadata(), never_ran).1.contains("kubectl logs"));
+}
+
 #[test]
 fn the_message_of_the_driver_is_told() {
     let mut end = terminated(DRIVER, 1, "Error");

@@ -62,7 +62,8 @@ fn an_image_that_cannot_be_pulled_is_one_trouble() {
     assert_eq!(
         first[0].text,
         "The image repo/x:1 of container spark-kubernetes-driver in the driver pod cannot be pulled: ErrImagePull: not \
-         found"
+         found: the cluster goes on trying; check the name and the tag, and whether the registry wants a pull secret \
+         (spark.kubernetes.container.image.pullSecrets)"
     );
     assert_eq!(first[0].key, second[0].key);
 }

@@ -1,6 +1,6 @@
 //! What the lists of dependencies name, each entry with where it is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{APPLICATION, ARCHIVES};
 use crate::spark::{
@@ -21,6 +21,16 @@ pub(super) enum Entry {
     Placed(String),
     /// Left to Spark, as it was written.
     Other(String),
+}
+
+impl Entry {
+    /// The first file of this machine that it stands for.
+    pub fn local(&self) -> Option<&Path> {
+        match self {
+            Self::Local { files, .. } => files.first().map(PathBuf::as_path),
+            _ => None,
+        }
+    }
 }
 
 /// A list by its key, or the application by what it is called.

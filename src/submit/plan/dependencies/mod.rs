@@ -16,7 +16,7 @@ use super::upload::Upload;
 use crate::bundle::PackPlan;
 use crate::spark::{MainResource, SparkConf, keys};
 use crate::telemetry::chain;
-use entries::{List, Reader};
+use entries::{Entry, List, Reader};
 use places::{Folders, Places};
 
 const JARS: &str = "spark.jars";
@@ -83,7 +83,7 @@ pub(super) fn resolve(
         dependencies.uploads = copies::place(&mut lists, is_java, conf, submitter, random)?;
     }
     if way == Way::InSecret {
-        refuse_jars(&lists, is_java)?;
+        refuse_jars(&lists, is_java, submitter)?;
     }
     let folders = folders(conf, way)?;
     let places = places::place(&mut lists, is_java, &folders)?;
@@ -116,18 +116,20 @@ fn folders(conf: &SparkConf, way: Way) -> Result<Folders, PlanError> {
     Ok(Folders { jars, files, remote_files })
 }
 
-/// A secret is too small for jars.
-fn refuse_jars(lists: &[List], is_java: bool) -> Result<(), PlanError> {
-    let is_jars = |list: &&List| list.key == JARS || (list.key == APPLICATION && is_java);
-    let entries =
-        lists.iter().filter(is_jars).flat_map(|list| list.entries.iter().map(|entry| (list.key, entry)));
-    for (place, entry) in entries {
-        if let entries::Entry::Local { files, .. } = entry {
-            let file = files.first().map(|file| file.display().to_string()).unwrap_or_default();
-            return Err(PlanError::LocalFile { place, file, problem: no_way("") });
+/// A secret is too small for jars. The application's own is in `spark.jars` as well, where nobody wrote it.
+fn refuse_jars(lists: &[List], is_java: bool, submitter: &Submitter) -> Result<(), PlanError> {
+    let of =
+        |key: &'static str| lists.iter().filter(move |list| list.key == key).flat_map(|list| &list.entries);
+    let application = of(APPLICATION).filter(|_| is_java).find_map(Entry::local);
+    let jars = of(JARS).filter_map(Entry::local).filter(|jar| Some(*jar) != application);
+    let refused = jars.map(|jar| (JARS, jar)).chain(application.map(|jar| (APPLICATION, jar)));
+    match refused.into_iter().next() {
+        Some((place, file)) => {
+            let file = file.strip_prefix(&submitter.working_folder).unwrap_or(file).display().to_string();
+            Err(PlanError::LocalFile { place, file, problem: no_way("") })
         }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// What to do about a file that has no way into the pod.
@@ -140,9 +142,9 @@ pub(super) fn no_way(why: &str) -> String {
     )
 }
 
-fn resource_of(entries: Vec<entries::Entry>, resource: &MainResource) -> String {
+fn resource_of(entries: Vec<Entry>, resource: &MainResource) -> String {
     match entries.into_iter().next() {
-        Some(entries::Entry::Placed(uri) | entries::Entry::Other(uri)) => uri,
+        Some(Entry::Placed(uri) | Entry::Other(uri)) => uri,
         _ => resource.uri().to_owned(),
     }
 }

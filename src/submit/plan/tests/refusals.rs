@@ -131,12 +131,17 @@ async fn files_that_are_not_there_or_not_what_they_should_be_are_refused() {
 #[tokio::test]
 async fn local_files_need_a_place_to_go_and_have_to_exist() {
     let bed = Bed::new().with_file("a.jar", "").with_file("folder/b", "");
-    let place = format!("{}/a.jar", bed.folder().display());
-    let message = bed.with("spark.jars", "a.jar").refusal().await;
+    let jars = Bed::new().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let message = jars.refusal().await;
     assert!(
-        message.starts_with(&format!("spark.jars: {place} is on this machine, where no pod can reach it")),
+        message.starts_with("spark.jars: a.jar is on this machine, where no pod can reach it"),
         "{message}"
     );
+    // As spark-submit's arguments have it: an application's own jar is in `spark.jars` as well.
+    let place = format!("{}/a.jar", bed.folder().display());
+    let application = bed.with_resource(MainResource::Java("a.jar".to_owned())).with("spark.jars", &place);
+    let message = application.refusal().await;
+    assert!(message.starts_with("the application: a.jar is on this machine"), "{message}");
     for way_out in ["local:///…", "http(s) URL", "spark.kubernetes.file.upload.path"] {
         assert!(message.contains(way_out), "{message}");
     }

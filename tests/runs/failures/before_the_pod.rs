@@ -1,0 +1,128 @@
+//! Failures that come before the pod is there for good: nothing is left of anything.
+
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use super::page::Block;
+use super::place::{Place, SECRET_MARK};
+use super::running::Ended;
+use super::{
+    NO_DISK, NO_RIGHT, NO_ROOM, NO_SERVER, NO_SERVER_APPLICATION, NO_TOKEN, QUOTA, QUOTA_LATER, TOO_LARGE,
+    WRONG_TOKEN,
+};
+use crate::stage::Stage;
+use crate::support::cluster::{Account, Cluster as _};
+use crate::support::wait::until;
+
+const TOKEN_FILE: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
+
+pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        stage.trial("failures::jars_without_a_server_are_refused", no_server),
+        stage.trial("failures::an_upload_that_is_too_large_is_refused", too_large),
+        stage.trial("failures::an_upload_that_the_server_has_no_room_for_is_refused", no_room),
+        stage.trial("failures::an_upload_without_the_right_token_is_refused", no_token),
+        stage.trial("failures::an_upload_for_a_namespace_without_a_right_to_it_is_refused", no_right),
+        stage.trial("failures::a_pod_over_the_quota_is_refused_before_anything_is_uploaded", quota),
+        stage.trial("failures::an_object_over_the_quota_takes_the_pod_and_the_upload_back", quota_later),
+    ]
+}
+
+async fn refused(place: &Place<'_>, ended: &Ended, block: Block) {
+    assert_eq!(ended.code, 1, "{}", ended.told);
+    place.assert_no_secret_in(&ended.told).await;
+    place.assert_shown(block, &ended.told);
+    place.assert_nothing_is_left().await;
+}
+
+async fn no_server(stage: Arc<Stage>) {
+    let place = Place::without_server(stage.world().await, "failure-no-server").await;
+    let ended = place.submitted(&[]).await;
+    refused(&place, &ended, NO_SERVER_APPLICATION).await;
+    std::fs::create_dir(place.path("lib")).unwrap();
+    std::fs::write(place.path("lib/dep.jar"), "a jar").unwrap();
+    let arguments = ["--class", "org.example.Report", "--jars", "lib/dep.jar", "report.jar"];
+    refused(&place, &place.submit(&[], &arguments).end().await, NO_SERVER).await;
+}
+
+async fn too_large(stage: Arc<Stage>) {
+    let mut place = Place::without_server(stage.world().await, "failure-too-large").await;
+    place.serve("server", &["--max-resource-size", "1MiB"]);
+    refused(&place, &place.submitted(&[place.staging()]).await, TOO_LARGE).await;
+}
+
+async fn no_room(stage: Arc<Stage>) {
+    let mut place = Place::without_server(stage.world().await, "failure-no-room").await;
+    for (flags, block) in
+        [(["--max-total-size", "1MiB"], NO_ROOM), (["--min-free-space", "1024TiB"], NO_DISK)]
+    {
+        place.serve("server", &flags);
+        refused(&place, &place.submitted(&[place.staging()]).await, block).await;
+        place.kill_server();
+    }
+}
+
+async fn no_token(stage: Arc<Stage>) {
+    let mut place = Place::without_server(stage.world().await, "failure-no-token").await;
+    let wanted = place.path("wanted").display().to_string();
+    std::fs::write(&wanted, format!("{SECRET_MARK}-the-right-one\n")).unwrap();
+    std::fs::write(place.path("upload-token"), format!("{SECRET_MARK}-another-one\n")).unwrap();
+    place.serve("server", &["--upload-auth", "token", "--upload-token-file", &wanted]);
+    refused(&place, &place.submitted(&[place.staging()]).await, NO_TOKEN).await;
+    let token = (TOKEN_FILE, "upload-token".to_owned());
+    refused(&place, &place.submitted(&[place.staging(), token]).await, WRONG_TOKEN).await;
+}
+
+/// The server asks the API server about the token of an account that may do nothing.
+async fn no_right(stage: Arc<Stage>) {
+    let world = stage.world().await;
+    let mut place = Place::without_server(world, "failure-no-right").await;
+    let binding = json!({
+        "metadata": {"name": "cloakroom-reviews"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"},
+        "subjects": [{"kind": "ServiceAccount", "name": "cloakroom", "namespace": "cloakroom"}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    assert_eq!(place.api.post(bindings, &binding).await.0, 201);
+    let token = world.plane.token_of(place.namespace, "default").await;
+    std::fs::write(place.path("upload-token"), &token).unwrap();
+    let review = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token},
+    });
+    let server = world.plane.api(Account::Cloakroom);
+    let may_ask = async || server.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await.0 == 201;
+    until("the server may ask about tokens", may_ask).await;
+    place.serve("server", &["--upload-auth", "kubernetes"]);
+    let shown = (TOKEN_FILE, "upload-token".to_owned());
+    let ended = place.submitted(&[place.staging(), shown]).await;
+    assert!(!ended.told.contains(&token), "{}", ended.told);
+    refused(&place, &ended, NO_RIGHT).await;
+}
+
+/// What the quota's controller would do.
+async fn limit(place: &Place<'_>, what: &str, hard: &str, used: &str) {
+    let quota = json!({"metadata": {"name": "team"}, "spec": {"hard": {what: hard}}});
+    let (status, answer) = place.api.post(&place.object("resourcequotas", ""), &quota).await;
+    assert_eq!(status, 201, "{answer}");
+    let counted = json!({"status": {"hard": {what: hard}, "used": {what: used}}});
+    let (status, answer) = place.api.merge(&place.object("resourcequotas", "team/status"), &counted).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+async fn quota(stage: Arc<Stage>) {
+    let place = Place::new(stage.world().await, "failure-many-cores").await;
+    limit(&place, "requests.memory", "2Gi", "1536Mi").await;
+    let ended = place.submitted(&[place.staging()]).await;
+    assert!(!ended.told.contains("Staged the jars"), "{}", ended.told);
+    refused(&place, &ended, QUOTA).await;
+}
+
+async fn quota_later(stage: Arc<Stage>) {
+    let place = Place::new(stage.world().await, "failure-many-maps").await;
+    limit(&place, "configmaps", "10", "10").await;
+    let ended = place.submitted(&[place.staging()]).await;
+    assert!(ended.told.contains("Staged the jars"), "{}", ended.told);
+    refused(&place, &ended, QUOTA_LATER).await;
+}
