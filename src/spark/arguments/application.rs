@@ -9,6 +9,7 @@ use super::options::Purpose;
 use super::{MainResource, SubmitArguments, master, paths};
 use crate::spark::conf::{Origin, SettingError, SparkConf};
 use crate::spark::jar::{self, JarError};
+use crate::spark::keys;
 use crate::spark::uri::{DependencyUri, UriError};
 
 /// What stands for an application whose class is on the image's class path (`SparkLauncher.NO_RESOURCE`).
@@ -89,9 +90,11 @@ impl SubmitArguments {
         if proxy_user.is_some() && conf.contains("spark.kerberos.principal") {
             return Err(ArgumentsError::ProxyUserAndPrincipal);
         }
-        let resource = resource(given, folder);
+        let fetched = fetched_name(given, &conf)?;
+        let resource = resource(given, fetched.as_deref().unwrap_or(given), folder);
         let main_class = main_class(&resource, class)?;
-        let name = class.unwrap_or_else(|| resource.uri().rsplit('/').next().unwrap_or_default());
+        let name = class.or(fetched.as_deref());
+        let name = name.unwrap_or_else(|| resource.uri().rsplit('/').next().unwrap_or_default());
         conf.set_if_missing("spark.app.name", name, Origin::Derived);
         complete(&mut conf, &resource);
         Ok(Self { conf, resource, main_class, arguments: line.arguments.clone(), proxy_user })
@@ -139,14 +142,25 @@ fn has_only_zeros(size: Option<&str>) -> bool {
     size.is_some_and(|size| !size.contains(|character| matches!(character, '1'..='9')))
 }
 
+/// The name of an application that the init-container fetches: Spark never sees its address, whose query may be a secret.
+fn fetched_name(given: &str, conf: &SparkConf) -> Result<Option<String>, ArgumentsError> {
+    if !conf.boolean(keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default() {
+        return Ok(None);
+    }
+    match DependencyUri::parse(given)? {
+        DependencyUri::Http(remote) => Ok(Some(remote.file_name()?)),
+        _ => Ok(None),
+    }
+}
+
 /// Spark goes by the end of the name.
 #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "`x.PY` is a jar to Spark")]
-fn resource(given: &str, folder: &Path) -> MainResource {
+fn resource(given: &str, name: &str, folder: &Path) -> MainResource {
     let resolved = || paths::resolve(given, folder);
-    match given {
+    match name {
         NO_RESOURCE => MainResource::Java(given.to_owned()),
-        _ if given.ends_with(".py") => MainResource::Python(resolved()),
-        _ if given.ends_with(".R") || given.ends_with(".r") => MainResource::R(resolved()),
+        _ if name.ends_with(".py") => MainResource::Python(resolved()),
+        _ if name.ends_with(".R") || name.ends_with(".r") => MainResource::R(resolved()),
         _ => MainResource::Java(resolved()),
     }
 }
