@@ -12,17 +12,20 @@ mod control_plane;
 #[path = "../it/scenarios/desk.rs"]
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod desk;
+mod executors;
 mod jobs;
 #[path = "../real/needs.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod needs;
 mod pods;
 mod runner;
+mod sight;
 mod stage;
 mod staged;
 mod submission;
 mod submitted;
 mod support;
+mod web;
 
 use std::sync::Arc;
 
@@ -38,6 +41,8 @@ fn main() {
         applications::trials(&stage),
         staged::trials(&stage),
         submitted::trials(&stage),
+        executors::trials(&stage),
+        web::trials(&stage),
     ]
     .into_iter()
     .flatten()

@@ -39,7 +39,7 @@ async fn run(stage: Arc<Stage>, version: &'static str, job: Job) {
 }
 
 /// As the init-container has them.
-async fn tickets(api: &Api, namespace: &str) -> Vec<(&'static str, Ticket)> {
+pub async fn tickets(api: &Api, namespace: &str) -> Vec<(&'static str, Ticket)> {
     let map = ending(api, namespace, "configmaps", "-init-config").await;
     let secret = ending(api, namespace, "secrets", "-init-secret").await;
     let properties = text(&map["data"]["download-submitted-files"]);
@@ -56,7 +56,8 @@ async fn tickets(api: &Api, namespace: &str) -> Vec<(&'static str, Ticket)> {
     ["Jars", "Files"].into_iter().filter_map(ticket).collect()
 }
 
-async fn ending(api: &Api, namespace: &str, plural: &str, end: &str) -> Value {
+/// The one object of a kind whose name ends like this.
+pub async fn ending(api: &Api, namespace: &str, plural: &str, end: &str) -> Value {
     let (_, list) = api.get(&format!("/api/v1/namespaces/{namespace}/{plural}")).await;
     let mut items = list["items"].as_array().unwrap().iter();
     items.find(|item| text(&item["metadata"]["name"]).ends_with(end)).unwrap().clone()
