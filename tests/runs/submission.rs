@@ -56,7 +56,7 @@ impl Submission {
     /// what the driver and the executors say, the exit codes, the submitter's own words. Returns these.
     pub async fn runs_to_its_end(&self, world: &World, place: impl Fn(&str) -> String) -> String {
         let output = self.submit(world, self.job.arguments(place)).await;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = String::from_utf8_lossy(&[&output.stderr[..], &output.stdout].concat()).into_owned();
         let all = || {
             let logs = world.runner.logs(&self.namespace);
             let logs: Vec<String> = logs.iter().map(|(of, log)| format!("== {of}\n{log}")).collect();
