@@ -284,3 +284,25 @@ fn a_token_is_in_nothing_that_is_said() {
         assert!(said.contains("Parsed arguments:") && !said.contains(secret), "{said}");
     }
 }
+
+#[test]
+fn signed_addresses_that_the_init_container_fetches_are_in_nothing_that_is_said() {
+    let place = Place::new();
+    let settings = [
+        "--conf",
+        "spark.kubernetes.cloakroom.fetchRemote=true",
+        "--conf",
+        "spark.kubernetes.initContainer.image=repo.example/cloakroom:1",
+    ];
+    let lists =
+        ["--files", "https://h/a.txt?sig=hush,https://h/a.txt2?sig=hush&x=y", "--verbose", "--dry-run"];
+    let application = ["https://u:hush@h/main.py?sig=hush"];
+    let arguments = [&settings[..], &lists, &application].concat();
+    let output = place.submit(&arguments).output().unwrap();
+    let said = format!("{}{}", stderr(&output), String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{said}");
+    for text in ["primaryResource         https://h/main.py\n", "https://h/a.txt,https://h/a.txt2\n"] {
+        assert!(said.contains(text), "no “{text}” in\n{said}");
+    }
+    assert!(!said.contains("hush"), "{said}");
+}

@@ -67,21 +67,35 @@ fn combine() {
 
 /// A kustomization of somebody who keeps it elsewhere.
 fn combined(components: &[&str]) -> Rendered {
-    let mut text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n\
-                    resources: [cloakroom/manifests/base]\n\
-                    images: [{ name: cloakroom, newName: registry.example.com/cloakroom, newTag: 1.2.3 }]\ncomponents:\n"
-        .to_owned();
+    let mut text = format!(
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n\
+         resources: [cloakroom/manifests/base]\n\
+         images: [{{ name: cloakroom, newName: registry.example.com/cloakroom, newTag: 1.2.3 }}]\n\
+         {}components:\n",
+        replacements()
+    );
     for component in components {
         text.push_str(&format!("  - cloakroom/manifests/components/{component}\n"));
     }
     render_own(&text)
 }
 
-fn as_the_page_says() {
+/// What the operations page has people put beside `images`.
+fn replacements() -> String {
+    let page = of_the_page();
+    let from = page.find("replacements:").unwrap();
+    page[from..page.find("patches:").unwrap()].to_owned()
+}
+
+/// The kustomization of the operations page.
+fn of_the_page() -> String {
     let page = std::fs::read_to_string(manifests().join("../docs/operations.md")).unwrap();
     let (_, chapter) = page.split_once("\n## In Kubernetes\n").unwrap();
-    let text = chapter.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
-    let rendered = render_own(text);
+    chapter.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap().to_owned()
+}
+
+fn as_the_page_says() {
+    let rendered = render_own(&of_the_page());
     assert_eq!(wiring::complaints(&rendered), Vec::<String>::new());
     let image = concat!("registry.example.com/cloakroom:", env!("CARGO_PKG_VERSION"));
     assert_eq!(rendered.container()["image"], image);

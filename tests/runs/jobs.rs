@@ -11,6 +11,9 @@ const WORDS: &str = "words of a file";
 /// What `page.txt` in `books.tar.gz` says.
 const PAGE: &str = "a page of a book";
 
+/// A class in `greeting.jar` that executors may be told to serialize with.
+pub const SERIALIZER: &str = "cloakroom.runs.Greeting$Serializer";
+
 /// How many tasks each application has.
 const TASKS: usize = 8;
 
@@ -22,7 +25,7 @@ pub const EXIT_CODE: i32 = 3;
 pub enum Job {
     /// `Words.java`: its class is in one jar, a class that its tasks use in another; a file, and an archive.
     Java,
-    /// `main.py`: its tasks import a module and a package in a zip; a file.
+    /// `main.py`: its tasks import a module and a package in a zip; a file, and an archive.
     Python,
 }
 
@@ -31,6 +34,14 @@ impl Job {
         match self {
             Self::Java => "java",
             Self::Python => "python",
+        }
+    }
+
+    /// The names of its files.
+    pub fn files(self) -> Vec<&'static str> {
+        match self {
+            Self::Java => vec!["books.tar.gz", "greeting.jar", "words.jar", "words.txt"],
+            Self::Python => vec!["books.tar.gz", "main.py", "one_module.py", "words.txt", "zipped.zip"],
         }
     }
 
@@ -53,6 +64,8 @@ impl Job {
                 format!("{},{}", place("one_module.py"), place("zipped.zip")),
                 "--files".to_owned(),
                 place("words.txt"),
+                "--archives".to_owned(),
+                format!("{}#books", place("books.tar.gz")),
                 place("main.py"),
             ],
         };
@@ -60,26 +73,33 @@ impl Job {
     }
 
     /// What is wrong with a driver's log, if anything: the driver and all tasks, on executors, must have seen everything.
-    pub fn complaint(self, log: &str) -> Option<String> {
+    pub fn complaint(log: &str) -> Option<String> {
         let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("seen by ")).collect();
-        let on_driver = format!("seen by driver: {}", self.seen(0));
+        let on_driver = format!("seen by driver: {}", seen(0));
         if !lines.contains(&&*on_driver) {
             return Some(format!("no “{on_driver}”"));
         }
-        (1..=TASKS).map(|task| self.seen(task)).find_map(|seen| {
+        (1..=TASKS).map(seen).find_map(|seen| {
             let line = lines.iter().find(|line| line.ends_with(&format!(": {seen}")));
             let is_on_executor = line.is_some_and(|line| !line.starts_with("seen by driver:"));
             (!is_on_executor).then(|| format!("no executor says “{seen}”"))
         })
     }
 
-    fn seen(self, task: usize) -> String {
-        let head = format!("hello task {task}, file {WORDS}");
-        match self {
-            Self::Java => format!("{head}, beside {WORDS}, archive {PAGE}"),
-            Self::Python => head,
+    /// What is wrong with the log of a driver of [`Job::Java`] that was told where executors find what was staged.
+    pub fn complaint_of_executors(log: &str) -> Option<String> {
+        let opened = format!(": file {WORDS}, by {SERIALIZER}");
+        let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("opened by ")).collect();
+        if lines.len() != TASKS {
+            return Some(format!("{} of {TASKS} tasks opened it", lines.len()));
         }
+        let is_wrong = |line: &&&str| line.starts_with("opened by driver") || !line.ends_with(&opened);
+        lines.iter().find(is_wrong).map(|line| format!("not “{opened}” on an executor: {line}"))
     }
+}
+
+fn seen(task: usize) -> String {
+    format!("hello task {task}, file {WORDS}, beside {WORDS}, archive {PAGE}")
 }
 
 /// Puts into a folder, for the Spark in `home`: `words.jar` and `greeting.jar`, `main.py`, `one_module.py` and `zipped.zip`,

@@ -12,6 +12,7 @@ mod control_plane;
 #[path = "../it/scenarios/desk.rs"]
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod desk;
+mod executors;
 mod failures;
 mod handed_over;
 mod jobs;
@@ -20,10 +21,12 @@ mod jobs;
 mod needs;
 mod pods;
 mod runner;
+mod sight;
 mod stage;
 mod submission;
 mod submitted;
 mod support;
+mod web;
 
 use std::sync::Arc;
 
@@ -40,6 +43,8 @@ fn main() {
         submitted::trials(&stage),
         handed_over::trials(&stage),
         failures::trials(&stage),
+        executors::trials(&stage),
+        web::trials(&stage),
     ]
     .into_iter()
     .flatten()

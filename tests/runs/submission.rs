@@ -53,15 +53,15 @@ impl Submitter {
 
 impl Submission {
     /// Submits it, with `place` telling where each of its files is, waits for its end, and checks all that is seen of it:
-    /// what the driver and the executors say, the exit codes, the submitter's own words.
-    pub async fn runs_to_its_end(&self, world: &World, place: impl Fn(&str) -> String) {
-        self.runs_with(world, self.job.arguments(place)).await;
+    /// what the driver and the executors say, the exit codes, the submitter's own words. Returns these.
+    pub async fn runs_to_its_end(&self, world: &World, place: impl Fn(&str) -> String) -> String {
+        self.runs_with(world, self.job.arguments(place)).await
     }
 
     /// The same with all that is said of the application.
-    pub async fn runs_with(&self, world: &World, arguments: Vec<String>) {
+    pub async fn runs_with(&self, world: &World, arguments: Vec<String>) -> String {
         let output = self.submit(world, arguments).await;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = String::from_utf8_lossy(&[&output.stderr[..], &output.stdout].concat()).into_owned();
         let all = || {
             let logs = world.runner.logs(&self.namespace);
             let logs: Vec<String> = logs.iter().map(|(of, log)| format!("== {of}\n{log}")).collect();
@@ -72,7 +72,7 @@ impl Submission {
         let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
         assert_eq!(ended["exitCode"], EXIT_CODE, "{}", all());
         let log = world.runner.log(&self.namespace, DRIVER, "spark-kubernetes-driver");
-        assert_eq!(self.job.complaint(&log), None, "{}", all());
+        assert_eq!(Job::complaint(&log), None, "{}", all());
         // The lines that schedulers look for.
         for line in [format!("pod name: {DRIVER}"), format!("exit code: {EXIT_CODE}")] {
             assert!(told.contains(&line), "no “{line}”: {}", all());
@@ -81,6 +81,7 @@ impl Submission {
         let api = world.plane.api(Account::Admin);
         let are_gone = async || api.get(&executors).await.1["items"] == json!([]);
         until("the executors are gone", are_gone).await;
+        told
     }
 
     /// The path of the application's pods.

@@ -56,7 +56,8 @@ pub async fn tickets(api: &Api, namespace: &str) -> Vec<(&'static str, Ticket)> 
     ["Jars", "Files"].into_iter().filter_map(ticket).collect()
 }
 
-async fn ending(api: &Api, namespace: &str, plural: &str, end: &str) -> Value {
+/// The one object of a kind whose name ends like this.
+pub async fn ending(api: &Api, namespace: &str, plural: &str, end: &str) -> Value {
     let (_, list) = api.get(&format!("/api/v1/namespaces/{namespace}/{plural}")).await;
     let mut items = list["items"].as_array().unwrap().iter();
     items.find(|item| text(&item["metadata"]["name"]).ends_with(end)).unwrap().clone()

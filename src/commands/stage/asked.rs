@@ -14,10 +14,11 @@ const SPARK_APPLICATION: &str = "SparkApplication.sparkoperator.k8s.io";
 
 /// Checks what can be checked without a file, and gathers the rest.
 pub fn request(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<HandoverRequest> {
+    let conf = conf(args)?;
     let application = match args.files.as_slice() {
         [] => None,
         [file] => match file.to_str() {
-            Some(text) => Some(MainResource::by_name(text.to_owned())),
+            Some(text) => Some(MainResource::of(text, &conf)?),
             None => bail!(
                 "the name of the application is not UTF-8, which Spark cannot take: rename {}",
                 file.display()
@@ -29,7 +30,7 @@ pub fn request(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Hand
         ),
     };
     let name = name(args, application.as_ref());
-    Ok(HandoverRequest { conf: conf(args)?, owner: owner(args, choice)?, application, name })
+    Ok(HandoverRequest { conf, owner: owner(args, choice)?, application, name })
 }
 
 fn conf(args: &StageArgs) -> anyhow::Result<SparkConf> {

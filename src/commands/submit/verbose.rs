@@ -1,8 +1,12 @@
 //! What `--verbose` says on stderr: what was understood, in the words and the order of spark-submit.
 
+use std::cmp::Reverse;
+
 use cloakroom::spark::arguments::{CommandLine, Purpose, Switch};
 use cloakroom::spark::conf::shown_redacted;
-use cloakroom::spark::{MainResource, SparkConf, SubmitArguments};
+use cloakroom::spark::{
+    DependencyUri, MainResource, RemoteUri, SparkConf, SubmitArguments, keys, split_list,
+};
 
 /// Names that Spark gives to settings, with their keys, in its order.
 const SETTINGS: [(&str, &str); 6] = [
@@ -46,7 +50,7 @@ pub fn parsed(line: &CommandLine, conf: &SparkConf) -> String {
         " --conf and those from the properties files:".to_owned(),
     ];
     let lines = ["Parsed arguments:".to_owned()].into_iter().chain(all).chain(between).chain(settings);
-    lines.collect::<Vec<_>>().join("\n") + "\n"
+    unsigned(lines.collect::<Vec<_>>().join("\n") + "\n", conf, line.resource())
 }
 
 /// Name and value of each argument.
@@ -82,12 +86,35 @@ pub fn application(arguments: &SubmitArguments) -> String {
     let own = arguments.arguments.iter().flat_map(|argument| ["--arg", argument]);
     let all = resource.into_iter().chain(["--main-class", &arguments.main_class]).chain(own);
     let settings: Vec<_> = arguments.conf.iter().map(|(key, value)| shown_redacted(key, value)).collect();
-    format!(
+    let text = format!(
         "Main class:\norg.apache.spark.deploy.k8s.submit.KubernetesClientApplication\nArguments:\n{}\nSpark \
          config:\n{}\n",
         all.collect::<Vec<_>>().join("\n"),
         settings.join("\n")
-    )
+    );
+    unsigned(text, &arguments.conf, Some(arguments.resource.uri()))
+}
+
+/// Addresses that the init-container fetches are shown without what may be a secret. Spark, which knows no such thing,
+/// shows addresses as they are.
+fn unsigned(text: String, conf: &SparkConf, resource: Option<&str>) -> String {
+    // What is no boolean is refused later, and fetches nothing.
+    if !matches!(conf.boolean(keys::CLOAKROOM_FETCH_REMOTE), Ok(Some(true))) {
+        return text;
+    }
+    let lists = ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
+    let texts = lists.into_iter().filter_map(|key| conf.get(key)).chain(resource);
+    let mut addresses: Vec<RemoteUri> = texts.flat_map(split_list).filter_map(remote).collect();
+    // One may be the beginning of another.
+    addresses.sort_by_key(|address| Reverse(address.as_str().len()));
+    addresses.iter().fold(text, |text, address| text.replace(address.as_str(), &address.redacted()))
+}
+
+fn remote(text: &str) -> Option<RemoteUri> {
+    match DependencyUri::parse(text) {
+        Ok(DependencyUri::Http(address)) => Some(address),
+        _ => None,
+    }
 }
 
 /// Java options can have a password in them.

@@ -9,6 +9,7 @@ use super::options::Purpose;
 use super::{MainResource, SubmitArguments, master, paths};
 use crate::spark::conf::{Origin, SettingError, SparkConf};
 use crate::spark::jar::{self, JarError};
+use crate::spark::keys;
 use crate::spark::uri::{DependencyUri, UriError};
 
 /// What stands for an application whose class is on the image's class path (`SparkLauncher.NO_RESOURCE`).
@@ -89,9 +90,11 @@ impl SubmitArguments {
         if proxy_user.is_some() && conf.contains("spark.kerberos.principal") {
             return Err(ArgumentsError::ProxyUserAndPrincipal);
         }
-        let resource = resource(given, folder);
+        let fetched = fetched_name(given, &conf)?;
+        let resource = resource(given, fetched.as_deref().unwrap_or(given), folder);
         let main_class = main_class(&resource, class)?;
-        let name = class.unwrap_or_else(|| resource.uri().rsplit('/').next().unwrap_or_default());
+        let name = class.or(fetched.as_deref());
+        let name = name.unwrap_or_else(|| resource.uri().rsplit('/').next().unwrap_or_default());
         conf.set_if_missing("spark.app.name", name, Origin::Derived);
         complete(&mut conf, &resource);
         Ok(Self { conf, resource, main_class, arguments: line.arguments.clone(), proxy_user })
@@ -139,9 +142,28 @@ fn has_only_zeros(size: Option<&str>) -> bool {
     size.is_some_and(|size| !size.contains(|character| matches!(character, '1'..='9')))
 }
 
-fn resource(given: &str, folder: &Path) -> MainResource {
+impl MainResource {
+    /// As it was given, without a look at the machine's folders.
+    pub fn of(given: &str, conf: &SparkConf) -> Result<Self, ArgumentsError> {
+        let fetched = fetched_name(given, conf)?;
+        Ok(Self::by_name(fetched.as_deref().unwrap_or(given), given.to_owned()))
+    }
+}
+
+/// The name of an application that the init-container fetches: Spark never sees its address, whose query may be a secret.
+fn fetched_name(given: &str, conf: &SparkConf) -> Result<Option<String>, ArgumentsError> {
+    if !conf.boolean(keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default() {
+        return Ok(None);
+    }
+    match DependencyUri::parse(given)? {
+        DependencyUri::Http(remote) => Ok(Some(remote.file_name()?)),
+        _ => Ok(None),
+    }
+}
+
+fn resource(given: &str, name: &str, folder: &Path) -> MainResource {
     let uri = if given == NO_RESOURCE { given.to_owned() } else { paths::resolve(given, folder) };
-    MainResource::by_name(uri)
+    MainResource::by_name(name, uri)
 }
 
 fn main_class(resource: &MainResource, class: Option<&str>) -> Result<String, ArgumentsError> {

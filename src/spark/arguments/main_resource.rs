@@ -14,11 +14,10 @@ pub enum MainResource {
 impl MainResource {
     /// By the end of the name, as Spark goes by it.
     #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "`x.PY` is a jar to Spark")]
-    #[must_use]
-    pub fn by_name(uri: String) -> Self {
-        if uri.ends_with(".py") {
+    pub(super) fn by_name(name: &str, uri: String) -> Self {
+        if name.ends_with(".py") {
             Self::Python(uri)
-        } else if uri.ends_with(".R") || uri.ends_with(".r") {
+        } else if name.ends_with(".R") || name.ends_with(".r") {
             Self::R(uri)
         } else {
             Self::Java(uri)

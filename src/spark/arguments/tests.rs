@@ -50,6 +50,16 @@ fn python_and_r_have_runners_of_their_own_and_no_jar() {
 }
 
 #[test]
+fn an_application_that_is_fetched_is_known_by_its_name_without_the_query() {
+    let fetched = ["--conf", "spark.kubernetes.cloakroom.fetchRemote=true", "https://h/a/x.py?sig=hush"];
+    let got = submitted(&fetched).unwrap();
+    assert_eq!(got.resource, MainResource::Python("https://h/a/x.py?sig=hush".to_owned()));
+    assert_eq!(got.conf.get("spark.app.name"), Some("x.py"));
+    // Spark itself takes it for a jar.
+    assert!(refused(&fetched[2..]).contains("give --class"));
+}
+
+#[test]
 fn a_class_of_the_image_needs_no_jar() {
     let got = submitted(&["--class", "org.x.Y", "spark-internal"]).unwrap();
     assert_eq!((got.resource.uri(), got.conf.get("spark.jars")), ("spark-internal", Some("")));

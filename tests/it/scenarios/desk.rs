@@ -42,6 +42,16 @@ impl Desk {
 
     /// Starts it with an API server that it reaches at another address.
     pub fn open_through(cluster: &dyn Cluster, address: SocketAddr, flags: &[&str]) -> Self {
+        Self::open_trusted(cluster, address, flags, tls::no_roots())
+    }
+
+    /// Likewise, with flags that make it serve https, and what its clients trust.
+    pub fn open_trusted(
+        cluster: &dyn Cluster,
+        address: SocketAddr,
+        flags: &[&str],
+        trust: rustls::ClientConfig,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, cluster.kubeconfig(Account::Cloakroom, address)).unwrap();
@@ -52,7 +62,7 @@ impl Desk {
         }
         all.extend(flags);
         let server = Cloakroom::serve(&folder.path().join("data"), &all);
-        let client = Client::builder().no_proxy().tls_backend_preconfigured(tls::no_roots()).build().unwrap();
+        let client = Client::builder().no_proxy().tls_backend_preconfigured(trust).build().unwrap();
         Self { admin: cluster.api(Account::Admin), server, client, _folder: folder }
     }
 

@@ -42,6 +42,7 @@ pub fn read_until(from: &mut impl Read, needle: &str) -> String {
 pub struct Cloakroom {
     child: Child,
     log: Arc<(Mutex<String>, Condvar)>,
+    scheme: &'static str,
     pub address: String,
 }
 
@@ -70,15 +71,18 @@ impl Cloakroom {
                 }
             }
         });
-        let mut server = Self { child, log, address: String::new() };
+        let mut server = Self { child, log, scheme: "http", address: String::new() };
         let line = server.wait_for_log("serves on http");
+        if line.contains("serves on https") {
+            server.scheme = "https";
+        }
         let address = line.rsplit_once("://").unwrap().1.trim();
         server.address = address.trim_end_matches("\u{1b}[0m").to_owned();
         server
     }
 
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}://{}{path}", self.scheme, self.address)
     }
 
     pub fn pid(&self) -> u32 {

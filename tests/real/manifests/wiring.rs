@@ -6,7 +6,7 @@ use super::rendered::Rendered;
 use crate::known::{list, text};
 
 /// Mistakes that must be noticed: kind, name, JSON pointer, value.
-pub const PLANTED: [(&str, &str, &str, &str); 25] = [
+pub const PLANTED: [(&str, &str, &str, &str); 26] = [
     ("Deployment", "cloakroom", "/spec/replicas", "2"),
     ("Deployment", "cloakroom", "/spec/strategy/type", "\"RollingUpdate\""),
     ("Deployment", "cloakroom", "/spec/template/metadata/labels", "{\"app\": \"other\"}"),
@@ -27,6 +27,7 @@ pub const PLANTED: [(&str, &str, &str, &str); 25] = [
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/resources/limits", "{}"),
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/securityContext/capabilities", "{}"),
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/env", "[]"),
+    ("Deployment", "cloakroom", "/spec/template/spec/containers/0/image", "\"registry.example.com/other\""),
     ("Service", "cloakroom", "/spec/selector", "{\"app\": \"other\"}"),
     ("Service", "cloakroom", "/spec/ports/0/targetPort", "\"operations\""),
     ("Service", "cloakroom-operations", "/spec/ports/0", "{\"port\": 10001, \"nodePort\": 31001}"),
@@ -67,6 +68,12 @@ fn deployment(rendered: &Rendered, complaints: &mut Complaints) {
         ("a selector that misses its pods", selects(&spec["selector"]["matchLabels"], labels)),
         ("another command than serve", rendered.container()["args"] == serde_json::json!(["serve"])),
         ("variables of services beside its own", rendered.pod()["enableServiceLinks"] == false),
+        (
+            "another image for init-containers than its own",
+            rendered
+                .variable("CLOAKROOM_FETCH_IMAGE")
+                .is_some_and(|image| rendered.container()["image"] == image),
+        ),
     ] {
         expect(complaints, holds, || format!("the Deployment has {what}"));
     }

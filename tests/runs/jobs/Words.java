@@ -11,6 +11,7 @@ import org.apache.spark.api.java.JavaSparkContext;
 
 /**
  * Says what the driver and the executors see: a class of another jar, a file, an archive. The only argument is the exit code.
+ * With the setting spark.runs.staged, a folder, executors also say what they read there themselves, and how they serialize.
  */
 public final class Words {
     private static final int TASKS = 8;
@@ -24,6 +25,12 @@ public final class Words {
             for (String line : context.parallelize(numbers, TASKS).map(Words::report).collect()) {
                 System.out.println("seen by " + line);
             }
+            String staged = context.getConf().get("spark.runs.staged", "");
+            if (!staged.isEmpty()) {
+                for (String line : context.parallelize(numbers, TASKS).map(number -> opened(staged)).collect()) {
+                    System.out.println("opened by " + line);
+                }
+            }
         }
         System.exit(Integer.parseInt(arguments[0]));
     }
@@ -35,5 +42,11 @@ public final class Words {
         String beside = Files.readString(Path.of("words.txt")).strip();
         return String.format("%s: %s %d, file %s, beside %s, archive %s",
             SparkEnv.get().executorId(), Greeting.of("task"), number, file, beside, inArchive);
+    }
+
+    private static String opened(String staged) throws Exception {
+        String file = Files.readString(Path.of(staged, "words.txt")).strip();
+        SparkEnv here = SparkEnv.get();
+        return String.format("%s: file %s, by %s", here.executorId(), file, here.serializer().getClass().getName());
     }
 }

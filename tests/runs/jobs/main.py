@@ -1,4 +1,5 @@
-"""Says what the driver and the executors see: a module, a package in a zip, a file. The only argument is the exit code."""
+"""Says what the driver and the executors see: a module, a package in a zip, a file, an archive. The only argument is the
+exit code."""
 
 import sys
 
@@ -16,15 +17,24 @@ def report(number):
     import one_module
     from zipped import inner
 
-    with open(SparkFiles.get("words.txt")) as file:
-        text = file.read().strip()
+    def read(path):
+        with open(path) as file:
+            return file.read().strip()
+
+    file = read(SparkFiles.get("words.txt"))
+    in_archive = read(os.path.join(SparkFiles.get("books"), "page.txt"))
+    # Spark puts both into the working folder as well.
+    beside = read("words.txt")
     where = os.environ.get("SPARK_EXECUTOR_ID", "driver")
-    return f"{where}: {one_module.greet('task')} {inner.count(number)}, file {text}"
+    seen = f"file {file}, beside {beside}, archive {in_archive}"
+    return f"{where}: {one_module.greet('task')} {inner.count(number)}, {seen}"
 
 
 context = SparkContext()
-print("seen by", report(0))
-for line in context.parallelize(range(1, TASKS + 1), TASKS).map(report).collect():
+lines = [report(0)] + context.parallelize(range(1, TASKS + 1), TASKS).map(report).collect()
+# Spark copies this output in pieces, and its log goes to the same place: a line of that would stand within one of these.
+context.setLogLevel("OFF")
+for line in lines:
     print("seen by", line)
 context.stop()
 sys.exit(int(sys.argv[1]))

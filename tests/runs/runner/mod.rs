@@ -5,7 +5,7 @@
 mod container;
 mod entrypoint;
 mod environment;
-mod image;
+pub mod image;
 mod network;
 mod objects;
 mod pod;

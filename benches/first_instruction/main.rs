@@ -1,0 +1,56 @@
+//! From the start of a submission with 300 MB of local jars to the first instruction of the driver's container, for
+//! docs/benchmarks.md: `cargo bench --bench first-instruction`.
+//!
+//! A real API server, and the pod runner of tests/runs in place of a node. Needs what these tests need: root for namespaces,
+//! `KUBEBUILDER_ASSETS`, `CLOAKROOM_TEST_SPARK_HOMES` with spark-4.3.0; GNU time.
+
+#![expect(clippy::pedantic, reason = "a bench is read for what it measures")]
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]
+
+#[path = "../../tests/real/control_plane/mod.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod control_plane;
+#[path = "../transfers/files.rs"]
+#[expect(dead_code, reason = "shared with the other bench")]
+mod files;
+#[path = "../../tests/real/needs.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod needs;
+mod place;
+mod run;
+#[path = "../../tests/runs/runner/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "shared with the tests")]
+mod runner;
+#[path = "../transfers/spread.rs"]
+#[expect(dead_code, reason = "shared with the other bench")]
+mod spread;
+#[path = "../../tests/runs/support.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod support;
+
+use place::Place;
+use run::{Figures, Way};
+
+const ROUNDS: usize = 5;
+
+fn main() {
+    if !files::have(&["time", "setpriv", "unshare", "sync"]) {
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let place = Place::prepare().await;
+        println!("{} jars, {:.1} MB, {ROUNDS} rounds", place.jars.len(), place.bytes as f64 / 1e6);
+        let mut all = Way::ALL.map(|way| (way, Figures::default()));
+        for _ in 0..ROUNDS {
+            for (way, figures) in &mut all {
+                figures.add(way.run(&place).await);
+            }
+        }
+        for (way, figures) in all {
+            println!("{}:\n{figures}", way.name());
+        }
+        println!("the server's peak memory: {:.1} MiB", place.server_peak_mib());
+    });
+    runtime.shutdown_background();
+}

@@ -1,0 +1,212 @@
+//! One submission, and what it took.
+
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::files::settle;
+use crate::needs::path;
+use crate::place::{DRIVER_IMAGE, NAMESPACE, Place};
+use crate::spread::Spread;
+use crate::support::cluster::{Account, Cluster as _, text};
+use crate::support::wait::until;
+
+const DRIVER: &str = "driver";
+
+/// How the jars get there, and who submits.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Way {
+    /// `cloakroom submit`, through the server.
+    Staged,
+    /// `cloakroom submit`, to a folder that pods see as well.
+    Copied,
+    /// spark-submit, to such a folder.
+    CopiedBySpark,
+}
+
+/// What one run of a program took.
+pub struct Cost {
+    cpu: Duration,
+    peak_mib: f64,
+}
+
+/// What one submission took.
+pub struct Taken {
+    first_instruction: Duration,
+    submitter: Cost,
+    staging: Option<Staging>,
+}
+
+/// What staging took beside the submitter.
+struct Staging {
+    sent_bytes: f64,
+    server_cpu: Duration,
+    /// From the init-container's first instruction to the driver's.
+    init: Duration,
+    fetch: Duration,
+    fetch_cost: Cost,
+}
+
+impl Way {
+    pub const ALL: [Self; 3] = [Self::Staged, Self::Copied, Self::CopiedBySpark];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Staged => "cloakroom submit, through the server",
+            Self::Copied => "cloakroom submit, file.upload.path on a local folder",
+            Self::CopiedBySpark => "spark-submit 4.3.0, file.upload.path on a local folder",
+        }
+    }
+
+    pub async fn run(self, place: &Place) -> Taken {
+        settle();
+        let sent = place.counter("cloakroom_upload_bytes_total").await;
+        let server_cpu = place.server_cpu();
+        let report = place.path("report");
+        let mut command = self.command(place, &report);
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let log = ended(place).await;
+        let first = nanoseconds(log.lines().next());
+        let seen: usize = log.lines().nth(1).unwrap().trim().parse().unwrap();
+        let (_, submitter) = cost(&std::fs::read_to_string(report).unwrap());
+        let staging = if self == Self::Staged {
+            assert_eq!(seen, place.jars.len(), "the driver sees all jars");
+            let log = place.runner.log(NAMESPACE, DRIVER, "spark-init");
+            let (fetch, fetch_cost) = cost(log.lines().last().unwrap());
+            Some(Staging {
+                sent_bytes: place.counter("cloakroom_upload_bytes_total").await - sent,
+                server_cpu: Duration::from_secs_f64(place.server_cpu() - server_cpu),
+                init: first - nanoseconds(log.lines().next()),
+                fetch,
+                fetch_cost,
+            })
+        } else {
+            None
+        };
+        self.clear(place).await;
+        Taken { first_instruction: first - started, submitter, staging }
+    }
+
+    /// The submitter in GNU time, with a report of what it took.
+    fn command(self, place: &Place, report: &Path) -> Command {
+        let home = path("CLOAKROOM_TEST_SPARK_HOMES").join("spark-4.3.0");
+        let mut command = Command::new("time");
+        command.args(["-f", "%e %U %S %M", "-o"]).arg(report);
+        match self {
+            Self::CopiedBySpark => command.arg(home.join("bin/spark-submit")).env("SPARK_HOME", home),
+            _ => command.args([env!("CARGO_BIN_EXE_cloakroom"), "submit"]),
+        };
+        command.env("HOME", place.path("node")).env_remove("KUBECONFIG").env_remove("SPARK_CONF_DIR");
+        let master = format!("k8s://https://{}", place.plane.address());
+        command.args(["--master", &master, "--deploy-mode", "cluster", "--class", "org.example.App"]);
+        let way = match self {
+            Self::Staged => ("spark.kubernetes.resourceStagingServer.uri", place.server.url("")),
+            _ => ("spark.kubernetes.file.upload.path", format!("file://{}", place.path("shared").display())),
+        };
+        for (key, value) in [
+            ("spark.kubernetes.namespace", NAMESPACE.to_owned()),
+            ("spark.kubernetes.container.image", DRIVER_IMAGE.to_owned()),
+            ("spark.kubernetes.driver.pod.name", DRIVER.to_owned()),
+            ("spark.kubernetes.driver.podTemplateFile", place.path("driver.yaml").display().to_string()),
+            ("spark.kubernetes.authenticate.submission.oauthToken", place.plane.token(Account::Admin)),
+            (
+                "spark.kubernetes.authenticate.submission.caCertFile",
+                place.plane.ca().unwrap().display().to_string(),
+            ),
+            ("spark.kubernetes.submission.waitAppCompletion", "false".to_owned()),
+            way,
+        ] {
+            command.args(["--conf", &format!("{key}={value}")]);
+        }
+        let jars: Vec<_> = place.jars.iter().map(|jar| jar.display().to_string()).collect();
+        command.args(["--jars", &jars[1..].join(","), &jars[0]]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Nothing of a run is there for the next one.
+    async fn clear(self, place: &Place) {
+        let driver = format!("/api/v1/namespaces/{NAMESPACE}/pods/{DRIVER}");
+        place.admin.delete(&driver).await;
+        until("the driver is gone", async || place.admin.get(&driver).await.0 == 404).await;
+        std::fs::remove_dir_all(place.path("node/logs")).unwrap();
+        let copies = std::fs::read_dir(place.path("shared")).unwrap().map(|entry| entry.unwrap().path());
+        let copies: Vec<_> = copies.collect();
+        let expected = if self == Self::Staged { 0 } else { place.jars.len() };
+        assert_eq!(copies.len(), expected, "each jar has a folder of its own");
+        copies.iter().for_each(|copy| std::fs::remove_dir_all(copy).unwrap());
+    }
+}
+
+/// Waits for the driver's end, and gives its log.
+async fn ended(place: &Place) -> String {
+    let driver = format!("/api/v1/namespaces/{NAMESPACE}/pods/{DRIVER}");
+    until("the driver has ended", async || {
+        let (_, pod) = place.admin.get(&driver).await;
+        let phase = text(&pod["status"]["phase"]);
+        assert_ne!(phase, "Failed", "{:?}", place.runner.logs(NAMESPACE));
+        phase == "Succeeded"
+    })
+    .await;
+    place.runner.log(NAMESPACE, DRIVER, "spark-kubernetes-driver")
+}
+
+fn nanoseconds(line: Option<&str>) -> Duration {
+    Duration::from_nanos(line.unwrap().trim().parse().unwrap())
+}
+
+/// Wall time, and the rest, of what GNU time says.
+fn cost(report: &str) -> (Duration, Cost) {
+    let figures: Vec<f64> = report.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [wall, user, system, peak_kib] = figures[..] else { panic!("GNU time said: {report}") };
+    let cpu = Duration::from_secs_f64(user + system);
+    (Duration::from_secs_f64(wall), Cost { cpu, peak_mib: peak_kib / 1024.0 })
+}
+
+/// What all runs of one kind took.
+#[derive(Default)]
+pub struct Figures {
+    first_instruction: Spread,
+    cpu: Spread,
+    peak_mib: f64,
+    sent_bytes: f64,
+    server_cpu: Spread,
+    init: Spread,
+    fetch: Spread,
+    fetch_cpu: Spread,
+    fetch_peak_mib: f64,
+}
+
+impl Figures {
+    pub fn add(&mut self, taken: Taken) {
+        self.first_instruction.add(taken.first_instruction);
+        self.cpu.add(taken.submitter.cpu);
+        self.peak_mib = self.peak_mib.max(taken.submitter.peak_mib);
+        if let Some(staging) = taken.staging {
+            self.sent_bytes = staging.sent_bytes;
+            self.server_cpu.add(staging.server_cpu);
+            self.init.add(staging.init);
+            self.fetch.add(staging.fetch);
+            self.fetch_cpu.add(staging.fetch_cost.cpu);
+            self.fetch_peak_mib = self.fetch_peak_mib.max(staging.fetch_cost.peak_mib);
+        }
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  to the first instruction: {}", self.first_instruction)?;
+        writeln!(f, "  the submitter: CPU {}, peak memory {:.1} MiB", self.cpu, self.peak_mib)?;
+        if self.sent_bytes > 0.0 {
+            writeln!(f, "  sent: {:.1} MB", self.sent_bytes / 1e6)?;
+            writeln!(f, "  the init-container's beginning to the driver's: {}", self.init)?;
+            writeln!(f, "  fetch: {}, CPU {}", self.fetch, self.fetch_cpu)?;
+            writeln!(f, "  its peak memory: {:.1} MiB", self.fetch_peak_mib)?;
+            writeln!(f, "  the server: CPU {}", self.server_cpu)?;
+        }
+        Ok(())
+    }
+}
