@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::address::ServerAddress;
@@ -11,7 +12,6 @@ use super::backoff::Backoff;
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::Start;
-use super::retry::retried;
 use super::secret_file::UploadToken;
 use super::upload::{UploadError, upload};
 use crate::bundle::{PackError, PackPlan};
@@ -21,6 +21,9 @@ use crate::spark::{SparkDuration, format_duration, format_size};
 
 /// No server's `Retry-After` makes a person wait any longer for one attempt.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+
+/// Something in between that changes what passes may answer to nothing else.
+const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 
 /// What to stage, where, and whom for.
 #[derive(Debug, Clone)]
@@ -238,7 +241,7 @@ impl HttpClient {
             UploadError::Pack(error) => return Err(StageError::Pack(error)),
             UploadError::Stopped { may_be_kept } => return Err(attempts.stopped(request, may_be_kept)),
             UploadError::OtherBytes { ticket, sent } => {
-                return Err(self.other_bytes(request, policy, &ticket, sent).await);
+                return Err(self.other_bytes(request, &ticket, sent).await);
             }
         };
         if attempts.made >= policy.attempts || !is_worth_another(&failure) {
@@ -254,16 +257,10 @@ impl HttpClient {
     }
 
     /// What nobody asked for does not stay.
-    async fn other_bytes(
-        &self,
-        request: &StageRequest,
-        policy: RetryPolicy,
-        ticket: &Ticket,
-        sent: String,
-    ) -> StageError {
+    async fn other_bytes(&self, request: &StageRequest, ticket: &Ticket, sent: String) -> StageError {
         let server = request.server.clone();
         // Otherwise it expires unused.
-        let _ = retried(policy, async || self.release(&server, ticket).await).await;
+        let _ = timeout(LONGEST_RELEASE, self.release(&server, ticket)).await;
         let stored = format!("{} bytes with SHA-256 {}", ticket.size_bytes, ticket.sha256);
         StageError::OtherBytes { server, stored, sent }
     }

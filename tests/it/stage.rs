@@ -138,11 +138,17 @@ async fn a_server_that_is_not_there_is_named_after_the_last_attempt() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_for_other_bytes_is_an_error() {
     let submitter = Submitter::with_file(1000);
-    let server = Scripted::start(|_, _| Reply::TakeBody(Box::new(|_| ticket(5, &"0".repeat(64))))).await;
+    let server = Scripted::start(|_, request| match request.method.as_str() {
+        "DELETE" => Answer::new(204, "").into(),
+        _ => Reply::TakeBody(Box::new(|_| ticket(5, &"0".repeat(64)))),
+    })
+    .await;
     let output = output(submitter.stage(&server.url())).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     assert!(stderr(&output).contains("stored 5 bytes with SHA-256 0000"), "{}", stderr(&output));
+    let asked: Vec<String> = server.requests().into_iter().map(|request| request.method).collect();
+    assert_eq!(asked, ["POST", "DELETE"], "what nobody asked for is released");
 }
 
 #[tokio::test(flavor = "multi_thread")]
