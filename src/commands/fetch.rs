@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::old_entrypoint;
+use super::{old_entrypoint, tell};
 use crate::cli::FetchArgs;
 
 use cloakroom::bundle::UnpackLimits;
@@ -45,7 +45,7 @@ pub async fn run(args: FetchArgs) -> anyhow::Result<ExitCode> {
 async fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     let job = job(args)?;
     if job.plan.is_empty() {
-        eprintln!("the properties file names nothing to fetch");
+        tell("the properties file names nothing to fetch");
         return job.write_driver_properties();
     }
     let http = HttpClient::new(&job.ca_files, Timeouts::default())?;
@@ -65,7 +65,7 @@ async fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
             job.write_driver_properties()
         }
         Err(error @ FetchError::Stopped) => {
-            eprintln!("{error}");
+            tell(&error.to_string());
             Ok(exit_code)
         }
         Err(error) => Err(error.into()),
@@ -82,7 +82,7 @@ impl Job {
 }
 
 fn told(report: &SourceReport) {
-    eprintln!("{report}");
+    tell(&report.to_string());
 }
 
 async fn stop_signal() -> anyhow::Result<u8> {
@@ -123,7 +123,7 @@ fn read_properties(path: &Path) -> anyhow::Result<InitContainerProperties> {
     let text = old_entrypoint::read(path)?;
     let properties = InitContainerProperties::from(&Properties::parse(path, &text)?)?;
     for warning in &properties.warnings {
-        eprintln!("warning: {warning}");
+        tell(&format!("warning: {warning}"));
     }
     Ok(properties)
 }
@@ -162,10 +162,10 @@ struct Lines;
 
 impl FetchObserver for Lines {
     fn retrying(&self, what: &str, why: &str) {
-        eprintln!("{what}: {why}; trying again");
+        tell(&format!("{what}: {why}; trying again"));
     }
 
     fn starting_over(&self, what: &str, why: &str) {
-        eprintln!("{what}: {why}; starting over");
+        tell(&format!("{what}: {why}; starting over"));
     }
 }

@@ -8,7 +8,14 @@ pub mod serve;
 pub mod stage;
 pub mod submit;
 
+use std::io::Write as _;
+
 pub use old_entrypoint::arguments;
+
+/// Says something on stderr. Nobody may be listening any more, and the work goes on nevertheless.
+pub fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
+}
 
 /// The exit code of a command line that makes no sense, as clap has it.
 pub const USAGE: u8 = 2;

@@ -11,18 +11,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
-
 use cloakroom::bundle::{PackPlan, UnpackLimits};
-use cloakroom::client::{Backoff, HttpClient, RetryPolicy, StageRequest, Staged, Timeouts, UploadToken};
+use cloakroom::client::{
+    HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken, retried,
+};
 use cloakroom::resource::Owner;
 use cloakroom::spark::format_size;
 
 use self::progress::StageProgress;
 use crate::cli::StageArgs;
-
-/// 128 and the number of SIGINT, as shells show it.
-const EXIT_INTERRUPTED: u8 = 130;
+use crate::commands::screen::Screen;
+use crate::commands::submit::signals::Signals;
+use crate::commands::tell;
 
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
@@ -31,43 +31,66 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     }
     let request = request(&args)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
-    let policy = RetryPolicy { attempts: args.attempts, backoff: Backoff::default() };
-    for renamed in request.plan.renamed() {
-        let path = renamed.path.display();
-        eprintln!(
-            "warning: {path} becomes {} in the bundle, because another file has its name",
-            renamed.name
-        );
-    }
-    let most = UnpackLimits::default().max_entries;
-    if request.plan.files().len() as u64 > most {
-        eprintln!(
-            "warning: fetch takes at most {most} files from a bundle unless its --max-entries is raised"
-        );
-    }
+    let policy = RetryPolicy { attempts: args.attempts, ..RetryPolicy::default() };
+    warn(&request.plan);
+    let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
+    let signals = Signals::watch(&screen)?;
     let progress = Arc::new(StageProgress::start(&request, args.quiet));
     let started = Instant::now();
-    let staged = tokio::select! {
-        staged = http.stage(&request, policy, Arc::clone(&progress) as _) => staged,
-        interrupted = tokio::signal::ctrl_c() => {
-            interrupted.context("cannot wait for Ctrl-C")?;
-            progress.end();
-            eprintln!("stopped: the server keeps nothing of an upload that did not end");
-            return Ok(ExitCode::from(EXIT_INTERRUPTED));
-        }
-    };
+    let staged = http.stage_until(&signals.stop, &request, policy, Arc::clone(&progress) as _).await;
     progress.end();
-    let staged = staged?;
-    print(&staged)?;
+    let staged = match staged {
+        Err(error @ StageError::Stopped { .. }) => {
+            tell(&error.to_string());
+            return Ok(signals.exit_code());
+        }
+        staged => staged?,
+    };
+    if let Err(error) = print(&staged) {
+        return Err(taken_back(&http, policy, &request, &staged, error).await);
+    }
     if !args.quiet {
         let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
         let seconds = started.elapsed().as_secs_f64();
         let expires_at = staged.ticket.expires_at;
-        eprintln!(
+        tell(&format!(
             "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if nobody downloads it"
-        );
+        ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn warn(plan: &PackPlan) {
+    for renamed in plan.renamed() {
+        let (path, name) = (renamed.path.display(), &renamed.name);
+        tell(&format!("warning: {path} becomes {name} in the bundle, because another file has its name"));
+    }
+    let most = UnpackLimits::default().max_entries;
+    if plan.files().len() as u64 > most {
+        tell(&format!(
+            "warning: fetch takes at most {most} files from a bundle unless its --max-entries is raised"
+        ));
+    }
+}
+
+/// Nobody has a ticket that could not be printed.
+async fn taken_back(
+    http: &HttpClient,
+    policy: RetryPolicy,
+    request: &StageRequest,
+    staged: &Staged,
+    error: std::io::Error,
+) -> anyhow::Error {
+    let (server, ticket) = (&request.server, &staged.ticket);
+    let released = retried(policy, async || http.release(server, ticket).await).await;
+    let left = match released {
+        Ok(()) => "what was staged is released again".to_owned(),
+        Err(failure) => format!(
+            "resource {} is staged and could not be released ({failure}): it expires unused",
+            ticket.resource_id
+        ),
+    };
+    anyhow::Error::new(error).context(format!("the ticket cannot be printed on stdout; {left}"))
 }
 
 /// All that can be refused without the server is refused here.
@@ -84,10 +107,7 @@ fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
     })
 }
 
-fn print(staged: &Staged) -> anyhow::Result<()> {
+fn print(staged: &Staged) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{}", staged.json).and_then(|()| stdout.flush()).with_context(|| {
-        let id = &staged.ticket.resource_id;
-        format!("resource {id} is staged, but its ticket cannot be printed on stdout, so stage it again")
-    })
+    writeln!(stdout, "{}", staged.json).and_then(|()| stdout.flush())
 }

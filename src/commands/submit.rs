@@ -15,6 +15,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
+use crate::commands::tell;
+
 use cloakroom::spark::SubmitArguments;
 use cloakroom::spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
 use cloakroom::submit::plan::Submitter;
@@ -68,11 +70,6 @@ async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -
 /// In spark-submit's form.
 fn warn(text: &str) {
     tell(&format!("Warning: {text}"));
-}
-
-/// Says something on stderr. Nobody may be listening any more, and an application goes on running nevertheless.
-fn tell(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
 }
 
 /// Gives on stdout what was asked for. A reader that has seen enough is no failure.

@@ -1,13 +1,16 @@
 //! `cloakroom stage --for`: what a stock spark-submit or the Spark operator has to be given is printed, and made, or nothing
 //! of it is there.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::manifests::known::{parse, rights_of};
+use crate::submit_rights::rights;
 use crate::support::api_server::{FakeApiServer, Fault, SECRET, Verb};
-use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, text};
+use crate::support::cluster::{CONFIG_MAP, Cluster as _, Kind, NAMESPACE, kubeconfig, text};
 use crate::support::process::{Cloakroom, command, stderr};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
@@ -24,6 +27,15 @@ const WHOLE: [&str; 9] = [
     "https://h/y.zip?sig=1&x=2",
     "app.jar",
 ];
+
+/// Of somebody who may do what manifests/submitter/stager.yaml allows.
+const TOKEN: &str = "of-the-stager";
+
+fn role() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/submitter/stager.yaml");
+    let documents = parse(&std::fs::read_to_string(path).unwrap());
+    documents.into_iter().find(|document| document["kind"] == "Role").unwrap()
+}
 
 /// A cluster, a server, and a folder with an application in it.
 struct Place {
@@ -44,7 +56,9 @@ impl Place {
         for name in ["app.jar", "lib/dep one.jar", "data.txt", "prod.conf", "env.tar.gz"] {
             std::fs::write(folder.path().join(name), name).unwrap();
         }
-        let kubeconfig = api_server.kubeconfig(Account::Admin, api_server.address());
+        api_server.know_token(TOKEN, "stager", &[]);
+        api_server.grant_rules("stager", Some("demo"), role()["rules"].clone());
+        let kubeconfig = kubeconfig(None, api_server.address(), TOKEN);
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
         let flags = ["--fetch-image", IMAGE, "--no-kubernetes"];
         let server = Cloakroom::serve(&folder.path().join("server"), &flags);
@@ -271,6 +285,18 @@ fn a_failure_at_any_step_leaves_nothing() {
         assert!(said.contains("staged the jars"), "{said}");
         place.assert_nothing_is_left(&said);
     }
+}
+
+#[test]
+fn the_role_of_the_stager_is_exactly_what_it_asks_for() {
+    let place = Place::new();
+    place.printed("spark-submit", &WHOLE);
+    place.api_server.fail_some(SECRET, Verb::Patch, 1, 1, Fault::LostAnswer);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = place.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
+    assert!(!output.status.success(), "{}", stderr(&output));
+    let asked: BTreeSet<String> = place.api_server.calls().iter().flat_map(rights).collect();
+    assert_eq!(asked, rights_of(&role()));
 }
 
 #[test]

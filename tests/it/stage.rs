@@ -209,3 +209,22 @@ async fn ctrl_c_ends_it_with_130() {
     let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
     assert_eq!(status.code(), Some(130));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_nobody_can_have_is_released() {
+    let submitter = Submitter::with_file(1000);
+    let server =
+        Scripted::start(
+            |_, request| {
+                if request.method == "DELETE" { Answer::new(204, "").into() } else { take() }
+            },
+        )
+        .await;
+    let mut command = submitter.stage(&server.url());
+    command.stdout(Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap()));
+    let output = output(command).await;
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot be printed on stdout; what was staged is released again"), "{said}");
+    assert_eq!(server.requests().last().unwrap().method, "DELETE");
+}

@@ -48,7 +48,7 @@ fn id(name: &str) -> SubmissionId {
 }
 
 /// A call as a right: `group/resource verb`. Server-side apply may have to create as well.
-fn rights(call: &Call) -> Vec<String> {
+pub fn rights(call: &Call) -> Vec<String> {
     let parts: Vec<&str> = call.path.split('/').collect();
     let (group, resource) = if parts[1] == "api" { ("", parts[5]) } else { (parts[2], parts[6]) };
     let verbs = match call.verb {

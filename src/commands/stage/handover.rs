@@ -16,6 +16,7 @@ use super::words;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
+use crate::commands::tell;
 
 use cloakroom::client::{StageObserver, StageRequest};
 use cloakroom::kubernetes::ApiServer;
@@ -38,7 +39,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
         (staging.ttl, staging.unused_timeout) = (args.ttl, args.unused_timeout);
         staging.policy.attempts = args.attempts;
     }
-    handover.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    handover.warnings.iter().for_each(|warning| tell(&format!("warning: {warning}")));
     let templates = match choice {
         SubmitterChoice::SparkSubmit => Some(Templates::new(&args.handover.templates_to, &handover)?),
         SubmitterChoice::SparkOperator => None,
@@ -54,7 +55,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     match ended {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) if is_stopped(&error) => {
-            eprintln!("{error}");
+            tell(&error.to_string());
             Ok(signals.exit_code())
         }
         Err(error) => Err(error),
@@ -84,12 +85,12 @@ impl Work<'_> {
         };
         let made = self.hand_over(staged.as_ref(), stop).await;
         if let (Err(_), Some(staged)) = (&made, &staged) {
-            staged.release().await.iter().for_each(|left| eprintln!("warning: {left}"));
+            staged.release().await.iter().for_each(|left| tell(&format!("warning: {left}")));
         }
         made?;
         if !self.args.quiet {
             let expires_at = staged.as_ref().and_then(StagedBundles::expires_at);
-            words::tell(self.handover, self.choice, self.server.is_some(), expires_at);
+            words::explain(self.handover, self.choice, self.server.is_some(), expires_at);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::templates::Templates;
 use crate::cli::SubmitterChoice;
+use crate::commands::tell;
 
 use cloakroom::submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
 
@@ -117,27 +118,29 @@ fn template(mut pod: Map<String, Value>) -> Map<String, Value> {
 }
 
 /// What to know, and what is left to do.
-pub fn tell(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
+pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
     let namespace = &handover.namespace;
     let of_it = format!("-l {LABEL}={}", handover.id);
     if are_made {
         let names = handover.objects.names().join(" and ");
-        eprintln!(
+        tell(&format!(
             "made {names} in namespace {namespace}; nothing owns them: once the application has ended, remove them with \
              “kubectl delete secret,configmap -n {namespace} {of_it}”"
-        );
+        ));
     }
     if let Some(expires_at) = expires_at {
         let who = match choice {
             SubmitterChoice::SparkSubmit => "submit the application",
             SubmitterChoice::SparkOperator => "apply the SparkApplication",
         };
-        eprintln!("{who} before {expires_at}: what nobody collects is cleared away then");
+        tell(&format!("{who} before {expires_at}: what nobody collects is cleared away then"));
     }
     if handover.application.as_deref() == Some(FOUND_IN_JARS) && choice == SubmitterChoice::SparkSubmit {
         match &handover.main_class {
-            Some(class) => eprintln!("give --class {class} as well: spark-submit cannot look into the jar"),
-            None => eprintln!("give --class as well: spark-submit cannot look into the jar"),
+            Some(class) => {
+                tell(&format!("give --class {class} as well: spark-submit cannot look into the jar"));
+            }
+            None => tell("give --class as well: spark-submit cannot look into the jar"),
         }
     }
 }

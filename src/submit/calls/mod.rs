@@ -124,9 +124,9 @@ impl Calls {
         self.send(Method::DELETE, &self.pod(name), Some(("application/json", options))).await
     }
 
-    /// Deletes an object if it is still the one with this unique id.
-    pub(super) async fn delete(&self, path: &ObjectPath, uid: &str) -> Result<Answer, ApiFailure> {
-        let options = delete_options(Some(uid), None);
+    /// Deletes an object, with `uid` if it is still the one with this unique id.
+    pub(super) async fn delete(&self, path: &ObjectPath, uid: Option<&str>) -> Result<Answer, ApiFailure> {
+        let options = delete_options(uid, None);
         self.send(Method::DELETE, &path.to_string(), Some(("application/json", &options))).await
     }
 

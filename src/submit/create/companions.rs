@@ -124,17 +124,9 @@ impl Companions {
         }
     }
 
-    /// Whether there was something to delete.
+    /// Whether there was something to delete. Nobody else's has a name that we drew.
     async fn delete(&self, path: &ObjectPath, uid: Option<&str>) -> Result<bool, ApiFailure> {
-        let found = match uid {
-            Some(uid) => uid.to_owned(),
-            None => match self.calls.get(path).await {
-                Ok(answer) => answer.uid().to_owned(),
-                Err(ApiFailure::NotFound { .. }) => return Ok(false),
-                Err(failure) => return Err(failure),
-            },
-        };
-        match self.calls.delete(path, &found).await {
+        match self.calls.delete(path, uid).await {
             Ok(_) => Ok(true),
             Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => Ok(false),
             Err(failure) => Err(failure),

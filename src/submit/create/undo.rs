@@ -163,7 +163,7 @@ impl Undoing<'_> {
                 Err(failure) => return Err(failed(failure)),
             },
         };
-        match retried(self.patience, async || self.calls.delete(path, &uid).await).await {
+        match retried(self.patience, async || self.calls.delete(path, Some(&uid)).await).await {
             Ok(_) | Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {
                 Ok(Some(name))
             }
