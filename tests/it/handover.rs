@@ -194,7 +194,8 @@ fn a_template_of_the_users_is_merged_and_one_that_was_made_before_is_made_again(
     let (file, name) = (conf("File", "own.yaml"), conf("ContainerName", "spark"));
     let arguments = ["--conf", &file, "--conf", &name, "app.jar"];
     for _ in 0..2 {
-        place.printed("spark-submit", &arguments);
+        let printed = place.printed("spark-submit", &arguments);
+        assert!(printed.contains(&format!("\n--conf {name}\n")), "{printed}");
         let spec = &place.template()["spec"];
         assert_eq!(spec["nodeSelector"], json!({"a": "b"}));
         assert_eq!(spec["containers"][0], json!({"name": "sidecar", "image": "s"}));
@@ -242,6 +243,11 @@ fn the_operator_is_given_fields_of_a_spark_application_that_the_files_live_by() 
         "no label is needed"
     );
     assert!(!place.path("driver-pod-template.yaml").exists());
+    let name = "spark.kubernetes.driver.podTemplateContainerName";
+    let arguments = ["--name", "my-app", "--conf", &format!("{name}=spark"), "--files", "data.txt"];
+    let fields: Value = serde_saphyr::from_str(&place.printed("spark-operator", &arguments)).unwrap();
+    assert_eq!(fields["spec"]["sparkConf"], json!({name: "spark"}));
+    assert_eq!(fields["spec"]["driver"]["template"]["spec"]["containers"][0]["name"], "spark");
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
             settings.push(("spark.kubernetes.executor.podTemplateFile", file(executor)));
         }
     }
+    settings.extend(handover.containers.iter().cloned());
     settings.extend(handover.lists.iter().cloned());
     let lines = settings.iter().map(|(key, value)| format!("--conf {}\n", quoted(&format!("{key}={value}"))));
     let application = handover.application.iter().map(|application| format!("{}\n", quoted(application)));
@@ -91,6 +92,10 @@ fn fields(handover: &Handover) -> anyhow::Result<String> {
     }
     if let Some(class) = &handover.main_class {
         spec.insert("mainClass".to_owned(), json!(class));
+    }
+    if !handover.containers.is_empty() {
+        let settings = handover.containers.iter().map(|(key, name)| ((*key).to_owned(), json!(name)));
+        spec.insert("sparkConf".to_owned(), Value::Object(settings.collect()));
     }
     let field = |key: &str| match key {
         "spark.jars" => "jars",

@@ -51,6 +51,8 @@ pub struct Handover {
     pub objects: InitObjects,
     /// The settings that name what was staged, by key.
     pub lists: Vec<(&'static str, String)>,
+    /// Which containers of the templates are Spark's, where the user has said so.
+    pub containers: Vec<(&'static str, String)>,
     /// The application, as spark-submit is to be told.
     pub application: Option<String>,
     /// The class that the application's manifest names, where spark-submit cannot see it: the jar travels.
@@ -93,6 +95,7 @@ pub async fn hand_over(
         main_class: main_class(&resource, application.as_deref(), submitter),
         staging: stage_plan(&init, &dependencies, owner.clone()),
         lists: lists(&conf, &dependencies),
+        containers: containers(&conf),
         application,
         driver: template::driver(&conf, &init, user.as_deref(), &owner, !dependencies.lists.is_empty())?,
         executor: if init.for_executors {
@@ -138,6 +141,11 @@ fn main_class(resource: &MainResource, named: Option<&str>, submitter: &Submitte
         }
         _ => None,
     }
+}
+
+fn containers(conf: &SparkConf) -> Vec<(&'static str, String)> {
+    let keys = [template::DRIVER.container, init_container::EXECUTOR_TEMPLATE.container];
+    keys.into_iter().filter_map(|key| Some((key, conf.get(key)?.to_owned()))).collect()
 }
 
 /// Every list that there is, with what was staged as `local:`.

@@ -14,7 +14,7 @@ use super::names::Names;
 use super::submitter::Submitter;
 use crate::spark::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, SettingError, SparkConf, TimeUnit, keys};
 
-pub(super) use executors::template as executor_template;
+pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
 pub use objects::InitObjects;
 pub(super) use pod::add;
 pub(super) use server::StagingServer;
