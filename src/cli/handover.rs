@@ -53,8 +53,8 @@ pub struct HandoverArgs {
     #[arg(long, value_name = "DIR", default_value = ".", requires = "submitter")]
     pub templates_to: PathBuf,
 
-    /// Ask nothing of the cluster: print the Secret and the ConfigMap, for `kubectl apply -f -`, and what is to be given as
-    /// comments. The files are staged all the same: the Secret is made of their tickets
+    /// Ask nothing of the cluster: print the Secret and the ConfigMap, for `kubectl apply -f -`, and what is to be given on
+    /// stderr. The files are staged all the same: the Secret is made of their tickets
     #[arg(long, requires = "submitter")]
     pub dry_run: bool,
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use super::handover::HandoverArgs;
 
 use cloakroom::client::ServerAddress;
-use cloakroom::resource::{Owner, OwnerError, OwnerKind, POD};
+use cloakroom::resource::{Owner, OwnerError, OwnerKind};
 use cloakroom::spark::SparkDuration;
 
 /// Pack files into one bundle, upload it while packing, and print its ticket as JSON on stdout
@@ -38,9 +38,9 @@ pub struct StageArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Kind of the owning objects: Pod, Deployment, StatefulSet, Job or KIND.GROUP
-    #[arg(long, value_name = "KIND", default_value = POD, value_parser = OwnerKind::parse)]
-    pub kind: OwnerKind,
+    /// Kind of the owning objects: Pod, Deployment, StatefulSet, Job or KIND.GROUP [default: Pod]
+    #[arg(long, value_name = "KIND", value_parser = OwnerKind::parse)]
+    pub kind: Option<OwnerKind>,
 
     /// Upper bound on the bundle's life, such as 2h [default: none]
     #[arg(long, value_name = "DURATION")]

@@ -15,7 +15,7 @@ use cloakroom::bundle::{PackPlan, UnpackLimits};
 use cloakroom::client::{
     HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken, retried,
 };
-use cloakroom::resource::Owner;
+use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::format_size;
 
 use self::progress::StageProgress;
@@ -95,7 +95,8 @@ async fn taken_back(
 
 /// All that can be refused without the server is refused here.
 fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
-    let owner = Owner::new(args.kind.clone(), &args.namespace, args.labels.clone(), args.name.as_deref())?;
+    let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
+    let owner = Owner::new(kind, &args.namespace, args.labels.clone(), args.name.as_deref())?;
     let token = args.token_file.as_deref().map(|path| UploadToken::read(path, "--token-file")).transpose()?;
     Ok(StageRequest {
         server: args.server.clone(),

@@ -87,9 +87,16 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// The only one that was written.
     fn template(&self) -> Value {
-        let text = std::fs::read_to_string(self.path("driver-pod-template.yaml")).unwrap();
-        serde_saphyr::from_str(&text).unwrap()
+        let [path] = &self.templates("driver")[..] else { panic!("not one template") };
+        serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    }
+
+    fn templates(&self, whose: &str) -> Vec<PathBuf> {
+        let end = format!("-{whose}-pod-template.yaml");
+        let entries = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.to_str().unwrap().ends_with(&end)).collect()
     }
 
     fn only(&self, kind: Kind) -> Value {
@@ -108,7 +115,7 @@ impl Place {
     fn assert_nothing_is_left(&self, said: &str) {
         assert_eq!(self.api_server.everything_in("demo"), [""; 0], "{said}");
         assert_eq!(self.bundles(), 0, "{said}");
-        assert!(!self.path("driver-pod-template.yaml").exists(), "{said}");
+        assert_eq!(self.templates("driver"), Vec::<PathBuf>::new(), "{said}");
     }
 }
 
@@ -118,14 +125,14 @@ fn spark_submit_is_given_a_template_and_what_was_staged_as_local() {
     let output = place.output("spark-submit", &WHOLE);
     let told = stderr(&output);
     assert!(output.status.success(), "{told}");
-    let template = place.path("driver-pod-template.yaml").canonicalize().unwrap();
+    let template = place.templates("driver")[0].canonicalize().unwrap();
     let expected = [
-        "--conf spark.kubernetes.namespace=demo".to_owned(),
-        format!("--conf spark.kubernetes.driver.podTemplateFile={}", template.display()),
-        format!("--conf spark.jars={JARS}/dep%20one.jar,{JARS}/app.jar,local:///opt/x.jar"),
-        format!("--conf spark.files={FILES}/data.txt,{FILES}/app.conf"),
-        format!("--conf spark.archives={FILES}/env.tar.gz#env"),
-        "--conf 'spark.submit.pyFiles=https://h/y.zip?sig=1&x=2'".to_owned(),
+        r"--conf spark.kubernetes.namespace=demo \".to_owned(),
+        format!(r"--conf spark.kubernetes.driver.podTemplateFile={} \", template.display()),
+        format!(r"--conf spark.jars={JARS}/dep%20one.jar,{JARS}/app.jar,local:///opt/x.jar \"),
+        format!(r"--conf spark.files={FILES}/data.txt,{FILES}/app.conf \"),
+        format!(r"--conf spark.archives={FILES}/env.tar.gz#env \"),
+        r"--conf spark.submit.pyFiles='https://h/y.zip?sig=1&x=2' \".to_owned(),
         "spark-internal".to_owned(),
     ];
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -138,6 +145,14 @@ fn spark_submit_is_given_a_template_and_what_was_staged_as_local() {
         assert!(told.contains(said), "{said} is not in\n{told}");
     }
     assert_eq!(place.bundles(), 2);
+    // As the documentation says it.
+    let mut script = Command::new("sh");
+    script.args(["-c", r#"args=$(printf %s "$1"); eval "printf '%s\n' $args end""#, "sh", &printed]);
+    let words = String::from_utf8(script.output().unwrap().stdout).unwrap();
+    assert!(
+        words.contains("\nspark.submit.pyFiles=https://h/y.zip?sig=1&x=2\nspark-internal\nend\n"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -185,7 +200,7 @@ fn the_template_brings_the_init_container_and_the_label_that_the_files_live_by()
 }
 
 #[test]
-fn a_template_of_the_users_is_merged_and_one_that_was_made_before_is_made_again() {
+fn a_template_of_the_users_is_merged_and_one_of_ours_is_refused() {
     let place = Place::new();
     let own =
         "spec: {nodeSelector: {a: b}, containers: [{name: sidecar, image: s}, {name: spark, tty: true}]}";
@@ -193,15 +208,62 @@ fn a_template_of_the_users_is_merged_and_one_that_was_made_before_is_made_again(
     let conf = |key: &str, value: &str| format!("spark.kubernetes.driver.podTemplate{key}={value}");
     let (file, name) = (conf("File", "own.yaml"), conf("ContainerName", "spark"));
     let arguments = ["--conf", &file, "--conf", &name, "app.jar"];
-    for _ in 0..2 {
-        let printed = place.printed("spark-submit", &arguments);
-        assert!(printed.contains(&format!("\n--conf {name}\n")), "{printed}");
-        let spec = &place.template()["spec"];
-        assert_eq!(spec["nodeSelector"], json!({"a": "b"}));
-        assert_eq!(spec["containers"][0], json!({"name": "sidecar", "image": "s"}));
-        assert_eq!(spec["containers"][1]["tty"], true);
-        assert_eq!(spec["containers"][1]["volumeMounts"].as_array().unwrap().len(), 3);
-    }
+    let printed = place.printed("spark-submit", &arguments);
+    assert!(printed.contains(&format!("\n--conf {name} \\\n")), "{printed}");
+    let spec = &place.template()["spec"];
+    assert_eq!(spec["nodeSelector"], json!({"a": "b"}));
+    assert_eq!(spec["containers"][0], json!({"name": "sidecar", "image": "s"}));
+    assert_eq!(spec["containers"][1]["tty"], true);
+    assert_eq!(spec["containers"][1]["volumeMounts"].as_array().unwrap().len(), 3);
+    let again = conf("File", place.templates("driver")[0].to_str().unwrap());
+    let said = stderr(&place.output("spark-submit", &["--conf", &again, "--conf", &name, "app.jar"]));
+    assert!(said.contains("the pod of the driver has a container spark-init already"), "{said}");
+    assert_eq!(place.bundles(), 1, "nothing more is uploaded: {said}");
+}
+
+#[test]
+fn two_runs_in_one_folder_do_not_meet() {
+    let place = Place::new();
+    let [one, other] = [(), ()].map(|()| place.printed("spark-submit", &["app.jar"]));
+    assert_ne!(one, other);
+    assert_eq!(place.templates("driver").len(), 2);
+}
+
+#[test]
+fn the_init_container_asks_for_as_much_as_the_driver_and_is_never_root() {
+    let place = Place::new();
+    std::fs::write(place.path("root.yaml"), "spec: {securityContext: {runAsUser: 0}}").unwrap();
+    let settings = [
+        "spark.kubernetes.driver.podTemplateFile=root.yaml",
+        "spark.driver.memory=2g",
+        "spark.kubernetes.driver.request.cores=500m",
+        "spark.kubernetes.driver.limit.cores=1",
+    ];
+    let arguments: Vec<&str> =
+        settings.iter().flat_map(|setting| ["--conf", setting]).chain(["app.jar"]).collect();
+    place.printed("spark-submit", &arguments);
+    let init = &place.template()["spec"]["initContainers"][0];
+    assert_eq!(
+        init["resources"],
+        json!({"requests": {"cpu": "500m", "memory": "2432Mi"}, "limits": {"cpu": "1", "memory": "2432Mi"}})
+    );
+    assert_eq!(init["securityContext"]["runAsUser"], 65532);
+}
+
+#[test]
+fn settings_of_spark_defaults_count_as_they_do_for_spark_submit() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("conf")).unwrap();
+    std::fs::write(place.path("own.yaml"), "spec: {priorityClassName: high}").unwrap();
+    let defaults = "spark.master local[*]\nspark.jars lib/dep one.jar\n\
+                    spark.kubernetes.driver.podTemplateFile own.yaml\n";
+    std::fs::write(place.path("conf/spark-defaults.conf"), defaults).unwrap();
+    let output =
+        place.stage_for("spark-submit", &["app.jar"]).env("SPARK_CONF_DIR", "conf").output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains(&format!("spark.jars={JARS}/dep%20one.jar,{JARS}/app.jar ")), "{printed}");
+    assert_eq!(place.template()["spec"]["priorityClassName"], "high");
 }
 
 #[test]
@@ -209,10 +271,8 @@ fn executors_get_a_template_as_well_if_they_are_to_fetch() {
     let place = Place::new();
     let arguments = ["--conf", "spark.kubernetes.cloakroom.executorStaging=init", "app.jar"];
     let printed = place.printed("spark-submit", &arguments);
-    let path = place.path("executor-pod-template.yaml").canonicalize().unwrap();
-    assert!(
-        printed.contains(&format!("--conf spark.kubernetes.executor.podTemplateFile={}\n", path.display()))
-    );
+    let path = place.templates("executor")[0].canonicalize().unwrap();
+    assert!(printed.contains(&format!("spark.kubernetes.executor.podTemplateFile={} ", path.display())));
     let template: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(template["spec"]["initContainers"][0]["image"], IMAGE);
     assert_eq!(template["spec"]["containers"][0]["name"], "spark-kubernetes-executor");
@@ -242,22 +302,36 @@ fn the_operator_is_given_fields_of_a_spark_application_that_the_files_live_by() 
         (&Value::Null, &Value::Null),
         "no label is needed"
     );
-    assert!(!place.path("driver-pod-template.yaml").exists());
-    let name = "spark.kubernetes.driver.podTemplateContainerName";
-    let arguments = ["--name", "my-app", "--conf", &format!("{name}=spark"), "--files", "data.txt"];
+    assert_eq!(place.templates("driver"), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn the_operators_container_is_the_one_that_sees_the_files() {
+    let place = Place::new();
+    let own = "spec: {containers: [{name: sidecar, image: s}, {name: spark-kubernetes-driver, tty: true}]}";
+    std::fs::write(place.path("own.yaml"), own).unwrap();
+    let file = "spark.kubernetes.driver.podTemplateFile=own.yaml";
+    let arguments = ["--name", "my-app", "--conf", file, "--files", "data.txt"];
     let fields: Value = serde_saphyr::from_str(&place.printed("spark-operator", &arguments)).unwrap();
-    assert_eq!(fields["spec"]["sparkConf"], json!({name: "spark"}));
-    assert_eq!(fields["spec"]["driver"]["template"]["spec"]["containers"][0]["name"], "spark");
+    let containers = &fields["spec"]["driver"]["template"]["spec"]["containers"];
+    assert_eq!(containers[0], json!({"name": "sidecar", "image": "s"}));
+    assert_eq!(containers[1]["volumeMounts"].as_array().unwrap().len(), 3);
+    let other = "spark.kubernetes.driver.podTemplateContainerName=sidecar";
+    let said = stderr(&place.output("spark-operator", &[&arguments[..], &["--conf", other]].concat()));
+    assert!(said.contains("the operator takes the container spark-kubernetes-driver"), "{said}");
 }
 
 #[test]
 fn a_dry_run_prints_what_kubectl_applies_and_asks_no_cluster() {
     let place = Place::new();
-    let printed = place.printed("spark-submit", &[&["--dry-run"], WHOLE.as_slice()].concat());
+    let output = place.output("spark-submit", &[&["--dry-run"], WHOLE.as_slice()].concat());
+    let printed = String::from_utf8(output.stdout.clone()).unwrap();
+    let told = stderr(&output);
+    assert!(told.contains("--conf spark.kubernetes.namespace=demo \\\n"), "{told}");
     assert!(
-        printed.starts_with("# Arguments for spark-submit:\n#   --conf spark.kubernetes.namespace=demo\n")
+        told.contains("\nspark-internal\n") && told.contains("kubectl delete secret,configmap"),
+        "{told}"
     );
-    assert!(printed.contains("\n#   spark-internal\n---\n"), "{printed}");
     let objects: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
     let kinds: Vec<String> = objects.iter().map(|object| text(&object["kind"])).collect();
     assert_eq!(kinds, ["ConfigMap", "Secret"]);
@@ -319,17 +393,11 @@ fn what_cannot_be_printed_is_taken_back() {
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_is_sent() {
     let place = Place::new();
-    std::fs::write(place.path("lib/driver-pod-template.yaml"), "kind: Pod").unwrap();
     for (submitter, arguments, why) in [
         ("spark-submit", &["app.jar", "data.txt"][..], "--for takes one file"),
         ("spark-submit", &["local:///opt/x.jar"], "there is nothing to stage"),
         ("spark-submit", &["--jars", "missing.jar"], "missing.jar does not exist on this machine"),
         ("spark-submit", &["--files", "data.txt,lib/data.txt"], "lib/data.txt does not exist"),
-        (
-            "spark-submit",
-            &["--templates-to", "lib", "app.jar"],
-            "was not made here, so it is not overwritten",
-        ),
         ("spark-submit", &["--templates-to", "nowhere", "app.jar"], "--templates-to"),
         ("spark-submit", &["--conf", "x=y", "app.jar"], "keys begin with “spark.”"),
         ("spark-submit", &["--conf", "spark.kubernetes.cloakroom.x=y", "app.jar"], "there is no such key"),
@@ -352,4 +420,6 @@ fn an_owner_that_is_named_is_the_owner() {
     let arguments = ["--label", "job=nightly", "--dry-run", "app.jar"];
     place.printed("spark-submit", &arguments);
     assert_eq!(place.template()["metadata"]["labels"], json!({"job": "nightly"}));
+    let printed = place.printed("spark-submit", &["--name", "words", "app.jar"]);
+    assert!(printed.contains("--conf spark.kubernetes.driver.pod.name=words "), "{printed}");
 }

@@ -112,10 +112,11 @@ fn class_and_code(job: Job) -> [Vec<String>; 2] {
     [class, code]
 }
 
-/// As a shell takes them: nothing in them is quoted here.
+/// As a shell takes them.
 fn words_of(printed: &str) -> Vec<String> {
-    assert!(!printed.contains('\''), "{printed}");
-    printed.split_whitespace().map(str::to_owned).collect()
+    let script = format!("printf '%s\\n' {printed}");
+    let words = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    String::from_utf8(words.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 /// As the Kubeflow Spark Operator makes arguments of a `SparkApplication` (its `submission.go`): a template becomes a file,
@@ -125,8 +126,12 @@ fn as_the_operator(printed: &str, folder: &Path) -> Vec<String> {
     let spec = &fields["spec"];
     let template = folder.join("operators-template.yaml");
     std::fs::write(&template, spec["driver"]["template"].to_string()).unwrap();
-    let mut arguments =
-        vec!["--conf".to_owned(), format!("spark.kubernetes.driver.podTemplateFile={}", template.display())];
+    let settings = [
+        format!("spark.kubernetes.driver.podTemplateFile={}", template.display()),
+        "spark.kubernetes.driver.podTemplateContainerName=spark-kubernetes-driver".to_owned(),
+    ];
+    let mut arguments: Vec<String> =
+        settings.into_iter().flat_map(|setting| ["--conf".to_owned(), setting]).collect();
     for (field, option) in
         [("jars", "--jars"), ("pyFiles", "--py-files"), ("files", "--files"), ("archives", "--archives")]
     {

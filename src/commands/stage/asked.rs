@@ -6,15 +6,19 @@ use crate::cli::{StageArgs, SubmitterChoice};
 
 use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::arguments::master;
-use cloakroom::spark::{MainResource, Origin, SparkConf, keys};
+use cloakroom::spark::{MainResource, Origin, Properties, SparkConf, keys};
 use cloakroom::submit::plan::handover::HandoverRequest;
 
 /// The Kubeflow Spark Operator's kind.
 const SPARK_APPLICATION: &str = "SparkApplication.sparkoperator.k8s.io";
 
 /// Checks what can be checked without a file, and gathers the rest.
-pub fn request(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<HandoverRequest> {
-    let conf = conf(args)?;
+pub fn request(
+    args: &StageArgs,
+    choice: SubmitterChoice,
+    defaults: Option<&Properties>,
+) -> anyhow::Result<HandoverRequest> {
+    let conf = conf(args, defaults)?;
     let application = match args.files.as_slice() {
         [] => None,
         [file] => match file.to_str() {
@@ -30,10 +34,11 @@ pub fn request(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Hand
         ),
     };
     let name = name(args, application.as_ref());
-    Ok(HandoverRequest { conf, owner: owner(args, choice)?, application, name })
+    let names_containers = choice == SubmitterChoice::SparkOperator;
+    Ok(HandoverRequest { conf, owner: owner(args, choice)?, application, name, names_containers })
 }
 
-fn conf(args: &StageArgs) -> anyhow::Result<SparkConf> {
+fn conf(args: &StageArgs, defaults: Option<&Properties>) -> anyhow::Result<SparkConf> {
     let mut conf = SparkConf::default();
     for (key, value) in &args.handover.settings {
         conf.set(key, value, Origin::Conf);
@@ -62,6 +67,15 @@ fn conf(args: &StageArgs) -> anyhow::Result<SparkConf> {
             conf.set(key, value, Origin::Option(flag));
         }
     }
+    // spark-submit reads them too, and what is printed wins over them.
+    let counts = |key: &str, value: &str| {
+        key.starts_with("spark.") && (key != "spark.master" || value.starts_with("k8s://"))
+    };
+    let all = defaults.into_iter().flat_map(Properties::iter);
+    for property in all.filter(|property| counts(property.key, property.value)) {
+        let file = defaults.map(|file| file.file().to_owned()).unwrap_or_default();
+        conf.set_if_missing(property.key, property.value, Origin::File { file, line: property.line });
+    }
     conf.set_if_missing(keys::SERVER_URI, args.server.to_string(), Origin::Option("--server"));
     if conf.contains("spark.master") {
         master::normalise(&mut conf)?;
@@ -69,18 +83,20 @@ fn conf(args: &StageArgs) -> anyhow::Result<SparkConf> {
     Ok(conf)
 }
 
-/// Whom the files live for: what the flags say, with the operator the `SparkApplication`, else the pod that the template
+/// Whom the files live for: what the flags say, of the kind that the submitter makes; without them the pod that the template
 /// makes.
 fn owner(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Option<Owner>> {
-    let is_default = args.labels.is_empty() && args.kind.as_str() == POD;
-    let kind = match (choice, &args.name) {
-        (SubmitterChoice::SparkSubmit, None) if is_default => return Ok(None),
-        (SubmitterChoice::SparkOperator, None) if is_default => bail!(
-            "--for spark-operator needs --name, the name of the SparkApplication: what is staged lives as long as it does"
+    let is_named = args.name.is_some() || !args.labels.is_empty();
+    let own_kind = match choice {
+        SubmitterChoice::SparkSubmit if !is_named && args.kind.is_none() => return Ok(None),
+        SubmitterChoice::SparkOperator if !is_named => bail!(
+            "--for spark-operator needs --name, the name of the SparkApplication: what is staged lives as long as it does \
+             (or --label, if several have it)"
         ),
-        (SubmitterChoice::SparkOperator, Some(_)) if is_default => OwnerKind::parse(SPARK_APPLICATION)?,
-        _ => args.kind.clone(),
+        SubmitterChoice::SparkSubmit => POD,
+        SubmitterChoice::SparkOperator => SPARK_APPLICATION,
     };
+    let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(own_kind), Ok)?;
     Ok(Some(Owner::new(kind, &args.namespace, args.labels.clone(), args.name.as_deref())?))
 }
 

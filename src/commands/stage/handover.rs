@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 /// Stages, makes the objects, writes the templates, prints.
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
-    let request = asked::request(args, choice)?;
+    let request = asked::request(args, choice, sources::defaults(&submitter)?.as_ref())?;
     // What says how the API server is asked.
     let conf = request.conf.clone();
     let mut handover = hand_over(request, &submitter, Timestamp::now(), &mut rand::rng()).await?;
@@ -128,11 +128,15 @@ impl Work<'_> {
 
     /// Templates, and the text on stdout, with the objects if nobody has made them.
     fn write(&self, objects: &[Value]) -> anyhow::Result<()> {
-        let written = self.templates.map(Templates::write).transpose()?;
-        let text = words::text(self.choice, self.handover, self.templates, objects)?;
-        let printed = words::show(&text).context("what is to be given cannot be printed on stdout");
-        if let (Err(_), Some(written)) = (&printed, written) {
-            written.take_back();
+        let given = words::given(self.choice, self.handover, self.templates)?;
+        self.templates.map_or(Ok(()), Templates::write)?;
+        let text = if objects.is_empty() { given.clone() } else { words::documents(self.handover, objects)? };
+        let printed = words::show(&text).context("what was asked for cannot be printed on stdout");
+        if printed.is_err() {
+            self.templates.inspect(|templates| templates.take_back());
+        } else if !objects.is_empty() {
+            // stdout is kubectl's.
+            tell(&given);
         }
         printed
     }

@@ -13,26 +13,21 @@ use crate::commands::tell;
 
 use cloakroom::submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
 
-/// What stdout gets. `objects` are those that nobody has made; what is to be given is then a comment.
-pub fn text(
+/// What the submitter is to be given.
+pub fn given(
     choice: SubmitterChoice,
     handover: &Handover,
     templates: Option<&Templates>,
-    objects: &[Value],
 ) -> anyhow::Result<String> {
-    let given = match choice {
-        SubmitterChoice::SparkSubmit => arguments(handover, templates),
-        SubmitterChoice::SparkOperator => fields(handover)?,
-    };
-    if objects.is_empty() {
-        return Ok(given);
+    match choice {
+        SubmitterChoice::SparkSubmit => Ok(arguments(handover, templates)),
+        SubmitterChoice::SparkOperator => fields(handover),
     }
-    let what = match choice {
-        SubmitterChoice::SparkSubmit => "Arguments for spark-submit:",
-        SubmitterChoice::SparkOperator => "Fields of the SparkApplication:",
-    };
-    let comment = given.lines().map(|line| format!("#   {line}\n"));
-    let mut text = format!("# {what}\n{}", comment.collect::<String>());
+}
+
+/// Objects for kubectl.
+pub fn documents(handover: &Handover, objects: &[Value]) -> anyhow::Result<String> {
+    let mut text = String::new();
     for object in objects {
         let mut object = object.clone();
         object["metadata"]["namespace"] = json!(handover.namespace);
@@ -57,10 +52,11 @@ pub fn yaml(value: &Value) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// One argument of spark-submit a line, the application behind all options.
+/// Arguments of spark-submit, the application behind all options: lines that a shell takes as one command.
 fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
     let file = |path: &Path| path.display().to_string();
     let mut settings = vec![("spark.kubernetes.namespace", handover.namespace.clone())];
+    settings.extend(handover.pod_name.iter().map(|name| ("spark.kubernetes.driver.pod.name", name.clone())));
     if let Some(templates) = templates {
         settings.push(("spark.kubernetes.driver.podTemplateFile", file(&templates.driver)));
         if let Some(executor) = &templates.executor {
@@ -69,9 +65,9 @@ fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
     }
     settings.extend(handover.containers.iter().cloned());
     settings.extend(handover.lists.iter().cloned());
-    let lines = settings.iter().map(|(key, value)| format!("--conf {}\n", quoted(&format!("{key}={value}"))));
-    let application = handover.application.iter().map(|application| format!("{}\n", quoted(application)));
-    lines.chain(application).collect()
+    let options = settings.iter().map(|(key, value)| format!("--conf {key}={}", quoted(value)));
+    let application = handover.application.iter().map(|application| quoted(application));
+    options.chain(application).collect::<Vec<_>>().join(" \\\n") + "\n"
 }
 
 /// For a POSIX shell.
@@ -92,10 +88,6 @@ fn fields(handover: &Handover) -> anyhow::Result<String> {
     }
     if let Some(class) = &handover.main_class {
         spec.insert("mainClass".to_owned(), json!(class));
-    }
-    if !handover.containers.is_empty() {
-        let settings = handover.containers.iter().map(|(key, name)| ((*key).to_owned(), json!(name)));
-        spec.insert("sparkConf".to_owned(), Value::Object(settings.collect()));
     }
     let field = |key: &str| match key {
         "spark.jars" => "jars",
@@ -125,14 +117,13 @@ fn template(mut pod: Map<String, Value>) -> Map<String, Value> {
 /// What to know, and what is left to do.
 pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
     let namespace = &handover.namespace;
-    let of_it = format!("-l {LABEL}={}", handover.id);
-    if are_made {
-        let names = handover.objects.names().join(" and ");
-        tell(&format!(
-            "made {names} in namespace {namespace}; nothing owns them: once the application has ended, remove them with \
-             “kubectl delete secret,configmap -n {namespace} {of_it}”"
-        ));
-    }
+    let names = handover.objects.names().join(" and ");
+    let made = if are_made { "made" } else { "not made yet:" };
+    tell(&format!(
+        "{made} {names} in namespace {namespace}; nothing owns them: once the application has ended, remove them with \
+         “kubectl delete secret,configmap -n {namespace} -l {LABEL}={}”",
+        handover.id
+    ));
     if let Some(expires_at) = expires_at {
         let who = match choice {
             SubmitterChoice::SparkSubmit => "submit the application",
@@ -140,12 +131,13 @@ pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, exp
         };
         tell(&format!("{who} before {expires_at}: what nobody collects is cleared away then"));
     }
-    if handover.application.as_deref() == Some(FOUND_IN_JARS) && choice == SubmitterChoice::SparkSubmit {
-        match &handover.main_class {
-            Some(class) => {
-                tell(&format!("give --class {class} as well: spark-submit cannot look into the jar"));
-            }
-            None => tell("give --class as well: spark-submit cannot look into the jar"),
-        }
+    if handover.application.as_deref() == Some(FOUND_IN_JARS) {
+        let hint = match (choice, &handover.main_class) {
+            (SubmitterChoice::SparkSubmit, Some(class)) => format!("give --class {class} as well"),
+            (SubmitterChoice::SparkSubmit, None) => "give --class as well".to_owned(),
+            (SubmitterChoice::SparkOperator, None) => "give mainClass as well".to_owned(),
+            (SubmitterChoice::SparkOperator, Some(_)) => return,
+        };
+        tell(&format!("{hint}: spark-submit cannot look into the jar"));
     }
 }

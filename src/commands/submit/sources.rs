@@ -51,13 +51,17 @@ pub fn properties_files(line: &CommandLine, submitter: &Submitter) -> anyhow::Re
         let path = path.strip_prefix("file://").unwrap_or(path);
         files.push(read(&submitter.working_folder.join(path), path)?);
     }
-    if (given.is_none() || line.has(Switch::LoadSparkDefaults))
-        && let Some(path) = submitter.spark_conf_folder().map(|folder| folder.join(DEFAULTS_FILE))
-        && path.is_file()
-    {
-        files.push(read(&path, &path.display().to_string())?);
+    if given.is_none() || line.has(Switch::LoadSparkDefaults) {
+        files.extend(defaults(submitter)?);
     }
     Ok(files)
+}
+
+/// `spark-defaults.conf`, if there is one.
+pub fn defaults(submitter: &Submitter) -> anyhow::Result<Option<Properties>> {
+    let path = submitter.spark_conf_folder().map(|folder| folder.join(DEFAULTS_FILE));
+    let path = path.filter(|path| path.is_file());
+    path.map(|path| read(&path, &path.display().to_string())).transpose()
 }
 
 fn read(path: &Path, shown: &str) -> anyhow::Result<Properties> {

@@ -105,16 +105,19 @@ impl Companions {
             match deleted {
                 Ok(true) => removed.push(path.called()),
                 Ok(false) => {}
-                Err(failure) => left.push(Leftover {
-                    is_pod: false,
-                    what: format!("{} ({})", path.called(), said(&failure)),
-                    command: format!(
-                        "kubectl delete {} -n {} {}",
-                        path.resource(),
-                        self.calls.namespace(),
-                        path.name()
-                    ),
-                }),
+                Err(failure) => {
+                    let perhaps = if uid.is_none() { "perhaps " } else { "" };
+                    left.push(Leftover {
+                        is_pod: false,
+                        what: format!("{perhaps}{} ({})", path.called(), said(&failure)),
+                        command: format!(
+                            "kubectl delete {} -n {} {}",
+                            path.resource(),
+                            self.calls.namespace(),
+                            path.name()
+                        ),
+                    });
+                }
             }
         }
         match (removed.is_empty(), left.is_empty()) {

@@ -45,6 +45,17 @@ pub enum PlanError {
          they are"
     )]
     NothingToStage,
+    /// A part of the init-container's that is there already.
+    #[error(
+        "the pod of the {whose} has a {what} already, by its template or by settings of volumes, and the init-container that \
+         fetches the staged files needs this one: give yours another name or path"
+    )]
+    Clash {
+        /// `driver` or `executors`.
+        whose: &'static str,
+        /// Which part.
+        what: String,
+    },
     /// Nobody the staged files could belong to.
     #[error(transparent)]
     Owner(OwnerError),

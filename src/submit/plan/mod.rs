@@ -69,7 +69,7 @@ pub async fn plan(
         spec = step(&application, spec)?;
     }
     let spec = small_files::add(&application, spec);
-    let spec = init_container::add(&application, spec);
+    let spec = init_container::add(&application, spec)?;
     let spec = conf_volume::add(&application, spec);
     let submission = submission(application, spec, follow)?;
     check_names(&submission)?;

@@ -27,6 +27,9 @@ pub use super::dependencies::FOUND_IN_JARS;
 /// The label of the pod that what is staged lives for, and of the objects that tell of it.
 pub const LABEL: &str = "cloakroom-application";
 
+/// Room for what the names of the objects end with.
+const LONGEST_NAME: usize = 100;
+
 /// What to stage for an application that is not submitted here.
 pub struct HandoverRequest {
     /// The lists of files and the settings of staging, by Spark's keys.
@@ -37,12 +40,18 @@ pub struct HandoverRequest {
     pub name: String,
     /// Whom the files live for, if not for the pod that is made by the template.
     pub owner: Option<Owner>,
+    /// Whether the submitter itself says which containers are Spark's, by Spark's own names for them.
+    pub names_containers: bool,
 }
 
 /// What was checked, and nothing sent of.
 pub struct Handover {
     /// Where the application will be.
     pub namespace: String,
+    /// What the names of everything here begin with.
+    pub prefix: String,
+    /// The name of the driver's pod, where the owner is the pod of that name.
+    pub pod_name: Option<String>,
     /// The value of the label that everything here has.
     pub id: String,
     /// What goes to the server; nothing where all of it is fetched from the web.
@@ -72,10 +81,14 @@ pub async fn hand_over(
     now: Timestamp,
     random: &mut dyn Rng,
 ) -> Result<Handover, PlanError> {
-    let HandoverRequest { mut conf, application, name, owner } = request;
+    let HandoverRequest { mut conf, application, name, owner, names_containers } = request;
     let mut warnings = aliases::apply(&mut conf)?;
+    if names_containers {
+        name_containers(&mut conf)?;
+    }
     checks::check(&conf)?;
-    let (names, _) = Names::new(&name, now, random);
+    let short: String = name.chars().take(LONGEST_NAME).collect();
+    let (names, _) = Names::new(&short, now, random);
     let namespace = namespace(&conf)?;
     if let Some(MainResource::Java(uri)) = &application {
         add_to_jars(&mut conf, uri)?;
@@ -95,15 +108,23 @@ pub async fn hand_over(
         main_class: main_class(&resource, application.as_deref(), submitter),
         staging: stage_plan(&init, &dependencies, owner.clone()),
         lists: lists(&conf, &dependencies),
-        containers: containers(&conf),
+        containers: if names_containers { Vec::new() } else { containers(&conf) },
         application,
-        driver: template::driver(&conf, &init, user.as_deref(), &owner, !dependencies.lists.is_empty())?,
+        driver: template::driver(
+            &conf,
+            (&resource, &init),
+            user.as_deref(),
+            &owner,
+            !dependencies.lists.is_empty(),
+        )?,
         executor: if init.for_executors {
             init_container::executor_template(&conf, Some(&init), executor)?
         } else {
             None
         },
         objects: init.objects,
+        prefix: names.prefix,
+        pod_name: owner.name().filter(|_| owner.kind().as_str() == POD).map(str::to_owned),
         id: names.app_id,
         namespace,
         warnings,
@@ -141,6 +162,19 @@ fn main_class(resource: &MainResource, named: Option<&str>, submitter: &Submitte
         }
         _ => None,
     }
+}
+
+/// The Kubeflow Spark Operator says so for every pod template, whatever the settings say.
+fn name_containers(conf: &mut SparkConf) -> Result<(), PlanError> {
+    for keys in [template::DRIVER, init_container::EXECUTOR_TEMPLATE] {
+        let name = keys.default_name;
+        if conf.get(keys.container).is_some_and(|given| given != name) {
+            let problem = format!("the operator takes the container {name}: call it so in the pod template");
+            return Err(conf.refuse(keys.container, problem).into());
+        }
+        conf.set(keys.container, name, Origin::Derived);
+    }
+    Ok(())
 }
 
 fn containers(conf: &SparkConf) -> Vec<(&'static str, String)> {

@@ -2,17 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::checks::LIMIT_CORES;
 use super::super::init_container::InitContainer;
 use super::super::init_container::merging::{Additions, TemplateKeys, merged, parsed};
 use super::super::spec::merge;
 use super::super::steps::conf_volume;
 use crate::resource::{Owner, POD};
-use crate::spark::{SparkConf, keys};
+use crate::spark::{MainResource, SparkConf, keys};
 use crate::submit::plan::error::PlanError;
+use crate::submit::plan::memory::DriverMemory;
+use crate::submit::plan::spark_version::SparkVersion;
+use crate::submit::plan::steps::basic::{self, Amounts};
 
 /// Of the driver.
 pub(super) const DRIVER: TemplateKeys = TemplateKeys {
+    whose: "driver",
+    volumes: "spark.kubernetes.driver.volumes.",
     file: "spark.kubernetes.driver.podTemplateFile",
     container: "spark.kubernetes.driver.podTemplateContainerName",
     default_name: "spark-kubernetes-driver",
@@ -28,7 +32,7 @@ const PROPERTIES_FOLDER: &str = "/var/spark-data/spark-conf";
 /// what the init-container brings.
 pub(super) fn driver(
     conf: &SparkConf,
-    init: &InitContainer,
+    (resource, init): (&MainResource, &InitContainer),
     user: Option<&str>,
     owner: &Owner,
     names_files: bool,
@@ -37,7 +41,7 @@ pub(super) fn driver(
     let variables = conf.prefixed(keys::DRIVER_ENV_PREFIX);
     let policy = conf.get(keys::CONTAINER_IMAGE_PULL_POLICY).map(|policy| json!(policy));
     let mut additions = Additions {
-        init_container: init.container(variables, &resources(conf), policy.as_ref()),
+        init_container: init.container(variables, &resources(conf, resource)?, policy.as_ref()),
         volumes: init.volumes().into(),
         mounts: init.mounts().into(),
     };
@@ -77,17 +81,12 @@ fn add_properties(additions: &mut Additions) {
     }));
 }
 
-/// Far less than any driver has, so that the pod needs nothing more for it. A quota that counts CPU limits makes the driver
-/// have one, and then this one as well.
-fn resources(conf: &SparkConf) -> Value {
-    let mut resources = json!({
-        "requests": {"cpu": "100m", "memory": "128Mi"},
-        "limits": {"memory": "256Mi"},
-    });
-    if let Some(limit) = conf.get(LIMIT_CORES) {
-        resources["limits"]["cpu"] = json!(limit.trim());
-    }
-    resources
+/// As much as the driver will have, by the same settings: one runs after the other, so that it costs nothing, and whatever
+/// quota or limit range takes the driver takes this as well.
+fn resources(conf: &SparkConf, resource: &MainResource) -> Result<Value, PlanError> {
+    let memory = DriverMemory::of(conf, resource, SparkVersion::of(conf)?.0)?;
+    let Amounts { requests, limits } = basic::amounts(conf, memory)?;
+    Ok(json!({"requests": requests, "limits": limits}))
 }
 
 fn label(pod: &mut Map<String, Value>, owner: &Owner) {

@@ -9,6 +9,8 @@ use crate::submit::plan::error::PlanError;
 
 /// Of the executors.
 pub(in crate::submit::plan) const TEMPLATE: TemplateKeys = TemplateKeys {
+    whose: "executors",
+    volumes: "spark.kubernetes.executor.volumes.",
     file: "spark.kubernetes.executor.podTemplateFile",
     container: "spark.kubernetes.executor.podTemplateContainerName",
     default_name: "spark-kubernetes-executor",

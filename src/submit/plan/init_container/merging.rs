@@ -1,15 +1,23 @@
-//! The init-container in a pod template: there is only one template, so the user's is merged with ours.
+//! The init-container in a pod, which may have parts of the same names already, and in a pod template: there is only one
+//! template, so the user's is merged with ours.
 
 use serde_json::{Map, Value, json};
 
-use crate::spark::{SettingError, SparkConf};
+use crate::spark::SparkConf;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::append;
 use crate::submit::plan::template::parse_pod;
 
+/// The user of this program's image.
+const NOBODY: u32 = 65532;
+
 /// Whose template it is.
 pub(in crate::submit::plan) struct TemplateKeys {
+    /// Whose pod.
+    pub whose: &'static str,
+    /// What its settings of volumes begin with: `TYPE.NAME.mount.path` follows.
+    pub volumes: &'static str,
     /// The setting that names the file.
     pub file: &'static str,
     /// The setting that names the container which Spark takes.
@@ -24,6 +32,65 @@ pub(in crate::submit::plan) struct Additions {
     pub volumes: Vec<Value>,
     /// Of the container that Spark takes.
     pub mounts: Vec<Value>,
+}
+
+impl Additions {
+    /// Refuses a pod that has a part of ours already: no API server takes it, and of an executor's nobody would hear.
+    pub fn check(
+        &self,
+        whose: &'static str,
+        spec: &Map<String, Value>,
+        container: &Map<String, Value>,
+    ) -> Result<(), PlanError> {
+        let clash = |what: String| Err(PlanError::Clash { whose, what });
+        let names = |part: &Value| part["name"].as_str().unwrap_or_default().to_owned();
+        let own = names(&self.init_container);
+        if list(spec, "initContainers").chain(list(spec, "containers")).any(|part| names(part) == own) {
+            return clash(format!("container {own}"));
+        }
+        let volumes: Vec<String> = self.volumes.iter().map(names).collect();
+        if let Some(name) = list(spec, "volumes").map(names).find(|name| volumes.contains(name)) {
+            return clash(format!("volume {name}"));
+        }
+        let paths: Vec<String> = self.mounts.iter().map(path).collect();
+        let taken = list(container, "volumeMounts").map(path).find(|path| paths.contains(path));
+        taken.map_or(Ok(()), |path| clash(format!("volume mount at {path}")))
+    }
+
+    /// The same for volumes that Spark adds by settings.
+    fn check_settings(&self, conf: &SparkConf, keys: &TemplateKeys) -> Result<(), PlanError> {
+        let clash = |what: String| Err(PlanError::Clash { whose: keys.whose, what });
+        for (rest, value) in conf.prefixed(keys.volumes) {
+            let mut parts = rest.splitn(3, '.').skip(1);
+            let (name, option) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            if self.volumes.iter().any(|volume| volume["name"] == name) {
+                return clash(format!("volume {name}"));
+            }
+            let mounted = value.trim_end_matches('/');
+            if option == "mount.path" && self.mounts.iter().any(|mount| path(mount) == mounted) {
+                return clash(format!("volume mount at {mounted}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The init-container is nobody in particular, also where its pod is root: Kubernetes refuses to start it otherwise.
+    pub fn without_root_of(mut self, spec: &Map<String, Value>) -> Self {
+        let is_root = spec.get("securityContext").is_some_and(|context| context["runAsUser"] == 0);
+        if is_root {
+            self.init_container["securityContext"]["runAsUser"] = json!(NOBODY);
+        }
+        self
+    }
+}
+
+fn list<'a>(parent: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a Value> {
+    parent.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Two spellings of one path are one.
+fn path(mount: &Value) -> String {
+    mount["mountPath"].as_str().unwrap_or_default().trim_end_matches('/').to_owned()
 }
 
 /// The user's template, as Spark reads it; an empty one where there is none.
@@ -42,16 +109,18 @@ pub(in crate::submit::plan) fn merged(
     keys: &TemplateKeys,
     mut pod: Map<String, Value>,
     additions: Additions,
-) -> Result<Map<String, Value>, SettingError> {
+) -> Result<Map<String, Value>, PlanError> {
     pod.insert("apiVersion".to_owned(), json!("v1"));
     pod.insert("kind".to_owned(), json!("Pod"));
     let mut spec = match pod.remove("spec") {
         Some(Value::Object(spec)) => spec,
         _ => Map::new(),
     };
+    let additions = additions.without_root_of(&spec);
+    additions.check_settings(conf, keys)?;
+    mount(conf, keys, &mut spec, &additions)?;
     append(&mut spec, "initContainers", [additions.init_container]);
     append(&mut spec, "volumes", additions.volumes);
-    mount(conf, keys, &mut spec, additions.mounts)?;
     pod.insert("spec".to_owned(), Value::Object(spec));
     Ok(pod)
 }
@@ -61,9 +130,9 @@ fn mount(
     conf: &SparkConf,
     keys: &TemplateKeys,
     spec: &mut Map<String, Value>,
-    mounts: Vec<Value>,
-) -> Result<(), SettingError> {
-    let mut containers = match spec.remove("containers") {
+    additions: &Additions,
+) -> Result<(), PlanError> {
+    let mut containers = match spec.get("containers").cloned() {
         Some(Value::Array(containers)) => containers,
         _ => Vec::new(),
     };
@@ -79,7 +148,8 @@ fn mount(
         None => 0,
     };
     if let Some(Value::Object(container)) = containers.get_mut(at) {
-        append(container, "volumeMounts", mounts);
+        additions.check(keys.whose, spec, container)?;
+        append(container, "volumeMounts", additions.mounts.clone());
     }
     spec.insert("containers".to_owned(), Value::Array(containers));
     Ok(())

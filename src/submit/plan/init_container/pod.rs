@@ -3,9 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::InitContainer;
+use super::merging::Additions;
 use super::objects::SECRET_FOLDER;
 use crate::spark::keys;
 use crate::submit::plan::application::Application;
+use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spec::{DriverSpec, append};
 
 const NAME: &str = "spark-init";
@@ -17,17 +19,26 @@ const JARS_VOLUME: &str = "download-jars-volume";
 const FILES_VOLUME: &str = "download-files";
 
 /// Adds it to the driver, with its objects as far as they are known.
-pub(in crate::submit::plan) fn add(application: &Application, mut spec: DriverSpec) -> DriverSpec {
-    let Some(init) = &application.init_container else { return spec };
+pub(in crate::submit::plan) fn add(
+    application: &Application,
+    mut spec: DriverSpec,
+) -> Result<DriverSpec, PlanError> {
+    let Some(init) = &application.init_container else { return Ok(spec) };
     let variables = application.conf.prefixed(keys::DRIVER_ENV_PREFIX);
     let resources = of_main_container(&spec.container);
     let policy = spec.container.get("imagePullPolicy");
-    let container = init.container(variables, &resources, policy);
-    append(&mut spec.spec, "initContainers", [container]);
-    append(&mut spec.spec, "volumes", init.volumes());
-    append(&mut spec.container, "volumeMounts", init.mounts());
+    let additions = Additions {
+        init_container: init.container(variables, &resources, policy),
+        volumes: init.volumes().into(),
+        mounts: init.mounts().into(),
+    };
+    let additions = additions.without_root_of(&spec.spec);
+    additions.check("driver", &spec.spec, &spec.container)?;
+    append(&mut spec.spec, "initContainers", [additions.init_container]);
+    append(&mut spec.spec, "volumes", additions.volumes);
+    append(&mut spec.container, "volumeMounts", additions.mounts);
     spec.after_pod.extend(init.objects.make(None, None));
-    spec
+    Ok(spec)
 }
 
 /// A pod's own needs are those of its largest init-container or of its containers together, whichever are more: the same

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::spark::{SettingError, SparkConf, keys, split_list};
 use crate::submit::plan::application::Application;
@@ -53,22 +53,39 @@ fn configure_container(
     let port = |(name, port)| json!({"name": name, "containerPort": port, "protocol": "TCP"});
     append(container, "ports", ports.into_iter().map(port));
 
-    let memory = json!(format!("{}Mi", memory.mebibytes));
-    // `02` is a number to Spark, which writes it anew; a request is sent as it was written.
-    let cores = match (conf.get(REQUEST_CORES), conf.number::<i32>(DRIVER_CORES, "a whole number")?) {
-        (Some(request), _) => request.trim().to_owned(),
-        (None, cores) => cores.unwrap_or(1).to_string(),
-    };
-    merge_inside(container, "resources", "requests", [("cpu", json!(cores)), ("memory", memory.clone())]);
-    let mut limits = vec![("memory".to_owned(), memory)];
-    limits.extend(conf.get(LIMIT_CORES).map(|cores| ("cpu".to_owned(), json!(cores))));
+    let Amounts { requests, mut limits } = amounts(conf, memory)?;
     limits.extend(devices(conf)?);
+    merge_inside(container, "resources", "requests", requests);
     merge_inside(container, "resources", "limits", limits);
     if application.version.has_security_context() {
         let escalation = conf.boolean(DRIVER_ESCALATION)?.or(conf.boolean(ESCALATION)?).unwrap_or_default();
         merge(container, "securityContext", [("allowPrivilegeEscalation", json!(escalation))]);
     }
     Ok(())
+}
+
+/// CPU and memory of a container, by their names.
+pub(in crate::submit::plan) struct Amounts {
+    pub requests: Map<String, Value>,
+    pub limits: Map<String, Value>,
+}
+
+/// The driver's.
+pub(in crate::submit::plan) fn amounts(
+    conf: &SparkConf,
+    memory: DriverMemory,
+) -> Result<Amounts, SettingError> {
+    let memory = json!(format!("{}Mi", memory.mebibytes));
+    // `02` is a number to Spark, which writes it anew; a request is sent as it was written.
+    let cores = match (conf.get(REQUEST_CORES), conf.number::<i32>(DRIVER_CORES, "a whole number")?) {
+        (Some(request), _) => request.trim().to_owned(),
+        (None, cores) => cores.unwrap_or(1).to_string(),
+    };
+    let named = |name: &str, amount: Value| (name.to_owned(), amount);
+    let requests = Map::from_iter([named("cpu", json!(cores)), named("memory", memory.clone())]);
+    let mut limits = Map::from_iter([named("memory", memory)]);
+    limits.extend(conf.get(LIMIT_CORES).map(|cores| named("cpu", json!(cores))));
+    Ok(Amounts { requests, limits })
 }
 
 /// The driver's image; an empty one counts as missing, which is what an API server would say.

@@ -1,6 +1,6 @@
 //! What Spark's feature steps do: each adds to the driver and knows no other step.
 
-mod basic;
+pub(super) mod basic;
 mod command;
 pub(super) mod conf_volume;
 pub(super) mod credentials;

@@ -420,3 +420,40 @@ async fn an_address_that_a_pod_takes_for_itself_is_warned_about() {
     let warnings = bed().with(internal, "http://staging.example").submission().await.warnings;
     assert_eq!(warnings, [""; 0]);
 }
+
+#[tokio::test]
+async fn parts_of_the_init_container_that_a_pod_has_already_are_refused_before_anything_is_sent() {
+    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let executors = || bed().with("spark.kubernetes.cloakroom.executorStaging", "init");
+    let (driver, executor) =
+        ("spark.kubernetes.driver.podTemplateFile", "spark.kubernetes.executor.podTemplateFile");
+    for (template, what) in [
+        ("spec: {initContainers: [{name: spark-init}]}", "a container spark-init already"),
+        ("spec: {volumes: [{name: download-files, emptyDir: {}}]}", "a volume download-files already"),
+        (
+            "spec: {containers: [{name: c, volumeMounts: [{name: v, mountPath: /var/spark-data/spark-jars/}]}]}",
+            "a volume mount at /var/spark-data/spark-jars already",
+        ),
+    ] {
+        let message = bed().with_file("t.yaml", template).with(driver, "t.yaml").refusal().await;
+        assert!(message.contains("the pod of the driver has") && message.contains(what), "{message}");
+        let message = executors().with_file("t.yaml", template).with(executor, "t.yaml").refusal().await;
+        assert!(message.contains("the pod of the executors has") && message.contains(what), "{message}");
+    }
+    let volumes = "spark.kubernetes.executor.volumes.emptyDir";
+    for (name, path, what) in [
+        ("download-files", "/foo", "a volume download-files already"),
+        ("q", "/var/spark-data/spark-jars", "a volume mount at /var/spark-data/spark-jars already"),
+    ] {
+        let message = executors().with(&format!("{volumes}.{name}.mount.path"), path).refusal().await;
+        assert!(message.contains(what), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_init_container_of_a_pod_of_roots_is_nobody_all_the_same() {
+    let root = "spec: {securityContext: {runAsUser: 0}}";
+    let bed = staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("t.yaml", root);
+    let submission = bed.with("spark.kubernetes.driver.podTemplateFile", "t.yaml").submission().await;
+    assert_eq!(init_container(&submission)["securityContext"]["runAsUser"], 65532);
+}
