@@ -61,6 +61,21 @@ pub enum ArgumentsError {
     /// A URI that is none.
     #[error("the application is not a path and not a URI")]
     Uri(#[from] UriError),
+    /// A name behind `#`, which only files of lists can have.
+    #[error(
+        "the application takes no #name: leave #{name} out; in the name of a file # is written %23, with file:/// in \
+         front of its path"
+    )]
+    NamedApplication {
+        /// What stands behind `#`.
+        name: String,
+    },
+    /// A URI that Spark would take for a path.
+    #[error("the application {uri} is no URL, because it has a blank in it: write it as %20")]
+    BlankInUri {
+        /// The URI, without secrets.
+        uri: String,
+    },
     /// Something that talks to a person or to clients.
     #[error("cluster deploy mode is not applicable to {what}: `{given}` needs a driver on this machine")]
     NotForClusters {
@@ -91,7 +106,9 @@ impl SubmitArguments {
             return Err(ArgumentsError::ProxyUserAndPrincipal);
         }
         let fetched = fetched_name(given, &conf)?;
+        check_uri(given)?;
         let resource = resource(given, fetched.as_deref().unwrap_or(given), folder);
+        check_unnamed(&resource)?;
         let main_class = main_class(&resource, class)?;
         let name = class.or(fetched.as_deref());
         let name = name.unwrap_or_else(|| resource.uri().rsplit('/').next().unwrap_or_default());
@@ -146,7 +163,9 @@ impl MainResource {
     /// As it was given, without a look at the machine's folders.
     pub fn of(given: &str, conf: &SparkConf) -> Result<Self, ArgumentsError> {
         let fetched = fetched_name(given, conf)?;
-        Ok(Self::by_name(fetched.as_deref().unwrap_or(given), given.to_owned()))
+        let resource = Self::by_name(fetched.as_deref().unwrap_or(given), given.to_owned());
+        check_unnamed(&resource)?;
+        Ok(resource)
     }
 }
 
@@ -158,6 +177,24 @@ fn fetched_name(given: &str, conf: &SparkConf) -> Result<Option<String>, Argumen
     match DependencyUri::parse(given)? {
         DependencyUri::Http(remote) => Ok(Some(remote.file_name()?)),
         _ => Ok(None),
+    }
+}
+
+/// With a blank even a URL is the name of a file to Spark (`Utils.resolveURI`), and what it has behind `?` would be shown.
+fn check_uri(given: &str) -> Result<(), ArgumentsError> {
+    if given.contains("://") && given.contains(' ') {
+        return Err(ArgumentsError::BlankInUri { uri: DependencyUri::parse(given)?.redacted() });
+    }
+    Ok(())
+}
+
+fn check_unnamed(resource: &MainResource) -> Result<(), ArgumentsError> {
+    match DependencyUri::parse(resource.uri())? {
+        DependencyUri::Submitter(file) => match file.fragment() {
+            Some(name) => Err(ArgumentsError::NamedApplication { name: name.to_owned() }),
+            None => Ok(()),
+        },
+        _ => Ok(()),
     }
 }
 

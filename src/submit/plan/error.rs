@@ -33,6 +33,12 @@ pub enum PlanError {
         /// What is wrong, and what to do.
         problem: String,
     },
+    /// The application itself.
+    #[error("the application cannot be found: {problem}")]
+    Application {
+        /// What is wrong with its URI.
+        problem: String,
+    },
     /// Files that cannot be packed.
     #[error("{problem}")]
     Bundle {
@@ -84,6 +90,20 @@ pub enum PlanError {
         kind: String,
         /// How long it would be.
         length: usize,
+    },
+    /// More than an object of Kubernetes may have in it.
+    #[error(
+        "the {kind} {name} would have {size_bytes} bytes in it, and at most 1048576 are allowed: {advice}"
+    )]
+    LargeObject {
+        /// The kind of object.
+        kind: &'static str,
+        /// How it would be called.
+        name: String,
+        /// How large it would be.
+        size_bytes: usize,
+        /// What to make smaller.
+        advice: &'static str,
     },
     /// What the environment points at.
     #[error("{variable} is {}: {problem}", value.display())]

@@ -16,6 +16,7 @@ mod init_container;
 mod memory;
 mod metadata;
 mod names;
+mod object_sizes;
 mod ports;
 mod properties;
 mod small_files;
@@ -71,6 +72,7 @@ pub async fn plan(
     let spec = small_files::add(&application, spec);
     let spec = init_container::add(&application, spec)?;
     let spec = conf_volume::add(&application, spec);
+    object_sizes::check(&application, &spec)?;
     let submission = submission(application, spec, follow)?;
     check_names(&submission)?;
     Ok(submission)

@@ -1,5 +1,6 @@
 //! Small files without a staging server: they travel in a secret, as the original's did.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -35,7 +36,15 @@ pub(super) fn read(files: &[(PathBuf, String)]) -> Result<Vec<SmallFile>, PlanEr
         problem,
     };
     let mut total = 0;
-    for (path, _) in files {
+    for (path, name) in files {
+        // Kubernetes has such names for itself (`validateLocalNonReservedPath`).
+        if name.starts_with("..") {
+            let problem = format!(
+                "cannot be called “{name}” in a secret, where no name begins with ..: give another name behind #, or \
+                 rename it"
+            );
+            return Err(refuse(path, problem));
+        }
         let metadata = std::fs::metadata(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
         total += metadata.len();
         if total > MOST_BYTES {
@@ -61,10 +70,7 @@ pub(super) fn add(application: &Application, mut spec: DriverSpec) -> DriverSpec
     }
     let name = application.names.of("submitted-files");
     let (mut data, mut items) = (Map::new(), Vec::new());
-    for (at, file) in files.iter().enumerate() {
-        // Not every name of a file can be a key.
-        let key =
-            if folder::is_config_map_key(&file.name) { file.name.clone() } else { format!("file-{at}") };
+    for (key, file) in keys(files).into_iter().zip(files) {
         items.push(json!({"key": key, "path": file.name}));
         data.insert(key, Value::String(STANDARD.encode(&file.bytes)));
     }
@@ -78,4 +84,19 @@ pub(super) fn add(application: &Application, mut spec: DriverSpec) -> DriverSpec
         "immutable": true,
     }));
     spec
+}
+
+/// A key for each file: its name, or, as not every name can be a key, a number that is nobody's name.
+fn keys(files: &[SmallFile]) -> Vec<String> {
+    let mut taken: BTreeSet<String> =
+        files.iter().map(|file| &file.name).filter(|name| folder::is_config_map_key(name)).cloned().collect();
+    let mut number = 0..;
+    let keys = files.iter().map(|file| {
+        if taken.contains(&file.name) {
+            return file.name.clone();
+        }
+        let mut numbered = number.by_ref().map(|number: u64| format!("file-{number}"));
+        numbered.find(|key| taken.insert(key.clone())).unwrap_or_default()
+    });
+    keys.collect()
 }

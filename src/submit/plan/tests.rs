@@ -7,6 +7,7 @@ mod identity;
 mod inputs;
 mod pods;
 mod refusals;
+mod staged_names;
 mod staging;
 mod storage;
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::file_names::folder_fault;
+use super::local_files::LocalEntry;
 use super::{APPLICATION, ARCHIVES};
-use crate::spark::{
-    DEPENDENCY_LISTS, DependencyUri, FileUri, MainResource, RemoteUri, SparkConf, split_list,
-};
+use crate::spark::{DEPENDENCY_LISTS, DependencyUri, MainResource, RemoteUri, SparkConf, split_list};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::globs;
 use crate::submit::plan::submitter::Submitter;
@@ -78,21 +78,49 @@ impl Reader<'_> {
         let application = self.application(resource)?;
         let mut lists = Vec::new();
         for key in DEPENDENCY_LISTS {
-            let texts = split_list(self.conf.get(key).unwrap_or_default());
-            let entries = texts.map(|text| self.entry(key, text)).collect::<Result<_, _>>()?;
+            let entries = self.entries(key)?;
             lists.push(List { key, entries });
         }
         lists.push(List { key: APPLICATION, entries: vec![application] });
         Ok(lists)
     }
 
-    fn entry(&self, key: &'static str, text: &str) -> Result<Entry, PlanError> {
-        match DependencyUri::parse(text).map_err(|error| self.conf.refuse(key, error.to_string()))? {
-            DependencyUri::Submitter(file) => {
-                Ok(Entry::Local { files: self.files(key, &file)?, name: file.fragment().map(str::to_owned) })
+    fn entries(&self, key: &'static str) -> Result<Vec<Entry>, PlanError> {
+        let (mut entries, mut before) = (Vec::new(), None);
+        for (at, text) in split_list(self.conf.get(key).unwrap_or_default()).enumerate() {
+            entries.push(self.entry(key, text, at + 1, before)?);
+            before = Some(text);
+        }
+        Ok(entries)
+    }
+
+    fn entry(
+        &self,
+        key: &'static str,
+        text: &str,
+        number: usize,
+        before: Option<&str>,
+    ) -> Result<Entry, PlanError> {
+        // Only the entry: the others may have secrets in them.
+        let unusable = |problem| PlanError::Remote { key, uri: format!("entry {number}"), problem };
+        match DependencyUri::parse(text).map_err(|error| unusable(error.to_string()))? {
+            DependencyUri::Submitter(uri) => {
+                let entry = LocalEntry { place: key, uri: &uri, number, before };
+                let files = entry.files(&self.submitter.working_folder)?;
+                let name = uri.fragment().map(str::to_owned);
+                check_folder(key, name.as_deref()).map_err(|problem| {
+                    let file = uri.path().display().to_string();
+                    PlanError::LocalFile { place: key, file, problem }
+                })?;
+                Ok(Entry::Local { files, name })
             }
             DependencyUri::Http(uri) if self.fetches_remote => {
                 let name = uri.as_str().split_once('#').map(|(_, name)| name.to_owned());
+                check_folder(key, name.as_deref()).map_err(|problem| PlanError::Remote {
+                    key,
+                    uri: uri.redacted(),
+                    problem,
+                })?;
                 Ok(Entry::Web { uri, name })
             }
             DependencyUri::OtherScheme(remote) if remote.scheme() != "ftp" && globs::is_pattern(text) => {
@@ -103,52 +131,33 @@ impl Reader<'_> {
         }
     }
 
-    /// The file, or those that match where it is a pattern.
-    fn files(&self, key: &'static str, uri: &FileUri) -> Result<Vec<PathBuf>, PlanError> {
-        let path = self.submitter.working_folder.join(uri.path());
-        let refuse = |problem: String| {
-            let file = uri.path().display().to_string();
-            PlanError::LocalFile { place: key, file, problem }
-        };
-        if path.is_file() {
-            return Ok(vec![path]);
-        }
-        if path.is_dir() {
-            return Err(refuse("is a folder; name the files in it, or pack it".to_owned()));
-        }
-        if !globs::is_pattern(&path.to_string_lossy()) {
-            return Err(refuse("does not exist on this machine".to_owned()));
-        }
-        let files = globs::expand(&path).map_err(|error| refuse(format!("cannot be looked up: {error}")))?;
-        match files.len() {
-            0 => Err(refuse("matches no file of this machine".to_owned())),
-            1 => Ok(files),
-            _ if uri.fragment().is_some() => {
-                Err(refuse("matches more than one file, and has one name for them".to_owned()))
-            }
-            _ => Ok(files),
-        }
-    }
-
     fn application(&self, resource: &MainResource) -> Result<Entry, PlanError> {
         let uri = resource.uri();
-        let refuse =
-            |problem: String| PlanError::LocalFile { place: APPLICATION, file: uri.to_owned(), problem };
         // Words such as `spark-internal` are no files.
         if uri == super::FOUND_IN_JARS {
             return Ok(Entry::Other(uri.to_owned()));
         }
-        match DependencyUri::parse(uri).map_err(|error| refuse(format!("cannot be read: {error}")))? {
+        let unusable = |problem| PlanError::Application { problem };
+        match DependencyUri::parse(uri).map_err(|error| unusable(error.to_string()))? {
             DependencyUri::Submitter(file) => {
-                let path = self.submitter.working_folder.join(file.path());
-                if !path.is_file() {
-                    return Err(refuse("does not exist on this machine".to_owned()));
-                }
+                let entry = LocalEntry { place: APPLICATION, uri: &file, number: 1, before: None };
+                let path = entry.file(&self.submitter.working_folder)?;
                 Ok(Entry::Local { files: vec![path], name: None })
             }
             DependencyUri::Http(remote) if self.fetches_remote => Ok(Entry::Web { uri: remote, name: None }),
             _ => Ok(Entry::Other(uri.to_owned())),
         }
+    }
+}
+
+/// Whether an archive can be unpacked as what stands behind its `#`.
+fn check_folder(key: &str, name: Option<&str>) -> Result<(), String> {
+    match name.filter(|_| keeps_fragment(key)).and_then(|name| Some((name, folder_fault(name)?))) {
+        Some((name, fault)) => Err(format!(
+            "cannot be unpacked as “{name}”: {fault}; behind # stands the name of one folder in the driver's working \
+             directory, such as #env"
+        )),
+        None => Ok(()),
     }
 }
 

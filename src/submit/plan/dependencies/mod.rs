@@ -2,7 +2,11 @@
 
 mod copies;
 mod entries;
+mod file_names;
+mod holders;
+mod local_files;
 mod places;
+mod source;
 
 use std::path::PathBuf;
 

@@ -4,27 +4,16 @@
 //! name stands for one file across all lists. A jar may get another name, whatever the application opens by its name may
 //! not.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::path::PathBuf;
 
 use super::entries::{Entry, List, keeps_fragment};
+use super::file_names::{file_uri, fitting, unfit};
+use super::holders::Holders;
+use super::source::{Source, sources};
 use super::{APPLICATION, JARS};
-use crate::bundle::{check_file_name, unique_names};
-use crate::spark::{DependencyUri, RemoteUri};
+use crate::bundle::unique_names;
+use crate::spark::RemoteUri;
 use crate::submit::plan::error::PlanError;
-
-/// What stands for itself in a path (RFC 3986 section 3.3), a few of the odder ones left out.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'/')
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'+')
-    .remove(b'=')
-    .remove(b'@');
 
 /// Where things are for the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,16 +37,22 @@ pub(super) struct Places {
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
-    File(PathBuf),
-    Web(RemoteUri),
+/// A jar of this machine, and the name that it would have.
+struct LocalJar {
+    key: &'static str,
+    path: PathBuf,
+    wanted: String,
 }
 
 /// Names everything that is on this machine or fetched from the web, and puts where it will be in its place.
 pub(super) fn place(lists: &mut [List], is_java: bool, folders: &Folders) -> Result<Places, PlanError> {
-    let mut placing =
-        Placing { folders, places: Places::default(), staged: Names::default(), seen: Names::default() };
+    let mut placing = Placing {
+        folders,
+        places: Places::default(),
+        staged: Holders::default(),
+        seen: Holders::default(),
+        jars: Vec::new(),
+    };
     for list in lists.iter() {
         placing.seen.reserve(list);
     }
@@ -74,9 +69,11 @@ struct Placing<'a> {
     folders: &'a Folders,
     places: Places,
     /// In the folder of files.
-    staged: Names,
+    staged: Holders,
     /// In the driver's working directory.
-    seen: Names,
+    seen: Holders,
+    /// Jars of this machine with the names that they got.
+    jars: Vec<(LocalJar, String)>,
 }
 
 impl Placing<'_> {
@@ -121,15 +118,21 @@ impl Placing<'_> {
         })
     }
 
-    /// Local jars are named last: only they may get numbers.
+    /// Local jars are named last: only they may get other names.
     fn jars(&mut self, mut lists: Vec<&mut List>) -> Result<(), PlanError> {
-        let mut local: Vec<(&'static str, PathBuf)> = Vec::new();
+        let mut local: Vec<LocalJar> = Vec::new();
         for list in &lists {
-            for source in list.entries.iter().filter_map(sources).flat_map(|(sources, _)| sources) {
-                match source {
-                    Source::Web(remote) => self.remote_jar(list.key, &remote)?,
-                    Source::File(path) if local.iter().any(|(_, known)| *known == path) => {}
-                    Source::File(path) => local.push((list.key, path)),
+            for (sources, name) in list.entries.iter().filter_map(sources) {
+                for source in sources {
+                    match source {
+                        Source::Web(remote) => self.remote_jar(list.key, &remote, name)?,
+                        Source::File(path) => {
+                            let jar = LocalJar::new(list.key, path, name)?;
+                            if !local.iter().any(|known| known.is_same(&jar)) {
+                                local.push(jar);
+                            }
+                        }
+                    }
                 }
             }
         }
@@ -137,34 +140,35 @@ impl Placing<'_> {
         lists.iter_mut().try_for_each(|list| self.point_at_jars(list))
     }
 
-    fn remote_jar(&mut self, key: &'static str, remote: &RemoteUri) -> Result<(), PlanError> {
+    fn remote_jar(
+        &mut self,
+        key: &'static str,
+        remote: &RemoteUri,
+        name: Option<&str>,
+    ) -> Result<(), PlanError> {
         let source = Source::Web(remote.clone());
-        let name = source.name(key)?;
-        source.check(key, &name, true)?;
-        if self.seen.take(key, &name, &source, false)? {
+        let own = source.name(key)?;
+        let name = name.unwrap_or(&own);
+        source.check(key, name, name == own)?;
+        if self.seen.take(key, &own, &source, false)? {
             self.places.remote_jars.push(address(remote));
         }
         Ok(())
     }
 
-    fn name_jars(&mut self, local: Vec<(&'static str, PathBuf)>) -> Result<(), PlanError> {
-        let mut names: Vec<String> = self.seen.0.keys().cloned().collect();
+    fn name_jars(&mut self, local: Vec<LocalJar>) -> Result<(), PlanError> {
+        let mut names = self.seen.names();
         let taken = names.len();
-        for (key, path) in &local {
-            let source = Source::File(path.clone());
-            let name = source.name(key)?;
-            source.check(key, &name, true)?;
+        for jar in &local {
+            let name = fitting(&jar.wanted);
+            Source::File(jar.path.clone()).check(jar.key, &name, true)?;
             names.push(name);
         }
         let given = unique_names(&names).split_off(taken);
-        for (((_, path), name), own) in local.into_iter().zip(given).zip(names.split_off(taken)) {
-            if name != own {
-                let path = path.display();
-                self.places
-                    .warnings
-                    .push(format!("{path} becomes {name}, because something else is called {own}"));
-            }
-            self.places.jars.push((path, name));
+        for ((jar, name), fitting) in local.into_iter().zip(given).zip(names.split_off(taken)) {
+            self.places.warnings.extend(jar.warning(&fitting, &name));
+            self.places.jars.push((jar.path.clone(), name.clone()));
+            self.jars.push((jar, name));
         }
         Ok(())
     }
@@ -172,16 +176,16 @@ impl Placing<'_> {
     fn point_at_jars(&self, list: &mut List) -> Result<(), PlanError> {
         let mut entries: Vec<Entry> = Vec::new();
         for entry in std::mem::take(&mut list.entries) {
-            let Some((sources, _)) = sources(&entry) else {
+            let Some((sources, name)) = sources(&entry) else {
                 entries.push(entry);
                 continue;
             };
             for source in sources {
-                let name = match &source {
-                    Source::File(path) => self.name_of_jar(path),
+                let given = match source {
+                    Source::File(path) => self.name_of(&LocalJar::new(list.key, path, name)?),
                     Source::Web(_) => source.name(list.key)?,
                 };
-                let placed = Entry::Placed(uri(&self.folders.jars, &name));
+                let placed = Entry::Placed(uri(&self.folders.jars, &given));
                 // The same jar may be named twice, as when the application's own is in `--jars` too.
                 if !entries.contains(&placed) {
                     entries.push(placed);
@@ -192,135 +196,43 @@ impl Placing<'_> {
         Ok(())
     }
 
-    fn name_of_jar(&self, path: &Path) -> String {
-        let found = self.places.jars.iter().find(|(known, _)| known == path);
+    fn name_of(&self, jar: &LocalJar) -> String {
+        let found = self.jars.iter().find(|(known, _)| known.is_same(jar));
         found.map(|(_, name)| name.clone()).unwrap_or_default()
     }
 }
 
-/// What has to be named in an entry, and the name behind `#`.
-fn sources(entry: &Entry) -> Option<(Vec<Source>, Option<&str>)> {
-    match entry {
-        Entry::Local { files, name } => {
-            Some((files.iter().cloned().map(Source::File).collect(), name.as_deref()))
-        }
-        Entry::Web { uri, name } => Some((vec![Source::Web(uri.clone())], name.as_deref())),
-        Entry::Placed(_) | Entry::Other(_) => None,
-    }
-}
-
-impl Source {
-    fn name(&self, key: &'static str) -> Result<String, PlanError> {
-        match self {
-            Self::File(path) => {
-                let name = path.file_name().unwrap_or_default().to_str().map(str::to_owned);
-                name.ok_or_else(|| self.refuse(key, "has a name that is not UTF-8: rename it".to_owned()))
-            }
-            Self::Web(remote) => remote.file_name().map_err(|error| self.refuse(key, error.to_string())),
-        }
+impl LocalJar {
+    fn new(key: &'static str, path: PathBuf, name: Option<&str>) -> Result<Self, PlanError> {
+        let wanted = match name {
+            Some(name) => name.to_owned(),
+            None => Source::File(path.clone()).name(key)?,
+        };
+        Ok(Self { key, path, wanted })
     }
 
-    /// Whether the name can be a file's, and a list's entry; what is fetched keeps its own.
-    fn check(&self, key: &'static str, name: &str, is_own: bool) -> Result<(), PlanError> {
-        if let Err(fault) = check_file_name(name) {
-            return Err(self.refuse(key, format!("cannot be called “{name}” in the pod: {fault}")));
-        }
-        if name.contains(',') {
-            let problem =
-                format!("cannot be called “{name}”: Spark separates the entries of its lists by commas");
-            return Err(self.refuse(key, problem));
-        }
-        match self {
-            Self::Web(_) if !is_own => {
-                Err(self.refuse(key, format!("keeps its name when it is fetched: leave #{name} out")))
-            }
-            _ => Ok(()),
-        }
+    /// Wherever it was named.
+    fn is_same(&self, other: &Self) -> bool {
+        self.path == other.path && self.wanted == other.wanted
     }
 
-    fn refuse(&self, key: &'static str, problem: String) -> PlanError {
-        match self {
-            Self::File(path) => {
-                PlanError::LocalFile { place: key, file: path.display().to_string(), problem }
-            }
-            Self::Web(remote) => PlanError::Remote { key, uri: remote.redacted(), problem },
+    /// What to say of another name than the one that was wanted.
+    fn warning(&self, fitting: &str, given: &str) -> Option<String> {
+        if given == self.wanted {
+            return None;
         }
-    }
-
-    fn shown(&self) -> String {
-        match self {
-            Self::File(path) => path.display().to_string(),
-            Self::Web(remote) => remote.redacted(),
-        }
-    }
-}
-
-/// Who has a name.
-#[derive(Default)]
-struct Names(BTreeMap<String, Holder>);
-
-#[derive(PartialEq)]
-enum Holder {
-    /// Something that is placed here. An archive is unpacked, and so is no file of that name.
-    Placed { source: Source, is_archive: bool },
-    /// Something that is left to Spark, as it may be shown.
-    Left(String),
-}
-
-impl Names {
-    /// Spark copies what is left to it into the same folder. Among themselves such names are its own affair.
-    fn reserve(&mut self, list: &List) {
-        for entry in &list.entries {
-            let Entry::Other(text) = entry else { continue };
-            let Ok(uri) = DependencyUri::parse(text) else { continue };
-            let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
-            let path = before.split('?').next().unwrap_or_default();
-            let own = path.rsplit('/').next().unwrap_or_default();
-            let is_renamed = keeps_fragment(list.key) && !fragment.is_empty();
-            let name = if is_renamed { fragment } else { own };
-            self.0.entry(name.to_owned()).or_insert_with(|| Holder::Left(uri.redacted()));
-        }
-    }
-
-    /// Whether it was new; an error if something else has the name.
-    fn take(
-        &mut self,
-        key: &'static str,
-        name: &str,
-        source: &Source,
-        is_archive: bool,
-    ) -> Result<bool, PlanError> {
-        let taker = Holder::Placed { source: source.clone(), is_archive };
-        match self.0.get(name) {
-            None => {
-                self.0.insert(name.to_owned(), taker);
-                Ok(true)
-            }
-            Some(holder) if *holder == taker => Ok(false),
-            Some(holder) => {
-                let holder = holder.shown();
-                let problem = format!(
-                    "would be {name} in the driver's working directory, as {holder} is: give one of them another \
-                     name (“#name” behind it, or rename it)"
-                );
-                Err(source.refuse(key, problem))
-            }
-        }
-    }
-}
-
-impl Holder {
-    fn shown(&self) -> String {
-        match self {
-            Self::Placed { source, .. } => source.shown(),
-            Self::Left(text) => text.clone(),
-        }
+        let why = match unfit(&self.wanted) {
+            _ if given != fitting => format!("something else is called {fitting}"),
+            Some(characters) => format!("Spark cannot take {characters} in the name of a file"),
+            None => "Spark separates the entries of its lists by commas".to_owned(),
+        };
+        Some(format!("{} becomes {given}, because {why}", self.path.display()))
     }
 }
 
 fn uri(folder: &str, name: &str) -> String {
     let folder = folder.trim_end_matches('/');
-    format!("file://{}/{}", utf8_percent_encode(folder, ENCODED), utf8_percent_encode(name, ENCODED))
+    file_uri(&format!("{folder}/{name}"))
 }
 
 /// What is fetched, without the name behind `#`.

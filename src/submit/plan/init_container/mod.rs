@@ -1,6 +1,7 @@
 //! The init-container that brings staged files to the driver, by the original's contract.
 
 mod executors;
+mod folders;
 pub(super) mod merging;
 mod objects;
 mod pod;
@@ -12,9 +13,10 @@ use super::dependencies::Dependencies;
 use super::error::PlanError;
 use super::names::Names;
 use super::submitter::Submitter;
-use crate::spark::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, SettingError, SparkConf, TimeUnit, keys};
+use crate::spark::{SettingError, SparkConf, TimeUnit, keys};
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
+pub(super) use folders::folders;
 pub use objects::InitObjects;
 pub(super) use pod::add;
 pub(super) use server::StagingServer;
@@ -63,33 +65,6 @@ impl InitContainer {
         };
         Ok(Some(Self { image, jars, files, objects, server, for_executors }))
     }
-}
-
-/// Where jars and files go.
-pub(super) fn folders(conf: &SparkConf) -> Result<(String, String), SettingError> {
-    let folder = |key: &str, default: &str| match conf.get(key).map(str::trim) {
-        None => Ok(default.to_owned()),
-        Some(path) if is_folder(path) => Ok(path.trim_end_matches('/').to_owned()),
-        Some(_) => {
-            Err(conf.refuse(key, "it must be an absolute path without .. and :, such as /var/spark-data/x"))
-        }
-    };
-    let jars = folder(keys::JARS_DOWNLOAD_DIR, DEFAULT_JARS_DIR)?;
-    let files = folder(keys::FILES_DOWNLOAD_DIR, DEFAULT_FILES_DIR)?;
-    if jars == files {
-        let problem = format!("`{}` is the same folder: choose another one", keys::JARS_DOWNLOAD_DIR);
-        return Err(conf.refuse(keys::FILES_DOWNLOAD_DIR, problem));
-    }
-    Ok((jars, files))
-}
-
-/// What Kubernetes takes as a mount path, and Spark as a part of a list.
-fn is_folder(path: &str) -> bool {
-    let has_name = !path.trim_matches('/').is_empty();
-    path.starts_with('/')
-        && has_name
-        && !path.contains([':', ','])
-        && !path.split('/').any(|part| part == "..")
 }
 
 /// The setting, its older name, or what the server says.

@@ -1,0 +1,183 @@
+//! Files of this machine that an entry of a list names, or why they cannot be taken.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::file_names::file_uri;
+use crate::spark::{DependencyUri, FileUri};
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::globs;
+
+/// What to do where a list was divided in the middle of a URL, or a URL was taken for a path.
+const URL_RULE: &str = "in a URL a comma must be written %2C, and a blank %20";
+
+/// An entry that names files of this machine.
+pub(super) struct LocalEntry<'a> {
+    /// The list, or what the application is called.
+    pub place: &'static str,
+    pub uri: &'a FileUri,
+    /// Where it stands in its list, from one.
+    pub number: usize,
+    /// The entry in front of it.
+    pub before: Option<&'a str>,
+}
+
+impl LocalEntry<'_> {
+    /// The file, or those that match where it is a pattern.
+    pub fn files(&self, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
+        let path = folder.join(self.uri.path());
+        if !is_missing(&path) || !globs::is_pattern(&path.to_string_lossy()) {
+            return self.file(folder).map(|file| vec![file]);
+        }
+        let files =
+            globs::expand(&path).map_err(|error| self.refuse(format!("cannot be looked up: {error}")))?;
+        match files.len() {
+            0 => return Err(self.refuse("matches no file of this machine".to_owned())),
+            1 => {}
+            _ if self.uri.fragment().is_some() => {
+                return Err(self.refuse("matches more than one file, and has one name for them".to_owned()));
+            }
+            _ => {}
+        }
+        for file in &files {
+            if let Some(problem) = fault(file) {
+                let file = file.display().to_string();
+                return Err(PlanError::LocalFile { place: self.place, file, problem });
+            }
+        }
+        Ok(files)
+    }
+
+    /// The one file that it names.
+    pub fn file(&self, folder: &Path) -> Result<PathBuf, PlanError> {
+        let path = folder.join(self.uri.path());
+        match fault(&path) {
+            None => Ok(path),
+            Some(problem) => {
+                let hint = if is_missing(&path) { self.hint(folder, &path) } else { None };
+                Err(self.refuse(problem + hint.as_deref().unwrap_or_default()))
+            }
+        }
+    }
+
+    /// What was meant, if it can be seen: where a `#` ends the path is not what people expect.
+    fn hint(&self, folder: &Path, path: &Path) -> Option<String> {
+        if let Some(name) = self.uri.fragment() {
+            let whole = folder.join(format!("{}#{name}", self.uri.path().display()));
+            let uri = file_uri(whole.to_str()?);
+            return whole.is_file().then(|| {
+                format!(
+                    ", but {} is there: in the name of a file # is written %23, as {uri}",
+                    whole.display()
+                )
+            });
+        }
+        // spark-submit takes `a b.txt#c` for the name of a file, because of the blank (`Utils.resolveURI`).
+        let (before, name) = path.to_str()?.rsplit_once('#')?;
+        let is_meant = Path::new(before).is_file();
+        is_meant.then(|| {
+            if name.contains(' ') {
+                format!(", but {before} is there: a name behind # has no blanks")
+            } else {
+                format!(", but {before} is there: with a blank in it, write {}#{name}", file_uri(before))
+            }
+        })
+    }
+
+    fn refuse(&self, problem: String) -> PlanError {
+        let (file, problem) = self.shown(problem);
+        PlanError::LocalFile { place: self.place, file, problem }
+    }
+
+    /// What a message calls the entry, and the problem: a piece of a URL may be a secret, and is not shown.
+    fn shown(&self, problem: String) -> (String, String) {
+        let path = self.uri.path().display().to_string();
+        let entry = || format!("entry {}", self.number);
+        let is_url_before =
+            self.before.is_some_and(|before| before.contains("://") && !before.starts_with("file:"));
+        if is_url_before && (path.contains('@') || self.before.is_some_and(|before| before.contains('?'))) {
+            let problem = format!(
+                "stands behind a URL, and is taken for a file of this machine, which it is not: {URL_RULE}"
+            );
+            return (entry(), problem);
+        }
+        if let Some(url) = url_in(&path) {
+            let problem =
+                format!("is taken for a file of this machine, because it is no URL as it stands: {URL_RULE}");
+            return (url, problem);
+        }
+        if is_url_before {
+            let shown = path.split('?').next().unwrap_or_default().to_owned();
+            return (shown, format!("{problem}; if it belongs to the URL in front of it: {URL_RULE}"));
+        }
+        (path, problem)
+    }
+}
+
+/// The URL that has become a part of a path, without what may be a secret in it. spark-submit does that to every text
+/// with a scheme that has a blank (`Utils.resolveURI`), and one of the slashes is lost on the way.
+fn url_in(path: &str) -> Option<String> {
+    let (scheme, rest) = path.split_once(":/")?;
+    let scheme = scheme.rsplit('/').next()?;
+    match DependencyUri::parse(&format!("{scheme}://{}", rest.trim_start_matches('/'))) {
+        Ok(uri @ (DependencyUri::Http(_) | DependencyUri::OtherScheme(_))) => Some(uri.redacted()),
+        _ => None,
+    }
+}
+
+fn is_missing(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Why a path is not a file that can be read.
+fn fault(path: &Path) -> Option<String> {
+    match fs::metadata(path) {
+        // Opened, because nothing else tells whether it may be read.
+        Ok(metadata) if metadata.is_file() => File::open(path).err().map(|error| because(&error)),
+        Ok(metadata) if metadata.is_dir() => Some("is a folder; name the files in it, or pack it".to_owned()),
+        Ok(_) => {
+            Some("is a pipe, a socket or a device: write what comes out of it into a file first".to_owned())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_missing(path) => {
+            Some("is a link to something that does not exist".to_owned())
+        }
+        Err(error) => Some(because(&error)),
+    }
+}
+
+fn because(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "does not exist on this machine".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "may not be read by you: see to the permissions of the file and of the folders that it is in"
+                .to_owned()
+        }
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_read_is_not_called_missing() {
+        let because = |kind: io::ErrorKind| because(&kind.into());
+        assert!(because(io::ErrorKind::PermissionDenied).starts_with("may not be read by you"));
+        assert_eq!(because(io::ErrorKind::NotFound), "does not exist on this machine");
+        assert!(because(io::ErrorKind::TimedOut).starts_with("cannot be read: "));
+    }
+
+    #[test]
+    fn a_url_is_found_in_the_path_that_it_has_become() {
+        for (path, url) in [
+            ("/cwd/https:/u:hush@h/a b.jar?sig=hush", Some("https://h/a b.jar")),
+            ("/cwd/s3a:/bucket/a b.jar", Some("s3a://bucket/a b.jar")),
+            ("/cwd/a b.jar", None),
+            ("/cwd/file:/x y.jar", None),
+        ] {
+            assert_eq!(url_in(path).as_deref(), url, "{path}");
+        }
+    }
+}
