@@ -253,20 +253,21 @@ async fn the_image_is_todays_setting_or_its_older_name_and_is_missed_before_anyt
     assert_eq!(init_container(&old)["image"], "old:1");
     let nobody = bed_without().with("spark.kubernetes.resourceStagingServer.uri", "http://127.0.0.1:1");
     let message = nobody.refusal().await;
-    let expected = "no image is known for the init-container that fetches the staged files: set \
-                    `spark.kubernetes.initContainer.image` to the image of this program, or see to the server of \
-                    `spark.kubernetes.resourceStagingServer.uri`, which could not be asked for one at \
-                    http://127.0.0.1:1: connection refused";
+    let expected = "the staging server at http://127.0.0.1:1 does not say which image the init-container is to have: \
+                    connection refused; check the address (`spark.kubernetes.resourceStagingServer.uri`), that the server \
+                    runs, and that no firewall or NetworkPolicy stands in between";
     assert_eq!(message, expected);
 }
 
 #[tokio::test]
 async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused() {
     let tls = "spark.ssl.kubernetes.resourceStagingServer";
-    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("ca.pem", "PEM");
+    let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+    let (pem, key) = (made.cert.pem().replace('\r', ""), made.signing_key.serialize_pem());
+    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("ca.pem", &pem);
     let bed = || bed().with(&format!("{tls}.enabled"), "true");
     let shipped = bed().with(&format!("{tls}.clientCertPem"), "ca.pem").submission().await;
-    assert_eq!(object(&shipped, "-init-secret")["data"]["ssl-certificate"], STANDARD.encode("PEM"));
+    assert_eq!(object(&shipped, "-init-secret")["data"]["ssl-certificate"], STANDARD.encode(&pem));
     let path = "clientCertPem=/mnt/secrets/spark-init/ssl-certificate\n";
     assert!(init_properties(&shipped).contains(path));
     assert!(shipped.staging.as_ref().unwrap().ca_files[0].ends_with("ca.pem"));
@@ -285,6 +286,27 @@ async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused(
 
     let store = bed().with(&format!("{tls}.trustStore"), "/etc/trust.jks").refusal().await;
     assert!(store.contains("keytool -list -rfc -keystore /etc/trust.jks > ca.pem"), "{store}");
+    for internal in ["", "internal."] {
+        let setting = format!("{tls}.{internal}clientCertPem");
+        let both = bed().with_file("both.pem", key.clone() + &pem).with(&setting, "both.pem");
+        let secret = object(&both.submission().await, "-init-secret").clone();
+        assert_eq!(secret["data"]["ssl-certificate"], STANDARD.encode(&pem), "a key stays here");
+        for (name, content, problem) in [
+            ("key.pem", key.as_str(), "has no “-----BEGIN CERTIFICATE-----” in it"),
+            ("empty.pem", "", "has no “-----BEGIN CERTIFICATE-----” in it"),
+            ("bad.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "cannot be read"),
+        ] {
+            let message = bed().with_file(name, content).with(&setting, name).refusal().await;
+            assert!(message.starts_with(&format!("`{setting}` is `{name}`: ")), "{message}");
+            assert!(message.contains(problem), "{message}");
+        }
+        let message = bed().with(&setting, "nothing.pem").refusal().await;
+        assert!(
+            message.ends_with("`nothing.pem`: there is no such file on the submitting machine"),
+            "{message}"
+        );
+    }
+
     let password = bed().with(&format!("{tls}.trustStorePassword"), "hunter2").submission().await;
     assert!(!password.properties().values().any(|value| value.contains("hunter2")));
 }
@@ -419,4 +441,28 @@ async fn an_address_that_a_pod_takes_for_itself_is_warned_about() {
     assert!(warnings.iter().any(|warning| warning.contains("which a pod takes for itself")), "{warnings:?}");
     let warnings = bed().with(internal, "http://staging.example").submission().await.warnings;
     assert_eq!(warnings, [""; 0]);
+}
+
+#[tokio::test]
+async fn files_with_tokens_are_named_and_who_somebody_is_to_a_server_is_not() {
+    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let key = "spark.kubernetes.cloakroom.uploadTokenFile";
+    for (name, content, problem) in [
+        ("", "", "``: it is empty: name the file that the token is in, or leave it out"),
+        ("my-token", "a\nb", "`my-token`: this file holds no token: it must be one line of printable ASCII"),
+        ("my-token", "\n", "`my-token`: this file is empty: it must hold the token"),
+        ("nothing", "", "`nothing`: there is no such file on the submitting machine"),
+    ] {
+        let message = bed().with_file("my-token", content).with(key, name).refusal().await;
+        assert_eq!(message, format!("`{key}` is {problem}"));
+    }
+    for key in
+        ["spark.kubernetes.resourceStagingServer.uri", "spark.kubernetes.resourceStagingServer.internal.uri"]
+    {
+        let message = bed().with(key, "http://me:hunter2@h:1/").refusal().await;
+        assert!(
+            message.starts_with(&format!("`{key}` is `http://…@h:1/`: http://h:1/ has a user")),
+            "{message}"
+        );
+    }
 }
