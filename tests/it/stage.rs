@@ -212,7 +212,7 @@ async fn who_somebody_is_to_a_server_is_not_shown_where_its_address_is_refused()
     let refused = output(submitter.stage("http://me:hunter2@127.0.0.1:1/")).await;
     let said = stderr(&refused);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(said.contains("'http://…@127.0.0.1:1/' for '--server <URL>'"), "{said}");
+    assert!(said.contains("'http://…@127.0.0.1:1/' for '--server <URI>'"), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
 }
 
