@@ -8,7 +8,11 @@ mod serve;
 mod stage;
 mod submit;
 
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
+use cloakroom::spark::conf::without_userinfo;
 
 pub use admin::{AdminArgs, CleanArgs, ListOutput, LsArgs, Output, RmArgs, ShowArgs, SortKey};
 pub use fetch::FetchArgs;
@@ -29,6 +33,22 @@ pub use submit::SubmitArgs;
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Reads a command line, or says what is wrong with it and ends the process.
+    pub fn of(arguments: Vec<OsString>) -> Self {
+        Self::try_parse_from(arguments).unwrap_or_else(|error| presentable(error).exit())
+    }
+}
+
+/// The same without who somebody is to a server: a password is not shown again where its address is refused.
+fn presentable(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
+        let shown = without_userinfo(value).into_owned();
+        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
+    error
 }
 
 /// What to do.

@@ -6,7 +6,6 @@ mod commands;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use tokio::runtime::Builder;
 
 use cli::{Cli, Command};
@@ -27,7 +26,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<ExitCode> {
-    let cli = Cli::parse_from(commands::arguments()?);
+    let cli = Cli::of(commands::arguments()?);
     runtime(&cli.command).enable_all().build()?.block_on(async {
         match cli.command {
             Command::Submit(args) => commands::submit::run(args.arguments).await,

@@ -68,6 +68,12 @@ pub enum Failure {
         /// How long was waited.
         after: Duration,
     },
+    /// The server took the request, and that was all.
+    #[error("no answer within {}", format_duration(*.after))]
+    NoAnswer {
+        /// How long was waited.
+        after: Duration,
+    },
     /// The server said no.
     #[error("{0}")]
     Answered(Answer),
@@ -95,7 +101,8 @@ impl Failure {
             | Self::Unreachable { .. }
             | Self::Proxy { .. }
             | Self::Broken { .. }
-            | Self::Stalled { .. } => true,
+            | Self::Stalled { .. }
+            | Self::NoAnswer { .. } => true,
             Self::Answered(answer) => matches!(answer.status, 429 | 502..=504),
             Self::UnknownIssuer
             | Self::WrongName { .. }
@@ -115,7 +122,12 @@ impl Failure {
 
     /// Whether it broke while bytes were on their way, so that their number says something.
     pub fn is_interruption(&self) -> bool {
-        matches!(self, Self::Broken { .. } | Self::Stalled { .. })
+        matches!(self, Self::Broken { .. } | Self::Stalled { .. } | Self::NoAnswer { .. })
+    }
+
+    /// Whether it took as long as anybody waits, so that another attempt may take as long again.
+    pub fn is_silence(&self) -> bool {
+        matches!(self, Self::ConnectTimeout { .. } | Self::NoAnswer { .. })
     }
 
     /// What to check; it ends a sentence. Nothing where the answer itself says what to do, as every cloakroom server's
@@ -135,7 +147,9 @@ impl Failure {
             }
             Self::Tls { .. } => "check that it speaks TLS at this address, and its certificate",
             Self::Proxy { .. } => "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY",
-            Self::Broken { .. } | Self::Stalled { .. } => "check the network in between and the server's log",
+            Self::Broken { .. } | Self::Stalled { .. } | Self::NoAnswer { .. } => {
+                "check the network in between and the server's log"
+            }
             Self::Answered(answer) => return advice_on(answer),
             Self::Foreign { .. } => "check the address, its port, and whether it is http or https",
             Self::Redirected { .. } => "check the address",

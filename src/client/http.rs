@@ -23,7 +23,9 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For the next byte, in either direction.
     pub stall: Duration,
-    /// For the answer to an upload that was sent completely: the server makes it durable first.
+    /// For the answer to a small request, the connection included.
+    pub request: Duration,
+    /// For the answer to an upload that was sent completely, at the most: the server makes it durable first.
     pub answer: Duration,
 }
 
@@ -32,8 +34,24 @@ impl Default for Timeouts {
         Self {
             connect: Duration::from_secs(10),
             stall: Duration::from_secs(30),
+            request: Duration::from_secs(10),
             answer: Duration::from_mins(10),
         }
+    }
+}
+
+/// How long the answer to the smallest upload is waited for.
+const SHORTEST_ANSWER: Duration = Duration::from_secs(30);
+/// A disk that makes so many bytes durable in a second is a slow one.
+const DURABLE_BYTES_PER_SECOND: u64 = 8 << 20;
+
+impl Timeouts {
+    /// How long the answer to an upload is waited for that was sent completely, in so much time. Where sending was slow,
+    /// the disk may be, and so are the buffers that lie between.
+    pub(super) fn answer_to(&self, sent_bytes: u64, sending: Duration) -> Duration {
+        let writing = Duration::from_secs(sent_bytes / DURABLE_BYTES_PER_SECOND);
+        let patience = SHORTEST_ANSWER.saturating_add(writing).saturating_add(sending);
+        Duration::from_secs(patience.as_secs()).min(self.answer)
     }
 }
 
@@ -134,4 +152,18 @@ fn web_policy() -> Policy {
             attempt.follow()
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_a_larger_upload_is_waited_for_longer_and_never_for_ever() {
+        let seconds = |sent_bytes, sending| {
+            Timeouts::default().answer_to(sent_bytes, Duration::from_secs(sending)).as_secs()
+        };
+        assert_eq!([seconds(268, 0), seconds(300 << 20, 4), seconds(0, 90)], [30, 71, 120]);
+        assert_eq!([seconds(64 << 30, 0), seconds(u64::MAX, u64::MAX)], [600, 600]);
+    }
 }

@@ -27,6 +27,6 @@ pub use pem::{PemError, read_certificates};
 pub use retry::retried;
 pub use secret_file::{AdminToken, SecretFileError, UploadToken, read as read_secret};
 pub use stage::{RetryNotice, RetryPolicy, StageError, StageObserver, StageRequest, Staged};
-pub use tls::{TrustError, client_config};
+pub use tls::{TrustError, client_config, trusted_pem};
 
 pub use reqwest::Url;

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::failure::Failure;
 use super::http::Timeouts;
 use super::stage::StageObserver;
 use crate::bundle::{PackError, PackPlan, pack};
@@ -24,6 +25,9 @@ const CHUNKS_IN_FLIGHT: usize = 3;
 /// How long the answer to an upload that was sent completely is waited for once it is to stop: with its ticket it can be
 /// released.
 const LAST_WAIT: Duration = Duration::from_secs(5);
+
+/// From then on somebody may wonder why nothing happens.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// How long a cautious attempt waits after its first chunk.
 const CAUTION: Duration = Duration::from_secs(1);
@@ -103,19 +107,25 @@ impl Packing {
         }
     }
 
-    /// Ends once the other side has taken nothing for too long, with how long that was.
-    pub(super) async fn stalled(&self, timeouts: Timeouts) -> Duration {
-        let tick = (timeouts.stall / 8).max(Duration::from_millis(1));
-        let (mut seen, mut since) = (0, Instant::now());
-        loop {
+    /// Ends once the other side has taken nothing for too long, or has said nothing to all of it.
+    pub(super) async fn stalled(&self, timeouts: Timeouts, observer: &dyn StageObserver) -> Failure {
+        let tick = (timeouts.stall / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
+        let begin = Instant::now();
+        let (mut seen, mut since) = (0, begin);
+        while !self.is_complete() {
             tokio::time::sleep(tick).await;
-            let limit = if self.is_complete() { timeouts.answer } else { timeouts.stall };
             if self.sent_bytes() != seen || self.gauge.is_hungry.load(Ordering::Relaxed) {
                 (seen, since) = (self.sent_bytes(), Instant::now());
-            } else if since.elapsed() >= limit {
-                return limit;
+            } else if since.elapsed() >= timeouts.stall && !self.is_complete() {
+                return Failure::Stalled { after: timeouts.stall };
             }
         }
+        let after = timeouts.answer_to(self.sent_bytes(), begin.elapsed());
+        let silence = SILENCE.min(after);
+        tokio::time::sleep(silence).await;
+        observer.awaiting_answer();
+        tokio::time::sleep(after.saturating_sub(silence)).await;
+        Failure::NoAnswer { after }
     }
 
     /// What was sent. It waits for the end, so the request must have come to one.

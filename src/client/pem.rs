@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -73,6 +75,26 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Pe
     }
 }
 
+/// As many letters as a line of PEM has (RFC 7468, section 2).
+const LINE: usize = 64;
+
+/// Certificates as PEM, and nothing else that may have stood beside them in a file.
+pub(super) fn to_pem(certificates: &[CertificateDer<'_>]) -> String {
+    let mut text = String::new();
+    for certificate in certificates {
+        text += "-----BEGIN CERTIFICATE-----\n";
+        let mut rest = STANDARD.encode(certificate);
+        while !rest.is_empty() {
+            let after = rest.split_off(rest.len().min(LINE));
+            text += &rest;
+            text.push('\n');
+            rest = after;
+        }
+        text += "-----END CERTIFICATE-----\n";
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +130,15 @@ mod tests {
         let path = folder.path().join("ca.pem");
         std::fs::write(&path, pem("a") + &pem("b")).unwrap();
         assert_eq!(read_certificates(&path).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_stands_beside_certificates_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("both.pem");
+        let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+        let certificate = made.cert.pem().replace('\r', "");
+        std::fs::write(&path, made.signing_key.serialize_pem() + "a note\n" + &certificate).unwrap();
+        assert_eq!(to_pem(&read_certificates(&path).unwrap()), certificate);
     }
 }

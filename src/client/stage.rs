@@ -18,9 +18,13 @@ use crate::bundle::{PackError, PackPlan};
 use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
 use crate::spark::{SparkDuration, format_duration, format_size};
+use crate::telemetry::chain;
 
 /// No server's `Retry-After` makes a person wait any longer for one attempt.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+
+/// A server that said nothing to all of an upload is given one more chance, and not all of them.
+const MOST_SILENCES: u32 = 2;
 
 /// Something in between that changes what passes may answer to nothing else.
 const LONGEST_RELEASE: Duration = Duration::from_secs(5);
@@ -62,6 +66,8 @@ impl Default for RetryPolicy {
 pub trait StageObserver: Send + Sync + 'static {
     /// So many bytes of the files were read in this attempt.
     fn packed(&self, read_bytes: u64);
+    /// All of it was sent, and for some seconds there was no answer. Whoever shows that anyway need not be told.
+    fn awaiting_answer(&self) {}
     /// An attempt failed, and another one follows.
     fn retrying(&self, notice: &RetryNotice);
 }
@@ -122,7 +128,7 @@ pub enum StageError {
     #[error(
         "could not stage to {server}: {why}{made}{then}{kept}",
         made = attempts_made(*.attempts),
-        then = then(.failure),
+        then = then(.failure.advice()),
         kept = kept(*.may_be_kept)
     )]
     Failed {
@@ -160,6 +166,17 @@ pub enum StageError {
 }
 
 impl StageError {
+    /// The whole of it with other advice, from somebody who knows how the server was named.
+    pub fn advised(&self, advice: impl FnOnce(&Failure) -> Option<String>) -> String {
+        match self {
+            Self::Failed { server, why, failure, attempts, may_be_kept } => {
+                let (made, then) = (attempts_made(*attempts), then(advice(failure).as_deref()));
+                format!("could not stage to {server}: {why}{made}{then}{}", kept(*may_be_kept))
+            }
+            other => chain(other),
+        }
+    }
+
     /// Whether the server may keep a bundle whose ticket nobody has; it expires unused.
     pub fn may_be_kept(&self) -> bool {
         matches!(self, Self::Failed { may_be_kept: true, .. } | Self::Stopped { may_be_kept: true, .. })
@@ -174,8 +191,8 @@ fn kept(may_be_kept: bool) -> &'static str {
     }
 }
 
-fn then(failure: &Failure) -> String {
-    failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default()
+fn then(advice: Option<&str>) -> String {
+    advice.map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
 fn attempts_made(attempts: u32) -> String {
@@ -207,7 +224,7 @@ impl HttpClient {
         if request.token.is_some() && !request.server.is_confidential() {
             return Err(StageError::TokenInClear { server: request.server.clone() });
         }
-        let mut attempts = Attempts { made: 0, start: Start::Swift, may_be_kept: false };
+        let mut attempts = Attempts { made: 0, silences: 0, start: Start::Swift, may_be_kept: false };
         loop {
             let uploaded = upload(self, request, Arc::clone(&observer), attempts.start, stop).await;
             let wait = match uploaded {
@@ -244,7 +261,8 @@ impl HttpClient {
                 return Err(self.other_bytes(request, &ticket, sent).await);
             }
         };
-        if attempts.made >= policy.attempts || !is_worth_another(&failure) {
+        let most = attempts.most(&failure, policy);
+        if attempts.made >= most || !is_worth_another(&failure) {
             let Attempts { made, may_be_kept, .. } = *attempts;
             let server = request.server.clone();
             return Err(StageError::Failed { server, why, failure, attempts: made, may_be_kept });
@@ -252,7 +270,7 @@ impl HttpClient {
         attempts.start = if failure.is_interruption() { Start::Cautious } else { Start::Swift };
         let wait = wait(&policy.backoff, attempts.made, &failure);
         let next_attempt = attempts.made + 1;
-        observer.retrying(&RetryNotice { why, next_attempt, attempts: policy.attempts, wait });
+        observer.retrying(&RetryNotice { why, next_attempt, attempts: most, wait });
         Ok(wait)
     }
 
@@ -269,12 +287,23 @@ impl HttpClient {
 /// What was tried so far.
 struct Attempts {
     made: u32,
+    /// So many of them ended because nobody answered.
+    silences: u32,
     /// How the next one begins.
     start: Start,
     may_be_kept: bool,
 }
 
 impl Attempts {
+    /// How many there are to be, now that one more has failed so.
+    fn most(&mut self, failure: &Failure, policy: RetryPolicy) -> u32 {
+        if !matches!(failure, Failure::NoAnswer { .. }) {
+            return policy.attempts;
+        }
+        self.silences += 1;
+        policy.attempts.min(self.made + MOST_SILENCES.saturating_sub(self.silences))
+    }
+
     fn stopped(&self, request: &StageRequest, may_be_kept: bool) -> StageError {
         StageError::Stopped { server: request.server.clone(), may_be_kept: may_be_kept || self.may_be_kept }
     }
@@ -304,6 +333,9 @@ fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: Option<u64>) -> Stri
         Failure::Stalled { after } if sent_bytes > 0 => {
             format!("nothing moved for {} after {progress}", format_duration(*after))
         }
+        Failure::NoAnswer { after } if sent_bytes > 0 => {
+            format!("no answer within {} after {progress}", format_duration(*after))
+        }
         other => other.to_string(),
     }
 }
@@ -324,8 +356,8 @@ mod tests {
         let why = how_far(&broken, 120 << 20, Some(300 << 20));
         assert_eq!(why, "the connection broke after 120 MiB of about 300 MiB (reset by peer)");
         assert_eq!(how_far(&Failure::Refused, 0, Some(1)), "connection refused");
-        let stalled = Failure::Stalled { after: Duration::from_mins(10) };
-        assert_eq!(how_far(&stalled, 2048, None), "nothing moved for 10m after all of it was sent, 2 KiB");
+        let silent = Failure::NoAnswer { after: Duration::from_secs(30) };
+        assert_eq!(how_far(&silent, 2048, None), "no answer within 30s after all of it was sent, 2 KiB");
     }
 
     #[test]
@@ -333,6 +365,17 @@ mod tests {
         let retried: Vec<u16> =
             (400..600).filter(|status| is_worth_another(&answered(*status, None))).collect();
         assert_eq!(retried, [502, 503, 504]);
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_to_all_of_it_gets_one_more_chance() {
+        let mut attempts = Attempts { made: 1, silences: 0, start: Start::Swift, may_be_kept: false };
+        let policy = RetryPolicy { attempts: 12, ..RetryPolicy::default() };
+        assert_eq!(attempts.most(&Failure::Refused, policy), 12);
+        let silent = Failure::NoAnswer { after: Duration::from_secs(30) };
+        assert_eq!(attempts.most(&silent, policy), 2);
+        attempts.made = 2;
+        assert_eq!(attempts.most(&silent, policy), 2);
     }
 
     #[test]

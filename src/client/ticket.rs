@@ -1,7 +1,5 @@
 //! Requests about what is staged, and about the server itself.
 
-use std::time::Duration;
-
 use reqwest::header::ACCEPT;
 use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
@@ -34,15 +32,22 @@ impl HttpClient {
     pub async fn release(&self, server: &ServerAddress, ticket: &Ticket) -> Result<(), Failure> {
         let url = server.join(&v1::resource_path(&ticket.resource_id));
         let request = self.to_server(&url).request(Method::DELETE, url);
-        let response = self.answered(request.bearer_auth(&ticket.resource_secret)).await?;
-        match response.status().as_u16() {
-            200..=299 | 404 | 410 => Ok(()),
-            _ => Err(Failure::Answered(Answer::read(response).await)),
-        }
+        self.in_time(async {
+            let response = self.answered(request.bearer_auth(&ticket.resource_secret)).await?;
+            match response.status().as_u16() {
+                200..=299 | 404 | 410 => Ok(()),
+                _ => Err(Failure::Answered(Answer::read(response).await)),
+            }
+        })
+        .await
     }
 
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
-        let response = self.answered(request.header(ACCEPT, "application/json")).await?;
+        let request = request.header(ACCEPT, "application/json");
+        self.in_time(async { Self::read_json(self.answered(request).await?).await }).await
+    }
+
+    async fn read_json<T: DeserializeOwned>(response: Response) -> Result<T, Failure> {
         if !response.status().is_success() {
             return Err(Failure::Answered(Answer::read(response).await));
         }
@@ -55,10 +60,11 @@ impl HttpClient {
     }
 
     async fn answered(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let patience: Duration = self.timeouts().connect + self.timeouts().stall;
-        match tokio::time::timeout(patience, request.send()).await {
-            Ok(answered) => answered.map_err(|error| self.failure(&error)),
-            Err(_) => Err(Failure::Stalled { after: patience }),
-        }
+        request.send().await.map_err(|error| self.failure(&error))
+    }
+
+    async fn in_time<T>(&self, exchange: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let after = self.timeouts().request;
+        tokio::time::timeout(after, exchange).await.unwrap_or(Err(Failure::NoAnswer { after }))
     }
 }

@@ -1,6 +1,6 @@
 //! Whom the clients trust: the system's roots and the PEM certificates that were given.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
@@ -35,11 +35,21 @@ pub enum TrustError {
 pub fn client_config(ca_files: &[PathBuf]) -> Result<ClientConfig, TrustError> {
     let mut given = Vec::new();
     for path in ca_files {
-        let certificates = pem::read_certificates(path)?;
-        check_anchors(path, &certificates)?;
-        given.extend(certificates);
+        given.extend(trusted(path)?);
     }
     config(system_roots(), given)
+}
+
+/// The certificates in the PEM file at `path` as PEM, each of them one that can be trusted. Keys and whatever else the
+/// file has are left out.
+pub fn trusted_pem(path: &Path) -> Result<String, PemError> {
+    trusted(path).map(|certificates| pem::to_pem(&certificates))
+}
+
+fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
+    let certificates = pem::read_certificates(path)?;
+    check_anchors(path, &certificates)?;
+    Ok(certificates)
 }
 
 /// The system's roots; there may be none, which matters only once an `https` address is used.
@@ -53,7 +63,7 @@ fn system_roots() -> RootCertStore {
     roots
 }
 
-fn check_anchors(path: &std::path::Path, certificates: &[CertificateDer<'static>]) -> Result<(), PemError> {
+fn check_anchors(path: &Path, certificates: &[CertificateDer<'static>]) -> Result<(), PemError> {
     let mut roots = RootCertStore::empty();
     certificates.iter().try_for_each(|certificate| {
         roots

@@ -59,14 +59,14 @@ pub(super) async fn upload(
     stop: &CancellationToken,
 ) -> Result<Staged, UploadError> {
     let url = upload_url(request);
-    let (packing, body) = Packing::start(Arc::clone(&request.plan), observer, start);
+    let (packing, body) = Packing::start(Arc::clone(&request.plan), Arc::clone(&observer), start);
     let mut post = http.to_server(&url).post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
     if let Some(token) = &request.token {
         post = post.bearer_auth(token.expose());
     }
     let answered = tokio::select! {
         answered = post.send() => answered.map_err(|error| http.failure(&error)),
-        after = packing.stalled(http.timeouts()) => Err(Failure::Stalled { after }),
+        failure = packing.stalled(http.timeouts(), &*observer) => Err(failure),
         () = packing.stopped(stop) => return Err(UploadError::Stopped { may_be_kept: packing.is_complete() }),
     };
     match answered {

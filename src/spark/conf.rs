@@ -9,9 +9,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{SizeUnit, TimeUnit, parse_duration, parse_size};
+use super::{SizeUnit, TimeUnit, keys, parse_duration, parse_size};
 
-pub use error::SettingError;
+pub use error::{SettingError, without_userinfo};
 
 /// Where a setting comes from, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,7 +171,12 @@ impl SparkConf {
 
 /// A setting as Spark prints it for people: `(key,value)`, a secret's value left out.
 pub fn shown_redacted(key: &str, value: &str) -> String {
-    let value = if error::is_secret(key) || error::is_secret(value) { "*********(redacted)" } else { value };
+    if error::is_secret(key) || error::is_secret(value) {
+        return format!("({key},*********(redacted))");
+    }
+    // Others are shown as Spark shows them.
+    let is_ours = [keys::SERVER_URI, keys::SERVER_INTERNAL_URI].contains(&key);
+    let value = if is_ours { error::without_userinfo(value) } else { value.into() };
     format!("({key},{value})")
 }
 

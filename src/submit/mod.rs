@@ -6,6 +6,7 @@
 //! - [`follow`]: waits for the driver's end, and tells what happens on the way
 //! - [`jobs`]: `--kill` and `--status`
 
+mod advice;
 mod calls;
 pub mod create;
 mod exit_code;

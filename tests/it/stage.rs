@@ -2,8 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::support::process::{command, stderr};
+use cloakroom::bundle::PackPlan;
+use cloakroom::client::{
+    HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts, retried,
+};
+use cloakroom::resource::{Owner, OwnerKind};
+
+use crate::support::process::{command, read_until, stderr};
 use crate::support::scripted::{Answer, Reply, Scripted, closed_port};
 
 const SECRET: &str = "s3cret-of-the-ticket";
@@ -196,6 +204,66 @@ async fn a_bad_owner_or_a_missing_file_is_refused_before_anything_is_sent() {
     missing.arg(submitter.path("nothing.jar"));
     assert!(stderr(&output(missing).await).contains("nothing.jar: no such file"));
     assert!(server.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_somebody_is_to_a_server_is_not_shown_where_its_address_is_refused() {
+    let submitter = Submitter::with_file(1000);
+    let refused = output(submitter.stage("http://me:hunter2@127.0.0.1:1/")).await;
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said.contains("'http://…@127.0.0.1:1/' for '--server <URI>'"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_an_answer_is_told() {
+    let submitter = Submitter::with_file(1000);
+    let server = Scripted::start(|_, _| Reply::Hang).await;
+    let mut child = submitter.stage(&server.url()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = child.stderr.take().unwrap();
+    let waiting = format!("waiting for the answer of {}\n", server.url());
+    let told = tokio::task::spawn_blocking(move || read_until(&mut said, &waiting)).await.unwrap();
+    assert!(told.starts_with("staging 1 file, "), "{told}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Tells nobody.
+struct Silent;
+
+impl StageObserver for Silent {
+    fn packed(&self, _: u64) {}
+    fn retrying(&self, _: &RetryNotice) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
+    let submitter = Submitter::with_file(1000);
+    let server = Scripted::start(|_, _| Reply::Hang).await;
+    let short = Duration::from_millis(300);
+    let http =
+        HttpClient::new(&[], Timeouts { request: short, answer: short, ..Timeouts::default() }).unwrap();
+    let address = ServerAddress::parse(&server.url()).unwrap();
+    let silent = retried(RetryPolicy::default(), async || http.server_info(&address).await).await;
+    assert_eq!(silent.unwrap_err().to_string(), "no answer within 300ms");
+    assert_eq!(server.requests().len(), 3);
+
+    let kind = OwnerKind::parse("Pod").unwrap();
+    let request = StageRequest {
+        server: address,
+        owner: Owner::new(kind, "demo", vec![("app".to_owned(), "demo".to_owned())], None).unwrap(),
+        ttl: None,
+        unused_timeout: None,
+        token: None,
+        plan: Arc::new(PackPlan::new(&[submitter.path("app.jar")]).unwrap()),
+    };
+    let silent = http.stage(&request, RetryPolicy::default(), Arc::new(Silent)).await.unwrap_err();
+    assert!(silent.may_be_kept(), "{silent}");
+    let said = silent.to_string();
+    assert!(said.contains("no answer within 300ms after all of it was sent, "), "{said}");
+    assert!(said.contains(" (2 attempts); check the network"), "{said}");
+    assert_eq!(server.requests().len(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

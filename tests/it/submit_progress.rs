@@ -205,7 +205,10 @@ fn a_terminal_has_one_line_that_says_how_the_application_is() {
     let seen = terminal.seen(&written);
     let said = seen.join("\n");
     assert!(!written.contains("Application status for"), "{said}");
-    for line in ["Staged the jars, ", "Staged the files, ", "phase: Running", "Container final statuses"] {
+    let announced = format!("staging 1 file, 32 MiB, to {}\n", server.url(""));
+    for line in
+        [&announced, "Staged the jars, ", "Staged the files, ", "phase: Running", "Container final statuses"]
+    {
         assert_eq!(said.matches(line).count(), 1, "{line}: {said}");
     }
     for drawn in ["for 00:00", "s left", "waiting for the server"] {

@@ -14,7 +14,7 @@ use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
 use cloakroom::submit::plan::{Submitter, plan};
-use cloakroom::submit::stage::Uploads;
+use cloakroom::submit::stage::{StagedBundles, Uploads};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -265,6 +265,25 @@ fn a_server_without_an_image_is_an_error_before_anything_is_sent() {
 }
 
 #[test]
+fn why_a_server_cannot_be_asked_for_its_image_is_said_and_who_it_was_asked_by_is_not() {
+    let place = Place::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let uri = format!("http://127.0.0.1:{port}");
+    let said = stderr(&place.submit(&uri, &[]).output().unwrap());
+    let line = format!(
+        "error: the staging server at {uri} does not say which image the init-container is to have: \
+                        connection refused; check the address (`spark.kubernetes.resourceStagingServer.uri`)"
+    );
+    assert!(said.contains(&line), "{said}");
+    let elsewhere =
+        stderr(&place.submit(&format!("{}/elsewhere", place.server.url("")), &[]).output().unwrap());
+    assert!(elsewhere.contains("(404 no-such-path)"), "{elsewhere}");
+    let named = stderr(&place.submit("http://me:hunter2@127.0.0.1:1", &["--verbose"]).output().unwrap());
+    assert!(named.contains("`http://…@127.0.0.1:1`") && !named.contains("hunter2"), "{named}");
+    place.assert_nothing_is_left(&said);
+}
+
+#[test]
 fn a_server_that_is_not_there_is_an_error_after_the_dry_run() {
     let place = Place::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -349,9 +368,8 @@ impl Uploads for Silent {
     fn ends(&self, _: &'static str, _: Option<&Ticket>) {}
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
-    let place = Place::new();
+/// Bundles that are on the server, as a submission has them before its pod.
+async fn bundles(place: &Place) -> StagedBundles {
     let mut conf = SparkConf::default();
     for (key, value) in [
         ("spark.app.name", "app"),
@@ -371,7 +389,13 @@ async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
     };
     let submission = plan(arguments, &submitter, Timestamp::now(), &mut rand::rng()).await.unwrap();
     let stage_plan = submission.staging.as_ref().unwrap();
-    let staged = stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap();
+    stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
+    let place = Place::new();
+    let staged = bundles(&place).await;
     let never = CancellationToken::new();
     staged.check(&never).await.unwrap();
     assert_eq!(staged.release().await, [""; 0]);
@@ -383,20 +407,38 @@ async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
     assert_eq!(staged.release().await, [""; 0], "what is gone is released");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them() {
+    let place = Place::new();
+    let staged = bundles(&place).await;
+    let Place { server, api_server, folder } = place;
+    let url = server.url("");
+    server.kill();
+    let unsaid = staged.check(&CancellationToken::new()).await.unwrap_err().to_string();
+    let line = format!(
+        ", and {url} does not say whether they are still there: connection refused; check the address ("
+    );
+    assert!(unsaid.contains(&line) && !unsaid.contains("replaced"), "{unsaid}");
+    drop((api_server, folder));
+}
+
 #[test]
 fn a_dry_run_shows_the_init_container_and_stages_nothing() {
     let place = Place::new();
-    let output = place.submitted(&["--dry-run"]);
+    let output = place.submit("http://127.0.0.1:1", &["--dry-run"]).output().unwrap();
     let yaml = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     for part in [
         "name: spark-init\n",
-        IMAGE,
+        "image: (what the staging server advertises)\n",
         "(given when it is staged)",
         "downloadSubmittedJarsSecret: KG5vdCBzaG93bik=",
     ] {
         assert!(yaml.contains(part), "{part:?} is not in\n{yaml}");
     }
+    let warning =
+        "Warning: the init-container's image is what http://127.0.0.1:1 says, which a dry run does not ask";
+    assert!(stderr(&output).contains(warning), "{}", stderr(&output));
     assert_eq!(place.api_server.calls(), []);
     place.assert_nothing_is_left(&yaml);
 }

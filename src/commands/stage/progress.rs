@@ -25,6 +25,8 @@ pub struct StageProgress {
     bar: ProgressBar,
     total_bytes: u64,
     style: String,
+    /// Who is told to be waited for; nobody is, if it is quiet.
+    server: Option<String>,
     is_awaited: AtomicBool,
 }
 
@@ -32,27 +34,26 @@ impl StageProgress {
     /// Begins to show it; only retries if `quiet`.
     pub fn start(request: &StageRequest, quiet: bool) -> Self {
         let screen = if quiet { Screen::plain() } else { Screen::stderr() };
-        if !quiet && !screen.is_live() {
-            screen.tell(&announced(request));
+        if quiet {
+            return Self::on(screen, "", request, None);
         }
-        Self::on(screen, "", request)
+        screen.tell(&announced(request));
+        Self::on(screen, "", request, Some(request.server.to_string()))
     }
 
     /// Begins to show it on a screen where there is more than that.
     pub fn among_others(screen: &Screen, what: &str, request: &StageRequest) -> Self {
-        if !screen.is_live() {
-            screen.tell(&announced(request));
-        }
-        Self::on(screen.clone(), &format!("{what} "), request)
+        screen.tell(&announced(request));
+        Self::on(screen.clone(), &format!("{what} "), request, Some(request.server.to_string()))
     }
 
-    fn on(screen: Screen, prefix: &str, request: &StageRequest) -> Self {
+    fn on(screen: Screen, prefix: &str, request: &StageRequest, server: Option<String>) -> Self {
         let total_bytes = request.plan.total_bytes();
         let style = style(columns());
         // The screen is where it is drawn.
         let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
         let bar = screen.draw(bar.with_prefix(prefix.to_owned()), &style);
-        Self { screen, bar, total_bytes, style, is_awaited: AtomicBool::new(false) }
+        Self { screen, bar, total_bytes, style, server, is_awaited: AtomicBool::new(false) }
     }
 
     /// Takes the bar away.
@@ -80,6 +81,13 @@ impl StageObserver for StageProgress {
         if read_bytes >= self.total_bytes && !self.is_awaited.swap(true, Ordering::Relaxed) {
             self.bar.reset_elapsed();
             self.bar.set_style(template(AWAITED));
+        }
+    }
+
+    /// A terminal has the line below.
+    fn awaiting_answer(&self) {
+        if let Some(server) = self.server.as_ref().filter(|_| !self.screen.is_live()) {
+            self.screen.tell(&format!("all of it is sent; waiting for the answer of {server}"));
         }
     }
 

@@ -17,7 +17,7 @@ use cloakroom::spark::arguments::master;
 use cloakroom::spark::{SparkConf, SubmitArguments, keys};
 use cloakroom::submit::create::{self, CreateError, Created};
 use cloakroom::submit::jobs::{self, SubmissionId};
-use cloakroom::submit::plan::{self, Submitter, UploadError};
+use cloakroom::submit::plan::{self, PlanError, Submitter, UploadError};
 use cloakroom::submit::stage::{StagedBundles, StagingError};
 use cloakroom::submit::{Level, Log, StagePlan, Submission, follow};
 
@@ -33,14 +33,13 @@ pub async fn submit(
     let server = connect::connect(&arguments.conf, submitter)?;
     let screen = Screen::stderr();
     let signals = Signals::watch(&screen)?;
-    let mut random = rand::rng();
     let planned = tokio::select! {
         biased;
         () = signals.stop.cancelled() => {
             tell("stopped before the application was submitted (nothing was created)");
             return Ok(signals.exit_code());
         }
-        planned = plan::plan(arguments, submitter, Timestamp::now(), &mut random) => planned,
+        planned = planned(arguments, submitter, is_dry_run) => planned,
     };
     let submission = planned?;
     submission.warnings.iter().for_each(|warning| warn(warning));
@@ -53,6 +52,19 @@ pub async fn submit(
     let ended = work.run().await;
     screen.clear();
     Ok(ended?.map_or_else(|| signals.exit_code(), ExitCode::from))
+}
+
+async fn planned(
+    arguments: SubmitArguments,
+    submitter: &Submitter,
+    is_dry_run: bool,
+) -> Result<Submission, PlanError> {
+    let (now, mut random) = (Timestamp::now(), rand::rng());
+    if is_dry_run {
+        plan::preview(arguments, submitter, now, &mut random).await
+    } else {
+        plan::plan(arguments, submitter, now, &mut random).await
+    }
 }
 
 /// One submission.

@@ -1,5 +1,7 @@
 //! A setting that cannot be what it is.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
 use super::Origin;
@@ -39,11 +41,27 @@ impl SettingError {
 
 /// The value in quotation marks, on one line, unless its key or it itself says that it is a secret.
 fn shown(key: &str, value: &str) -> String {
-    if is_secret(key) || is_secret(value) {
+    if !names_token_file(key) && (is_secret(key) || is_secret(value)) {
         return "a value that is not shown".to_owned();
     }
+    let value = without_userinfo(value);
     let one_line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("`{one_line}`")
+}
+
+/// The path of a token is no token.
+fn names_token_file(key: &str) -> bool {
+    key.ends_with("TokenFile")
+}
+
+/// A user name in a URL, and a password more so, is nothing to show. What has an `@` further back loses more than that.
+pub fn without_userinfo(value: &str) -> Cow<'_, str> {
+    let Some((before, after)) = value.rsplit_once('@') else { return value.into() };
+    if let Some((scheme, _)) = before.split_once("://") {
+        return format!("{scheme}://…@{after}").into();
+    }
+    let is_userinfo = before.contains(':') && !before.contains('/');
+    if is_userinfo { format!("…@{after}").into() } else { value.into() }
 }
 
 /// Spark's default `spark.redaction.regex`, which is held against keys and values: `(?i)secret|password|token|access[.]?key`.

@@ -41,6 +41,26 @@ fn a_value_that_looks_like_a_secret_is_not_shown_either() {
 }
 
 #[test]
+fn who_somebody_is_to_a_server_is_in_no_message_and_the_path_of_a_token_is() {
+    let message = |key: &str, value: &str| conf(key, value, Origin::Conf).refuse(key, "no").to_string();
+    for (value, shown) in [
+        ("http://u:hunter2@h:1/x", "http://…@h:1/x"),
+        ("http://u:hun/ter@2@h", "http://…@h"),
+        ("hunter2:x@h", "…@h"),
+        ("k8s://https://u:hunter2@h", "k8s://…@h"),
+        ("http://h:1/x", "http://h:1/x"),
+        ("repo.example:5000/x@sha256:1", "repo.example:5000/x@sha256:1"),
+        ("somebody@EXAMPLE", "somebody@EXAMPLE"),
+    ] {
+        assert_eq!(message("spark.x", value), format!("`spark.x` is `{shown}`: no"));
+    }
+    let (uri, address) = ("spark.kubernetes.resourceStagingServer.uri", "http://u:hunter2@h");
+    assert_eq!(shown_redacted(uri, address), format!("({uri},http://…@h)"));
+    let file = "spark.kubernetes.cloakroom.uploadTokenFile";
+    assert_eq!(message(file, "/etc/token"), format!("`{file}` is `/etc/token`: no"));
+}
+
+#[test]
 fn keys_are_found_by_their_prefix_in_order() {
     let mut conf = SparkConf::default();
     for key in ["spark.a.z", "spark.a.b", "spark.b", "spark.a"] {

@@ -32,8 +32,10 @@ impl Told {
 /// Reasons for which a container waits that are no trouble.
 const ON_THE_WAY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// They take turns while an image cannot be pulled.
-const IMAGE: [&str; 2] = ["ErrImagePull", "ImagePullBackOff"];
+/// There is no image; the first two take turns.
+const IMAGE: [&str; 4] = ["ErrImagePull", "ImagePullBackOff", INVALID_IMAGE_NAME, NEVER_PULLED];
+const INVALID_IMAGE_NAME: &str = "InvalidImageName";
+const NEVER_PULLED: &str = "ErrImageNeverPull";
 
 /// Events that say more than the pod's state. What the state says too is left out: images, exit codes.
 const TOLD_EVENTS: [&str; 10] = [
@@ -105,7 +107,7 @@ fn waiting(status: &ContainerStatus, what: &str) -> Option<Trouble> {
         format!(
             "The image {} of container {name} in {what} cannot be pulled: {reason}: {}",
             status.image,
-            after_image(&message)
+            after_image(reason, &message)
         )
     } else {
         format!("Container {name} in {what} cannot start: {reason}: {message}")
@@ -114,12 +116,23 @@ fn waiting(status: &ContainerStatus, what: &str) -> Option<Trouble> {
 }
 
 /// The cluster tries on by itself, and whoever waits may have to do something.
-fn after_image(message: &str) -> String {
+fn after_image(reason: &str, message: &str) -> String {
     let message = if message.is_empty() { String::new() } else { format!("{message}: ") };
-    format!(
-        "{message}the cluster goes on trying; check the name and the tag, and whether the registry wants a pull secret \
-         (spark.kubernetes.container.image.pullSecrets)"
-    )
+    let advice = match reason {
+        INVALID_IMAGE_NAME => {
+            "no image can be called so; end the application, and submit it again with another name \
+             (spark.kubernetes.container.image; of spark-init spark.kubernetes.initContainer.image)"
+        }
+        NEVER_PULLED => {
+            "the node does not have it, and the policy Never does not let it be pulled; load it into the nodes, or end the \
+             application, and submit it again with spark.kubernetes.container.image.pullPolicy=IfNotPresent"
+        }
+        _ => {
+            "the cluster goes on trying; check the name and the tag, and whether the registry wants a pull secret \
+             (spark.kubernetes.container.image.pullSecrets)"
+        }
+    };
+    message + advice
 }
 
 /// A pod goes on for as long as one of its containers does, and Spark waits for the pod.

@@ -8,7 +8,7 @@ use rand::Rng;
 use super::conf_folder::{self, ConfFolder};
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
-use super::init_container::{self, InitContainer};
+use super::init_container::{self, Asking, InitContainer};
 use super::names::Names;
 use super::spark_version::SparkVersion;
 use super::steps::credentials::Credentials;
@@ -58,6 +58,7 @@ impl Application {
     pub async fn gather(
         arguments: SubmitArguments,
         submitter: &Submitter,
+        asking: Asking,
         now: Timestamp,
         random: &mut dyn Rng,
     ) -> Result<Self, PlanError> {
@@ -75,7 +76,8 @@ impl Application {
         kerberos::refuse_login(&conf, hadoop.as_ref())?;
         let executor_template = executor_template::read(&conf, submitter, &mut warnings).await?;
         let init_container =
-            InitContainer::read(&conf, submitter, &dependencies, &names, &mut warnings).await?;
+            InitContainer::read_asking(asking, &conf, submitter, &dependencies, &names, &mut warnings)
+                .await?;
         Ok(Self {
             namespace: namespace(&conf)?,
             template: PodTemplate::read(&conf, submitter).await?,

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::client::Failure;
 use crate::resource::OwnerError;
 use crate::spark::SettingError;
+use crate::submit::advice::and_advice;
 
 /// What is wrong with what was asked for. Nothing was sent to anybody.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -65,6 +67,23 @@ pub enum PlanError {
     /// Nobody the staged files could belong to.
     #[error(transparent)]
     Owner(OwnerError),
+    /// The staging server, which would say the init-container's image.
+    #[error(
+        "the staging server at {server} does not say which image the init-container is to have: {failure}{}",
+        and_advice(failure)
+    )]
+    ServerNotAsked {
+        /// Where.
+        server: String,
+        /// What happened.
+        failure: Box<Failure>,
+    },
+    /// A client that cannot be set up.
+    #[error("the staging server cannot be asked: {problem}")]
+    NoClient {
+        /// Why.
+        problem: String,
+    },
     /// No image for the init-container that fetches what was staged.
     #[error(
         "no image is known for the init-container that fetches the staged files: set `{}` to the image of this program{why}",

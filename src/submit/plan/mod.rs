@@ -45,7 +45,7 @@ use crate::resource::{Owner, OwnerKind, POD};
 use crate::spark::{MainResource, SubmitArguments, keys};
 use application::Application;
 use dependencies::Dependencies;
-use init_container::InitContainer;
+use init_container::{Asking, InitContainer};
 use spec::DriverSpec;
 use steps::conf_volume;
 
@@ -63,7 +63,28 @@ pub async fn plan(
     now: Timestamp,
     random: &mut dyn Rng,
 ) -> Result<Submission, PlanError> {
-    let application = Application::gather(arguments, submitter, now, random).await?;
+    plan_asking(Asking::Allowed, arguments, submitter, now, random).await
+}
+
+/// As [`plan`], for somebody who wants to look at it: the staging server is not asked, and what only it knows is called
+/// so. What comes of it cannot be submitted.
+pub async fn preview(
+    arguments: SubmitArguments,
+    submitter: &Submitter,
+    now: Timestamp,
+    random: &mut dyn Rng,
+) -> Result<Submission, PlanError> {
+    plan_asking(Asking::Preview, arguments, submitter, now, random).await
+}
+
+async fn plan_asking(
+    asking: Asking,
+    arguments: SubmitArguments,
+    submitter: &Submitter,
+    now: Timestamp,
+    random: &mut dyn Rng,
+) -> Result<Submission, PlanError> {
+    let application = Application::gather(arguments, submitter, asking, now, random).await?;
     let follow = checks::follow_settings(&application.conf)?;
     let mut spec = beginning(&application);
     for step in steps::of(&application)? {

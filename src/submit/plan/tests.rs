@@ -8,6 +8,7 @@ mod inputs;
 mod pods;
 mod refusals;
 mod staged_names;
+mod staged_pods;
 mod staging;
 mod storage;
 

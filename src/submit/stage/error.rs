@@ -1,7 +1,7 @@
 //! Why what a submission needs is not on the staging server.
 
 use crate::client::{Failure, ServerAddress, SetupError, StageError};
-use crate::telemetry::chain;
+use crate::submit::advice::{advice, and_advice};
 
 /// Files that were not staged, or are not there any more. No pod was made.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum StagingError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// An upload failed.
-    #[error("the {what} were not staged: {}{}", chain(why), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
+    #[error("the {what} were not staged: {}{}", why.advised(advice), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
     Upload {
         /// `jars` or `files`.
         what: &'static str,
@@ -25,7 +25,7 @@ pub enum StagingError {
         /// What is left, or may be.
         left: Vec<String>,
     },
-    /// A ticket that was good is not any more, or cannot be asked about.
+    /// A ticket that was good is not any more.
     #[error(
         "the {what} were staged as {id} and are no longer to be had at {server}: {failure}: was the server replaced, or \
          does its data not last? Submit again{}",
@@ -43,6 +43,24 @@ pub enum StagingError {
         /// What is left, or may be.
         left: Vec<String>,
     },
+    /// Nobody says whether a ticket that was good still is.
+    #[error(
+        "the {what} were staged as {id}, and {server} does not say whether they are still there: {failure}{}{}",
+        and_advice(failure),
+        and(left)
+    )]
+    Unchecked {
+        /// `jars` or `files`.
+        what: &'static str,
+        /// The resource.
+        id: String,
+        /// Where.
+        server: ServerAddress,
+        /// What happened instead.
+        failure: Failure,
+        /// What is left, or may be.
+        left: Vec<String>,
+    },
 }
 
 impl StagingError {
@@ -54,7 +72,11 @@ impl StagingError {
     /// Says what is left as well.
     #[must_use]
     pub fn with_left(mut self, more: Vec<String>) -> Self {
-        if let Self::Upload { left, .. } | Self::Stopped { left } | Self::Lost { left, .. } = &mut self {
+        if let Self::Upload { left, .. }
+        | Self::Stopped { left }
+        | Self::Lost { left, .. }
+        | Self::Unchecked { left, .. } = &mut self
+        {
             left.extend(more);
         }
         self

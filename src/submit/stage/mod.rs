@@ -17,8 +17,8 @@ use super::plan::InitObjects;
 use super::submission::Submission;
 use crate::bundle::PackPlan;
 use crate::client::{
-    HttpClient, RetryPolicy, ServerAddress, StageError, StageObserver, StageRequest, Timeouts, UploadToken,
-    retried,
+    Failure, HttpClient, RetryPolicy, ServerAddress, StageError, StageObserver, StageRequest, Timeouts,
+    UploadToken, retried,
 };
 use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
@@ -177,15 +177,20 @@ impl StagedBundles {
             let asked = retried(RetryPolicy::default(), async || {
                 self.http.resource_metadata(&self.server, ticket).await
             });
-            asked.await.map_err(|failure| StagingError::Lost {
-                what,
-                id: ticket.resource_id.clone(),
-                server: self.server.clone(),
-                failure,
-                left: Vec::new(),
-            })?;
+            asked.await.map_err(|failure| self.not_good(what, ticket, failure))?;
         }
         Ok(())
+    }
+
+    /// Only the server itself knows that a ticket is none any more.
+    fn not_good(&self, what: &'static str, ticket: &Ticket, failure: Failure) -> StagingError {
+        let (id, server, left) = (ticket.resource_id.clone(), self.server.clone(), Vec::new());
+        let is_gone = matches!(&failure, Failure::Answered(answer) if matches!(answer.status, 404 | 410));
+        if is_gone {
+            StagingError::Lost { what, id, server, failure, left }
+        } else {
+            StagingError::Unchecked { what, id, server, failure, left }
+        }
     }
 
     /// Releases everything, not by halves where somebody asks to stop, and not for ever where the server is gone. What is

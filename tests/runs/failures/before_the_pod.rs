@@ -9,11 +9,12 @@ use super::page::Block;
 use super::place::{Place, SECRET_MARK};
 use super::running::Ended;
 use super::{
-    NO_DISK, NO_RIGHT, NO_ROOM, NO_SERVER, NO_SERVER_APPLICATION, NO_TOKEN, QUOTA, QUOTA_LATER, TOO_LARGE,
-    WRONG_TOKEN,
+    NO_CONNECTION, NO_CONNECTION_LATER, NO_DISK, NO_RIGHT, NO_ROOM, NO_SERVER, NO_SERVER_APPLICATION,
+    NO_TOKEN, NO_TRUST, QUOTA, QUOTA_LATER, TOO_LARGE, WRONG_TOKEN,
 };
-use crate::stage::Stage;
+use crate::stage::{CLOAKROOM, Stage};
 use crate::support::cluster::{Account, Cluster as _};
+use crate::support::tls::signed_by_ca;
 use crate::support::wait::until;
 
 const TOKEN_FILE: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
@@ -21,6 +22,8 @@ const TOKEN_FILE: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![
         stage.trial("failures::jars_without_a_server_are_refused", no_server),
+        stage.trial("failures::a_server_that_cannot_be_reached_is_said_before_anything_else", no_connection),
+        stage.trial("failures::a_certificate_that_nobody_trusts_is_said", no_trust),
         stage.trial("failures::an_upload_that_is_too_large_is_refused", too_large),
         stage.trial("failures::an_upload_that_the_server_has_no_room_for_is_refused", no_room),
         stage.trial("failures::an_upload_without_the_right_token_is_refused", no_token),
@@ -45,6 +48,24 @@ async fn no_server(stage: Arc<Stage>) {
     std::fs::write(place.path("lib/dep.jar"), "a jar").unwrap();
     let arguments = ["--class", "org.example.Report", "--jars", "lib/dep.jar", "report.jar"];
     refused(&place, &place.submit(&[], &arguments).end().await, NO_SERVER).await;
+}
+
+async fn no_connection(stage: Arc<Stage>) {
+    let place = Place::without_server(stage.world().await, "failure-no-connection").await;
+    refused(&place, &place.submitted(&[place.staging()]).await, NO_CONNECTION).await;
+    let image = ("spark.kubernetes.initContainer.image", CLOAKROOM.to_owned());
+    refused(&place, &place.submitted(&[place.staging(), image]).await, NO_CONNECTION_LATER).await;
+}
+
+async fn no_trust(stage: Arc<Stage>) {
+    let mut place = Place::without_server(stage.world().await, "failure-no-trust").await;
+    let pem = signed_by_ca(&place.path(""), &["127.0.0.1"]);
+    let file = |path: &std::path::Path| path.display().to_string();
+    place.serve("server", &["--tls-cert", &file(&pem.cert), "--tls-key", &file(&pem.key)]);
+    let staging = (place.staging().0, place.server_url().replace("http:", "https:"));
+    let mut ended = place.submitted(std::slice::from_ref(&staging)).await;
+    ended.told = ended.told.replace(&staging.1, "https://NODE:31000");
+    refused(&place, &ended, NO_TRUST).await;
 }
 
 async fn too_large(stage: Arc<Stage>) {

@@ -18,6 +18,9 @@ use page::Block;
 
 const NO_SERVER: Block = Block { heading: "No staging server", number: 0 };
 const NO_SERVER_APPLICATION: Block = Block { heading: "No staging server", number: 1 };
+const NO_CONNECTION: Block = Block { heading: "The server cannot be reached from here", number: 0 };
+const NO_CONNECTION_LATER: Block = Block { heading: "The server cannot be reached from here", number: 1 };
+const NO_TRUST: Block = Block { heading: "The server's certificate is not trusted", number: 0 };
 const TOO_LARGE: Block = Block { heading: "The upload is refused", number: 0 };
 const NO_ROOM: Block = Block { heading: "The upload is refused", number: 1 };
 const NO_DISK: Block = Block { heading: "The upload is refused", number: 2 };
@@ -36,9 +39,12 @@ const NO_CLASS: Block = Block { heading: "The main class is not found", number: 
 const OUT_OF_MEMORY: Block = Block { heading: "The driver is killed for its memory", number: 0 };
 
 /// All that the page shows.
-const BLOCKS: [Block; 18] = [
+const BLOCKS: [Block; 21] = [
     NO_SERVER,
     NO_SERVER_APPLICATION,
+    NO_CONNECTION,
+    NO_CONNECTION_LATER,
+    NO_TRUST,
     TOO_LARGE,
     NO_ROOM,
     NO_DISK,

@@ -69,14 +69,32 @@ fn an_image_that_cannot_be_pulled_is_one_trouble() {
 }
 
 #[test]
+fn an_image_that_the_node_does_not_even_ask_for_says_what_to_do() {
+    let told = |reason: &str| {
+        let status =
+            json!({"phase": "Pending", "containerStatuses": [container(DRIVER, waiting(reason, "why"))]});
+        texts(status).pop().unwrap()
+    };
+    let name = told("InvalidImageName");
+    assert!(name.contains("cannot be pulled: InvalidImageName: why: no image can be called so"), "{name}");
+    let never = told("ErrImageNeverPull");
+    assert!(
+        never.contains("ErrImageNeverPull: why: the node does not have it") && never.contains("pullPolicy")
+    );
+    for text in [name, never] {
+        assert!(!text.contains("goes on trying"), "{text}");
+    }
+}
+
+#[test]
 fn a_container_that_cannot_start_says_why() {
     let bad = container(DRIVER, waiting("CreateContainerConfigError", "secret \"x\" not found"));
-    let init = container("fetch", waiting("InvalidImageName", ""));
+    let init = container("fetch", waiting("CreateContainerError", ""));
     let status = json!({"phase": "Pending", "containerStatuses": [bad], "initContainerStatuses": [init]});
     assert_eq!(
         texts(status),
         [
-            "Container fetch in the driver pod cannot start: InvalidImageName",
+            "Container fetch in the driver pod cannot start: CreateContainerError",
             "Container spark-kubernetes-driver in the driver pod cannot start: CreateContainerConfigError: secret \"x\" not \
              found",
         ]

@@ -21,6 +21,18 @@ pub use objects::InitObjects;
 pub(super) use pod::add;
 pub(super) use server::StagingServer;
 
+/// What a preview says in place of the image that only the server knows.
+const ADVERTISED: &str = "(what the staging server advertises)";
+
+/// Whether the staging server may be asked for what only it knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// It is.
+    Allowed,
+    /// A preview asks nobody, and says what it does not know.
+    Preview,
+}
+
 /// What the init-container is made of.
 pub(super) struct InitContainer {
     pub image: String,
@@ -36,9 +48,20 @@ pub(super) struct InitContainer {
 }
 
 impl InitContainer {
-    /// Reads and checks all of its settings, if there is something for it to do. The server is asked for the image where
-    /// no setting says it.
+    /// As [`Self::read_asking`], and the server is asked for the image where no setting says it.
     pub async fn read(
+        conf: &SparkConf,
+        submitter: &Submitter,
+        dependencies: &Dependencies,
+        names: &Names,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Self>, PlanError> {
+        Self::read_asking(Asking::Allowed, conf, submitter, dependencies, names, warnings).await
+    }
+
+    /// Reads and checks all of its settings, if there is something for it to do.
+    pub async fn read_asking(
+        asking: Asking,
         conf: &SparkConf,
         submitter: &Submitter,
         dependencies: &Dependencies,
@@ -52,7 +75,7 @@ impl InitContainer {
         }
         let is_staged = dependencies.jars.is_some() || dependencies.files.is_some();
         let server = if is_staged { Some(StagingServer::read(conf, submitter, warnings)?) } else { None };
-        let image = image(conf, server.as_ref()).await?;
+        let image = image(conf, server.as_ref(), asking, warnings).await?;
         let (jars, files) = folders(conf)?;
         let objects = InitObjects {
             config_map: names.of("init-config"),
@@ -68,7 +91,12 @@ impl InitContainer {
 }
 
 /// The setting, its older name, or what the server says.
-async fn image(conf: &SparkConf, server: Option<&StagingServer>) -> Result<String, PlanError> {
+async fn image(
+    conf: &SparkConf,
+    server: Option<&StagingServer>,
+    asking: Asking,
+    warnings: &mut Vec<String>,
+) -> Result<String, PlanError> {
     for key in [keys::INIT_CONTAINER_IMAGE, keys::INIT_IMAGE] {
         match conf.get(key).map(str::trim) {
             Some("") => return Err(conf.refuse(key, "it must be the image of this program").into()),
@@ -77,6 +105,14 @@ async fn image(conf: &SparkConf, server: Option<&StagingServer>) -> Result<Strin
         }
     }
     match server {
+        Some(server) if asking == Asking::Preview => {
+            warnings.push(format!(
+                "the init-container's image is what {} says, which a dry run does not ask: set `{}` to see it",
+                server.address,
+                keys::INIT_CONTAINER_IMAGE
+            ));
+            Ok(ADVERTISED.to_owned())
+        }
         Some(server) => server.fetch_image().await,
         None => Err(PlanError::NoInitImage { why: String::new() }),
     }

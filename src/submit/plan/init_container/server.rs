@@ -1,9 +1,12 @@
 //! The staging server, as this machine reaches it and as pods do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::objects;
-use crate::client::{HttpClient, RetryPolicy, ServerAddress, Timeouts, UploadToken, retried};
+use crate::client::{
+    HttpClient, PemError, RetryPolicy, SecretFileError, ServerAddress, Timeouts, UploadToken, retried,
+    trusted_pem,
+};
 use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
@@ -47,7 +50,7 @@ enum Trust {
     Default,
     /// A path in the init-container's image.
     InImage(String),
-    /// A certificate of this machine.
+    /// Certificates of this machine, as PEM.
     Shipped(Vec<u8>),
 }
 
@@ -71,14 +74,9 @@ impl StagingServer {
                 keys::SERVER_INTERNAL_URI
             ));
         }
-        let token = conf.get(keys::CLOAKROOM_UPLOAD_TOKEN_FILE).map(|path| {
-            let path = submitter.working_folder.join(path);
-            UploadToken::read(&path, keys::CLOAKROOM_UPLOAD_TOKEN_FILE)
-                .map_err(|error| conf.refuse(keys::CLOAKROOM_UPLOAD_TOKEN_FILE, chain(&error)))
-        });
         Ok(Self {
             address: outer,
-            token: token.transpose()?,
+            token: token(conf, submitter)?,
             ca_files: ca_of_this_machine(conf, submitter, warnings)?.into_iter().collect(),
             internal: internal.to_string(),
             trust_of_pods: trust_of_pods(conf, submitter)?,
@@ -87,23 +85,20 @@ impl StagingServer {
 
     /// What the server says that init-containers are to be.
     pub async fn fetch_image(&self) -> Result<String, PlanError> {
-        let no_image = |why: String| PlanError::NoInitImage { why };
-        let key = keys::SERVER_URI;
         let http = HttpClient::new(&self.ca_files, Timeouts::default())
-            .map_err(|error| no_image(format!(" ({})", chain(&error))))?;
+            .map_err(|error| PlanError::NoClient { problem: chain(&error) })?;
         let asked = retried(RetryPolicy::default(), async || http.server_info(&self.address).await);
-        match asked.await {
-            Ok(info) => info.fetch_image.ok_or_else(|| {
-                no_image(format!(
-                    ", or start the server of `{key}` with --fetch-image (at {} it has none)",
-                    self.address
-                ))
-            }),
-            Err(failure) => Err(no_image(format!(
-                ", or see to the server of `{key}`, which could not be asked for one at {}: {failure}",
+        let info = asked.await.map_err(|failure| PlanError::ServerNotAsked {
+            server: self.address.to_string(),
+            failure: Box::new(failure),
+        })?;
+        info.fetch_image.ok_or_else(|| PlanError::NoInitImage {
+            why: format!(
+                ", or start the server of `{}` with --fetch-image (at {} it has none)",
+                keys::SERVER_URI,
                 self.address
-            ))),
-        }
+            ),
+        })
     }
 
     /// Of the init-container.
@@ -149,6 +144,37 @@ impl TrustKeys {
     }
 }
 
+/// From the file that is named, if one is.
+fn token(conf: &SparkConf, submitter: &Submitter) -> Result<Option<UploadToken>, SettingError> {
+    let key = keys::CLOAKROOM_UPLOAD_TOKEN_FILE;
+    let Some(path) = conf.get(key) else { return Ok(None) };
+    if path.trim().is_empty() {
+        return Err(conf.refuse(key, "it is empty: name the file that the token is in, or leave it out"));
+    }
+    let read = UploadToken::read(&submitter.working_folder.join(path), key);
+    read.map(Some).map_err(|error| {
+        let problem = match error {
+            SecretFileError::Unreadable { source, .. } => folder::unreadable(&source),
+            SecretFileError::Empty { .. } => "this file is empty: it must hold the token".to_owned(),
+            SecretFileError::NotText { .. } => {
+                "this file holds no token: it must be one line of printable ASCII".to_owned()
+            }
+        };
+        conf.refuse(key, problem)
+    })
+}
+
+/// Certificates of a file of this machine, and nothing else that it has: what goes to the cluster can be read there.
+fn certificates(conf: &SparkConf, key: &str, path: &Path) -> Result<String, SettingError> {
+    trusted_pem(path).map_err(|error| {
+        let problem = match error {
+            PemError::Unreadable { source, .. } => folder::unreadable(&source),
+            other => chain(&other),
+        };
+        conf.refuse(key, problem)
+    })
+}
+
 /// Without `enabled` a certificate has no effect, as with the init-container.
 fn ca_of_this_machine(
     conf: &SparkConf,
@@ -167,7 +193,9 @@ fn ca_of_this_machine(
     if let DependencyUri::Submitter(file) =
         DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))?
     {
-        return Ok(Some(submitter.working_folder.join(file.whole_path())));
+        let path = submitter.working_folder.join(file.whole_path());
+        certificates(conf, OUTER.certificate, &path)?;
+        return Ok(Some(path));
     }
     Err(refuse(format!(
         "it must be a file of this machine, which stages the files; what pods trust is `{}`",
@@ -188,7 +216,7 @@ fn trust_of_pods(conf: &SparkConf, submitter: &Submitter) -> Result<Trust, Setti
         DependencyUri::Image(file) => Ok(Trust::InImage(file.whole_path().display().to_string())),
         DependencyUri::Submitter(file) => {
             let path = submitter.working_folder.join(file.whole_path());
-            std::fs::read(path).map(Trust::Shipped).map_err(|error| refuse(folder::unreadable(&error)))
+            certificates(conf, keys.certificate, &path).map(|pem| Trust::Shipped(pem.into_bytes()))
         }
         _ => Err(refuse("it must be a file of this machine, or local:///… for one in the image".to_owned())),
     }

@@ -253,20 +253,21 @@ async fn the_image_is_todays_setting_or_its_older_name_and_is_missed_before_anyt
     assert_eq!(init_container(&old)["image"], "old:1");
     let nobody = bed_without().with("spark.kubernetes.resourceStagingServer.uri", "http://127.0.0.1:1");
     let message = nobody.refusal().await;
-    let expected = "no image is known for the init-container that fetches the staged files: set \
-                    `spark.kubernetes.initContainer.image` to the image of this program, or see to the server of \
-                    `spark.kubernetes.resourceStagingServer.uri`, which could not be asked for one at \
-                    http://127.0.0.1:1: connection refused";
+    let expected = "the staging server at http://127.0.0.1:1 does not say which image the init-container is to have: \
+                    connection refused; check the address (`spark.kubernetes.resourceStagingServer.uri`), that the server \
+                    runs, and that no firewall or NetworkPolicy stands in between";
     assert_eq!(message, expected);
 }
 
 #[tokio::test]
 async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused() {
     let tls = "spark.ssl.kubernetes.resourceStagingServer";
-    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("ca.pem", "PEM");
+    let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+    let (pem, key) = (made.cert.pem().replace('\r', ""), made.signing_key.serialize_pem());
+    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("ca.pem", &pem);
     let bed = || bed().with(&format!("{tls}.enabled"), "true");
     let shipped = bed().with(&format!("{tls}.clientCertPem"), "ca.pem").submission().await;
-    assert_eq!(object(&shipped, "-init-secret")["data"]["ssl-certificate"], STANDARD.encode("PEM"));
+    assert_eq!(object(&shipped, "-init-secret")["data"]["ssl-certificate"], STANDARD.encode(&pem));
     let path = "clientCertPem=/mnt/secrets/spark-init/ssl-certificate\n";
     assert!(init_properties(&shipped).contains(path));
     assert!(shipped.staging.as_ref().unwrap().ca_files[0].ends_with("ca.pem"));
@@ -285,6 +286,27 @@ async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused(
 
     let store = bed().with(&format!("{tls}.trustStore"), "/etc/trust.jks").refusal().await;
     assert!(store.contains("keytool -list -rfc -keystore /etc/trust.jks > ca.pem"), "{store}");
+    for internal in ["", "internal."] {
+        let setting = format!("{tls}.{internal}clientCertPem");
+        let both = bed().with_file("both.pem", key.clone() + &pem).with(&setting, "both.pem");
+        let secret = object(&both.submission().await, "-init-secret").clone();
+        assert_eq!(secret["data"]["ssl-certificate"], STANDARD.encode(&pem), "a key stays here");
+        for (name, content, problem) in [
+            ("key.pem", key.as_str(), "has no “-----BEGIN CERTIFICATE-----” in it"),
+            ("empty.pem", "", "has no “-----BEGIN CERTIFICATE-----” in it"),
+            ("bad.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "cannot be read"),
+        ] {
+            let message = bed().with_file(name, content).with(&setting, name).refusal().await;
+            assert!(message.starts_with(&format!("`{setting}` is `{name}`: ")), "{message}");
+            assert!(message.contains(problem), "{message}");
+        }
+        let message = bed().with(&setting, "nothing.pem").refusal().await;
+        assert!(
+            message.ends_with("`nothing.pem`: there is no such file on the submitting machine"),
+            "{message}"
+        );
+    }
+
     let password = bed().with(&format!("{tls}.trustStorePassword"), "hunter2").submission().await;
     assert!(!password.properties().values().any(|value| value.contains("hunter2")));
 }
@@ -407,53 +429,4 @@ async fn folders_in_the_pod_are_two_absolute_ones() {
         let message = bed().with(&format!("{prefix}{key}"), value).refusal().await;
         assert!(message.contains(problem), "{message}");
     }
-}
-
-#[tokio::test]
-async fn an_address_that_a_pod_takes_for_itself_is_warned_about() {
-    let uri = "spark.kubernetes.resourceStagingServer.uri";
-    let internal = "spark.kubernetes.resourceStagingServer.internal.uri";
-    let bed =
-        || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with(uri, "http://127.0.0.1:10000");
-    let warnings = bed().submission().await.warnings;
-    assert!(warnings.iter().any(|warning| warning.contains("which a pod takes for itself")), "{warnings:?}");
-    let warnings = bed().with(internal, "http://staging.example").submission().await.warnings;
-    assert_eq!(warnings, [""; 0]);
-}
-
-#[tokio::test]
-async fn parts_of_the_init_container_that_a_pod_has_already_are_refused_before_anything_is_sent() {
-    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
-    let executors = || bed().with("spark.kubernetes.cloakroom.executorStaging", "init");
-    let (driver, executor) =
-        ("spark.kubernetes.driver.podTemplateFile", "spark.kubernetes.executor.podTemplateFile");
-    for (template, what) in [
-        ("spec: {initContainers: [{name: spark-init}]}", "a container spark-init already"),
-        ("spec: {volumes: [{name: download-files, emptyDir: {}}]}", "a volume download-files already"),
-        (
-            "spec: {containers: [{name: c, volumeMounts: [{name: v, mountPath: /var/spark-data/spark-jars/}]}]}",
-            "a volume mount at /var/spark-data/spark-jars already",
-        ),
-    ] {
-        let message = bed().with_file("t.yaml", template).with(driver, "t.yaml").refusal().await;
-        assert!(message.contains("the pod of the driver has") && message.contains(what), "{message}");
-        let message = executors().with_file("t.yaml", template).with(executor, "t.yaml").refusal().await;
-        assert!(message.contains("the pod of the executors has") && message.contains(what), "{message}");
-    }
-    let volumes = "spark.kubernetes.executor.volumes.emptyDir";
-    for (name, path, what) in [
-        ("download-files", "/foo", "a volume download-files already"),
-        ("q", "/var/spark-data/spark-jars", "a volume mount at /var/spark-data/spark-jars already"),
-    ] {
-        let message = executors().with(&format!("{volumes}.{name}.mount.path"), path).refusal().await;
-        assert!(message.contains(what), "{message}");
-    }
-}
-
-#[tokio::test]
-async fn the_init_container_of_a_pod_of_roots_is_nobody_all_the_same() {
-    let root = "spec: {securityContext: {runAsUser: 0}}";
-    let bed = staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("t.yaml", root);
-    let submission = bed.with("spark.kubernetes.driver.podTemplateFile", "t.yaml").submission().await;
-    assert_eq!(init_container(&submission)["securityContext"]["runAsUser"], 65532);
 }

@@ -1,0 +1,82 @@
+//! What the init-container and the server that it asks want of their pods and of their settings.
+
+use super::Bed;
+
+fn staged() -> Bed {
+    Bed::new()
+        .with("spark.kubernetes.resourceStagingServer.uri", "http://staging.example:31000/")
+        .with("spark.kubernetes.initContainer.image", "repo.example/cloakroom:1")
+}
+
+#[tokio::test]
+async fn an_address_that_a_pod_takes_for_itself_is_warned_about() {
+    let uri = "spark.kubernetes.resourceStagingServer.uri";
+    let internal = "spark.kubernetes.resourceStagingServer.internal.uri";
+    let bed =
+        || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with(uri, "http://127.0.0.1:10000");
+    let warnings = bed().submission().await.warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("which a pod takes for itself")), "{warnings:?}");
+    let warnings = bed().with(internal, "http://staging.example").submission().await.warnings;
+    assert_eq!(warnings, [""; 0]);
+}
+
+#[tokio::test]
+async fn parts_of_the_init_container_that_a_pod_has_already_are_refused_before_anything_is_sent() {
+    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let executors = || bed().with("spark.kubernetes.cloakroom.executorStaging", "init");
+    let (driver, executor) =
+        ("spark.kubernetes.driver.podTemplateFile", "spark.kubernetes.executor.podTemplateFile");
+    for (template, what) in [
+        ("spec: {initContainers: [{name: spark-init}]}", "a container spark-init already"),
+        ("spec: {volumes: [{name: download-files, emptyDir: {}}]}", "a volume download-files already"),
+        (
+            "spec: {containers: [{name: c, volumeMounts: [{name: v, mountPath: /var/spark-data/spark-jars/}]}]}",
+            "a volume mount at /var/spark-data/spark-jars already",
+        ),
+    ] {
+        let message = bed().with_file("t.yaml", template).with(driver, "t.yaml").refusal().await;
+        assert!(message.contains("the pod of the driver has") && message.contains(what), "{message}");
+        let message = executors().with_file("t.yaml", template).with(executor, "t.yaml").refusal().await;
+        assert!(message.contains("the pod of the executors has") && message.contains(what), "{message}");
+    }
+    let volumes = "spark.kubernetes.executor.volumes.emptyDir";
+    for (name, path, what) in [
+        ("download-files", "/foo", "a volume download-files already"),
+        ("q", "/var/spark-data/spark-jars", "a volume mount at /var/spark-data/spark-jars already"),
+    ] {
+        let message = executors().with(&format!("{volumes}.{name}.mount.path"), path).refusal().await;
+        assert!(message.contains(what), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_init_container_of_a_pod_of_roots_is_nobody_all_the_same() {
+    let root = "spec: {securityContext: {runAsUser: 0}}";
+    let bed = staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("t.yaml", root);
+    let submission = bed.with("spark.kubernetes.driver.podTemplateFile", "t.yaml").submission().await;
+    assert_eq!(submission.pod["spec"]["initContainers"][0]["securityContext"]["runAsUser"], 65532);
+}
+
+#[tokio::test]
+async fn files_with_tokens_are_named_and_who_somebody_is_to_a_server_is_not() {
+    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let key = "spark.kubernetes.cloakroom.uploadTokenFile";
+    for (name, content, problem) in [
+        ("", "", "``: it is empty: name the file that the token is in, or leave it out"),
+        ("my-token", "a\nb", "`my-token`: this file holds no token: it must be one line of printable ASCII"),
+        ("my-token", "\n", "`my-token`: this file is empty: it must hold the token"),
+        ("nothing", "", "`nothing`: there is no such file on the submitting machine"),
+    ] {
+        let message = bed().with_file("my-token", content).with(key, name).refusal().await;
+        assert_eq!(message, format!("`{key}` is {problem}"));
+    }
+    for key in
+        ["spark.kubernetes.resourceStagingServer.uri", "spark.kubernetes.resourceStagingServer.internal.uri"]
+    {
+        let message = bed().with(key, "http://me:hunter2@h:1/").refusal().await;
+        assert!(
+            message.starts_with(&format!("`{key}` is `http://…@h:1/`: http://h:1/ has a user")),
+            "{message}"
+        );
+    }
+}
