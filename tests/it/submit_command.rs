@@ -233,7 +233,7 @@ fn what_is_wrong_is_one_line_and_nothing_is_created() {
         (&["--properties-file", "broken.conf", JAR], "broken.conf, line 1: `\\u` is not followed by"),
         (&["--conf", "spark.x", JAR], "invalid argument to --conf: `spark.x` has no `=`"),
         (&["--driver-memory", "lots", JAR], "--driver-memory (`spark.driver.memory`) is `lots`"),
-        (&["nope.jar"], "error: the application: file:"),
+        (&["nope.jar"], "/nope.jar does not exist on this machine"),
         (&[], "missing application resource"),
     ] {
         let output = place.submit(more).output().unwrap();
