@@ -221,7 +221,7 @@ fn tls_failure(error: &rustls::Error) -> Failure {
             Failure::Tls { why: "what answers there does not speak TLS; perhaps http".to_owned() }
         }
         Tls::General(why) if why == NO_ROOTS => {
-            Failure::Tls { why: format!("{NO_ROOTS}, and no --ca-file was given") }
+            Failure::Tls { why: format!("{NO_ROOTS}, and none was given") }
         }
         other => Failure::Tls { why: one_line(&other.to_string()) },
     }

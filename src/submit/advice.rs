@@ -16,7 +16,11 @@ pub(super) fn advice(failure: &Failure) -> Option<String> {
             keys::TLS_ENABLED,
             keys::TLS_CLIENT_CERT_PEM
         ),
-        Failure::Tls { .. } | Failure::Foreign { .. } | Failure::Redirected { .. } => {
+        Failure::Tls { .. } => format!(
+            "check that the server speaks TLS at its address (`{uri}`), its certificate, and which one is trusted (`{}`)",
+            keys::TLS_CLIENT_CERT_PEM
+        ),
+        Failure::Foreign { .. } | Failure::Redirected { .. } => {
             format!("check the address (`{uri}`): its host, port and path, and whether it is http or https")
         }
         Failure::Broken { .. } | Failure::Stalled { .. } | Failure::NoAnswer { .. } => {
