@@ -200,21 +200,11 @@ fn attempts_made(attempts: u32) -> String {
 }
 
 impl HttpClient {
-    /// As [`Self::stage_until`], and nobody asks to stop.
-    pub async fn stage(
-        &self,
-        request: &StageRequest,
-        policy: RetryPolicy,
-        observer: Arc<dyn StageObserver>,
-    ) -> Result<Staged, StageError> {
-        self.stage_until(&CancellationToken::new(), request, policy, observer).await
-    }
-
     /// Stages one bundle. An attempt that failed left nothing behind, except that after a lost answer there may
     /// be a second resource, which expires unused: so all that may pass is tried again. Once `stop` is cancelled an
     /// upload that the server cannot have completely is broken off; the answer to another one is waited for, but not
     /// for long.
-    pub async fn stage_until(
+    pub async fn stage(
         &self,
         stop: &CancellationToken,
         request: &StageRequest,

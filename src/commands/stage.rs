@@ -37,7 +37,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     let signals = Signals::watch(&screen)?;
     let progress = Arc::new(StageProgress::start(&request, args.quiet));
     let started = Instant::now();
-    let staged = http.stage_until(&signals.stop, &request, policy, Arc::clone(&progress) as _).await;
+    let staged = http.stage(&signals.stop, &request, policy, Arc::clone(&progress) as _).await;
     progress.end();
     let staged = match staged {
         Err(error @ StageError::Stopped { .. }) => {

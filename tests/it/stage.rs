@@ -10,6 +10,7 @@ use cloakroom::client::{
     HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts, retried,
 };
 use cloakroom::resource::{Owner, OwnerKind};
+use tokio_util::sync::CancellationToken;
 
 use crate::support::process::{command, read_until, stderr};
 use crate::support::scripted::{Answer, Reply, Scripted, closed_port};
@@ -258,7 +259,10 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
         token: None,
         plan: Arc::new(PackPlan::new(&[submitter.path("app.jar")]).unwrap()),
     };
-    let silent = http.stage(&request, RetryPolicy::default(), Arc::new(Silent)).await.unwrap_err();
+    let silent = http
+        .stage(&CancellationToken::new(), &request, RetryPolicy::default(), Arc::new(Silent))
+        .await
+        .unwrap_err();
     assert!(silent.may_be_kept(), "{silent}");
     let said = silent.to_string();
     assert!(said.contains("no answer within 300ms after all of it was sent, "), "{said}");

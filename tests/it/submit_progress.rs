@@ -146,7 +146,7 @@ fn a_terminal_shows_rate_and_remaining_time_of_an_upload() {
     let place = Place::new();
     let slow = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("http://{}", slow.local_addr().unwrap());
-    for (columns, has_bar) in [(100, true), (50, false)] {
+    for (columns, has_bar) in [(100, true), (66, false)] {
         let terminal = Terminal::new(columns);
         let mut running = start_on(&terminal, "xterm", place.submit(&uri, false));
         let connection = begun(&slow);

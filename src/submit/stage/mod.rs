@@ -121,7 +121,7 @@ impl StagePlan {
             let server = self.server.clone();
             Err(StageError::Stopped { server, may_be_kept: false })
         } else {
-            http.stage_until(stop, &request, self.policy, observer).await
+            http.stage(stop, &request, self.policy, observer).await
         };
         uploads.ends(what, staged.as_ref().ok().map(|staged| &staged.ticket));
         staged.map(|staged| staged.ticket).map_err(|error| upload_failed(what, error, &self.server))
