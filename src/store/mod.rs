@@ -81,6 +81,9 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+    /// This process may not use its data directory.
+    #[error(transparent)]
+    NotPermitted(Box<NotPermitted>),
     /// Another process has the data directory.
     #[error(
         "the data directory {} is in use by another process: one server for one directory; stop the other one, \
@@ -106,6 +109,39 @@ pub enum StoreError {
     /// The work was interrupted by the end of the process.
     #[error("the server is stopping")]
     Stopping,
+}
+
+/// Who this process is, whose the folder is, and what would help.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot {action} {}: this process runs as user {user} and group {group}, and {} belongs to user {owner} and group \
+     {owning_group} with mode {mode:04o}; give {data} to this user: in Kubernetes by `fsGroup: {group}` in the pod's \
+     securityContext, on volumes that do not support that by an init-container that runs `chown -R {user}:{group} {data}`, \
+     elsewhere by that command",
+    path.display(), found.display(), data = data_dir.display()
+)]
+pub struct NotPermitted {
+    /// What was tried.
+    pub action: &'static str,
+    /// On what.
+    pub path: PathBuf,
+    /// The user that this process runs as.
+    pub user: u32,
+    /// Its group.
+    pub group: u32,
+    /// The path, or what is nearest above it and exists.
+    pub found: PathBuf,
+    /// Whose that is.
+    pub owner: u32,
+    /// Of which group.
+    pub owning_group: u32,
+    /// Its permission bits.
+    pub mode: u32,
+    /// What the server needs for itself.
+    pub data_dir: PathBuf,
+    /// What the file system said.
+    #[source]
+    pub source: std::io::Error,
 }
 
 impl StoreError {

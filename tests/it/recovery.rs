@@ -305,10 +305,22 @@ fn a_data_directory_that_is_not_writable_is_refused_by_serve_and_by_its_check() 
         let mut command = Command::new(&binary);
         command.env_clear().current_dir(&folder);
         if is_root {
-            command.uid(65534).gid(65534);
+            command.uid(65532).gid(65532);
         }
         let said = refusal_to(command, &data, flags);
         assert!(said.contains("ermission denied"), "{said}");
+        let path = data.display();
+        let owner = std::fs::metadata(&data).unwrap();
+        let whose =
+            format!("{path} belongs to user {} and group {} with mode 0555", owner.uid(), owner.gid());
+        let (user, group) = if is_root { (65532, 65532) } else { (owner.uid(), owner.gid()) };
+        for part in [
+            format!("this process runs as user {user} and group {group}, and {whose}"),
+            format!("`fsGroup: {group}` in the pod's securityContext"),
+            format!("an init-container that runs `chown -R {user}:{group} {path}`"),
+        ] {
+            assert!(said.contains(&part), "no “{part}” in: {said}");
+        }
     }
     assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
     set_mode(&data, 0o755);

@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use super::permission::explained;
 use super::{StoreError, sync_folder};
 use crate::resource::ResourceId;
 
@@ -17,6 +18,10 @@ pub struct DataDirectory {
 impl DataDirectory {
     /// Creates the directory where it is missing, refuses network file systems, and takes the lock.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::take(path).map_err(|error| explained(error, path))
+    }
+
+    fn take(path: &Path) -> Result<Self, StoreError> {
         create_durably(path)?;
         refuse_network_file_system(path)?;
         let lock = lock(&path.join("lock"))?;
@@ -30,6 +35,10 @@ impl DataDirectory {
 
     /// Says what [`Self::open`] would, as far as that can be known without changing anything.
     pub fn check(path: &Path) -> Result<(), StoreError> {
+        Self::look_at(path).map_err(|error| explained(error, path))
+    }
+
+    fn look_at(path: &Path) -> Result<(), StoreError> {
         let Some(present) = path.ancestors().map(or_here).find(|ancestor| ancestor.exists()) else {
             return Ok(());
         };
@@ -88,7 +97,7 @@ fn create_private(folder: &Path) -> std::io::Result<()> {
 }
 
 /// The parent of a relative name is written as nothing.
-fn or_here(path: &Path) -> &Path {
+pub(super) fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 

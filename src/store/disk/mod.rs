@@ -3,6 +3,7 @@
 mod buffers;
 mod directory;
 mod incoming;
+mod permission;
 mod reader;
 mod reserve;
 mod shards;

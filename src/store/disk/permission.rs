@@ -1,0 +1,38 @@
+//! Why this process may not use its data directory, and what gives it the right to.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::directory::or_here;
+use crate::store::{NotPermitted, StoreError};
+
+/// Adds to a refusal who this process is and whose the folder is. Other errors stay as they are.
+pub(super) fn explained(error: StoreError, data_dir: &Path) -> StoreError {
+    match error {
+        StoreError::Io { action, path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+            match nearest(&path) {
+                Some((found, metadata)) => StoreError::NotPermitted(Box::new(NotPermitted {
+                    action,
+                    path,
+                    user: rustix::process::geteuid().as_raw(),
+                    group: rustix::process::getegid().as_raw(),
+                    found,
+                    owner: metadata.uid(),
+                    owning_group: metadata.gid(),
+                    mode: metadata.mode() & 0o7777,
+                    data_dir: data_dir.to_owned(),
+                    source,
+                })),
+                None => StoreError::Io { action, path, source },
+            }
+        }
+        other => other,
+    }
+}
+
+/// The path, or what is nearest above it and can be seen.
+fn nearest(path: &Path) -> Option<(PathBuf, fs::Metadata)> {
+    path.ancestors().map(or_here).find_map(|path| Some((path.to_owned(), fs::metadata(path).ok()?)))
+}
