@@ -69,8 +69,9 @@ fn no_manifest_has_a_secret_or_stands_in_the_way_of_a_drain() {
 
 #[test]
 fn the_pod_has_time_for_the_whole_shutdown() {
-    // The cleaner's and the ledger's last words: LAST_WORDS in src/commands/serve.rs, twice.
-    const LAST_WORDS_SECONDS: u64 = 6;
+    // The cleaner's and the ledger's last words (LAST_WORDS in src/commands/serve.rs, twice), then the last answers
+    // (LAST_ANSWERS in src/server/connection.rs).
+    const LAST_WORDS_SECONDS: u64 = 6 + 1;
     let pod = pod();
     let deadline: SparkDuration = known::default_of("--shutdown-deadline").parse().unwrap();
     let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
@@ -97,6 +98,11 @@ fn probes_ask_for_what_is_served() {
     for (probe, path) in [("startupProbe", HEALTHZ), ("livenessProbe", HEALTHZ), ("readinessProbe", READYZ)] {
         assert_eq!(container[probe]["httpGet"]["path"], path);
     }
+    // Between two servers nobody answers: as short as the kubelet allows. A node that is slow still has five minutes.
+    for probe in ["startupProbe", "readinessProbe"] {
+        assert_eq!(container[probe]["periodSeconds"], 1, "{probe}");
+    }
+    assert_eq!(container["startupProbe"]["failureThreshold"], 300);
     let monitor = one("components/monitoring/service-monitor.yaml", "ServiceMonitor");
     assert_eq!(monitor["spec"]["endpoints"][0]["path"], METRICS);
 }
