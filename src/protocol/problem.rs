@@ -125,6 +125,8 @@ codes! {
     Overloaded => ("overloaded", 503),
     /// The API server cannot be asked who may upload.
     AuthorizationUnavailable => ("authorization-unavailable", 503),
+    /// The server is starting, and does not serve yet.
+    Starting => ("starting", 503),
     /// The server is about to stop.
     ShuttingDown => ("shutting-down", 503),
     /// There is no room for the bundle.

@@ -14,7 +14,6 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 
 use super::pace::{Pace, PaceLimits, TooSlow};
-use super::state::AppState;
 
 /// So long the rest of a refused body is read, so that a client that is still sending sees the answer and not a
 /// broken pipe: clients like OkHttp look for an answer only when they have sent everything.
@@ -24,9 +23,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(2);
 const DRAIN_BYTES: usize = 256 << 20;
 
 /// Wraps the body of every request.
-pub(super) async fn guard(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(limits): State<PaceLimits>, request: Request, next: Next) -> Response {
     let waits_for_continue = request.headers().contains_key(EXPECT);
-    let limits = state.settings.pace;
     next.run(request.map(|body| Body::new(GuardedBody::new(body, limits, waits_for_continue)))).await
 }
 

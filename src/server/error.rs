@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use axum::extract::Request;
-use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -45,18 +45,23 @@ impl ApiError {
             .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"cloakroom\""))
     }
 
-    /// Overloaded or stopping: worth another try after some seconds.
+    /// Not now: worth another try after some seconds.
     pub(super) fn try_again(code: Code, detail: impl Into<String>) -> Self {
         Self::new(code, detail).with_header(RETRY_AFTER, HeaderValue::from_static("2"))
     }
 
-    /// About to stop.
-    pub(super) fn shutting_down() -> Self {
+    /// Not ready yet.
+    pub(super) fn starting() -> Self {
         Self::try_again(
-            Code::ShuttingDown,
-            "this server is about to stop: try again, its successor will answer",
+            Code::Starting,
+            "this server is starting: it waits for its data directory, or puts right what a crash interrupted; try again",
         )
-        .with_header(CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    /// About to stop. A successor may be there in a moment.
+    pub(super) fn shutting_down() -> Self {
+        Self::new(Code::ShuttingDown, "this server is about to stop: try again, its successor will answer")
+            .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
     /// A failure that is the server's own: the log has it all, the client only that it happened.

@@ -6,14 +6,13 @@ use axum::response::Response;
 use tracing::Span;
 
 use super::error::ApiError;
-use super::state::AppState;
 use crate::metrics::{DownloadMeasurement, Metrics, UploadMeasurement};
 use crate::resource::ResourceId;
 
 /// Counts every request once: by its answer, or as given up when its client left before.
-pub(super) async fn count(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn count(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
     let mut counted = Counted {
-        metrics: state.metrics,
+        metrics,
         route: request.extensions().get::<MatchedPath>().cloned(),
         method: request.method().clone(),
         status: None,

@@ -2,10 +2,13 @@
 
 mod auth;
 mod body;
+mod connection;
 mod error;
+mod in_flight;
 mod listen;
 mod measure;
 mod pace;
+mod phase;
 mod request_id;
 mod router;
 mod routes;
@@ -14,9 +17,9 @@ mod state;
 mod tls;
 
 pub use auth::{TokenFile, TokenFileError, TokenUse, UploadAuth};
-pub use listen::{Connections, Listener, serve};
+pub use listen::{Connections, Edge, Listener};
 pub use pace::PaceLimits;
-pub use router::{operational, staging};
+pub use router::Serves;
 pub use routes::openapi;
 pub use state::{Admin, AppState, Lifetimes, PublicUrl, PublicUrlError, Settings};
 pub use tls::{ServerTls, ServerTlsError};

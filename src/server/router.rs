@@ -16,22 +16,63 @@ use tracing::{Level, Span};
 use super::body;
 use super::error::{self, ApiError};
 use super::measure;
+use super::pace::PaceLimits;
 use super::request_id::{self, RandomId};
 use super::routes;
 use super::state::AppState;
+use crate::metrics::Metrics;
 use crate::protocol::problem::Code;
 use crate::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
 
-/// Everything: both protocols, and with `with_operational` also what an operator asks.
-pub fn staging(state: AppState, with_operational: bool) -> Router {
-    let router = routes::api();
-    let router = if with_operational { router.merge(operational_routes()) } else { router };
-    finish(router, state)
+/// Which routes a listener has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Serves {
+    /// Both protocols.
+    Resources,
+    /// What an operator asks: health, metrics, administration.
+    Operations,
+    /// Both of them.
+    Everything,
 }
 
-/// Only what an operator asks, for a listener of its own.
-pub fn operational(state: AppState) -> Router {
-    finish(operational_routes(), state)
+/// What every request passes, in whatever phase.
+#[derive(Clone)]
+pub(super) struct Entrance {
+    /// How slow a client may be.
+    pub(super) pace: PaceLimits,
+    /// Where requests are counted.
+    pub(super) metrics: Metrics,
+}
+
+/// While the server starts it is alive, and that is all.
+pub(super) fn starting(serves: Serves, entrance: &Entrance) -> Router {
+    let router = match serves {
+        Serves::Resources => Router::new(),
+        Serves::Operations | Serves::Everything => Router::new().route(HEALTHZ, get(routes::health::healthz)),
+    };
+    finish(router.fallback(async || ApiError::starting()), entrance)
+}
+
+/// What the server is there for.
+pub(super) fn serving(serves: Serves, state: &AppState, entrance: &Entrance) -> Router {
+    let router = match serves {
+        Serves::Resources => routes::api(),
+        Serves::Operations => operational_routes(),
+        Serves::Everything => routes::api().merge(operational_routes()),
+    };
+    finish(router.fallback(no_such_path).with_state(state.clone()), entrance)
+}
+
+/// While the server finishes its transfers it can still be probed and measured. Everything else is its successor's.
+pub(super) fn stopping(serves: Serves, state: &AppState, entrance: &Entrance) -> Router {
+    let router = match serves {
+        Serves::Resources => Router::new(),
+        Serves::Operations | Serves::Everything => Router::new()
+            .route(HEALTHZ, get(routes::health::healthz))
+            .route(READYZ, get(routes::health::still_ready))
+            .route(METRICS, get(routes::metrics::metrics)),
+    };
+    finish(router.fallback(async || ApiError::shutting_down()).with_state(state.clone()), entrance)
 }
 
 fn operational_routes() -> Router<AppState> {
@@ -43,14 +84,13 @@ fn operational_routes() -> Router<AppState> {
 }
 
 /// Layers run from the last to the first.
-fn finish(router: Router<AppState>, state: AppState) -> Router {
+fn finish(router: Router, entrance: &Entrance) -> Router {
     router
-        .fallback(no_such_path)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn_with_state(state.clone(), body::guard))
+        .layer(middleware::from_fn_with_state(entrance.pace, body::guard))
         .layer(middleware::from_fn(error::finish))
-        .layer(middleware::from_fn_with_state(state.clone(), measure::count))
+        .layer(middleware::from_fn_with_state(entrance.metrics.clone(), measure::count))
         .layer(
             TraceLayer::new_for_http()
                 .make_span_with(span)
@@ -61,7 +101,6 @@ fn finish(router: Router<AppState>, state: AppState) -> Router {
         .layer(PropagateRequestIdLayer::x_request_id())
         .layer(SetRequestIdLayer::x_request_id(RandomId))
         .layer(axum::middleware::map_request(async |request: Request| request_id::sanitize(request)))
-        .with_state(state)
 }
 
 async fn no_such_path(request: Request) -> ApiError {

@@ -8,11 +8,9 @@ use std::time::Duration;
 use axum::http::Uri;
 
 use super::auth::{TokenFile, UploadAuth};
-use super::pace::PaceLimits;
 use crate::cleaner::{Cleaner, Judge};
 use crate::metrics::Metrics;
 use crate::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
-use crate::shutdown::Shutdown;
 use crate::staging::Staging;
 
 /// How long resources may stay without being downloaded.
@@ -41,8 +39,6 @@ pub struct Settings {
     pub fetch_image: Option<String>,
     /// Whether this server speaks TLS itself.
     pub serves_tls: bool,
-    /// How slow a client may be.
-    pub pace: PaceLimits,
 }
 
 impl Settings {
@@ -64,8 +60,6 @@ pub struct AppState {
     pub admin: Option<Arc<Admin>>,
     /// How the edge behaves.
     pub settings: Arc<Settings>,
-    /// Whether the server is about to stop.
-    pub shutdown: Shutdown,
     /// Where requests and transfers are counted.
     pub metrics: Metrics,
 }

@@ -23,7 +23,7 @@ use crate::support::app::{Options, problem};
 use crate::support::clock::ManualClock;
 use crate::support::wait::until;
 use crate::support::wire::Wire;
-use crate::support::{Cloakroom, TestApp, logs, process};
+use crate::support::{TestApp, logs, process};
 
 const RESERVE_BYTES: u64 = 4 << 20;
 
@@ -259,19 +259,6 @@ async fn a_corrupted_ledger_is_refused_and_not_replaced_by_an_empty_one() {
         assert!(said.contains("damaged") || said.contains("is a cloakroom ledger"), "{what}: {said}");
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "{what} was written over");
     }
-}
-
-#[test]
-fn a_data_directory_that_another_server_has_is_refused_by_serve_and_by_its_check() {
-    let folder = tempfile::tempdir().unwrap();
-    let first = Cloakroom::serve(folder.path(), &[]);
-    for flags in [&[][..], &["--check"]] {
-        let said = refusal(folder.path(), flags);
-        assert!(said.contains("in use by another process") && said.contains("--data-dir"), "{said}");
-    }
-    // The lock goes with its process, however that ends.
-    first.kill();
-    Cloakroom::serve(folder.path(), &[]);
 }
 
 #[test]

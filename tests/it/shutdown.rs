@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 use cloakroom::ledger::{Ledger as _, SqliteLedger};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::store::DataDirectory;
-use tokio::net::TcpStream;
 
 use crate::support::app::Options;
 use crate::support::clock::ManualClock;
 use crate::support::process::{command, stderr};
 use crate::support::wait::{BOUND, until, until_true};
-use crate::support::wire::{Answer, Wire, ask, download_request, upload_head};
+use crate::support::wire::{Wire, ask, download_request, upload_head};
 use crate::support::{Cloakroom, TestApp};
 
 const DEADLINE: Duration = Duration::from_millis(200);
@@ -42,8 +41,10 @@ async fn the_other_half(mut wire: Wire) -> Ticket {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-async fn until_nobody_listens(address: SocketAddr) {
-    until("nobody listens any more", async || TcpStream::connect(address).await.is_err()).await;
+/// Asks on a connection of its own whether the server still lets requests in.
+async fn is_told_to_come_again(address: SocketAddr) -> bool {
+    let answer = ask(address, "GET /api/v1 HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    answer.status == 503 && answer.text().contains("\"code\":\"shutting-down\"")
 }
 
 #[tokio::test]
@@ -51,7 +52,7 @@ async fn an_upload_in_flight_is_finished_and_acknowledged() {
     let mut app = TestApp::start().await;
     let wire = half_an_upload(app.address, app.data_dir()).await;
     app.shutdown.request();
-    until_nobody_listens(app.address).await;
+    assert!(is_told_to_come_again(app.address).await);
     let ticket = the_other_half(wire).await;
     app.keep_secret(&ticket.resource_secret);
     assert!(app.stop().await, "something was cut off");
@@ -66,74 +67,119 @@ async fn a_download_in_flight_is_finished() {
     let ticket = app.stage(bundle.clone()).await;
     let mut wire = Wire::connect(app.address).await;
     wire.send(download_request(&ticket)).await;
-    wire.0.readable().await.unwrap();
+    wire.begins().await;
     app.shutdown.request();
-    until_nobody_listens(app.address).await;
+    assert!(is_told_to_come_again(app.address).await);
     let answer = wire.answer().await;
     assert!(answer.status == 200 && answer.body == bundle, "the download has other bytes");
-    assert_eq!(wire.rest().await, b"");
     assert!(app.stop().await, "something was cut off");
+    assert_eq!(wire.rest().await, b"");
 }
 
 #[tokio::test]
-async fn connections_that_are_idle_or_silent_are_closed_at_once() {
+async fn connections_that_are_idle_or_silent_are_not_waited_for() {
     let mut app = TestApp::start().await;
     let mut idle = Wire::connect(app.address).await;
     idle.send("GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert_eq!(idle.answer().await.status, 200);
     let mut silent = Wire::connect(app.address).await;
-    // Connections are taken in order: once another one is served, the silent one is known.
+    let mut half_a_head = Wire::connect(app.address).await;
+    half_a_head.send("GET /readyz HT").await;
+    // Connections are taken in order: once another one is served, these are known.
     assert_eq!(ask(app.address, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").await.status, 200);
     let start = Instant::now();
     assert!(app.stop().await, "something was cut off");
     assert!(start.elapsed() < Duration::from_secs(10), "an idle connection was waited for");
-    for wire in [&mut idle, &mut silent] {
+    for wire in [&mut idle, &mut silent, &mut half_a_head] {
         assert_eq!(wire.rest().await, b"");
     }
 }
 
-/// The answer to a request whose head was half sent when the shutdown was requested.
-async fn asked_meanwhile(app: &TestApp, head: &str) -> (Answer, Wire) {
-    let mut wire = Wire::connect(app.address).await;
-    let (first, second) = head.split_at(20);
-    wire.send(first).await;
-    // As above: another connection is served, so the first half was at least taken from the network.
-    assert_ne!(ask(app.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.status, 0);
-    tokio::task::yield_now().await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_keep_coming_do_not_keep_the_server() {
+    let mut app = TestApp::start().await;
+    let address = app.address;
+    let (told, mut is_told) = tokio::sync::mpsc::channel(1);
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .tls_backend_preconfigured(crate::support::tls::no_roots())
+        .build()
+        .unwrap();
+    // Each asks again at once until nobody listens any more.
+    for method in [reqwest::Method::GET, reqwest::Method::PUT].into_iter().cycle().take(8) {
+        let (client, told) = (client.clone(), told.clone());
+        let url = format!("http://{address}/api/v1/resources?namespace=demo&label=app%3Ddemo");
+        tokio::spawn(async move {
+            while let Ok(answer) = client.request(method.clone(), &url).body("jars").send().await {
+                if answer.status() == 503 {
+                    let _ = told.try_send(());
+                }
+            }
+        });
+    }
+    let upload = half_an_upload(address, app.data_dir()).await;
     app.shutdown.request();
-    until_nobody_listens(app.address).await;
-    wire.send(second).await;
-    (wire.answer().await, wire)
+    tokio::time::timeout(BOUND, is_told.recv()).await.expect("no client was told to come again").unwrap();
+    let ticket = the_other_half(upload).await;
+    app.keep_secret(&ticket.resource_secret);
+    let start = Instant::now();
+    assert!(app.stop().await, "something was cut off");
+    assert!(start.elapsed() < Duration::from_secs(10), "new requests were waited for");
 }
 
 #[tokio::test]
-async fn what_is_asked_on_an_open_connection_meanwhile_is_told_to_come_again() {
-    for request in [
-        "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
-        format!("{}jars", upload_head("Content-Length: 4\r\n")),
-        upload_head("Expect: 100-continue\r\nContent-Length: 4\r\n"),
-        "POST /api/v0/resources HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".to_owned(),
-    ] {
-        let mut app = TestApp::start().await;
-        let (answer, mut wire) = asked_meanwhile(&app, &request).await;
-        assert_eq!((answer.status, answer.header("connection")), (503, "close"), "{request}");
-        assert_eq!(answer.header("retry-after"), "2");
-        assert!(answer.text().contains("\"code\":\"shutting-down\""), "{}", answer.text());
-        assert_eq!(wire.rest().await, b"");
-        assert!(app.stop().await, "something was cut off");
-    }
-}
-
-#[tokio::test]
-async fn downloads_and_liveness_are_answered_meanwhile() {
+async fn what_is_asked_meanwhile_is_told_to_come_again_on_new_connections_and_old_ones() {
     let mut app = TestApp::start().await;
     let ticket = app.stage("jars").await;
-    let (answer, _wire) = asked_meanwhile(&app, &download_request(&ticket)).await;
-    assert_eq!((answer.status, answer.text().as_str()), (200, "jars"));
+    let in_flight = half_an_upload(app.address, app.data_dir()).await;
+    let requests = [
+        download_request(&ticket),
+        format!("{}jars", upload_head("Content-Length: 4\r\n")),
+        upload_head("Expect: 100-continue\r\nContent-Length: 4\r\n"),
+        // Refused, and read to its end all the same (decision 8).
+        format!("{}{}", upload_head("Content-Length: 3000000\r\n"), "7".repeat(3_000_000)),
+        "POST /api/v0/resources HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        "GET /admin/v1/status HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
+        "GET /api/ping HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
+    ];
+    let mut kept = Vec::new();
+    for _ in &requests {
+        let mut wire = Wire::connect(app.address).await;
+        wire.send("GET /api/ping HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        assert_eq!(wire.answer().await.status, 200);
+        kept.push(wire);
+    }
+    app.shutdown.request();
+    for (request, old) in requests.iter().zip(kept) {
+        for mut wire in [old, Wire::connect(app.address).await] {
+            assert!(wire.send(request).await, "{request:.80}");
+            let answer = wire.answer().await;
+            assert_eq!((answer.status, answer.header("connection")), (503, "close"), "{request:.80}");
+            assert_eq!(answer.header("retry-after"), "1");
+            assert!(answer.text().contains("\"code\":\"shutting-down\""), "{}", answer.text());
+            assert_eq!(wire.rest().await, b"");
+        }
+    }
+    assert_eq!(incoming(app.data_dir()), 1, "something of a refused upload was kept");
+    let ticket = the_other_half(in_flight).await;
+    app.keep_secret(&ticket.resource_secret);
     assert!(app.stop().await, "something was cut off");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_stays_alive_ready_and_measured_until_it_has_gone() {
     let mut app = TestApp::start().await;
-    let (answer, _wire) = asked_meanwhile(&app, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
-    assert_eq!((answer.status, answer.text().as_str()), (200, "ok\n"));
+    let in_flight = half_an_upload(app.address, app.data_dir()).await;
+    app.shutdown.request();
+    for (path, expected) in
+        [("/healthz", "ok\n"), ("/readyz", "ready\n"), ("/metrics", "cloakroom_uploads_total")]
+    {
+        let answer = ask(app.address, format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+        assert_eq!((answer.status, answer.header("connection")), (200, "close"), "{path}");
+        assert!(answer.text().contains(expected), "{}", answer.text());
+    }
+    let ticket = the_other_half(in_flight).await;
+    app.keep_secret(&ticket.resource_secret);
     assert!(app.stop().await, "something was cut off");
 }
 
@@ -180,12 +226,12 @@ async fn the_binary_finishes_transfers_after_sigterm_and_sigint_and_ends_with_ze
         let large: Ticket = serde_json::from_slice(&answer.body).unwrap();
         let mut download = Wire::connect(address).await;
         download.send(download_request(&large)).await;
-        download.0.readable().await.unwrap();
+        download.begins().await;
         let upload = half_an_upload(address, folder.path()).await;
 
         server.signal(signal);
         server.wait_for_log(&format!("got SIG{signal}"));
-        until_nobody_listens(address).await;
+        until("requests are refused", async || is_told_to_come_again(address).await).await;
         assert_eq!(download.answer().await.body.len(), 20_000_000);
         let ticket = the_other_half(upload).await;
         let (status, log) = ended(server).await;
@@ -236,25 +282,6 @@ async fn a_second_signal_stops_the_binary_at_once() {
     assert!(log.contains("transfers in flight were cut off"), "{log}");
     assert_eq!(incoming(folder.path()), 0);
     drop(upload);
-}
-
-#[test]
-fn a_second_server_on_the_same_data_directory_is_refused_with_the_way_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let (first, _) = serve(folder.path(), &[]);
-    let mut second = command();
-    second.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path());
-    let output = second.output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(
-        said.contains("error: the data directory") && said.contains("is in use by another process"),
-        "{said}"
-    );
-    assert!(said.contains("--data-dir") && said.contains(&folder.path().display().to_string()), "{said}");
-    first.kill();
-    // The lock ends with its holder.
-    serve(folder.path(), &[]).0.kill();
 }
 
 #[test]

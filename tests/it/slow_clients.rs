@@ -17,7 +17,6 @@ const LONG: Duration = Duration::from_hours(1);
 
 async fn with_pace(pace: PaceLimits) -> TestApp {
     let mut options = Options::default();
-    options.settings.pace = pace;
     options.connections.pace = pace;
     TestApp::start_with(options).await
 }

@@ -5,20 +5,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cloakroom::protocol::v1::Ticket;
 use cloakroom::server::{ServerTls, ServerTlsError};
 use cloakroom::telemetry::chain;
 use reqwest::Client;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use crate::support::app::Options;
+use crate::support::app::{Options, problem};
 use crate::support::process::{command, stderr};
 use crate::support::tls::{Pem, no_roots, signed_by_ca, trusting};
-use crate::support::wait::until;
-use crate::support::wire::Wire;
+use crate::support::wait::{until, until_true};
+use crate::support::wire::{Wire, upload_head};
 use crate::support::{TestApp, logs};
 
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
@@ -129,6 +131,30 @@ async fn clients_that_do_not_trust_or_do_not_speak_tls_get_nothing() {
     let mut silent = Wire::connect(secure.app.address).await;
     assert_eq!(silent.rest().await, b"");
     assert!(start.elapsed() >= Duration::from_millis(450));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_answers_over_tls_until_its_transfers_are_finished() {
+    let mut secure = secure().await;
+    let mut upload = secure.handshake(trusting(&secure.pem.ca)).await.unwrap();
+    upload.write_all(upload_head("Content-Length: 8\r\n").as_bytes()).await.unwrap();
+    upload.write_all(b"half").await.unwrap();
+    let incoming = secure.app.data_dir().join("incoming");
+    until_true("the upload has begun", || incoming.read_dir().unwrap().count() == 1).await;
+    secure.app.shutdown.request();
+
+    let refused = client(trusting(&secure.pem.ca)).get(secure.url("/api/v1")).send().await.unwrap();
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+    assert_eq!(problem(refused).await.code, "shutting-down");
+
+    upload.write_all(b"half").await.unwrap();
+    let mut answer = String::new();
+    upload.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 201 ") && head.contains("connection: close"), "{head}");
+    let ticket: Ticket = serde_json::from_str(body).unwrap();
+    secure.app.keep_secret(&ticket.resource_secret);
+    assert!(secure.app.stop().await, "something was cut off");
 }
 
 #[tokio::test]

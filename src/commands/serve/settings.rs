@@ -70,7 +70,6 @@ impl ServeSettings {
             public_url: args.network.public_url.clone(),
             fetch_image: args.network.fetch_image.clone(),
             serves_tls: tls.is_some(),
-            pace: pace(args),
         };
         Ok(Self {
             listen,
@@ -82,16 +81,6 @@ impl ServeSettings {
             cluster,
             warnings,
         })
-    }
-
-    /// Bounds for connections.
-    pub fn connections(&self, args: &ServeArgs) -> Connections {
-        Connections {
-            max: args.network.max_connections,
-            header_timeout: args.network.header_timeout.get(),
-            pace: self.server.pace,
-            shutdown_deadline: args.network.shutdown_deadline.get(),
-        }
     }
 
     /// Who knows about owners: the cluster, or nobody.
@@ -169,6 +158,16 @@ impl ServeSettings {
             let _ = writeln!(text, "  {name:<20}{value}");
         }
         text
+    }
+}
+
+/// Bounds for connections.
+pub fn connections(args: &ServeArgs) -> Connections {
+    Connections {
+        max: args.network.max_connections,
+        header_timeout: args.network.header_timeout.get(),
+        pace: pace(args),
+        shutdown_deadline: args.network.shutdown_deadline.get(),
     }
 }
 

@@ -6,25 +6,32 @@ use crate::protocol::problem::Problem;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 
+const READY: &str = "ready\n";
+
 /// Alive: this answers at all.
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
 pub(in crate::server) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Ready: downloads can be served. A full disk does not matter, it only refuses uploads.
+/// Ready: downloads can be served. A full disk does not matter, it only refuses uploads. A server that stops stays
+/// ready until it has gone.
 #[utoipa::path(
     get, path = "/readyz", tag = "operations",
     responses(
         (status = 200, description = "ready", body = String, content_type = "text/plain"),
         (status = 500, description = "internal", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "shutting-down", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "starting", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(in crate::server) async fn readyz(State(state): State<AppState>) -> Result<&'static str, ApiError> {
-    if state.shutdown.is_requested() {
-        return Err(ApiError::shutting_down());
-    }
     state.staging.check_readable().await?;
-    Ok("ready\n")
+    Ok(READY)
+}
+
+/// What [`readyz`] says while the server stops. Where no other endpoint is ready, kube-proxy sends new connections to a
+/// pod that terminates as long as its readiness probe succeeds (condition `serving` of its endpoint, KEP-1669), and this
+/// is the only pod: so clients get an answer, `shutting-down`, and not a refused connection.
+pub(in crate::server) async fn still_ready() -> &'static str {
+    READY
 }

@@ -14,7 +14,8 @@ use cloakroom::protocol::problem::Problem;
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::{OwnerKinds, Resource, ResourceId};
 use cloakroom::server::{
-    self, Admin, AppState, Connections, Lifetimes, Listener, PaceLimits, Settings, TokenFile, UploadAuth,
+    self, Admin, AppState, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile,
+    UploadAuth,
 };
 use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::{AccessError, CapacityLimits, Limits, Staging};
@@ -71,7 +72,6 @@ impl Default for Options {
                 public_url: None,
                 fetch_image: None,
                 serves_tls: false,
-                pace,
             },
             connections: Connections {
                 max: 256,
@@ -157,15 +157,17 @@ impl TestApp {
             staging: staging.clone(),
             judge: sweeper.judge(),
             settings: Arc::new(options.settings),
-            shutdown: shutdown.clone(),
-            metrics,
+            metrics: metrics.clone(),
         };
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
-        let listener = Listener { socket, tls: options.tls, router: server::staging(state, true) };
-        let serving = tokio::spawn({
-            let shutdown = shutdown.clone();
-            async move { server::serve(vec![listener], options.connections, &shutdown).await }
+        let listener = Listener { socket, tls: options.tls, serves: Serves::Everything };
+        let edge = Edge::open(vec![listener], options.connections, &metrics, &shutdown);
+        edge.serve(&state);
+        let serving = tokio::spawn(async move {
+            let finished = edge.finish_transfers().await;
+            edge.close().await;
+            finished
         });
         Self {
             address,

@@ -55,8 +55,15 @@ impl Cloakroom {
         Self::start(command)
     }
 
-    /// Starts any command line that serves.
-    pub fn start(mut command: Command) -> Self {
+    /// Starts any command line that serves, and waits until it says that it does.
+    pub fn start(command: Command) -> Self {
+        let mut server = Self::launch(command);
+        server.wait_until_it_serves();
+        server
+    }
+
+    /// Starts any command line that serves. Its address is not known yet.
+    pub fn launch(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new((Mutex::new(String::new()), Condvar::new()));
         let stderr = child.stderr.take().unwrap();
@@ -71,14 +78,17 @@ impl Cloakroom {
                 }
             }
         });
-        let mut server = Self { child, log, scheme: "http", address: String::new() };
-        let line = server.wait_for_log("serves on http");
+        Self { child, log, scheme: "http", address: String::new() }
+    }
+
+    /// Waits for the line that has its address.
+    pub fn wait_until_it_serves(&mut self) {
+        let line = self.wait_for_log("serves on http");
         if line.contains("serves on https") {
-            server.scheme = "https";
+            self.scheme = "https";
         }
         let address = line.rsplit_once("://").unwrap().1.trim();
-        server.address = address.trim_end_matches("\u{1b}[0m").to_owned();
-        server
+        self.address = address.trim_end_matches("\u{1b}[0m").to_owned();
     }
 
     pub fn url(&self, path: &str) -> String {

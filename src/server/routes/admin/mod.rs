@@ -112,7 +112,7 @@ async fn remove(
         (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
         (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
         (status = 500, description = "internal: the sweep failed", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "shutting-down", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "starting, shutting-down", body = Problem, content_type = "application/problem+json"),
     )
 )]
 async fn sweep(Administrator(admin): Administrator) -> Result<Json<SweepReport>, ApiError> {

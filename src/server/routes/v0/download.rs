@@ -33,7 +33,7 @@ use crate::staging::{AccessError, Download};
         (status = 404, description = "not-found, gone", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "precondition-failed", body = Problem, content_type = "application/problem+json"),
         (status = 416, description = "range-not-satisfiable", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "overloaded; with Retry-After", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "overloaded, starting, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn get(
@@ -61,7 +61,7 @@ pub(super) async fn get(
         (status = 401, description = "no secret, or the wrong one"),
         (status = 404, description = "no such resource, or deleted"),
         (status = 412, description = "If-Match names another bundle"),
-        (status = 503, description = "overloaded; with Retry-After"),
+        (status = 503, description = "overloaded, starting, shutting-down; with Retry-After"),
     )
 )]
 pub(super) async fn head(

@@ -39,7 +39,7 @@ macro_rules! upload_handler {
                 (status = 408, description = "too-slow", body = Problem, content_type = "application/problem+json"),
                 (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
                 (status = 415, description = "unsupported-media-type: not multipart/form-data", body = Problem, content_type = "application/problem+json"),
-                (status = 503, description = "overloaded, authorization-unavailable, shutting-down", body = Problem, content_type = "application/problem+json"),
+                (status = 503, description = "overloaded, authorization-unavailable, starting, shutting-down", body = Problem, content_type = "application/problem+json"),
                 (status = 507, description = "insufficient-storage", body = Problem, content_type = "application/problem+json"),
             )
         )]

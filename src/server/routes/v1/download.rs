@@ -60,7 +60,7 @@ const CACHING: HeaderValue = HeaderValue::from_static("private, no-transform");
         (status = 410, description = "gone: deleted, with reason and time", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "precondition-failed", body = Problem, content_type = "application/problem+json"),
         (status = 416, description = "range-not-satisfiable", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "overloaded; with Retry-After", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "overloaded, starting, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn get(

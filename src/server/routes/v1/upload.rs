@@ -63,7 +63,7 @@ macro_rules! upload_handler {
                 (status = 408, description = "too-slow", body = Problem, content_type = "application/problem+json"),
                 (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
                 (status = 415, description = "unsupported-media-type: multipart/form-data is v0's", body = Problem, content_type = "application/problem+json"),
-                (status = 503, description = "overloaded, authorization-unavailable, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
+                (status = 503, description = "overloaded, authorization-unavailable, starting, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
                 (status = 507, description = "insufficient-storage", body = Problem, content_type = "application/problem+json"),
             )
         )]
@@ -180,9 +180,6 @@ pub(in crate::server::routes) async fn begin(
     state: &AppState,
     headers: &HeaderMap,
 ) -> Result<Uploader, ApiError> {
-    if state.shutdown.is_requested() {
-        return Err(ApiError::shutting_down());
-    }
     state.settings.upload_auth.identify(headers).await
 }
 

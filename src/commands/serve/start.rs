@@ -1,0 +1,109 @@
+//! The start: the data directory as soon as it is free, the ledger, then what a crash interrupted is put right.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::time::Instant;
+
+use super::settings::{self, ServeSettings};
+use crate::cli::ServeArgs;
+use cloakroom::cleaner::Sweeper;
+use cloakroom::clock::SystemClock;
+use cloakroom::ledger::SqliteLedger;
+use cloakroom::metrics::Metrics;
+use cloakroom::staging::Staging;
+use cloakroom::store::{DataDirectory, DiskStore, StoreError};
+
+/// How long the server waits for its predecessor to let go of the data directory: more than twice the time that the
+/// shipped pod has to end.
+const LOCK_PATIENCE: Duration = Duration::from_secs(90);
+
+/// How often it looks. A lock that the kernel waits for could not be given up at SIGTERM.
+const LOCK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What a start comes to.
+pub struct Started {
+    pub staging: Staging,
+    /// It has made its first sweep.
+    pub sweeper: Sweeper,
+}
+
+/// May be dropped at any point: what it began is what a crash would leave.
+pub async fn start(args: &ServeArgs, settings: &ServeSettings, metrics: &Metrics) -> anyhow::Result<Started> {
+    let directory = data_directory(&args.storage.data_dir, LOCK_PATIENCE).await?;
+    let ledger = SqliteLedger::open(&directory.ledger()).await?;
+    let store = DiskStore::new(directory);
+    let clock = Arc::new(SystemClock::new());
+    let staging =
+        Staging::open(Arc::new(ledger), Arc::new(store), clock, settings.limits, metrics.clone()).await?;
+    let owners = settings.owners(metrics);
+    let mut sweeper = Sweeper::new(staging.clone(), owners, settings::policy(args));
+    sweeper.sweep().await.context("cannot recover the data directory")?.log();
+    Ok(Started { staging, sweeper })
+}
+
+/// Opens the data directory; one that another process uses is waited for.
+async fn data_directory(path: &Path, patience: Duration) -> Result<DataDirectory, StoreError> {
+    let began = Instant::now();
+    let mut is_waiting = false;
+    loop {
+        let opened = DataDirectory::open(path);
+        match opened {
+            Err(StoreError::Locked { .. }) if began.elapsed() < patience => {
+                if !is_waiting {
+                    tracing::info!(
+                        "waiting for the data directory {}: another process uses it; this one gives up after {} s",
+                        path.display(),
+                        patience.as_secs()
+                    );
+                }
+                is_waiting = true;
+                tokio::time::sleep(LOCK_INTERVAL).await;
+            }
+            opened => {
+                if is_waiting && opened.is_ok() {
+                    let waited = began.elapsed().as_secs_f64();
+                    tracing::info!("got the data directory {} after {waited:.1} s", path.display());
+                }
+                return opened;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_data_directory_that_stays_in_use_is_an_error_once_patience_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let _held = DataDirectory::open(folder.path()).unwrap();
+        let patience = Duration::from_millis(250);
+        let began = Instant::now();
+        let error = data_directory(folder.path(), patience).await.unwrap_err();
+        assert!(began.elapsed() >= patience, "it gave up too early");
+        let said = error.to_string();
+        assert!(
+            said.contains("is in use by another process") && said.contains("--data-dir of its own"),
+            "{said}"
+        );
+        assert!(said.contains(&folder.path().display().to_string()), "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_data_directory_is_taken_as_soon_as_it_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = DataDirectory::open(folder.path()).unwrap();
+        let taking = data_directory(folder.path(), Duration::from_mins(1));
+        let letting_go = async {
+            tokio::time::sleep(LOCK_INTERVAL).await;
+            drop(held);
+        };
+        let (taken, ()) = tokio::join!(taking, letting_go);
+        assert!(matches!(DataDirectory::check(folder.path()), Err(StoreError::Locked { .. })));
+        drop(taken.unwrap());
+    }
+}

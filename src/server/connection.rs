@@ -1,0 +1,133 @@
+//! One connection, from its handshake to its end.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::in_flight::{AnswerBody, FlushedStream, Occupation};
+use super::listen::Connections;
+use super::phase::{Phase, Phases};
+use super::socket::PacedSocket;
+use super::tls::ServerTls;
+
+/// Headers of one request, in number and bytes: enough for browsers behind proxies.
+const MAX_HEADERS: usize = 100;
+const MAX_HEADER_BYTES: usize = 32 << 10;
+
+/// How long an answer that is being written may still take when the server goes.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// When a connection ends without its client's doing.
+#[derive(Clone, Default)]
+pub(super) struct Ends {
+    /// Transfers in flight are given up.
+    pub(super) cut_off: CancellationToken,
+    /// The server goes: nothing is answered any more.
+    pub(super) closing: CancellationToken,
+}
+
+pub(super) struct Connection {
+    pub(super) peer: SocketAddr,
+    pub(super) connections: Connections,
+    pub(super) buffer_bytes: usize,
+    pub(super) phases: Arc<Phases>,
+    /// The transfers of all connections.
+    pub(super) in_flight: TaskTracker,
+    pub(super) ends: Ends,
+    pub(super) _slot: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    pub(super) async fn run(self, socket: TcpStream, tls: Option<ServerTls>) {
+        // Answers go out at once. A socket that refuses the option works all the same.
+        let _ = socket.set_nodelay(true);
+        let socket = PacedSocket::new(socket, self.connections.pace);
+        let Some(tls) = tls else { return self.serve(socket).await };
+        let handshake = tokio::time::timeout(self.connections.header_timeout, tls.acceptor().accept(socket));
+        let handshake = tokio::select! {
+            handshake = handshake => handshake,
+            // Nothing was asked for yet: nothing to finish.
+            () = self.ends.closing.cancelled() => return,
+        };
+        match handshake {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Err(error)) => tracing::debug!(peer = %self.peer, error = %error, "TLS handshake failed"),
+            Err(_) => tracing::debug!(peer = %self.peer, "TLS handshake took too long"),
+        }
+    }
+
+    async fn serve<S>(&self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let occupation = Occupation::default();
+        let stream = FlushedStream { stream, occupation: occupation.clone() };
+        let service = service_fn(|request| self.answer(request, &occupation));
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(self.connections.header_timeout)
+                .max_headers(MAX_HEADERS)
+                .max_header_size(MAX_HEADER_BYTES)
+                .max_buf_size(self.buffer_bytes)
+                .serve_connection(TokioIo::new(stream), service)
+        );
+        let served = tokio::select! {
+            served = connection.as_mut() => served,
+            () = self.is_cut_off(&occupation) => return,
+            () = self.ends.closing.cancelled() => {
+                // Closes at once unless an answer is being written.
+                connection.as_mut().graceful_shutdown();
+                let Ok(served) = tokio::time::timeout(LAST_ANSWERS, connection).await else { return };
+                served
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(peer = %self.peer, error = %error, "connection ended early");
+        }
+    }
+
+    /// Once transfers are given up nothing is let in any more: it is enough to look once.
+    async fn is_cut_off(&self, occupation: &Occupation) {
+        self.ends.cut_off.cancelled().await;
+        if !occupation.has_work() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        occupation: &Occupation,
+    ) -> Result<Response<AnswerBody>, Infallible> {
+        // Counted before the phase is asked for: one that is let in is always waited for.
+        let token = self.in_flight.token();
+        let (phase, router) = self.phases.now();
+        let work = (phase == Phase::Serving).then(|| occupation.begin(token));
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        let mut response = router.oneshot(request).await?;
+        if self.phases.now().0 == Phase::Stopping {
+            // The successor is behind another connection.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(response.map(|body| AnswerBody { body, _work: work }))
+    }
+}

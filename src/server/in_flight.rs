@@ -1,0 +1,181 @@
+//! Which connections have a transfer in flight: from a request that is let in until the last byte of its answer has
+//! gone to the socket. The server waits for these before it stops, and for no other connection.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// What one connection is at. Clones belong to the same connection, which has one request at a time (HTTP/1).
+#[derive(Clone, Default)]
+pub(super) struct Occupation(Arc<Mutex<Held>>);
+
+#[derive(Default)]
+struct Held {
+    /// One of those that the server waits for.
+    token: Option<TaskTrackerToken>,
+    /// The answer is made; some of it may still be in the connection's buffer.
+    is_answered: bool,
+}
+
+impl Occupation {
+    /// A request was let in.
+    pub(super) fn begin(&self, token: TaskTrackerToken) -> Work {
+        *self.held() = Held { token: Some(token), is_answered: false };
+        Work(self.clone())
+    }
+
+    /// Whether there is something to wait for.
+    pub(super) fn has_work(&self) -> bool {
+        self.held().token.is_some()
+    }
+
+    /// Everything that was written has gone to the socket.
+    fn flushed(&self) {
+        let mut held = self.held();
+        if held.is_answered {
+            held.token = None;
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that was let in, until its answer is made or given up.
+pub(super) struct Work(Occupation);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.held().is_answered = true;
+    }
+}
+
+/// The body of an answer; the work ends with it.
+pub(super) struct AnswerBody {
+    pub(super) body: Body,
+    /// `None` for a request that was not let in.
+    pub(super) _work: Option<Work>,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A stream that tells when its writer has flushed it: hyper does so each time that its own buffer is empty.
+pub(super) struct FlushedStream<S> {
+    pub(super) stream: S,
+    pub(super) occupation: Occupation,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for FlushedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for FlushedStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.occupation.flushed();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use axum::http::Response;
+    use hyper::server::conn::http1;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+
+    /// What the connection between both holds: the rest of an answer stays in the server's buffer.
+    const PIPE_BYTES: usize = 64;
+
+    #[tokio::test]
+    async fn a_transfer_is_in_flight_until_the_last_byte_of_its_answer_has_gone_to_the_socket() {
+        let in_flight = TaskTracker::new();
+        let (mut client, server) = tokio::io::duplex(PIPE_BYTES);
+        let occupation = Occupation::default();
+        let stream = FlushedStream { stream: server, occupation: occupation.clone() };
+        let service = service_fn(async |_| {
+            let work = Some(occupation.begin(in_flight.token()));
+            let body = AnswerBody { body: Body::from(vec![b'7'; 1000]), _work: work };
+            Ok::<_, Infallible>(Response::new(body))
+        });
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        let asking = async {
+            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            let mut answer = Vec::new();
+            while !answer.ends_with(&[b'7'; 1000 - PIPE_BYTES - 1]) {
+                answer.push(client.read_u8().await.unwrap());
+                assert_eq!(in_flight.len(), 1, "not waited for after {} bytes", answer.len());
+            }
+            client.read_exact(&mut [0; PIPE_BYTES + 1]).await.unwrap();
+            // The connection itself stays open.
+            in_flight.close();
+            in_flight.wait().await;
+            assert!(!occupation.has_work());
+        };
+        tokio::select! {
+            ended = connection => panic!("the connection ended: {ended:?}"),
+            () = asking => {}
+        }
+    }
+}
