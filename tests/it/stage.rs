@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cloakroom::bundle::PackPlan;
 use cloakroom::client::{
-    HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts, retried,
+    HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
 };
 use cloakroom::resource::{Owner, OwnerKind};
 use tokio_util::sync::CancellationToken;
@@ -235,7 +235,7 @@ struct Silent;
 
 impl StageObserver for Silent {
     fn packed(&self, _: u64) {}
-    fn retrying(&self, _: &RetryNotice) {}
+    fn retrying(&self, _: Option<&RetryNotice>) {}
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,8 +246,9 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
     let http =
         HttpClient::new(&[], Timeouts { request: short, answer: short, ..Timeouts::default() }).unwrap();
     let address = ServerAddress::parse(&server.url()).unwrap();
-    let silent = retried(RetryPolicy::default(), async || http.server_info(&address).await).await;
-    assert_eq!(silent.unwrap_err().to_string(), "no answer within 300ms");
+    let asked = async || http.server_info(&address).await;
+    let silent = http.retried(&address, RetryPolicy::default(), &|_| {}, asked).await;
+    assert_eq!(silent.unwrap_err().to_string(), "no answer within 300ms (3 attempts)");
     assert_eq!(server.requests().len(), 3);
 
     let kind = OwnerKind::parse("Pod").unwrap();

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::plan::{Submitter, plan};
+use cloakroom::submit::plan::{Asking, Submitter, plan};
 use cloakroom::submit::stage::{StagedBundles, Uploads};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -358,7 +358,7 @@ struct Silent;
 
 impl StageObserver for Silent {
     fn packed(&self, _: u64) {}
-    fn retrying(&self, _: &RetryNotice) {}
+    fn retrying(&self, _: Option<&RetryNotice>) {}
 }
 
 impl Uploads for Silent {
@@ -366,6 +366,7 @@ impl Uploads for Silent {
         Arc::new(Self)
     }
     fn ends(&self, _: &'static str, _: Option<&Ticket>) {}
+    fn waits(&self, _: &RetryNotice) {}
 }
 
 /// Bundles that are on the server, as a submission has them before its pod.
@@ -387,7 +388,9 @@ async fn bundles(place: &Place) -> StagedBundles {
         user: "me".to_owned(),
         working_folder: place.folder.path().to_owned(),
     };
-    let submission = plan(arguments, &submitter, Timestamp::now(), &mut rand::rng()).await.unwrap();
+    let asking = Asking::Allowed { told: &|_| {}, attempts: None };
+    let planned = plan(arguments, &submitter, asking, Timestamp::now(), &mut rand::rng()).await;
+    let submission = planned.unwrap();
     let stage_plan = submission.staging.as_ref().unwrap();
     stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap()
 }
@@ -397,9 +400,9 @@ async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
     let place = Place::new();
     let staged = bundles(&place).await;
     let never = CancellationToken::new();
-    staged.check(&never).await.unwrap();
+    staged.check(&Silent, &never).await.unwrap();
     assert_eq!(staged.release().await, [""; 0]);
-    let lost = staged.check(&never).await.unwrap_err().to_string();
+    let lost = staged.check(&Silent, &never).await.unwrap_err().to_string();
     assert!(
         lost.starts_with("the jars were staged as ") && lost.contains("no longer to be had at http"),
         "{lost}"
@@ -414,7 +417,7 @@ async fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them
     let Place { server, api_server, folder } = place;
     let url = server.url("");
     server.kill();
-    let unsaid = staged.check(&CancellationToken::new()).await.unwrap_err().to_string();
+    let unsaid = staged.check(&Silent, &CancellationToken::new()).await.unwrap_err().to_string();
     let line = format!(
         ", and {url} does not say whether they are still there: connection refused; check the address ("
     );
