@@ -130,11 +130,6 @@ impl Failure {
         matches!(self, Self::NoAnswer { .. })
     }
 
-    /// Whether time passed in which nothing moved.
-    pub fn is_standstill(&self) -> bool {
-        matches!(self, Self::ConnectTimeout { .. } | Self::Stalled { .. } | Self::NoAnswer { .. })
-    }
-
     /// What to check; it ends a sentence. Nothing where the answer itself says what to do, as every cloakroom server's
     /// does.
     pub fn advice(&self) -> Option<&'static str> {

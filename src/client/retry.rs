@@ -26,7 +26,7 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 /// How often the answer to a small request is waited for in vain.
 const MOST_SILENCES: u32 = 3;
 
-/// An attempt that lasted so long has shown that the failures before it were over.
+/// An upload that went on for so long before it broke has shown that the failures before it were over.
 const LASTING: Duration = Duration::from_secs(10);
 /// What cuts every upload in the middle does not cut it for ever.
 const MOST_ROWS: u32 = 10;
@@ -216,6 +216,8 @@ pub(super) struct Retries {
     silences: u32,
     rows: u32,
     since: Option<Instant>,
+    /// An upload went on for so long that a server was there, though no answer came.
+    has_lasted: bool,
     /// In this row.
     failures: u32,
     told: Option<Duration>,
@@ -223,8 +225,17 @@ pub(super) struct Retries {
 
 impl Retries {
     pub(super) fn new(policy: RetryPolicy, most_silences: u32) -> Self {
-        let (attempts, silences, rows, failures) = (0, 0, 0, 0);
-        Self { policy, most_silences, attempts, silences, rows, since: None, failures, told: None }
+        Self {
+            policy,
+            most_silences,
+            attempts: 0,
+            silences: 0,
+            rows: 0,
+            since: None,
+            has_lasted: false,
+            failures: 0,
+            told: None,
+        }
     }
 
     /// What follows `attempt`; nothing if it was the last one. `random` is from 0 to 1.
@@ -244,7 +255,7 @@ impl Retries {
             let bound = Bound::Number { next, most, wait };
             return (next <= most).then_some(Again { wait, bound, is_news: true });
         }
-        let limit = self.policy.limit(failure, attempt.has_answered);
+        let limit = self.policy.limit(failure, attempt.has_answered || self.has_lasted);
         let left = limit.saturating_sub(attempt.ended - since);
         let is_news = self.told.replace(limit) != Some(limit);
         (!left.is_zero()).then(|| Again { wait: wait.min(left), bound: Bound::Time(limit), is_news })
@@ -252,7 +263,9 @@ impl Retries {
 
     /// When the failures began that this one is the last of so far.
     fn begin_row(&mut self, attempt: &Attempt<'_>) -> Instant {
-        let has_lasted = attempt.ended - attempt.began >= LASTING && !attempt.failure.is_standstill();
+        let is_broken = matches!(attempt.failure, Failure::Broken { .. });
+        let has_lasted = is_broken && attempt.ended - attempt.began >= LASTING;
+        self.has_lasted |= has_lasted;
         match self.since {
             Some(since) if !has_lasted || self.rows >= MOST_ROWS => since,
             _ => {

@@ -41,6 +41,7 @@ mod proxy;
 mod recovery;
 mod refusals;
 mod refused_connections;
+mod replaced;
 mod reviews;
 mod roster;
 mod scenarios;

@@ -113,7 +113,7 @@ fn a_number_of_attempts_wins_over_time() {
     assert_eq!((run.attempts, run.tried.to_string().as_str()), (3, " (3 attempts)"));
     assert_eq!(
         run.told,
-        ["connection refused; attempt 2 of 3 in 200ms", "connection refused; attempt 3 of 3 in 200ms"]
+        ["connection refused; attempt 2 of 3 in 200ms", "connection refused; attempt 3 of 3 in 400ms"]
     );
     let once = Run::new(RetryPolicy { attempts: Some(0), ..policy }).fails_for_good(&REFUSED, Duration::ZERO);
     assert_eq!((once.attempts, once.tried.to_string().as_str()), (1, ""));
@@ -161,13 +161,17 @@ fn the_servers_wish_to_wait_is_honoured_within_a_minute_and_within_the_time() {
 #[test]
 fn a_long_upload_that_breaks_again_has_all_of_the_time_again_and_not_for_ever() {
     let broken = Failure::Broken { why: "reset by peer".to_owned() };
-    let mut run = Run { has_answered: true, ..Run::new(RetryPolicy::default()) };
+    let mut run = Run::new(RetryPolicy::default());
     assert!(run.fails(&broken, Duration::from_mins(5)));
+    assert!(run.told[0].contains("up to 90s"), "a server was there: {:?}", run.told);
     assert!(run.fails(&REFUSED, Duration::ZERO));
     assert!(run.fails(&broken, Duration::from_mins(5)), "it went on for five minutes in between");
     assert_eq!(run.told.len(), 2, "each break is told");
     let run = run.fails_for_good(&broken, Duration::from_mins(5));
     assert_eq!(run.attempts, MOST_ROWS + 2);
+    // What takes long and is not broken proves nothing.
+    let gateway = given_up(&answered(504, "gateway-timeout", None), Duration::from_mins(1), false);
+    assert_eq!((gateway.attempts, gateway.tried.to_string().as_str()), (3, " (tried for 2m)"));
 }
 
 #[test]
