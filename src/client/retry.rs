@@ -26,6 +26,9 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 /// How often the answer to a small request is waited for in vain.
 const MOST_SILENCES: u32 = 3;
 
+/// How often the answer to an upload is lost: each one may have left a bundle that expires unused.
+const MOST_LOST: u32 = 12;
+
 /// An upload that went on for so long before it broke has shown that the failures before it were over.
 const LASTING: Duration = Duration::from_secs(10);
 /// What cuts every upload in the middle does not cut it for ever.
@@ -197,6 +200,8 @@ pub(super) struct Attempt<'a> {
     pub ended: Instant,
     /// Whether the server has answered in this run of the program.
     pub has_answered: bool,
+    /// Whether the server may have done what it was asked to, and the answer was lost.
+    pub may_be_done: bool,
 }
 
 /// What follows a failed attempt.
@@ -214,6 +219,7 @@ pub(super) struct Retries {
     most_silences: u32,
     attempts: u32,
     silences: u32,
+    lost: u32,
     rows: u32,
     since: Option<Instant>,
     /// An upload went on for so long that a server was there, though no answer came.
@@ -230,6 +236,7 @@ impl Retries {
             most_silences,
             attempts: 0,
             silences: 0,
+            lost: 0,
             rows: 0,
             since: None,
             has_lasted: false,
@@ -245,7 +252,9 @@ impl Retries {
         self.attempts += 1;
         self.failures += 1;
         self.silences += u32::from(failure.is_silence());
-        if !failure.is_transient() || self.silences >= self.most_silences {
+        self.lost += u32::from(attempt.may_be_done);
+        let is_enough = self.silences >= self.most_silences || self.lost >= MOST_LOST;
+        if is_enough || !failure.is_transient() {
             return None;
         }
         let wished = failure.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
@@ -306,7 +315,7 @@ impl HttpClient {
                 Err(failure) => failure,
             };
             let (ended, has_answered) = (Instant::now(), self.has_answered());
-            let attempt = Attempt { failure: &failure, began, ended, has_answered };
+            let attempt = Attempt { failure: &failure, began, ended, has_answered, may_be_done: false };
             let Some(again) = retries.after(&attempt, rand::random()) else {
                 let tried = retries.tried(&attempt);
                 return Err(GivenUp { failure, tried });

@@ -180,7 +180,8 @@ impl HttpClient {
                     let total_bytes = (!may_be_kept).then(|| request.plan.total_bytes());
                     let progress = how_far(&failure, sent_bytes, total_bytes);
                     let (ended, has_answered) = (Instant::now(), self.has_answered());
-                    let attempt = Attempt { failure: &failure, began, ended, has_answered };
+                    let (failure, may_be_done) = (&failure, may_be_kept);
+                    let attempt = Attempt { failure, began, ended, has_answered, may_be_done };
                     attempts.after(&attempt, progress, &*observer)?
                 }
                 Err(UploadError::Pack(error)) => return Err(StageError::Pack(error)),

@@ -19,6 +19,7 @@ struct Run {
     start: Instant,
     now: Instant,
     has_answered: bool,
+    may_be_done: bool,
     attempts: u32,
     /// What people hear.
     told: Vec<String>,
@@ -28,9 +29,18 @@ struct Run {
 
 impl Run {
     fn new(policy: RetryPolicy) -> Self {
-        let (retries, now) = (Retries::new(policy, MOST_SILENCES), Instant::now());
-        let (told, waits) = (Vec::new(), Vec::new());
-        Self { retries, start: now, now, has_answered: false, attempts: 0, told, waits, tried: Tried::Once }
+        let now = Instant::now();
+        Self {
+            retries: Retries::new(policy, MOST_SILENCES),
+            start: now,
+            now,
+            has_answered: false,
+            may_be_done: false,
+            attempts: 0,
+            told: Vec::new(),
+            waits: Vec::new(),
+            tried: Tried::Once,
+        }
     }
 
     /// One attempt that takes so long; whether another one follows.
@@ -38,7 +48,8 @@ impl Run {
         self.has_answered |= matches!(failure, Failure::Answered(_));
         self.attempts += 1;
         let (began, ended) = (self.now, self.now + takes);
-        let attempt = Attempt { failure, began, ended, has_answered: self.has_answered };
+        let (has_answered, may_be_done) = (self.has_answered, self.may_be_done);
+        let attempt = Attempt { failure, began, ended, has_answered, may_be_done };
         self.now = ended;
         let Some(again) = self.retries.after(&attempt, 1.0) else {
             self.tried = self.retries.tried(&attempt);
@@ -127,6 +138,13 @@ fn whoever_takes_requests_and_says_nothing_is_asked_three_times() {
     }
     let upload = Run { retries: Retries::new(RetryPolicy::default(), 2), ..Run::new(RetryPolicy::default()) };
     assert_eq!(upload.fails_for_good(&SILENT, Duration::from_secs(70)).attempts, 2);
+}
+
+#[test]
+fn lost_answers_do_not_fill_the_server_with_bundles_whose_tickets_are_lost() {
+    let broken = Failure::Broken { why: "the server closed it".to_owned() };
+    let run = Run { may_be_done: true, has_answered: true, ..Run::new(RetryPolicy::default()) };
+    assert_eq!(run.fails_for_good(&broken, Duration::ZERO).attempts, MOST_LOST);
 }
 
 #[test]
