@@ -264,3 +264,32 @@ impl Write for ChannelWriter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::retry::RetryNotice;
+    use super::*;
+
+    #[derive(Default)]
+    struct Reads(AtomicU64);
+
+    impl StageObserver for Reads {
+        fn packed(&self, _: u64) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        fn retrying(&self, _: Option<&RetryNotice>) {}
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_for_a_server_that_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("app.jar");
+        std::fs::write(&file, "a jar").unwrap();
+        let (plan, reads) = (Arc::new(PackPlan::new(&[file]).unwrap()), Arc::new(Reads::default()));
+        let (packing, body) = Packing::start(plan, Arc::clone(&reads) as _, Start::Swift);
+        // The connection was refused: nobody asks for the body.
+        drop(body);
+        assert!(joined(packing.outcome.await).is_err());
+        assert_eq!(reads.0.load(Ordering::Relaxed), 0);
+    }
+}

@@ -274,6 +274,7 @@ fn what_cannot_be_taken_back_from_a_server_that_is_gone_is_named() {
             assert_eq!(state.objects, [""; 0], "{what}: {said}");
             for id in &state.resources {
                 assert!(said.contains(&format!("(resource {id} at http://")), "{what}: {said}");
+                assert!(!said.contains("no answer within 10s"), "nobody waits for that: {what}: {said}");
             }
         }
     });
