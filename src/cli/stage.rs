@@ -58,9 +58,9 @@ pub struct StageArgs {
     #[arg(long, value_name = "FILE", env = "CLOAKROOM_UPLOAD_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// How often to try before giving up; twelve attempts take about half a minute
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub attempts: u32,
+    /// How often to try before giving up [default: for 90 s, or 30 s where the server has never answered]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub attempts: Option<u32>,
 
     #[command(flatten)]
     pub handover: HandoverArgs,

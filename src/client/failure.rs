@@ -125,9 +125,9 @@ impl Failure {
         matches!(self, Self::Broken { .. } | Self::Stalled { .. } | Self::NoAnswer { .. })
     }
 
-    /// Whether it took as long as anybody waits, so that another attempt may take as long again.
+    /// Whether the server took the request and said nothing, so that another attempt may take as long again.
     pub fn is_silence(&self) -> bool {
-        matches!(self, Self::ConnectTimeout { .. } | Self::NoAnswer { .. })
+        matches!(self, Self::NoAnswer { .. })
     }
 
     /// What to check; it ends a sentence. Nothing where the answer itself says what to do, as every cloakroom server's

@@ -1,10 +1,12 @@
 //! Connections: what all requests have in common.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Client, ClientBuilder, Url};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url};
 use rustls::ClientConfig;
 
 use super::address::{is_loopback, shown};
@@ -55,12 +57,14 @@ impl Timeouts {
     }
 }
 
-/// Makes requests: to staging servers, which are not followed anywhere else, and to the web at large.
+/// Makes requests: to one staging server, which is not followed anywhere else, and to the web at large.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     server: Routes,
     web: Routes,
     timeouts: Timeouts,
+    /// Whether the staging server has ever answered. Clones know it from each other.
+    has_answered: Arc<AtomicBool>,
 }
 
 /// An HTTP client that cannot be set up.
@@ -88,7 +92,8 @@ impl HttpClient {
     pub fn new(ca_files: &[PathBuf], timeouts: Timeouts) -> Result<Self, SetupError> {
         let tls = tls::client_config(ca_files)?;
         let routes = |policy: fn() -> Policy| Routes::new(&tls, timeouts, policy);
-        Ok(Self { server: routes(Policy::none)?, web: routes(web_policy)?, timeouts })
+        let (server, web) = (routes(Policy::none)?, routes(web_policy)?);
+        Ok(Self { server, web, timeouts, has_answered: Arc::default() })
     }
 
     /// Its limits in time.
@@ -99,6 +104,18 @@ impl HttpClient {
     /// The client for a staging server's `url`: redirections are answers, so that no ticket goes astray.
     pub(super) fn to_server(&self, url: &Url) -> &Client {
         self.server.to(url)
+    }
+
+    /// Sends a request to the staging server, up to the head of the answer.
+    pub(super) async fn ask(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let response = request.send().await.map_err(|error| self.failure(&error))?;
+        self.has_answered.store(true, Ordering::Relaxed);
+        Ok(response)
+    }
+
+    /// Whether the staging server has answered so far, with an error too.
+    pub(super) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
     }
 
     /// The client for any other `url`.

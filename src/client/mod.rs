@@ -24,9 +24,9 @@ pub use download::{Download, Representation, Resume};
 pub use failure::Failure;
 pub use http::{HttpClient, SetupError, Timeouts};
 pub use pem::{PemError, read_certificates};
-pub use retry::retried;
+pub use retry::{Bound, GivenUp, RetryNotice, RetryPolicy, Told, Tried};
 pub use secret_file::{AdminToken, SecretFileError, UploadToken, read as read_secret};
-pub use stage::{RetryNotice, RetryPolicy, StageError, StageObserver, StageRequest, Staged};
+pub use stage::{StageError, StageObserver, StageRequest, Staged};
 pub use tls::{TrustError, client_config, trusted_pem};
 
 pub use reqwest::Url;

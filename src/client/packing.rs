@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, Stream};
 use sha2::{Digest, Sha256};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -63,6 +64,8 @@ struct Gauge {
     /// The connection has nothing to send and waits for the packer.
     is_hungry: AtomicBool,
     is_complete: AtomicBool,
+    /// Cancelled once a connection is there that wants the first bytes.
+    is_asked: CancellationToken,
 }
 
 enum Piece {
@@ -71,7 +74,7 @@ enum Piece {
 }
 
 impl Packing {
-    /// Starts to pack, and gives the body that the bundle comes out of.
+    /// Gives the body that the bundle comes out of. Nothing is packed before a connection asks for it.
     pub(super) fn start(
         plan: Arc<PackPlan>,
         observer: Arc<dyn StageObserver>,
@@ -79,7 +82,9 @@ impl Packing {
     ) -> (Self, reqwest::Body) {
         let (sender, receiver) = mpsc::channel(CHUNKS_IN_FLIGHT);
         let (gauge, stop) = (Arc::new(Gauge::default()), CancellationToken::new());
+        let (asked, stopped) = (gauge.is_asked.clone(), stop.clone());
         let outcome = tokio::task::spawn_blocking(move || {
+            wait_until(&asked, &stopped, &sender)?;
             let writer =
                 ChannelWriter { sender, chunk: BytesMut::new(), sha256: Sha256::new(), size_bytes: 0 };
             let writer = pack(&plan, writer, &mut |read_bytes| observer.packed(read_bytes))?;
@@ -144,6 +149,22 @@ impl Packing {
     }
 }
 
+/// Ends with an error where nothing is going to be sent.
+fn wait_until(
+    asked: &CancellationToken,
+    stopped: &CancellationToken,
+    sender: &mpsc::Sender<Piece>,
+) -> Result<(), PackError> {
+    Handle::current().block_on(async {
+        tokio::select! {
+            biased;
+            () = asked.cancelled() => Ok(()),
+            () = stopped.cancelled() => Err(PackError::Write(io::ErrorKind::BrokenPipe.into())),
+            () = sender.closed() => Err(PackError::Write(io::ErrorKind::BrokenPipe.into())),
+        }
+    })
+}
+
 fn joined(outcome: Result<Result<Packed, PackError>, tokio::task::JoinError>) -> Result<Packed, PackError> {
     outcome.unwrap_or_else(|error| Err(PackError::Write(io::Error::other(error))))
 }
@@ -157,6 +178,7 @@ fn pieces(
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     stream::unfold(Some((receiver, gauge, stop)), move |state| async move {
         let (mut receiver, gauge, stop) = state?;
+        gauge.is_asked.cancel();
         gauge.is_hungry.store(true, Ordering::Relaxed);
         let sent_bytes = gauge.sent_bytes.load(Ordering::Relaxed);
         let next = async {
@@ -240,5 +262,34 @@ impl Write for ChannelWriter {
     /// Small pieces would only be slower: what is left goes out at the end.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::retry::RetryNotice;
+    use super::*;
+
+    #[derive(Default)]
+    struct Reads(AtomicU64);
+
+    impl StageObserver for Reads {
+        fn packed(&self, _: u64) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        fn retrying(&self, _: Option<&RetryNotice>) {}
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_for_a_server_that_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("app.jar");
+        std::fs::write(&file, "a jar").unwrap();
+        let (plan, reads) = (Arc::new(PackPlan::new(&[file]).unwrap()), Arc::new(Reads::default()));
+        let (packing, body) = Packing::start(plan, Arc::clone(&reads) as _, Start::Swift);
+        // The connection was refused: nobody asks for the body.
+        drop(body);
+        assert!(joined(packing.outcome.await).is_err());
+        assert_eq!(reads.0.load(Ordering::Relaxed), 0);
     }
 }

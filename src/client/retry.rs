@@ -1,56 +1,333 @@
-//! Small requests, made again where another attempt may have another outcome.
+//! One rule for what is tried again: how long, how soon, and what people are told of it.
 
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::address::ServerAddress;
+use super::backoff::Backoff;
 use super::failure::Failure;
-use super::stage::RetryPolicy;
+use super::http::HttpClient;
+use crate::protocol::problem::Code;
+use crate::spark::format_duration;
 
-/// So often is waited for an answer that does not come.
+/// A server that is replaced finishes what it has, and its successor starts.
+const AFTER_AN_ANSWER: Duration = Duration::from_secs(90);
+/// An address that is wrong is found out sooner than that.
+const WITHOUT_AN_ANSWER: Duration = Duration::from_secs(30);
+/// A name that DNS does not know is mistyped more often than it is new.
+const LONGEST_LOOKUP: Duration = Duration::from_secs(5);
+/// A replaced server is away for less than this.
+const BRIEF: Duration = Duration::from_secs(5);
+/// No server's `Retry-After` makes a person wait any longer for one attempt.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+
+/// How often the answer to a small request is waited for in vain.
 const MOST_SILENCES: u32 = 3;
 
-/// Makes a request until it succeeds, fails for good, or has been made often enough: a server that is being replaced is
-/// back soon, and one that says nothing is not waited for again and again.
-pub async fn retried<T>(
-    policy: RetryPolicy,
-    request: impl AsyncFn() -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let (mut failures, mut silences) = (0, 0);
-    loop {
-        match request().await {
-            Err(failure) if failure.is_transient() && failures + 1 < policy.attempts => {
-                failures += 1;
-                silences += u32::from(failure.is_silence());
-                if silences == MOST_SILENCES {
-                    return Err(failure);
+/// How often the answer to an upload is lost: each one may have left a bundle that expires unused.
+const MOST_LOST: u32 = 12;
+
+/// An upload that went on for so long before it broke has shown that the failures before it were over.
+const LASTING: Duration = Duration::from_secs(10);
+/// What cuts every upload in the middle does not cut it for ever.
+const MOST_ROWS: u32 = 10;
+
+/// Hears that a request is tried again.
+pub type Told<'a> = &'a (dyn Fn(&RetryNotice) + Send + Sync);
+
+/// How long a server is waited for that does not do what it is asked to, and how soon it is asked again. Times begin with
+/// the first failure in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Where the server has answered in this run of the program, with an error too.
+    pub after_an_answer: Duration,
+    /// Where nothing has ever answered.
+    pub without_an_answer: Duration,
+    /// So many attempts instead, however long they take; 0 is taken as 1.
+    pub attempts: Option<u32>,
+    /// The waits.
+    pub backoff: Backoff,
+}
+
+/// 90 s for a server that has answered, 30 s for one that never has.
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            after_an_answer: AFTER_AN_ANSWER,
+            without_an_answer: WITHOUT_AN_ANSWER,
+            attempts: None,
+            backoff: Backoff::default(),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The same time for every server.
+    #[must_use]
+    pub fn within(limit: Duration) -> Self {
+        Self { after_an_answer: limit, without_an_answer: limit, ..Self::default() }
+    }
+
+    /// A few seconds, for what tidies up while somebody waits for the end.
+    #[must_use]
+    pub fn brief() -> Self {
+        Self::within(BRIEF)
+    }
+
+    /// The same for a server that is known to have answered.
+    #[must_use]
+    pub fn answered(self) -> Self {
+        Self { without_an_answer: self.after_an_answer, ..self }
+    }
+
+    fn limit(&self, failure: &Failure, has_answered: bool) -> Duration {
+        match failure {
+            _ if has_answered => self.after_an_answer,
+            Failure::UnknownHost { .. } => self.without_an_answer.min(LONGEST_LOOKUP),
+            _ => self.without_an_answer,
+        }
+    }
+}
+
+/// What bounds the attempts that follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bound {
+    /// Their number.
+    Number {
+        /// The number of the next one, from 2.
+        next: u32,
+        /// How many there can be.
+        most: u32,
+        /// How long until the next one.
+        wait: Duration,
+    },
+    /// The time since the first failure in a row.
+    Time(Duration),
+}
+
+/// An attempt that failed, and is followed by others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryNotice {
+    /// The server that was asked.
+    pub server: ServerAddress,
+    /// What happened.
+    pub failure: Failure,
+    /// How far it came, where some of it was sent.
+    pub progress: Option<String>,
+    /// What follows.
+    pub bound: Bound,
+}
+
+/// One line for people.
+impl fmt::Display for RetryNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, failure, progress, bound } = self;
+        match bound {
+            Bound::Number { next, most, wait } => {
+                let wait = Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+                let why = progress.clone().unwrap_or_else(|| failure.to_string());
+                write!(f, "{why}; attempt {next} of {most} in {}", format_duration(wait))
+            }
+            Bound::Time(limit) => {
+                let limit = format_duration(*limit);
+                match (failure, progress) {
+                    (Failure::Answered(answer), _) if is_shutting_down(failure) => write!(
+                        f,
+                        "the staging server at {server} is being replaced ({} {}): trying again for up to {limit}",
+                        answer.status,
+                        Code::ShuttingDown.as_str()
+                    ),
+                    (Failure::Answered(answer), _) => {
+                        write!(
+                            f,
+                            "the staging server at {server} says: {answer}; trying again for up to {limit}"
+                        )
+                    }
+                    (_, Some(progress)) => write!(f, "{progress}; trying again for up to {limit}"),
+                    _ => write!(
+                        f,
+                        "the staging server at {server} does not answer ({failure}): waiting up to {limit} for it"
+                    ),
                 }
             }
-            outcome => return outcome,
         }
-        tokio::time::sleep(policy.backoff.delay(failures, rand::random())).await;
+    }
+}
+
+fn is_shutting_down(failure: &Failure) -> bool {
+    matches!(failure, Failure::Answered(answer) if answer.code.as_deref() == Some(Code::ShuttingDown.as_str()))
+}
+
+/// How much was tried before it was given up; it follows the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tried {
+    /// One attempt.
+    Once,
+    /// So many.
+    Times(u32),
+    /// For so long since the first failure.
+    For(Duration),
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Once => Ok(()),
+            Self::Times(attempts) => write!(f, " ({attempts} attempts)"),
+            Self::For(time) => {
+                write!(f, " (tried for {})", format_duration(Duration::from_secs(time.as_secs())))
+            }
+        }
+    }
+}
+
+/// A small request that was given up.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{failure}{tried}")]
+pub struct GivenUp {
+    /// What happened last.
+    pub failure: Failure,
+    /// How much was tried.
+    pub tried: Tried,
+}
+
+/// One attempt that failed.
+pub(super) struct Attempt<'a> {
+    pub failure: &'a Failure,
+    pub began: Instant,
+    pub ended: Instant,
+    /// Whether the server has answered in this run of the program.
+    pub has_answered: bool,
+    /// Whether the server may have done what it was asked to, and the answer was lost.
+    pub may_be_done: bool,
+}
+
+/// What follows a failed attempt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Again {
+    pub wait: Duration,
+    pub bound: Bound,
+    /// Whether people are to be told of it: once for each bound in time.
+    pub is_news: bool,
+}
+
+/// The failures of one request.
+pub(super) struct Retries {
+    policy: RetryPolicy,
+    most_silences: u32,
+    attempts: u32,
+    silences: u32,
+    lost: u32,
+    rows: u32,
+    since: Option<Instant>,
+    /// An upload went on for so long that a server was there, though no answer came.
+    has_lasted: bool,
+    /// In this row.
+    failures: u32,
+    told: Option<Duration>,
+}
+
+impl Retries {
+    pub(super) fn new(policy: RetryPolicy, most_silences: u32) -> Self {
+        Self {
+            policy,
+            most_silences,
+            attempts: 0,
+            silences: 0,
+            lost: 0,
+            rows: 0,
+            since: None,
+            has_lasted: false,
+            failures: 0,
+            told: None,
+        }
+    }
+
+    /// What follows `attempt`; nothing if it was the last one. `random` is from 0 to 1.
+    pub(super) fn after(&mut self, attempt: &Attempt<'_>, random: f64) -> Option<Again> {
+        let failure = attempt.failure;
+        let since = self.begin_row(attempt);
+        self.attempts += 1;
+        self.failures += 1;
+        self.silences += u32::from(failure.is_silence());
+        self.lost += u32::from(attempt.may_be_done);
+        let is_enough = self.silences >= self.most_silences || self.lost >= MOST_LOST;
+        if is_enough || !failure.is_transient() {
+            return None;
+        }
+        let wished = failure.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
+        let wait = self.policy.backoff.delay(self.failures, random).max(wished);
+        if let Some(most) = self.policy.attempts {
+            let next = self.attempts + 1;
+            let bound = Bound::Number { next, most, wait };
+            return (next <= most).then_some(Again { wait, bound, is_news: true });
+        }
+        let limit = self.policy.limit(failure, attempt.has_answered || self.has_lasted);
+        let left = limit.saturating_sub(attempt.ended - since);
+        let is_news = self.told.replace(limit) != Some(limit);
+        (!left.is_zero()).then(|| Again { wait: wait.min(left), bound: Bound::Time(limit), is_news })
+    }
+
+    /// When the failures began that this one is the last of so far.
+    fn begin_row(&mut self, attempt: &Attempt<'_>) -> Instant {
+        let is_broken = matches!(attempt.failure, Failure::Broken { .. });
+        let has_lasted = is_broken && attempt.ended - attempt.began >= LASTING;
+        self.has_lasted |= has_lasted;
+        match self.since {
+            Some(since) if !has_lasted || self.rows >= MOST_ROWS => since,
+            _ => {
+                self.rows += 1;
+                (self.failures, self.told) = (0, None);
+                *self.since.insert(attempt.ended)
+            }
+        }
+    }
+
+    /// How much was tried, now that `last` was the last one.
+    pub(super) fn tried(&self, last: &Attempt<'_>) -> Tried {
+        let time = self.since.map_or(Duration::ZERO, |since| last.ended - since);
+        match self.attempts {
+            0 | 1 => Tried::Once,
+            _ if self.policy.attempts.is_none() && !last.failure.is_silence() && time.as_secs() > 0 => {
+                Tried::For(time)
+            }
+            attempts => Tried::Times(attempts),
+        }
+    }
+}
+
+impl HttpClient {
+    /// Makes a small request to `server` until it succeeds, fails for good, or was tried for long enough.
+    pub async fn retried<T>(
+        &self,
+        server: &ServerAddress,
+        policy: RetryPolicy,
+        told: Told<'_>,
+        request: impl AsyncFn() -> Result<T, Failure>,
+    ) -> Result<T, GivenUp> {
+        let mut retries = Retries::new(policy, MOST_SILENCES);
+        loop {
+            let began = Instant::now();
+            let failure = match request().await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let (ended, has_answered) = (Instant::now(), self.has_answered());
+            let attempt = Attempt { failure: &failure, began, ended, has_answered, may_be_done: false };
+            let Some(again) = retries.after(&attempt, rand::random()) else {
+                let tried = retries.tried(&attempt);
+                return Err(GivenUp { failure, tried });
+            };
+            if again.is_news {
+                let (server, bound) = (server.clone(), again.bound);
+                told(&RetryNotice { server, failure, progress: None, bound });
+            }
+            tokio::time::sleep(again.wait).await;
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::time::Duration;
-
-    use super::super::backoff::Backoff;
-    use super::*;
-
-    async fn attempts(failure: Failure) -> u32 {
-        let backoff = Backoff { first: Duration::ZERO, longest: Duration::ZERO };
-        let made = Cell::new(0);
-        let outcome = retried(RetryPolicy { attempts: 5, backoff }, async || {
-            made.set(made.get() + 1);
-            Err::<(), _>(failure.clone())
-        });
-        assert_eq!(outcome.await, Err(failure.clone()));
-        made.get()
-    }
-
-    #[tokio::test]
-    async fn whoever_says_nothing_is_asked_less_often_than_whoever_is_not_there_yet() {
-        assert_eq!(attempts(Failure::Refused).await, 5);
-        assert_eq!(attempts(Failure::NoAnswer { after: Duration::from_secs(10) }).await, 3);
-        assert_eq!(attempts(Failure::UnknownIssuer).await, 1);
-    }
-}
+mod tests;

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::address::ServerAddress;
-use super::backoff::Backoff;
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::Start;
+use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy, Tried};
 use super::secret_file::UploadToken;
 use super::upload::{UploadError, upload};
 use crate::bundle::{PackError, PackPlan};
@@ -19,9 +19,6 @@ use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
 use crate::spark::{SparkDuration, format_duration, format_size};
 use crate::telemetry::chain;
-
-/// No server's `Retry-After` makes a person wait any longer for one attempt.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// A server that said nothing to all of an upload is given one more chance, and not all of them.
 const MOST_SILENCES: u32 = 2;
@@ -46,51 +43,14 @@ pub struct StageRequest {
     pub plan: Arc<PackPlan>,
 }
 
-/// How often to try, and how long to wait in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryPolicy {
-    /// At most so many attempts; 0 is taken as 1.
-    pub attempts: u32,
-    /// The waits.
-    pub backoff: Backoff,
-}
-
-/// Five attempts within a few seconds.
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self { attempts: 5, backoff: Backoff::default() }
-    }
-}
-
 /// Hears how an upload gets on.
 pub trait StageObserver: Send + Sync + 'static {
     /// So many bytes of the files were read in this attempt.
     fn packed(&self, read_bytes: u64);
     /// All of it was sent, and for some seconds there was no answer. Whoever shows that anyway need not be told.
     fn awaiting_answer(&self) {}
-    /// An attempt failed, and another one follows.
-    fn retrying(&self, notice: &RetryNotice);
-}
-
-/// An attempt that failed, and when the next one follows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RetryNotice {
-    /// Why it failed.
-    pub why: String,
-    /// The number of the next attempt, from 2.
-    pub next_attempt: u32,
-    /// How many there can be.
-    pub attempts: u32,
-    /// How long until then.
-    pub wait: Duration,
-}
-
-impl fmt::Display for RetryNotice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let wait = Duration::from_millis(u64::try_from(self.wait.as_millis()).unwrap_or(u64::MAX));
-        let Self { why, next_attempt, attempts, .. } = self;
-        write!(f, "{why}; attempt {next_attempt} of {attempts} in {}", format_duration(wait))
-    }
+    /// An attempt failed, and another one follows. What there is to tell of it was not told before.
+    fn retrying(&self, notice: Option<&RetryNotice>);
 }
 
 /// A bundle that is on the server.
@@ -126,8 +86,7 @@ pub enum StageError {
     Pack(#[from] PackError),
     /// The server did not take it.
     #[error(
-        "could not stage to {server}: {why}{made}{then}{kept}",
-        made = attempts_made(*.attempts),
+        "could not stage to {server}: {why}{tried}{then}{kept}",
         then = then(.failure.advice()),
         kept = kept(*.may_be_kept)
     )]
@@ -138,8 +97,8 @@ pub enum StageError {
         why: String,
         /// What happened last.
         failure: Failure,
-        /// So many attempts were made.
-        attempts: u32,
+        /// How much was tried.
+        tried: Tried,
         /// Whether one of them may have made a resource, whose ticket was lost.
         may_be_kept: bool,
     },
@@ -169,9 +128,9 @@ impl StageError {
     /// The whole of it with other advice, from somebody who knows how the server was named.
     pub fn advised(&self, advice: impl FnOnce(&Failure) -> Option<String>) -> String {
         match self {
-            Self::Failed { server, why, failure, attempts, may_be_kept } => {
-                let (made, then) = (attempts_made(*attempts), then(advice(failure).as_deref()));
-                format!("could not stage to {server}: {why}{made}{then}{}", kept(*may_be_kept))
+            Self::Failed { server, why, failure, tried, may_be_kept } => {
+                let then = then(advice(failure).as_deref());
+                format!("could not stage to {server}: {why}{tried}{then}{}", kept(*may_be_kept))
             }
             other => chain(other),
         }
@@ -195,10 +154,6 @@ fn then(advice: Option<&str>) -> String {
     advice.map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
-fn attempts_made(attempts: u32) -> String {
-    if attempts > 1 { format!(" ({attempts} attempts)") } else { String::new() }
-}
-
 impl HttpClient {
     /// Stages one bundle. An attempt that failed left nothing behind, except that after a lost answer there may
     /// be a second resource, which expires unused: so all that may pass is tried again. Once `stop` is cancelled an
@@ -214,54 +169,32 @@ impl HttpClient {
         if request.token.is_some() && !request.server.is_confidential() {
             return Err(StageError::TokenInClear { server: request.server.clone() });
         }
-        let mut attempts = Attempts { made: 0, silences: 0, start: Start::Swift, may_be_kept: false };
+        let retries = Retries::new(policy, MOST_SILENCES);
+        let mut attempts = Attempts { request, retries, start: Start::Swift, may_be_kept: false };
         loop {
-            let uploaded = upload(self, request, Arc::clone(&observer), attempts.start, stop).await;
-            let wait = match uploaded {
+            let began = Instant::now();
+            let wait = match upload(self, request, Arc::clone(&observer), attempts.start, stop).await {
                 Ok(staged) => return Ok(staged),
-                Err(error) => self.after(error, &mut attempts, request, policy, &*observer).await?,
+                Err(UploadError::Failed { failure, sent_bytes, may_be_kept }) => {
+                    attempts.may_be_kept |= may_be_kept;
+                    let total_bytes = (!may_be_kept).then(|| request.plan.total_bytes());
+                    let progress = how_far(&failure, sent_bytes, total_bytes);
+                    let (ended, has_answered) = (Instant::now(), self.has_answered());
+                    let (failure, may_be_done) = (&failure, may_be_kept);
+                    let attempt = Attempt { failure, began, ended, has_answered, may_be_done };
+                    attempts.after(&attempt, progress, &*observer)?
+                }
+                Err(UploadError::Pack(error)) => return Err(StageError::Pack(error)),
+                Err(UploadError::Stopped { may_be_kept }) => return Err(attempts.stopped(may_be_kept)),
+                Err(UploadError::OtherBytes { ticket, sent }) => {
+                    return Err(self.other_bytes(request, &ticket, sent).await);
+                }
             };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = stop.cancelled() => return Err(attempts.stopped(request, false)),
+                () = stop.cancelled() => return Err(attempts.stopped(false)),
             }
         }
-    }
-
-    /// How long to wait before the next attempt, if there is to be one.
-    async fn after(
-        &self,
-        error: UploadError,
-        attempts: &mut Attempts,
-        request: &StageRequest,
-        policy: RetryPolicy,
-        observer: &dyn StageObserver,
-    ) -> Result<Duration, StageError> {
-        attempts.made += 1;
-        let (failure, why) = match error {
-            UploadError::Failed { failure, sent_bytes, may_be_kept } => {
-                attempts.may_be_kept |= may_be_kept;
-                let total_bytes = (!may_be_kept).then(|| request.plan.total_bytes());
-                let why = how_far(&failure, sent_bytes, total_bytes);
-                (failure, why)
-            }
-            UploadError::Pack(error) => return Err(StageError::Pack(error)),
-            UploadError::Stopped { may_be_kept } => return Err(attempts.stopped(request, may_be_kept)),
-            UploadError::OtherBytes { ticket, sent } => {
-                return Err(self.other_bytes(request, &ticket, sent).await);
-            }
-        };
-        let most = attempts.most(&failure, policy);
-        if attempts.made >= most || !is_worth_another(&failure) {
-            let Attempts { made, may_be_kept, .. } = *attempts;
-            let server = request.server.clone();
-            return Err(StageError::Failed { server, why, failure, attempts: made, may_be_kept });
-        }
-        attempts.start = if failure.is_interruption() { Start::Cautious } else { Start::Swift };
-        let wait = wait(&policy.backoff, attempts.made, &failure);
-        let next_attempt = attempts.made + 1;
-        observer.retrying(&RetryNotice { why, next_attempt, attempts: most, wait });
-        Ok(wait)
     }
 
     /// What nobody asked for does not stay.
@@ -274,28 +207,48 @@ impl HttpClient {
     }
 }
 
-/// What was tried so far.
-struct Attempts {
-    made: u32,
-    /// So many of them ended because nobody answered.
-    silences: u32,
+/// The uploads of one bundle so far.
+struct Attempts<'a> {
+    request: &'a StageRequest,
+    retries: Retries,
     /// How the next one begins.
     start: Start,
     may_be_kept: bool,
 }
 
-impl Attempts {
-    /// How many there are to be, now that one more has failed so.
-    fn most(&mut self, failure: &Failure, policy: RetryPolicy) -> u32 {
-        if !matches!(failure, Failure::NoAnswer { .. }) {
-            return policy.attempts;
-        }
-        self.silences += 1;
-        policy.attempts.min(self.made + MOST_SILENCES.saturating_sub(self.silences))
+impl Attempts<'_> {
+    /// How long to wait before the next attempt, if there is to be one.
+    fn after(
+        &mut self,
+        attempt: &Attempt<'_>,
+        progress: Option<String>,
+        observer: &dyn StageObserver,
+    ) -> Result<Duration, StageError> {
+        let failure = attempt.failure;
+        let again = self.retries.after(attempt, rand::random());
+        let Some(again) = again.filter(|_| is_worth_another(failure)) else {
+            return Err(StageError::Failed {
+                server: self.request.server.clone(),
+                why: progress.unwrap_or_else(|| failure.to_string()),
+                tried: self.retries.tried(attempt),
+                failure: failure.clone(),
+                may_be_kept: self.may_be_kept,
+            });
+        };
+        self.start = if failure.is_interruption() { Start::Cautious } else { Start::Swift };
+        let notice = again.is_news.then(|| RetryNotice {
+            server: self.request.server.clone(),
+            failure: failure.clone(),
+            progress,
+            bound: again.bound,
+        });
+        observer.retrying(notice.as_ref());
+        Ok(again.wait)
     }
 
-    fn stopped(&self, request: &StageRequest, may_be_kept: bool) -> StageError {
-        StageError::Stopped { server: request.server.clone(), may_be_kept: may_be_kept || self.may_be_kept }
+    fn stopped(&self, may_be_kept: bool) -> StageError {
+        let server = self.request.server.clone();
+        StageError::Stopped { server, may_be_kept: may_be_kept || self.may_be_kept }
     }
 }
 
@@ -305,28 +258,26 @@ fn is_worth_another(failure: &Failure) -> bool {
     failure.is_transient() && !is_final
 }
 
-/// The server's wish counts, within reason.
-fn wait(backoff: &Backoff, failures: u32, failure: &Failure) -> Duration {
-    let wished = failure.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
-    backoff.delay(failures, rand::random()).max(wished)
-}
-
-/// Without a total, all was sent: the bundle may be larger or smaller than its files.
-fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: Option<u64>) -> String {
+/// How far an upload came that broke after its beginning. Without a total, all was sent: the bundle may be larger or smaller
+/// than its files.
+fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: Option<u64>) -> Option<String> {
+    if sent_bytes == 0 {
+        return None;
+    }
     let sent = format_size(sent_bytes);
     let progress = match total_bytes {
         Some(total_bytes) => format!("{sent} of about {}", format_size(total_bytes)),
         None => format!("all of it was sent, {sent}"),
     };
     match failure {
-        Failure::Broken { why } if sent_bytes > 0 => format!("the connection broke after {progress} ({why})"),
-        Failure::Stalled { after } if sent_bytes > 0 => {
-            format!("nothing moved for {} after {progress}", format_duration(*after))
+        Failure::Broken { why } => Some(format!("the connection broke after {progress} ({why})")),
+        Failure::Stalled { after } => {
+            Some(format!("nothing moved for {} after {progress}", format_duration(*after)))
         }
-        Failure::NoAnswer { after } if sent_bytes > 0 => {
-            format!("no answer within {} after {progress}", format_duration(*after))
+        Failure::NoAnswer { after } => {
+            Some(format!("no answer within {} after {progress}", format_duration(*after)))
         }
-        other => other.to_string(),
+        _ => None,
     }
 }
 
@@ -335,44 +286,24 @@ mod tests {
     use super::super::answer::Answer;
     use super::*;
 
-    fn answered(status: u16, retry_after: Option<u64>) -> Failure {
-        let retry_after = retry_after.map(Duration::from_secs);
-        Failure::Answered(Answer { status, code: None, detail: "no".to_owned(), retry_after })
-    }
-
     #[test]
     fn a_break_says_how_far_it_came() {
         let broken = Failure::Broken { why: "reset by peer".to_owned() };
-        let why = how_far(&broken, 120 << 20, Some(300 << 20));
-        assert_eq!(why, "the connection broke after 120 MiB of about 300 MiB (reset by peer)");
-        assert_eq!(how_far(&Failure::Refused, 0, Some(1)), "connection refused");
+        let progress = how_far(&broken, 120 << 20, Some(300 << 20)).unwrap();
+        assert_eq!(progress, "the connection broke after 120 MiB of about 300 MiB (reset by peer)");
+        assert_eq!(how_far(&broken, 0, Some(1)), None);
+        assert_eq!(how_far(&Failure::Refused, 10, Some(1)), None);
         let silent = Failure::NoAnswer { after: Duration::from_secs(30) };
-        assert_eq!(how_far(&silent, 2048, None), "no answer within 30s after all of it was sent, 2 KiB");
+        let progress = how_far(&silent, 2048, None).unwrap();
+        assert_eq!(progress, "no answer within 30s after all of it was sent, 2 KiB");
     }
 
     #[test]
     fn what_the_server_refuses_is_not_sent_again() {
-        let retried: Vec<u16> =
-            (400..600).filter(|status| is_worth_another(&answered(*status, None))).collect();
-        assert_eq!(retried, [502, 503, 504]);
-    }
-
-    #[test]
-    fn a_server_that_says_nothing_to_all_of_it_gets_one_more_chance() {
-        let mut attempts = Attempts { made: 1, silences: 0, start: Start::Swift, may_be_kept: false };
-        let policy = RetryPolicy { attempts: 12, ..RetryPolicy::default() };
-        assert_eq!(attempts.most(&Failure::Refused, policy), 12);
-        let silent = Failure::NoAnswer { after: Duration::from_secs(30) };
-        assert_eq!(attempts.most(&silent, policy), 2);
-        attempts.made = 2;
-        assert_eq!(attempts.most(&silent, policy), 2);
-    }
-
-    #[test]
-    fn the_servers_wish_to_wait_is_honoured_within_a_minute() {
-        let backoff = Backoff::default();
-        assert_eq!(wait(&backoff, 1, &answered(503, Some(7))), Duration::from_secs(7));
-        assert_eq!(wait(&backoff, 1, &answered(503, Some(86_400))), LONGEST_RETRY_AFTER);
-        assert!(wait(&backoff, 1, &answered(503, None)) <= backoff.first);
+        let answered = |status: &u16| {
+            let answer = Answer { status: *status, code: None, detail: String::new(), retry_after: None };
+            is_worth_another(&Failure::Answered(answer))
+        };
+        assert_eq!((400..600).filter(answered).collect::<Vec<u16>>(), [502, 503, 504]);
     }
 }

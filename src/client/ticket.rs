@@ -33,7 +33,7 @@ impl HttpClient {
         let url = server.join(&v1::resource_path(&ticket.resource_id));
         let request = self.to_server(&url).request(Method::DELETE, url);
         self.in_time(async {
-            let response = self.answered(request.bearer_auth(&ticket.resource_secret)).await?;
+            let response = self.ask(request.bearer_auth(&ticket.resource_secret)).await?;
             match response.status().as_u16() {
                 200..=299 | 404 | 410 => Ok(()),
                 _ => Err(Failure::Answered(Answer::read(response).await)),
@@ -44,7 +44,7 @@ impl HttpClient {
 
     async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
         let request = request.header(ACCEPT, "application/json");
-        self.in_time(async { Self::read_json(self.answered(request).await?).await }).await
+        self.in_time(async { Self::read_json(self.ask(request).await?).await }).await
     }
 
     async fn read_json<T: DeserializeOwned>(response: Response) -> Result<T, Failure> {
@@ -57,10 +57,6 @@ impl HttpClient {
         read.ok_or_else(|| Failure::Foreign {
             why: "what answers there is not a cloakroom server".to_owned(),
         })
-    }
-
-    async fn answered(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        request.send().await.map_err(|error| self.failure(&error))
     }
 
     async fn in_time<T>(&self, exchange: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {

@@ -65,7 +65,7 @@ pub(super) async fn upload(
         post = post.bearer_auth(token.expose());
     }
     let answered = tokio::select! {
-        answered = post.send() => answered.map_err(|error| http.failure(&error)),
+        answered = http.ask(post) => answered,
         failure = packing.stalled(http.timeouts(), &*observer) => Err(failure),
         () = packing.stopped(stop) => return Err(UploadError::Stopped { may_be_kept: packing.is_complete() }),
     };

@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cloakroom::bundle::{PackPlan, UnpackLimits};
-use cloakroom::client::{
-    HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken, retried,
-};
+use cloakroom::client::{HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken};
 use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::format_size;
 
@@ -47,7 +45,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         staged => staged?,
     };
     if let Err(error) = print(&staged) {
-        return Err(taken_back(&http, policy, &request, &staged, error).await);
+        return Err(taken_back(&http, &request, &staged, error).await);
     }
     if !args.quiet {
         let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
@@ -76,17 +74,17 @@ fn warn(plan: &PackPlan) {
 /// Nobody has a ticket that could not be printed.
 async fn taken_back(
     http: &HttpClient,
-    policy: RetryPolicy,
     request: &StageRequest,
     staged: &Staged,
     error: std::io::Error,
 ) -> anyhow::Error {
     let (server, ticket) = (&request.server, &staged.ticket);
-    let released = retried(policy, async || http.release(server, ticket).await).await;
-    let left = match released {
+    let releasing =
+        http.retried(server, RetryPolicy::brief(), &|_| {}, async || http.release(server, ticket).await);
+    let left = match releasing.await {
         Ok(()) => "what was staged is released again".to_owned(),
-        Err(failure) => format!(
-            "resource {} is staged and could not be released ({failure}): it expires unused",
+        Err(given_up) => format!(
+            "resource {} is staged and could not be released: {given_up}; it expires unused",
             ticket.resource_id
         ),
     };

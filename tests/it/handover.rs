@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use crate::manifests::known::{parse, rights_of};
 use crate::submit_rights::rights;
 use crate::support::api_server::{FakeApiServer, Fault, SECRET, Verb};
 use crate::support::cluster::{CONFIG_MAP, Cluster as _, Kind, NAMESPACE, kubeconfig, text};
+use crate::support::front::{Front, Turn};
 use crate::support::process::{Cloakroom, command, stderr};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
@@ -70,9 +72,13 @@ impl Place {
     }
 
     fn stage_for(&self, submitter: &str, more: &[&str]) -> Command {
+        self.stage_at(&self.server.url(""), submitter, more)
+    }
+
+    fn stage_at(&self, server: &str, submitter: &str, more: &[&str]) -> Command {
         let mut command = command();
         command.current_dir(self.folder.path()).env("KUBECONFIG", self.path("kubeconfig"));
-        command.args(["stage", "--for", submitter, "--server", &self.server.url(""), "--namespace", "demo"]);
+        command.args(["stage", "--for", submitter, "--server", server, "--namespace", "demo"]);
         command.args(more);
         command
     }
@@ -153,6 +159,23 @@ fn spark_submit_is_given_a_template_and_what_was_staged_as_local() {
         words.contains("\nspark.submit.pyFiles=https://h/y.zip?sig=1&x=2\nspark-internal\nend\n"),
         "{words}"
     );
+}
+
+#[test]
+fn a_server_that_is_away_is_waited_for_before_and_after_it_has_said_the_image() {
+    let place = Place::new();
+    let address = place.server.address.parse().unwrap();
+    let asked = AtomicUsize::new(0);
+    let front = Front::before(address, move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0 | 2 => Turn::Stopping,
+        _ => Turn::Pass,
+    });
+    let output = place.stage_at(&front.url(), "spark-submit", &WHOLE).output().unwrap();
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    let told = format!("{} is being replaced (503 shutting-down): trying again for up to 90s\n", front.url());
+    assert_eq!(said.matches(&told).count(), 2, "once for each request: {said}");
+    assert_eq!(place.bundles(), 2, "{said}");
 }
 
 #[test]

@@ -42,6 +42,7 @@ mod recovery;
 mod refusals;
 mod refused_connections;
 mod replacement;
+mod replaced;
 mod reviews;
 mod roster;
 mod scenarios;

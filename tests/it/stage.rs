@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cloakroom::bundle::PackPlan;
 use cloakroom::client::{
-    HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts, retried,
+    HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
 };
 use cloakroom::resource::{Owner, OwnerKind};
 use tokio_util::sync::CancellationToken;
@@ -123,11 +123,32 @@ async fn what_may_pass_is_tried_again_and_announced() {
     .await;
     let output = output(submitter.stage(&server.url())).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let said = stderr(&output);
-    assert!(said.contains("too busy (503 overloaded); attempt 2 of 12 in 1s\n"), "{said}");
-    assert!(said.contains("the connection broke after ") && said.contains(" of about 8 MiB ("), "{said}");
-    assert!(said.contains("; attempt 3 of 12 in "), "{said}");
+    let told: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
+    let says = format!(
+        "the staging server at {} says: too busy (503 overloaded); trying again for up to 90s",
+        server.url()
+    );
+    assert_eq!((told.len(), &told[1]), (3, &says), "once: {told:?}");
     assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_that_are_counted_are_told_one_by_one() {
+    let submitter = Submitter::with_file(8 << 20);
+    let server = Scripted::start(|number, _| match number {
+        0 => Answer::problem(503, "overloaded", "too busy").header("retry-after", "1").into(),
+        1 => Reply::BreakBody(2 << 20),
+        _ => take(),
+    })
+    .await;
+    let mut command = submitter.stage(&server.url());
+    command.args(["--attempts", "3"]);
+    let output = output(command).await;
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("too busy (503 overloaded); attempt 2 of 3 in 1s\n"), "{said}");
+    assert!(said.contains("the connection broke after ") && said.contains(" of about 8 MiB ("), "{said}");
+    assert!(said.contains("; attempt 3 of 3 in "), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,7 +256,7 @@ struct Silent;
 
 impl StageObserver for Silent {
     fn packed(&self, _: u64) {}
-    fn retrying(&self, _: &RetryNotice) {}
+    fn retrying(&self, _: Option<&RetryNotice>) {}
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,8 +267,9 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
     let http =
         HttpClient::new(&[], Timeouts { request: short, answer: short, ..Timeouts::default() }).unwrap();
     let address = ServerAddress::parse(&server.url()).unwrap();
-    let silent = retried(RetryPolicy::default(), async || http.server_info(&address).await).await;
-    assert_eq!(silent.unwrap_err().to_string(), "no answer within 300ms");
+    let asked = async || http.server_info(&address).await;
+    let silent = http.retried(&address, RetryPolicy::default(), &|_| {}, asked).await;
+    assert_eq!(silent.unwrap_err().to_string(), "no answer within 300ms (3 attempts)");
     assert_eq!(server.requests().len(), 3);
 
     let kind = OwnerKind::parse("Pod").unwrap();

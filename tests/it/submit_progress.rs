@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::support::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
 use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
+use crate::support::noise::noise;
+use crate::support::port::ReservedPort;
 use crate::support::process::{Cloakroom, command, read_until};
 use crate::support::terminal::Terminal;
 use crate::support::wait::BOUND;
@@ -105,18 +107,6 @@ impl Place {
     }
 }
 
-/// What cannot be packed any smaller: xorshift64.
-fn noise(bytes: usize) -> Vec<u8> {
-    let mut state = 1_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(&mut next).flatten().take(bytes).collect()
-}
-
 fn start_on(terminal: &Terminal, kind: &str, mut command: Command) -> Child {
     command.env("TERM", kind).stderr(terminal.end()).spawn().unwrap()
 }
@@ -185,6 +175,24 @@ fn a_second_ctrl_c_leaves_nothing_half_drawn() {
     assert_eq!(running.wait().unwrap().code(), Some(130));
     let seen = terminal.seen(&terminal.until_closed()).join("");
     assert!(seen.ends_with("Stopping: no pod was made, and what is under way is taken back"), "{seen}");
+}
+
+#[test]
+fn a_terminal_shows_that_a_server_is_waited_for_and_ctrl_c_ends_it() {
+    let (place, port) = (Place::new(), ReservedPort::new());
+    let terminal = Terminal::new(100);
+    let uri = format!("http://{}", port.address());
+    let mut running = start_on(&terminal, "xterm", place.submit(&uri, false));
+    let written = terminal.until("waiting for the staging server");
+    let seen = terminal.seen(&written).pop().unwrap();
+    assert!(seen.contains("jars waiting for the staging server") && !seen.contains("B/s"), "{seen}");
+    interrupt(&running);
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    let seen = terminal.seen(&terminal.until_closed()).concat();
+    let told = format!("{uri} does not answer (connection refused): waiting up to 30s for it");
+    assert_eq!(seen.matches(&told).count(), 1, "{seen}");
+    assert!(seen.ends_with("before the application was submitted (nothing is left on the server)"), "{seen}");
+    assert!(!seen.contains("waiting for the staging server"), "a line is left: {seen}");
 }
 
 #[test]

@@ -2,18 +2,19 @@
 //! them.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::plan::{Submitter, plan};
+use cloakroom::submit::plan::{Asking, Submitter, plan};
 use cloakroom::submit::stage::{StagedBundles, Uploads};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,10 +22,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
 use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
-use crate::support::process::{Cloakroom, command, stderr};
+use crate::support::front::{Front, Turn};
+use crate::support::noise::noise;
+use crate::support::process::{Cloakroom, command, read_until, stderr};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const DRIVER: &str = "app-driver";
+/// More than a connection takes that is held after a little of it.
+const LARGE: usize = 8 << 20;
+const A_LITTLE: usize = 1 << 20;
 
 /// A cluster, a server, and a folder with an application in it.
 struct Place {
@@ -231,15 +237,7 @@ fn a_failure_after_each_step_leaves_nothing_behind() {
 #[test]
 fn an_upload_that_is_refused_takes_the_others_with_it() {
     let place = Place::with_flags(&["--fetch-image", IMAGE, "--max-resource-size", "64KiB"]);
-    // What cannot be packed any smaller: xorshift64.
-    let mut state = 1_u64;
-    let noise = std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[3]
-    });
-    std::fs::write(place.path("data.txt"), noise.take(200_000).collect::<Vec<u8>>()).unwrap();
+    std::fs::write(place.path("data.txt"), noise(200_000)).unwrap();
     let output = place.submitted(&[]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -269,7 +267,8 @@ fn why_a_server_cannot_be_asked_for_its_image_is_said_and_who_it_was_asked_by_is
     let place = Place::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let uri = format!("http://127.0.0.1:{port}");
-    let said = stderr(&place.submit(&uri, &[]).output().unwrap());
+    let at_once = ["--conf", "spark.kubernetes.cloakroom.retryTimeout=0s"];
+    let said = stderr(&place.submit(&uri, &at_once).output().unwrap());
     let line = format!(
         "error: the staging server at {uri} does not say which image the init-container is to have: \
                         connection refused; check the address (`spark.kubernetes.resourceStagingServer.uri`)"
@@ -288,13 +287,58 @@ fn a_server_that_is_not_there_is_an_error_after_the_dry_run() {
     let place = Place::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let image = format!("spark.kubernetes.initContainer.image={IMAGE}");
-    let output = place.submit(&format!("http://127.0.0.1:{port}"), &["--conf", &image]).output().unwrap();
+    let uri = format!("http://127.0.0.1:{port}");
+    let time = "spark.kubernetes.cloakroom.retryTimeout=1s";
+    let output = place.submit(&uri, &["--conf", &image, "--conf", time]).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1));
-    let line =
-        format!("the jars were not staged: could not stage to http://127.0.0.1:{port}: connection refused");
+    let line = format!(
+        "the jars were not staged: could not stage to {uri}: connection refused (tried for 1s); check the address"
+    );
     assert!(said.contains(&line), "{said}");
+    let waiting = format!(
+        "the staging server at {uri} does not answer (connection refused): waiting up to 1s for it\n"
+    );
+    assert_eq!(said.matches(&waiting).count(), 1, "{said}");
     place.assert_nothing_is_left(&said);
+}
+
+/// The old server is killed in the middle of an upload, and its successor has its address and its data. It is about to
+/// stop as well when it is asked whether all is still there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_replaced_in_the_middle_of_a_submission_is_waited_for() {
+    let mut place = Place::new();
+    std::fs::write(place.path("app.jar"), noise(LARGE)).unwrap();
+    let address: SocketAddr = place.server.address.parse().unwrap();
+    let (uploads, questions) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let is_first = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed) == 0;
+    let front = Front::before(address, move |request| match request.split(' ').next() {
+        Some("POST") if is_first(&uploads) => Turn::Hold { after: A_LITTLE },
+        _ if request.contains("/metadata") && is_first(&questions) => Turn::Stopping,
+        _ => Turn::Pass,
+    });
+    let mut running = place.submit(&front.url(), &[]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = running.stderr.take().unwrap();
+    front.holds().await;
+    let data = place.path("server");
+    let successor = tokio::task::spawn_blocking(move || {
+        place.server.kill();
+        front.let_go();
+        let mut said = read_until(&mut told, "trying again for up to 90s\n");
+        place.server = Cloakroom::serve_at(address, &data, &["--fetch-image", IMAGE]);
+        told.read_to_string(&mut said).unwrap();
+        assert!(running.wait().unwrap().success(), "{said}");
+        (place, said)
+    });
+    let (place, said) = successor.await.unwrap();
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("for up to")).collect();
+    assert_eq!(lines.len(), 2, "one for the upload, one for the question: {said}");
+    assert!(lines[0].starts_with("the connection broke after ") && !said.contains("attempt "), "{said}");
+    assert!(
+        lines[1].contains(" is being replaced (503 shutting-down): trying again for up to 90s"),
+        "{said}"
+    );
+    assert_eq!(place.kept().len(), 2, "one bundle of jars, one of files");
 }
 
 #[test]
@@ -358,7 +402,7 @@ struct Silent;
 
 impl StageObserver for Silent {
     fn packed(&self, _: u64) {}
-    fn retrying(&self, _: &RetryNotice) {}
+    fn retrying(&self, _: Option<&RetryNotice>) {}
 }
 
 impl Uploads for Silent {
@@ -366,6 +410,7 @@ impl Uploads for Silent {
         Arc::new(Self)
     }
     fn ends(&self, _: &'static str, _: Option<&Ticket>) {}
+    fn waits(&self, _: &RetryNotice) {}
 }
 
 /// Bundles that are on the server, as a submission has them before its pod.
@@ -375,6 +420,7 @@ async fn bundles(place: &Place) -> StagedBundles {
         ("spark.app.name", "app"),
         ("spark.jars", "app.jar"),
         ("spark.kubernetes.container.image", "repo.example/spark:4"),
+        ("spark.kubernetes.cloakroom.retryTimeout", "0s"),
         ("spark.kubernetes.resourceStagingServer.uri", &place.server.url("")),
     ] {
         conf.set(key, value, Origin::Conf);
@@ -387,7 +433,9 @@ async fn bundles(place: &Place) -> StagedBundles {
         user: "me".to_owned(),
         working_folder: place.folder.path().to_owned(),
     };
-    let submission = plan(arguments, &submitter, Timestamp::now(), &mut rand::rng()).await.unwrap();
+    let asking = Asking::Allowed { told: &|_| {}, attempts: None };
+    let planned = plan(arguments, &submitter, asking, Timestamp::now(), &mut rand::rng()).await;
+    let submission = planned.unwrap();
     let stage_plan = submission.staging.as_ref().unwrap();
     stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap()
 }
@@ -397,9 +445,9 @@ async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
     let place = Place::new();
     let staged = bundles(&place).await;
     let never = CancellationToken::new();
-    staged.check(&never).await.unwrap();
+    staged.check(&Silent, &never).await.unwrap();
     assert_eq!(staged.release().await, [""; 0]);
-    let lost = staged.check(&never).await.unwrap_err().to_string();
+    let lost = staged.check(&Silent, &never).await.unwrap_err().to_string();
     assert!(
         lost.starts_with("the jars were staged as ") && lost.contains("no longer to be had at http"),
         "{lost}"
@@ -414,7 +462,7 @@ async fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them
     let Place { server, api_server, folder } = place;
     let url = server.url("");
     server.kill();
-    let unsaid = staged.check(&CancellationToken::new()).await.unwrap_err().to_string();
+    let unsaid = staged.check(&Silent, &CancellationToken::new()).await.unwrap_err().to_string();
     let line = format!(
         ", and {url} does not say whether they are still there: connection refused; check the address ("
     );

@@ -197,7 +197,8 @@ fn answers_that_are_lost_again_and_again_leave_nothing_behind_but_what_is_said()
         assert_eq!(output.status.code(), Some(1), "{what}: {said}");
         assert_says_what_is_left(what, &said);
         // One of each attempt, and none has a ticket.
-        assert_eq!(state.resources.len(), if step.is_upload { 5 } else { 0 }, "{what}: {said}");
+        let expected = if step.is_upload { 2..=12 } else { 0..=0 };
+        assert!(expected.contains(&state.resources.len()), "{what}: {said}");
         assert_eq!(
             said.contains("perhaps the server keeps it, until it expires unused"),
             step.is_upload,
@@ -273,6 +274,7 @@ fn what_cannot_be_taken_back_from_a_server_that_is_gone_is_named() {
             assert_eq!(state.objects, [""; 0], "{what}: {said}");
             for id in &state.resources {
                 assert!(said.contains(&format!("(resource {id} at http://")), "{what}: {said}");
+                assert!(!said.contains("no answer within 10s"), "nobody waits for that: {what}: {said}");
             }
         }
     });

@@ -18,12 +18,13 @@ use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
 use crate::commands::tell;
 
-use cloakroom::client::{StageObserver, StageRequest};
+use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom::kubernetes::ApiServer;
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::format_size;
 use cloakroom::submit::StagePlan;
 use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
+use cloakroom::submit::plan::Asking;
 use cloakroom::submit::plan::handover::{Handover, LABEL, hand_over};
 use cloakroom::submit::stage::{StagedBundles, StagingError, Uploads};
 use tokio_util::sync::CancellationToken;
@@ -34,10 +35,11 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let request = asked::request(args, choice, sources::defaults(&submitter)?.as_ref())?;
     // What says how the API server is asked.
     let conf = request.conf.clone();
-    let mut handover = hand_over(request, &submitter, Timestamp::now(), &mut rand::rng()).await?;
+    let told = |notice: &RetryNotice| tell(&notice.to_string());
+    let asking = Asking::Allowed { told: &told, attempts: args.attempts };
+    let mut handover = hand_over(request, &submitter, asking, Timestamp::now(), &mut rand::rng()).await?;
     if let Some(staging) = &mut handover.staging {
         (staging.ttl, staging.unused_timeout) = (args.ttl, args.unused_timeout);
-        staging.policy.attempts = args.attempts;
     }
     handover.warnings.iter().for_each(|warning| tell(&format!("warning: {warning}")));
     let templates = match choice {
@@ -97,8 +99,9 @@ impl Work<'_> {
 
     /// Uploads, and asks for all of it once more before anybody is told of it.
     async fn stage(&self, plan: &StagePlan, stop: &CancellationToken) -> Result<StagedBundles, StagingError> {
-        let staged = plan.upload(&Lines::new(self.screen, self.args.quiet), stop).await?;
-        match staged.check(stop).await {
+        let uploads = Lines::new(self.screen, self.args.quiet);
+        let staged = plan.upload(&uploads, stop).await?;
+        match staged.check(&uploads, stop).await {
             Ok(()) => Ok(staged),
             Err(error) => Err(error.with_left(staged.release().await)),
         }
@@ -190,5 +193,8 @@ impl Uploads for Lines<'_> {
             let seconds = started.elapsed().as_secs_f64();
             self.screen.tell(&format!("staged the {what}, {size}, as {id} in {seconds:.1} s"));
         }
+    }
+    fn waits(&self, notice: &RetryNotice) {
+        self.screen.tell(&notice.to_string());
     }
 }

@@ -13,6 +13,8 @@ use crate::commands::screen::{Screen, columns, template};
 const FIGURES: &str = "{bytes} of {total_bytes}, {bytes_per_sec}{left}";
 /// Once everything was read: the server makes it durable before it answers.
 const AWAITED: &str = "{prefix}all of {total_bytes} sent, waiting for the server's answer for {elapsed}";
+/// Where it is tried again.
+const WAITING: &str = "{spinner} {prefix}waiting for the staging server";
 /// As much room as the figures take, with what stands before the bar.
 const COLUMNS_OF_FIGURES: usize = 60;
 const LONGEST_BAR: usize = 40;
@@ -27,7 +29,10 @@ pub struct StageProgress {
     style: String,
     /// Who is told to be waited for; nobody is, if it is quiet.
     server: Option<String>,
+    /// All of it was sent.
     is_awaited: AtomicBool,
+    /// It is not there, or not ready.
+    is_away: AtomicBool,
 }
 
 impl StageProgress {
@@ -53,7 +58,15 @@ impl StageProgress {
         // The screen is where it is drawn.
         let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
         let bar = screen.draw(bar.with_prefix(prefix.to_owned()), &style);
-        Self { screen, bar, total_bytes, style, server, is_awaited: AtomicBool::new(false) }
+        Self {
+            screen,
+            bar,
+            total_bytes,
+            style,
+            server,
+            is_awaited: AtomicBool::default(),
+            is_away: AtomicBool::default(),
+        }
     }
 
     /// Takes the bar away.
@@ -77,6 +90,10 @@ fn style(columns: usize) -> String {
 
 impl StageObserver for StageProgress {
     fn packed(&self, read_bytes: u64) {
+        if self.is_away.swap(false, Ordering::Relaxed) {
+            self.bar.reset();
+            self.bar.set_style(template(&self.style));
+        }
         self.bar.set_position(read_bytes);
         if read_bytes >= self.total_bytes && !self.is_awaited.swap(true, Ordering::Relaxed) {
             self.bar.reset_elapsed();
@@ -91,11 +108,13 @@ impl StageObserver for StageProgress {
         }
     }
 
-    fn retrying(&self, notice: &RetryNotice) {
-        self.screen.tell(&notice.to_string());
-        self.bar.reset();
-        self.bar.set_style(template(&self.style));
+    fn retrying(&self, notice: Option<&RetryNotice>) {
+        if let Some(notice) = notice {
+            self.screen.tell(&notice.to_string());
+        }
         self.is_awaited.store(false, Ordering::Relaxed);
+        self.is_away.store(true, Ordering::Relaxed);
+        self.bar.set_style(template(WAITING));
     }
 }
 

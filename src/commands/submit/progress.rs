@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use crate::commands::screen::Screen;
 use crate::commands::stage::progress::StageProgress;
 
-use cloakroom::client::{StageObserver, StageRequest};
+use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::format_size;
 use cloakroom::submit::stage::Uploads;
@@ -82,5 +82,8 @@ impl Uploads for Progress<'_> {
             let message = format!("Staged the {what}, {size}, as {id} in {seconds:.1} s");
             self.log.say(Level::Info, STAGING, &message);
         }
+    }
+    fn waits(&self, notice: &RetryNotice) {
+        self.screen.tell(&notice.to_string());
     }
 }

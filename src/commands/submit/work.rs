@@ -12,12 +12,13 @@ use super::signals::Signals;
 use super::{connect, dry_run, tell, warn};
 use crate::commands::screen::Screen;
 
+use cloakroom::client::RetryNotice;
 use cloakroom::kubernetes::ApiServer;
 use cloakroom::spark::arguments::master;
 use cloakroom::spark::{SparkConf, SubmitArguments, keys};
 use cloakroom::submit::create::{self, CreateError, Created};
 use cloakroom::submit::jobs::{self, SubmissionId};
-use cloakroom::submit::plan::{self, PlanError, Submitter, UploadError};
+use cloakroom::submit::plan::{self, Asking, PlanError, Submitter, UploadError};
 use cloakroom::submit::stage::{StagedBundles, StagingError};
 use cloakroom::submit::{Level, Log, StagePlan, Submission, follow};
 
@@ -39,7 +40,7 @@ pub async fn submit(
             tell("stopped before the application was submitted (nothing was created)");
             return Ok(signals.exit_code());
         }
-        planned = planned(arguments, submitter, is_dry_run) => planned,
+        planned = planned(arguments, submitter, &screen, is_dry_run) => planned,
     };
     let submission = planned?;
     submission.warnings.iter().for_each(|warning| warn(warning));
@@ -57,14 +58,12 @@ pub async fn submit(
 async fn planned(
     arguments: SubmitArguments,
     submitter: &Submitter,
+    screen: &Screen,
     is_dry_run: bool,
 ) -> Result<Submission, PlanError> {
-    let (now, mut random) = (Timestamp::now(), rand::rng());
-    if is_dry_run {
-        plan::preview(arguments, submitter, now, &mut random).await
-    } else {
-        plan::plan(arguments, submitter, now, &mut random).await
-    }
+    let told = |notice: &RetryNotice| screen.tell(&notice.to_string());
+    let asking = if is_dry_run { Asking::Preview } else { Asking::Allowed { told: &told, attempts: None } };
+    plan::plan(arguments, submitter, asking, Timestamp::now(), &mut rand::rng()).await
 }
 
 /// One submission.
@@ -112,8 +111,9 @@ impl Work<'_> {
 
     /// Uploads, and asks for all of it once more just before the pod is made.
     async fn stage(&self, plan: &StagePlan) -> Result<StagedBundles, StagingError> {
-        let staged = plan.upload(&Progress::new(self.screen, self.log), self.stop).await?;
-        match staged.check(self.stop).await {
+        let uploads = Progress::new(self.screen, self.log);
+        let staged = plan.upload(&uploads, self.stop).await?;
+        match staged.check(&uploads, self.stop).await {
             Ok(()) => Ok(staged),
             Err(error) => Err(error.with_left(staged.release().await)),
         }

@@ -58,7 +58,7 @@ impl Application {
     pub async fn gather(
         arguments: SubmitArguments,
         submitter: &Submitter,
-        asking: Asking,
+        asking: Asking<'_>,
         now: Timestamp,
         random: &mut dyn Rng,
     ) -> Result<Self, PlanError> {
@@ -76,8 +76,7 @@ impl Application {
         kerberos::refuse_login(&conf, hadoop.as_ref())?;
         let executor_template = executor_template::read(&conf, submitter, &mut warnings).await?;
         let init_container =
-            InitContainer::read_asking(asking, &conf, submitter, &dependencies, &names, &mut warnings)
-                .await?;
+            InitContainer::read(asking, &conf, submitter, &dependencies, &names, &mut warnings).await?;
         Ok(Self {
             namespace: namespace(&conf)?,
             template: PodTemplate::read(&conf, submitter).await?,

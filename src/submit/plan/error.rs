@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::client::Failure;
+use crate::client::GivenUp;
 use crate::resource::OwnerError;
 use crate::spark::SettingError;
 use crate::submit::advice::and_advice;
@@ -69,14 +69,14 @@ pub enum PlanError {
     Owner(OwnerError),
     /// The staging server, which would say the init-container's image.
     #[error(
-        "the staging server at {server} does not say which image the init-container is to have: {failure}{}",
-        and_advice(failure)
+        "the staging server at {server} does not say which image the init-container is to have: {given_up}{}",
+        and_advice(&given_up.failure)
     )]
     ServerNotAsked {
         /// Where.
         server: String,
         /// What happened.
-        failure: Box<Failure>,
+        given_up: Box<GivenUp>,
     },
     /// A client that cannot be set up.
     #[error("the staging server cannot be asked: {problem}")]

@@ -40,47 +40,26 @@ use serde_json::Value;
 
 use super::{FollowSettings, StagePlan, Submission};
 use crate::bundle::PackPlan;
-use crate::client::RetryPolicy;
 use crate::resource::{Owner, OwnerKind, POD};
 use crate::spark::{MainResource, SubmitArguments, keys};
 use application::Application;
 use dependencies::Dependencies;
-use init_container::{Asking, InitContainer};
+use init_container::InitContainer;
 use spec::DriverSpec;
 use steps::conf_volume;
 
 pub use error::PlanError;
-pub use init_container::InitObjects;
+pub use init_container::{Asking, InitObjects};
 pub use spark_version::NEWEST_SPARK;
 pub use submitter::Submitter;
 pub use upload::{Upload, UploadError};
 
 /// Checks an application, and makes the objects that run it. `now` and `random` are what two submissions of the same
-/// application differ by.
+/// application differ by. What comes of a preview cannot be submitted.
 pub async fn plan(
     arguments: SubmitArguments,
     submitter: &Submitter,
-    now: Timestamp,
-    random: &mut dyn Rng,
-) -> Result<Submission, PlanError> {
-    plan_asking(Asking::Allowed, arguments, submitter, now, random).await
-}
-
-/// As [`plan`], for somebody who wants to look at it: the staging server is not asked, and what only it knows is called
-/// so. What comes of it cannot be submitted.
-pub async fn preview(
-    arguments: SubmitArguments,
-    submitter: &Submitter,
-    now: Timestamp,
-    random: &mut dyn Rng,
-) -> Result<Submission, PlanError> {
-    plan_asking(Asking::Preview, arguments, submitter, now, random).await
-}
-
-async fn plan_asking(
-    asking: Asking,
-    arguments: SubmitArguments,
-    submitter: &Submitter,
+    asking: Asking<'_>,
     now: Timestamp,
     random: &mut dyn Rng,
 ) -> Result<Submission, PlanError> {
@@ -162,7 +141,7 @@ fn stage_plan(init: &InitContainer, dependencies: &Dependencies, owner: Owner) -
         owner,
         ttl: None,
         unused_timeout: None,
-        policy: RetryPolicy::default(),
+        policy: server.policy,
         token: server.token.clone(),
         ca_files: server.ca_files.clone(),
         jars: bundle(&dependencies.jars),

@@ -1,6 +1,6 @@
 //! Why what a submission needs is not on the staging server.
 
-use crate::client::{Failure, ServerAddress, SetupError, StageError};
+use crate::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
 use crate::submit::advice::{advice, and_advice};
 
 /// Files that were not staged, or are not there any more. No pod was made.
@@ -45,8 +45,8 @@ pub enum StagingError {
     },
     /// Nobody says whether a ticket that was good still is.
     #[error(
-        "the {what} were staged as {id}, and {server} does not say whether they are still there: {failure}{}{}",
-        and_advice(failure),
+        "the {what} were staged as {id}, and {server} does not say whether they are still there: {given_up}{}{}",
+        and_advice(&given_up.failure),
         and(left)
     )]
     Unchecked {
@@ -57,7 +57,7 @@ pub enum StagingError {
         /// Where.
         server: ServerAddress,
         /// What happened instead.
-        failure: Failure,
+        given_up: GivenUp,
         /// What is left, or may be.
         left: Vec<String>,
     },

@@ -17,8 +17,8 @@ use super::plan::InitObjects;
 use super::submission::Submission;
 use crate::bundle::PackPlan;
 use crate::client::{
-    Failure, HttpClient, RetryPolicy, ServerAddress, StageError, StageObserver, StageRequest, Timeouts,
-    UploadToken, retried,
+    Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageObserver,
+    StageRequest, Timeouts, UploadToken,
 };
 use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
@@ -26,8 +26,8 @@ use crate::spark::{SparkDuration, format_duration};
 
 pub use error::StagingError;
 
-/// A server that is being replaced is back by then; somebody who has pressed Ctrl-C wants to go on.
-const LONGEST_RELEASE: Duration = Duration::from_secs(20);
+/// For all of a release: somebody waits for the end, after a failure or Ctrl-C.
+const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 
 /// What goes to a staging server, for whom, and the objects that tell the init-container of it.
 #[derive(Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub struct StagePlan {
     pub ttl: Option<SparkDuration>,
     /// How long they may stay without being downloaded, instead of what the server says.
     pub unused_timeout: Option<SparkDuration>,
-    /// How often an upload is tried.
+    /// How long the server is waited for.
     pub policy: RetryPolicy,
     /// What the server wants to see from whoever uploads.
     pub token: Option<UploadToken>,
@@ -60,12 +60,15 @@ pub trait Uploads: Send + Sync {
     fn begins(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver>;
     /// The one that began last has ended; with a ticket if it is on the server.
     fn ends(&self, what: &'static str, ticket: Option<&Ticket>);
+    /// The server does not answer to something else, and is waited for.
+    fn waits(&self, notice: &RetryNotice);
 }
 
 /// Bundles that are on the server, and nobody's until the pod is there.
 pub struct StagedBundles {
     http: HttpClient,
     server: ServerAddress,
+    policy: RetryPolicy,
     jars: Option<Ticket>,
     files: Option<Ticket>,
 }
@@ -85,7 +88,8 @@ impl StagePlan {
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError> {
         let http = HttpClient::new(&self.ca_files, Timeouts::default())?;
-        let mut staged = StagedBundles { http, server: self.server.clone(), jars: None, files: None };
+        let (server, policy) = (self.server.clone(), self.policy);
+        let mut staged = StagedBundles { http, server, policy, jars: None, files: None };
         for (what, plan) in [("jars", &self.jars), ("files", &self.files)] {
             let Some(plan) = plan else { continue };
             match self.upload_one(&staged.http, what, plan, uploads, stop).await {
@@ -164,32 +168,34 @@ impl StagedBundles {
 
     /// Asks the server whether the tickets are still good, just before the pod is made: whatever is wrong now would only
     /// show in the init-container.
-    pub async fn check(&self, stop: &CancellationToken) -> Result<(), StagingError> {
+    pub async fn check(&self, uploads: &dyn Uploads, stop: &CancellationToken) -> Result<(), StagingError> {
         tokio::select! {
             biased;
             () = stop.cancelled() => Err(StagingError::Stopped { left: Vec::new() }),
-            checked = self.check_each() => checked,
+            checked = self.check_each(uploads) => checked,
         }
     }
 
-    async fn check_each(&self) -> Result<(), StagingError> {
+    async fn check_each(&self, uploads: &dyn Uploads) -> Result<(), StagingError> {
+        let (http, server) = (&self.http, &self.server);
         for (what, ticket) in self.tickets() {
-            let asked = retried(RetryPolicy::default(), async || {
-                self.http.resource_metadata(&self.server, ticket).await
-            });
-            asked.await.map_err(|failure| self.not_good(what, ticket, failure))?;
+            let told = |notice: &RetryNotice| uploads.waits(notice);
+            let asked = http
+                .retried(server, self.policy, &told, async || http.resource_metadata(server, ticket).await);
+            asked.await.map_err(|given_up| self.not_good(what, ticket, given_up))?;
         }
         Ok(())
     }
 
     /// Only the server itself knows that a ticket is none any more.
-    fn not_good(&self, what: &'static str, ticket: &Ticket, failure: Failure) -> StagingError {
+    fn not_good(&self, what: &'static str, ticket: &Ticket, given_up: GivenUp) -> StagingError {
         let (id, server, left) = (ticket.resource_id.clone(), self.server.clone(), Vec::new());
-        let is_gone = matches!(&failure, Failure::Answered(answer) if matches!(answer.status, 404 | 410));
+        let failure = &given_up.failure;
+        let is_gone = matches!(failure, Failure::Answered(answer) if matches!(answer.status, 404 | 410));
         if is_gone {
-            StagingError::Lost { what, id, server, failure, left }
+            StagingError::Lost { what, id, server, failure: given_up.failure, left }
         } else {
-            StagingError::Unchecked { what, id, server, failure, left }
+            StagingError::Unchecked { what, id, server, given_up, left }
         }
     }
 
@@ -202,14 +208,15 @@ impl StagedBundles {
 
     /// What is left, if something is.
     async fn release_one(&self, what: &str, ticket: &Ticket) -> Option<String> {
+        let (http, server) = (&self.http, &self.server);
         let releasing =
-            retried(RetryPolicy::default(), async || self.http.release(&self.server, ticket).await);
+            http.retried(server, RetryPolicy::brief(), &|_| {}, async || http.release(server, ticket).await);
         let why = match timeout(LONGEST_RELEASE, releasing).await {
             Ok(Ok(())) => return None,
-            Ok(Err(failure)) => failure.to_string(),
+            Ok(Err(given_up)) => given_up.to_string(),
             Err(_) => format!("no answer within {}", format_duration(LONGEST_RELEASE)),
         };
-        let (id, server) = (&ticket.resource_id, &self.server);
+        let id = &ticket.resource_id;
         Some(format!(
             "the staged {what} (resource {id} at {server}) could not be released: {why}; they expire unused"
         ))

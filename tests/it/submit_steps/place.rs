@@ -98,6 +98,7 @@ impl Place {
             ("spark.kubernetes.driver.pod.name", "app-driver"),
             ("spark.kubernetes.submission.waitAppCompletion", "false"),
             ("spark.kubernetes.submission.requestTimeout", "1000"),
+            ("spark.kubernetes.cloakroom.retryTimeout", "2s"),
             ("spark.kubernetes.authenticate.submission.oauthTokenFile", "token"),
             ("spark.kubernetes.authenticate.driver.oauthToken", "the-drivers"),
             ("spark.kubernetes.executor.podTemplateFile", "executor.yaml"),

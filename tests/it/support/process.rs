@@ -1,6 +1,7 @@
 //! The real binary.
 
 use std::io::{BufRead as _, BufReader, Read};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
@@ -50,8 +51,13 @@ impl Cloakroom {
     /// Starts `cloakroom serve` on a free port of the loopback interface with this data directory and these flags,
     /// and waits until it says that it serves.
     pub fn serve(data_dir: &Path, flags: &[&str]) -> Self {
+        Self::serve_at(SocketAddr::from(([127, 0, 0, 1], 0)), data_dir, flags)
+    }
+
+    /// The same at an address that is free.
+    pub fn serve_at(address: SocketAddr, data_dir: &Path, flags: &[&str]) -> Self {
         let mut command = command();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir).args(flags);
+        command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(data_dir).args(flags);
         Self::start(command)
     }
 

@@ -52,9 +52,17 @@ async fn no_server(stage: Arc<Stage>) {
 
 async fn no_connection(stage: Arc<Stage>) {
     let place = Place::without_server(stage.world().await, "failure-no-connection").await;
-    refused(&place, &place.submitted(&[place.staging()]).await, NO_CONNECTION).await;
+    let time = ("spark.kubernetes.cloakroom.retryTimeout", "2s".to_owned());
     let image = ("spark.kubernetes.initContainer.image", CLOAKROOM.to_owned());
-    refused(&place, &place.submitted(&[place.staging(), image]).await, NO_CONNECTION_LATER).await;
+    for (settings, block) in [
+        (vec![place.staging(), time.clone()], NO_CONNECTION),
+        (vec![place.staging(), time, image], NO_CONNECTION_LATER),
+    ] {
+        let mut ended = place.submitted(&settings).await;
+        // The page shows the time that it takes without the setting.
+        ended.told = ended.told.replace("up to 2s", "up to 30s").replace("for 2s", "for 30s");
+        refused(&place, &ended, block).await;
+    }
 }
 
 async fn no_trust(stage: Arc<Stage>) {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::application::namespace;
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
-use super::init_container::{self, InitContainer};
+use super::init_container::{self, Asking, InitContainer};
 use super::names::Names;
 use super::steps::executor_template;
 use super::submitter::Submitter;
@@ -78,6 +78,7 @@ pub struct Handover {
 pub async fn hand_over(
     request: HandoverRequest,
     submitter: &Submitter,
+    asking: Asking<'_>,
     now: Timestamp,
     random: &mut dyn Rng,
 ) -> Result<Handover, PlanError> {
@@ -97,7 +98,7 @@ pub async fn hand_over(
     let dependencies = dependencies::resolve(&conf, &resource, submitter, random, &mut warnings)?;
     let user = source::read(&conf, template::DRIVER.file, submitter).await?;
     let executor = executor_template::read(&conf, submitter, &mut warnings).await?;
-    let init = InitContainer::read(&conf, submitter, &dependencies, &names, &mut warnings).await?;
+    let init = InitContainer::read(asking, &conf, submitter, &dependencies, &names, &mut warnings).await?;
     let Some(init) = init else { return Err(PlanError::NothingToStage) };
     let owner = match owner {
         Some(owner) => owner,

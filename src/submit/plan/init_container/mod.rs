@@ -13,6 +13,7 @@ use super::dependencies::Dependencies;
 use super::error::PlanError;
 use super::names::Names;
 use super::submitter::Submitter;
+use crate::client::Told;
 use crate::spark::{SettingError, SparkConf, TimeUnit, keys};
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
@@ -25,10 +26,15 @@ pub(super) use server::StagingServer;
 const ADVERTISED: &str = "(what the staging server advertises)";
 
 /// Whether the staging server may be asked for what only it knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asking {
+#[derive(Clone, Copy)]
+pub enum Asking<'a> {
     /// It is.
-    Allowed,
+    Allowed {
+        /// Hears that it does not answer, and is asked again.
+        told: Told<'a>,
+        /// So often it is asked at the most, whatever the settings say.
+        attempts: Option<u32>,
+    },
     /// A preview asks nobody, and says what it does not know.
     Preview,
 }
@@ -48,20 +54,9 @@ pub(super) struct InitContainer {
 }
 
 impl InitContainer {
-    /// As [`Self::read_asking`], and the server is asked for the image where no setting says it.
-    pub async fn read(
-        conf: &SparkConf,
-        submitter: &Submitter,
-        dependencies: &Dependencies,
-        names: &Names,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Self>, PlanError> {
-        Self::read_asking(Asking::Allowed, conf, submitter, dependencies, names, warnings).await
-    }
-
     /// Reads and checks all of its settings, if there is something for it to do.
-    pub async fn read_asking(
-        asking: Asking,
+    pub async fn read(
+        asking: Asking<'_>,
         conf: &SparkConf,
         submitter: &Submitter,
         dependencies: &Dependencies,
@@ -74,8 +69,11 @@ impl InitContainer {
             return Ok(None);
         }
         let is_staged = dependencies.jars.is_some() || dependencies.files.is_some();
-        let server = if is_staged { Some(StagingServer::read(conf, submitter, warnings)?) } else { None };
-        let image = image(conf, server.as_ref(), asking, warnings).await?;
+        let mut server = if is_staged { Some(StagingServer::read(conf, submitter, warnings)?) } else { None };
+        if let (Some(server), Asking::Allowed { attempts, .. }) = (&mut server, asking) {
+            server.policy.attempts = attempts;
+        }
+        let image = image(conf, server.as_mut(), asking, warnings).await?;
         let (jars, files) = folders(conf)?;
         let objects = InitObjects {
             config_map: names.of("init-config"),
@@ -93,8 +91,8 @@ impl InitContainer {
 /// The setting, its older name, or what the server says.
 async fn image(
     conf: &SparkConf,
-    server: Option<&StagingServer>,
-    asking: Asking,
+    server: Option<&mut StagingServer>,
+    asking: Asking<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<String, PlanError> {
     for key in [keys::INIT_CONTAINER_IMAGE, keys::INIT_IMAGE] {
@@ -104,8 +102,10 @@ async fn image(
             None => {}
         }
     }
-    match server {
-        Some(server) if asking == Asking::Preview => {
+    let Some(server) = server else { return Err(PlanError::NoInitImage { why: String::new() }) };
+    match asking {
+        Asking::Allowed { told, .. } => server.fetch_image(told).await,
+        Asking::Preview => {
             warnings.push(format!(
                 "the init-container's image is what {} says, which a dry run does not ask: set `{}` to see it",
                 server.address,
@@ -113,8 +113,6 @@ async fn image(
             ));
             Ok(ADVERTISED.to_owned())
         }
-        Some(server) => server.fetch_image().await,
-        None => Err(PlanError::NoInitImage { why: String::new() }),
     }
 }
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::objects;
 use crate::client::{
-    HttpClient, PemError, RetryPolicy, SecretFileError, ServerAddress, Timeouts, UploadToken, retried,
+    HttpClient, PemError, RetryPolicy, SecretFileError, ServerAddress, Timeouts, Told, UploadToken,
     trusted_pem,
 };
-use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
+use crate::spark::{DependencyUri, SettingError, SparkConf, TimeUnit, keys, trust_store_to_pem};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
 use crate::submit::plan::submitter::Submitter;
@@ -38,6 +38,8 @@ const INTERNAL: TrustKeys = TrustKeys {
 pub(in crate::submit::plan) struct StagingServer {
     pub address: ServerAddress,
     pub token: Option<UploadToken>,
+    /// How long it is waited for.
+    pub policy: RetryPolicy,
     /// What this machine trusts beside the system's certificates.
     pub ca_files: Vec<PathBuf>,
     internal: String,
@@ -77,21 +79,24 @@ impl StagingServer {
         Ok(Self {
             address: outer,
             token: token(conf, submitter)?,
+            policy: policy(conf)?,
             ca_files: ca_of_this_machine(conf, submitter, warnings)?.into_iter().collect(),
             internal: internal.to_string(),
             trust_of_pods: trust_of_pods(conf, submitter)?,
         })
     }
 
-    /// What the server says that init-containers are to be.
-    pub async fn fetch_image(&self) -> Result<String, PlanError> {
+    /// What the server says that init-containers are to be. From then on it is known to be there.
+    pub async fn fetch_image(&mut self, told: Told<'_>) -> Result<String, PlanError> {
         let http = HttpClient::new(&self.ca_files, Timeouts::default())
             .map_err(|error| PlanError::NoClient { problem: chain(&error) })?;
-        let asked = retried(RetryPolicy::default(), async || http.server_info(&self.address).await);
-        let info = asked.await.map_err(|failure| PlanError::ServerNotAsked {
+        let server = &self.address;
+        let asked = http.retried(server, self.policy, told, async || http.server_info(server).await);
+        let info = asked.await.map_err(|given_up| PlanError::ServerNotAsked {
             server: self.address.to_string(),
-            failure: Box::new(failure),
+            given_up: Box::new(given_up),
         })?;
+        self.policy = self.policy.answered();
         info.fetch_image.ok_or_else(|| PlanError::NoInitImage {
             why: format!(
                 ", or start the server of `{}` with --fetch-image (at {} it has none)",
@@ -142,6 +147,12 @@ impl TrustKeys {
     fn is_given(&self, conf: &SparkConf) -> bool {
         conf.contains(self.certificate) || conf.contains(self.store)
     }
+}
+
+/// The setting's, whatever the server has done so far, else the default.
+fn policy(conf: &SparkConf) -> Result<RetryPolicy, SettingError> {
+    let limit = conf.duration(keys::CLOAKROOM_RETRY_TIMEOUT, TimeUnit::Seconds)?;
+    Ok(limit.map(RetryPolicy::within).unwrap_or_default())
 }
 
 /// From the file that is named, if one is.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments};
 use crate::submit::Submission;
-use crate::submit::plan::{PlanError, Submitter, plan};
+use crate::submit::plan::{Asking, PlanError, Submitter, plan};
 
 /// The application of the reference, to which tests add.
 pub(super) struct Bed {
@@ -80,7 +80,8 @@ impl Bed {
             working_folder: self.folder.path().to_owned(),
         };
         let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
-        plan(self.arguments.clone(), &submitter, now, &mut StdRng::seed_from_u64(7)).await
+        let asking = Asking::Allowed { told: &|_| {}, attempts: None };
+        plan(self.arguments.clone(), &submitter, asking, now, &mut StdRng::seed_from_u64(7)).await
     }
 
     pub async fn submission(&self) -> Submission {

@@ -1,0 +1,211 @@
+//! Clients whose server is replaced: the real binaries, a server that goes and comes back at its address with its data.
+
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cloakroom::protocol::v1::Ticket;
+
+use crate::support::front::{Front, Turn};
+use crate::support::noise::noise;
+use crate::support::port::ReservedPort;
+use crate::support::process::{Cloakroom, command, read_until, stderr};
+
+/// More than a connection takes that is held after a little of it.
+const LARGE: usize = 8 << 20;
+const A_LITTLE: usize = 1 << 20;
+
+/// A machine with a large file, and the data directory of a server.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("app.jar"), noise(LARGE)).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn serve(&self, address: SocketAddr) -> Cloakroom {
+        Cloakroom::serve_at(address, &self.path("server"), &[])
+    }
+
+    /// On a free port.
+    fn serve_anywhere(&self) -> (Cloakroom, SocketAddr) {
+        let server = Cloakroom::serve(&self.path("server"), &[]);
+        let address = server.address.parse().unwrap();
+        (server, address)
+    }
+
+    fn stage(&self, server: &str) -> Command {
+        let mut command = command();
+        command.args(["stage", "--server", server, "--namespace", "demo", "--label", "app=demo"]);
+        command.arg(self.path("app.jar"));
+        command
+    }
+
+    fn fetch(&self, server: &str, ticket: &Ticket, to: &str) -> Command {
+        std::fs::write(self.path("secret"), &ticket.resource_secret).unwrap();
+        let mut command = command();
+        command.args(["fetch", "--server", server, "--id", &ticket.resource_id, "--secret-file"]);
+        command.arg(self.path("secret")).arg("--to").arg(self.path(to));
+        command
+    }
+
+    /// What the ticket is for is what was staged.
+    fn assert_staged(&self, server: &str, output: &Output) {
+        assert!(output.status.success(), "{}", stderr(output));
+        let ticket = serde_json::from_slice(&output.stdout).unwrap();
+        let fetched = self.fetch(server, &ticket, "staged").output().unwrap();
+        assert!(fetched.status.success(), "{}", stderr(&fetched));
+        self.assert_fetched("staged");
+    }
+
+    fn assert_fetched(&self, to: &str) {
+        let fetched = std::fs::read(self.path(to).join("app.jar")).unwrap();
+        assert!(fetched == std::fs::read(self.path("app.jar")).unwrap(), "other bytes");
+    }
+}
+
+/// A client under way.
+struct Running {
+    child: Child,
+    told: ChildStderr,
+    said: String,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let told = child.stderr.take().unwrap();
+        Self { child, told, said: String::new() }
+    }
+
+    fn until(&mut self, needle: &str) {
+        self.said += &read_until(&mut self.told, needle);
+    }
+
+    fn end(mut self) -> Output {
+        self.told.read_to_string(&mut self.said).unwrap();
+        let mut output = self.child.wait_with_output().unwrap();
+        output.stderr = self.said.into_bytes();
+        output
+    }
+}
+
+fn count(output: &Output, needle: &str) -> usize {
+    stderr(output).matches(needle).count()
+}
+
+#[test]
+fn a_server_that_is_away_when_stage_begins_is_waited_for_and_that_is_said_once() {
+    let (place, port) = (Place::new(), ReservedPort::new());
+    let url = format!("http://{}", port.address());
+    let mut staging = Running::start(place.stage(&url));
+    let waiting = format!(
+        "the staging server at {url} does not answer (connection refused): waiting up to 30s for it\n"
+    );
+    staging.until(&waiting);
+    let _server = place.serve(port.address());
+    let output = staging.end();
+    place.assert_staged(&url, &output);
+    assert_eq!(stderr(&output).lines().count(), 3, "{}", stderr(&output));
+    assert_eq!(count(&output, &waiting), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_is_cut_off_with_its_server_is_made_again_with_the_next_one() {
+    let place = Place::new();
+    let (server, address) = place.serve_anywhere();
+    let uploads = AtomicUsize::new(0);
+    let front = Front::before(address, move |request| {
+        let is_first = request.starts_with("POST") && uploads.fetch_add(1, Ordering::Relaxed) == 0;
+        if is_first { Turn::Hold { after: A_LITTLE } } else { Turn::Pass }
+    });
+    let url = front.url();
+    let mut staging = Running::start(place.stage(&url));
+    front.holds().await;
+    tokio::task::spawn_blocking(move || {
+        server.kill();
+        front.let_go();
+        staging.until("trying again for up to 30s\n");
+        let _server = place.serve(address);
+        let output = staging.end();
+        place.assert_staged(&url, &output);
+        assert_eq!(count(&output, "the connection broke after "), 1, "{}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 3, "{}", stderr(&output));
+    })
+    .await
+    .unwrap();
+}
+
+#[test]
+fn a_server_that_is_about_to_stop_is_asked_again_and_that_is_said_once() {
+    let place = Place::new();
+    let (_server, address) = place.serve_anywhere();
+    let asked = AtomicUsize::new(0);
+    let front = Front::before(address, move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0..=2 => Turn::Stopping,
+        _ => Turn::Pass,
+    });
+    let output = place.stage(&front.url()).output().unwrap();
+    place.assert_staged(&front.url(), &output);
+    let told = format!(
+        "the staging server at {} is being replaced (503 shutting-down): trying again for up to 90s\n",
+        front.url()
+    );
+    assert_eq!(count(&output, &told), 1, "{}", stderr(&output));
+    assert_eq!(stderr(&output).lines().count(), 3, "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_goes_on_where_it_stopped_when_its_server_is_replaced() {
+    let place = Place::new();
+    let (server, address) = place.serve_anywhere();
+    let staged = place.stage(&server.url("")).output().unwrap();
+    let ticket: Ticket = serde_json::from_slice(&staged.stdout).unwrap();
+    let downloads = AtomicUsize::new(0);
+    let front = Front::before(address, move |_| match downloads.fetch_add(1, Ordering::Relaxed) {
+        0 => Turn::Hold { after: A_LITTLE },
+        1 => Turn::Stopping,
+        _ => Turn::Pass,
+    });
+    let mut fetching = Running::start(place.fetch(&front.url(), &ticket, "jars"));
+    front.holds().await;
+    tokio::task::spawn_blocking(move || {
+        server.kill();
+        front.let_go();
+        fetching.until("the connection broke (");
+        let _server = place.serve(address);
+        let output = fetching.end();
+        assert!(output.status.success(), "{}", stderr(&output));
+        place.assert_fetched("jars");
+        assert_eq!(count(&output, "(503 shutting-down); trying again\n"), 1, "{}", stderr(&output));
+        assert!(front.passed_bytes() < LARGE + LARGE / 8, "{} bytes came", front.passed_bytes());
+    })
+    .await
+    .unwrap();
+}
+
+#[test]
+fn a_fetch_that_begins_while_its_server_is_away_waits_for_it() {
+    let (place, port) = (Place::new(), ReservedPort::new());
+    let url = format!("http://{}", port.address());
+    let server = place.serve(port.address());
+    let staged = place.stage(&url).output().unwrap();
+    let ticket: Ticket = serde_json::from_slice(&staged.stdout).unwrap();
+    server.kill();
+    let mut fetching = Running::start(place.fetch(&url, &ticket, "jars"));
+    fetching.until("connection refused; trying again\n");
+    let _server = place.serve(port.address());
+    let output = fetching.end();
+    assert!(output.status.success(), "{}", stderr(&output));
+    place.assert_fetched("jars");
+}

@@ -1,0 +1,160 @@
+//! What stands between clients and a server that is being replaced: it lets requests pass, says that the server is about to
+//! stop, or holds a connection in the middle until the server is gone.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::support::wait::{BOUND, until_true};
+
+const STOPPING: &str =
+    "{\"status\":503,\"code\":\"shutting-down\",\"detail\":\"this server is about to stop\"}";
+const LONGEST_HEAD: usize = 64 << 10;
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    Pass,
+    /// 503, before its body is read.
+    Stopping,
+    /// It passes until so many bytes went in one direction; then nothing moves until [`Front::let_go`], which cuts it.
+    Hold {
+        after: usize,
+    },
+}
+
+type Script = dyn Fn(&str) -> Turn + Send + Sync;
+
+/// A proxy on loopback, with one request for each connection.
+pub struct Front {
+    address: SocketAddr,
+    line: Arc<Line>,
+}
+
+struct Line {
+    server: SocketAddr,
+    script: Box<Script>,
+    hold: Mutex<Hold>,
+    changed: Condvar,
+    passed_bytes: AtomicUsize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Ahead,
+    Now,
+    Over,
+}
+
+impl Front {
+    /// `script` sees the line of each request, such as `GET /x HTTP/1.1`.
+    pub fn before(server: SocketAddr, script: impl Fn(&str) -> Turn + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (hold, passed_bytes) = (Mutex::new(Hold::Ahead), AtomicUsize::new(0));
+        let line =
+            Arc::new(Line { server, script: Box::new(script), hold, changed: Condvar::new(), passed_bytes });
+        let of_thread = Arc::clone(&line);
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let line = Arc::clone(&of_thread);
+                std::thread::spawn(move || line.serve(&client));
+            }
+        });
+        Self { address, line }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Waits until a connection is held.
+    pub async fn holds(&self) {
+        until_true("a connection is held", || *self.line.hold.lock().unwrap() == Hold::Now).await;
+    }
+
+    pub fn let_go(&self) {
+        *self.line.hold.lock().unwrap() = Hold::Over;
+        self.line.changed.notify_all();
+    }
+
+    /// What has passed in both directions.
+    pub fn passed_bytes(&self) -> usize {
+        self.line.passed_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Line {
+    /// A server that is not there: the client sees its connection closed.
+    fn serve(&self, client: &TcpStream) {
+        let Some(head) = read_head(client) else { return };
+        let text = String::from_utf8_lossy(&head);
+        let turn = (self.script)(text.lines().next().unwrap_or_default());
+        if turn == Turn::Stopping {
+            return refuse(client);
+        }
+        let Ok(server) = TcpStream::connect(self.server) else { return };
+        if (&server).write_all(&head).is_err() {
+            return;
+        }
+        let most = if let Turn::Hold { after } = turn { after } else { usize::MAX };
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.carry(client, &server, most));
+            self.carry(&server, client, most);
+        });
+    }
+
+    /// Ends both directions where this one ends in an error or is cut.
+    fn carry(&self, mut from: &TcpStream, mut to: &TcpStream, most: usize) {
+        let (mut bytes, mut carried) = ([0; 16 << 10], 0);
+        loop {
+            match from.read(&mut bytes) {
+                Ok(0) => {
+                    let _ = to.shutdown(Shutdown::Write);
+                    return;
+                }
+                Ok(read) if carried < most && to.write_all(&bytes[..read]).is_ok() => {
+                    carried += read;
+                    self.passed_bytes.fetch_add(read, Ordering::Relaxed);
+                    if carried < most {
+                        continue;
+                    }
+                    self.wait();
+                }
+                _ => {}
+            }
+            let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+            return;
+        }
+    }
+
+    fn wait(&self) {
+        let mut hold = self.hold.lock().unwrap();
+        if *hold == Hold::Ahead {
+            *hold = Hold::Now;
+        }
+        drop(self.changed.wait_timeout_while(hold, BOUND, |hold| *hold == Hold::Now).unwrap());
+    }
+}
+
+/// The head, and what came with it.
+fn read_head(mut client: &TcpStream) -> Option<Vec<u8>> {
+    let (mut head, mut bytes) = (Vec::new(), [0; 4096]);
+    while !head.windows(4).any(|four| four == b"\r\n\r\n") && head.len() < LONGEST_HEAD {
+        let read = client.read(&mut bytes).ok().filter(|read| *read > 0)?;
+        head.extend_from_slice(&bytes[..read]);
+    }
+    Some(head)
+}
+
+/// Closed only once the client has closed, which else might never see the answer.
+fn refuse(mut client: &TcpStream) {
+    let length = STOPPING.len();
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n{STOPPING}"
+    );
+    let _ = client.write_all(answer.as_bytes()).and_then(|()| client.shutdown(Shutdown::Write));
+    let _ = std::io::copy(&mut client, &mut std::io::sink());
+}
