@@ -185,7 +185,8 @@ fn the_template_brings_the_init_container_and_the_label_that_the_files_live_by()
         driver["volumeMounts"][2],
         json!({
             "name": "spark-driver-properties",
-            "mountPath": "/opt/spark/conf/spark.properties",
+            // With a slash before it, the kubelet would make a folder of it in spark-submit's config map.
+            "mountPath": "opt/spark/conf/spark.properties",
             "subPath": "spark.properties",
             "readOnly": true,
         })
