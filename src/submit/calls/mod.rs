@@ -172,6 +172,22 @@ impl Calls {
         Ok(self.read::<List<Event>>(&path).await?.items)
     }
 
+    /// All objects of one kind that have these labels, up to `most` of them.
+    pub(super) async fn list(
+        &self,
+        plural: &str,
+        labels: &str,
+        most: usize,
+    ) -> Result<Vec<Value>, ApiFailure> {
+        let (namespace, labels) = (encoded(&self.namespace), encoded(labels));
+        let path = format!("/api/v1/namespaces/{namespace}/{plural}?labelSelector={labels}&limit={most}");
+        let mut list = self.send(Method::GET, &path, None).await?.body;
+        match list["items"].take() {
+            Value::Array(items) => Ok(items),
+            _ => Err(ApiFailure::Unreadable { why: "it is no list".to_owned() }),
+        }
+    }
+
     /// The request of a watch: since a version, or without one from what there is now.
     pub(super) fn watch_pods(
         &self,

@@ -51,6 +51,7 @@ use steps::conf_volume;
 
 pub use error::PlanError;
 pub use init_container::InitObjects;
+pub(super) use init_container::{Tickets, tickets_of};
 pub use spark_version::NEWEST_SPARK;
 pub use submitter::Submitter;
 pub use upload::{Upload, UploadError};
