@@ -130,13 +130,17 @@ fn submission(
     mut spec: DriverSpec,
     follow: FollowSettings,
 ) -> Result<Submission, PlanError> {
+    let (before_pod, after_pod) = (std::mem::take(&mut spec.before_pod), std::mem::take(&mut spec.after_pod));
+    let warnings = std::mem::take(&mut spec.warnings);
+    let pod = spec.into_pod();
     Ok(Submission {
         app_name: application.app_name().to_owned(),
+        driver_account: steps::credentials::account(&application.conf, &pod),
         pod_name: application.pod_name(),
-        before_pod: std::mem::take(&mut spec.before_pod),
-        after_pod: std::mem::take(&mut spec.after_pod),
-        warnings: std::mem::take(&mut spec.warnings),
-        pod: spec.into_pod(),
+        pod,
+        before_pod,
+        after_pod,
+        warnings,
         staging: staging(&application)?,
         namespace: application.namespace,
         app_id: application.names.app_id,
