@@ -8,7 +8,9 @@ use super::address::ServerAddress;
 use super::answer::{Answer, bounded_body, has_content_type};
 use super::failure::Failure;
 use super::http::HttpClient;
+use crate::protocol::problem::Code;
 use crate::protocol::v1::{self, Metadata, ServerInfo, Ticket};
+use crate::resource::ResourceId;
 
 impl HttpClient {
     /// What the server says of itself.
@@ -23,9 +25,32 @@ impl HttpClient {
         server: &ServerAddress,
         ticket: &Ticket,
     ) -> Result<Metadata, Failure> {
-        let url = server.join(&v1::metadata_path(&ticket.resource_id));
+        self.metadata(server, &ticket.resource_id, &ticket.resource_secret).await
+    }
+
+    /// Whether the server says that it has deleted the resource that this id and secret are for. Only the server that had it
+    /// can say so, and only to somebody who shows its secret.
+    pub async fn is_gone(
+        &self,
+        server: &ServerAddress,
+        id: &ResourceId,
+        secret: &str,
+    ) -> Result<bool, Failure> {
+        match self.metadata(server, &id.to_string(), secret).await {
+            Ok(_) => Ok(false),
+            Err(Failure::Answered(answer))
+                if answer.status == 410 && answer.code.as_deref() == Some(Code::Gone.as_str()) =>
+            {
+                Ok(true)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn metadata(&self, server: &ServerAddress, id: &str, secret: &str) -> Result<Metadata, Failure> {
+        let url = server.join(&v1::metadata_path(id));
         let request = self.to_server(&url).request(Method::GET, url);
-        self.json(request.bearer_auth(&ticket.resource_secret)).await
+        self.json(request.bearer_auth(secret)).await
     }
 
     /// Releases the resource that a ticket is for. One that is gone already is released.

@@ -30,6 +30,17 @@ pub enum DriverPropertiesError {
         /// Why.
         source: io::Error,
     },
+    /// A folder is there in their place.
+    #[error(
+        "the driver's properties {path} are a folder: the kubelet makes one in spark-submit's config map for every mount \
+         path below it; in the driver's pod template, write the mountPath of spark.properties without its first slash \
+         (opt/spark/conf/spark.properties), or stage again and take the new template",
+        path = .path.display()
+    )]
+    Folder {
+        /// Where they should be.
+        path: PathBuf,
+    },
     /// They are none.
     #[error(transparent)]
     Parse(#[from] PropertiesError),
@@ -46,13 +57,20 @@ pub enum DriverPropertiesError {
 impl DriverProperties {
     /// Writes them, with what is in `folders` as files.
     pub fn write(&self, folders: &[&Path]) -> Result<(), DriverPropertiesError> {
-        let text = fs::read_to_string(&self.from)
-            .map_err(|source| DriverPropertiesError::Read { path: self.from.clone(), source })?;
+        let text = fs::read_to_string(&self.from).map_err(|source| self.unread(source))?;
         let text = with_fetched_files(&Properties::parse(&self.from, &text)?, folders);
         let mut draft = self.to.clone().into_os_string();
         draft.push(".draft");
         fs::write(&draft, text)
             .and_then(|()| fs::rename(&draft, &self.to))
             .map_err(|source| DriverPropertiesError::Write { path: self.to.clone(), source })
+    }
+
+    fn unread(&self, source: io::Error) -> DriverPropertiesError {
+        let path = self.from.clone();
+        match source.kind() {
+            io::ErrorKind::IsADirectory => DriverPropertiesError::Folder { path },
+            _ => DriverPropertiesError::Read { path, source },
+        }
     }
 }

@@ -72,6 +72,9 @@ pub const INTERNAL_TLS_TRUST_STORE_PASSWORD: &str =
 /// Secrets of the submitter that nobody else has a use for; they go into no driver's properties.
 pub const SUBMITTERS_PASSWORDS: [&str; 2] = [TLS_TRUST_STORE_PASSWORD, INTERNAL_TLS_TRUST_STORE_PASSWORD];
 
+/// The service account of the driver's pod.
+pub const DRIVER_SERVICE_ACCOUNT: &str = "spark.kubernetes.authenticate.driver.serviceAccountName";
+
 /// Where the submitter, and in its own properties file the init-container, reaches the server.
 pub const SERVER_URI: &str = "spark.kubernetes.resourceStagingServer.uri";
 /// Where pods reach the server; [`SERVER_URI`] by default.

@@ -110,6 +110,27 @@ pub(super) fn in_one_line(text: &str) -> String {
     line.join(" ").replace("xit code: ", "xit code ").chars().take(LONGEST).collect()
 }
 
+/// A line of the driver's log as a part of ours: its indentation stays, and what tools look for in the lines of spark-submit
+/// (the pod's name, its phase, the exit code, the application's id) does not pass for ours.
+pub(super) fn quoted(line: &str) -> String {
+    const LONGEST: usize = 400;
+    // Of a line that was drawn anew, as progress bars are, what was seen last.
+    let seen = line.trim_end().rsplit('\r').next().unwrap_or_default();
+    let mut text = seen.replace('\t', "    ").replace(char::is_control, "");
+    for (theirs, ours) in [
+        ("xit code: ", "xit code "),
+        ("pod name: ", "pod name "),
+        ("phase: ", "phase "),
+        ("spark-app-selector -> ", "spark-app-selector "),
+    ] {
+        text = text.replace(theirs, ours);
+    }
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -154,6 +175,22 @@ mod tests {
         let log = log.with_status(move |status| shown.lock().unwrap().push(status.phase.clone()));
         log.report("Watcher", "Application status", &status);
         assert_eq!(*said.lock().unwrap(), ["Running"]);
+    }
+
+    #[test]
+    fn a_line_of_the_drivers_log_passes_for_nothing_else() {
+        for (line, expected) in [
+            ("\tat org.example.App.main(App.java:3)\r", "    at org.example.App.main(App.java:3)"),
+            ("\r[Stage 0:>  (0 + 2) / 2]\r26/11/22 INFO X: done", "26/11/22 INFO X: done"),
+            ("\u{1b}[31mred\u{7}", "[31mred"),
+            ("Exit code: 0, exit code:\t0", "Exit code 0, exit code    0"),
+            ("\t pod name: other-driver", "     pod name other-driver"),
+            ("(phase: Running) spark-app-selector -> spark-1", "(phase Running) spark-app-selector spark-1"),
+        ] {
+            assert_eq!(quoted(line), expected);
+        }
+        let long = quoted(&"ü".repeat(5000));
+        assert_eq!((long.chars().count(), long.ends_with("ü…")), (401, true));
     }
 
     #[test]

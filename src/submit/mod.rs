@@ -5,6 +5,7 @@
 //! - [`create`]: sends them, and undoes what was done where that fails
 //! - [`follow`]: waits for the driver's end, and tells what happens on the way
 //! - [`jobs`]: `--kill` and `--status`
+//! - [`remove_leftovers`]: what staging for other submitters left behind
 
 mod advice;
 mod calls;
@@ -12,12 +13,14 @@ pub mod create;
 mod exit_code;
 pub mod follow;
 pub mod jobs;
+mod leftovers;
 mod log;
 pub mod plan;
 mod pod_state;
 pub mod stage;
 mod submission;
 
+pub use leftovers::remove_leftovers;
 pub use log::{Level, Log, Status};
 pub use stage::StagePlan;
 pub use submission::{ExitCodeRule, FollowSettings, Submission};

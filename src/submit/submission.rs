@@ -22,6 +22,8 @@ pub struct Submission {
     pub pod_name: String,
     /// The driver pod. Its namespace is in no body: Spark leaves it to the URL.
     pub pod: Value,
+    /// The service account whose rights the driver has; none where it shows credentials of its own.
+    pub driver_account: Option<String>,
     /// Applied before the pod is made, and once more with it as their owner (a Volcano `PodGroup`).
     pub before_pod: Vec<Value>,
     /// Applied after the pod was made, in this order, with it as their owner. They have no `ownerReferences` yet.

@@ -32,9 +32,12 @@ impl Outcome {
         Self { exit: run.exit, uploads, said, calls }
     }
 
-    /// Whether nothing came of it: no request, or only a trial of the pod.
+    /// Whether nothing came of it: no request, or only a trial of the pod, and the question about its service account.
     pub fn is_refused(&self) -> bool {
-        self.calls.iter().all(|call| call.query.contains_key("dryRun"))
+        let makes_nothing = |call: &Call| {
+            call.query.contains_key("dryRun") || call.path.ends_with("/localsubjectaccessreviews")
+        };
+        self.calls.iter().all(makes_nothing)
     }
 
     /// For people.

@@ -288,6 +288,16 @@ async fn the_driver_gets_its_properties_with_what_was_fetched_in_them() {
     let missing = output(command()).await;
     assert_eq!(missing.status.code(), Some(1), "{}", stderr(&missing));
     assert!(pod.last_words().contains("spark-conf-volume-driver"), "{}", pod.last_words());
+    // As the kubelet leaves it for a mount path below spark-submit's config map.
+    std::fs::create_dir(pod.path("spark.properties")).unwrap();
+    let folder = output(command()).await;
+    assert_eq!(folder.status.code(), Some(1), "{}", stderr(&folder));
+    let said = pod.last_words();
+    assert!(
+        said.contains("are a folder: the kubelet makes one") && said.contains("without its first slash"),
+        "{said}"
+    );
+    std::fs::remove_dir(pod.path("spark.properties")).unwrap();
     std::fs::write(pod.path("spark.properties"), written).unwrap();
     let fetched = output(command()).await;
     assert!(fetched.status.success(), "{}", stderr(&fetched));

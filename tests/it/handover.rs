@@ -1,6 +1,8 @@
 //! `cloakroom stage --for`: what a stock spark-submit or the Spark operator has to be given is printed, and made, or nothing
 //! of it is there.
 
+mod leftovers;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -208,7 +210,8 @@ fn the_template_brings_the_init_container_and_the_label_that_the_files_live_by()
         driver["volumeMounts"][2],
         json!({
             "name": "spark-driver-properties",
-            "mountPath": "/opt/spark/conf/spark.properties",
+            // With a slash before it, the kubelet would make a folder of it in spark-submit's config map.
+            "mountPath": "opt/spark/conf/spark.properties",
             "subPath": "spark.properties",
             "readOnly": true,
         })
@@ -398,7 +401,11 @@ fn the_role_of_the_stager_is_exactly_what_it_asks_for() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let output = place.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
     assert!(!output.status.success(), "{}", stderr(&output));
-    let asked: BTreeSet<String> = place.api_server.calls().iter().flat_map(rights).collect();
+    let mut asked: BTreeSet<String> = place.api_server.calls().iter().flat_map(rights).collect();
+    assert!(
+        asked.insert("/pods create".to_owned()),
+        "only a server asks for it, under upload auth kubernetes"
+    );
     assert_eq!(asked, rights_of(&role()));
 }
 

@@ -1,5 +1,6 @@
 //! A submission is made in Spark's order with its owner references, and leaves nothing behind where that fails.
 
+mod account;
 mod refusals;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 mod ends;
 mod executors;
+mod logs;
 
 use std::sync::Arc;
 use std::time::Duration;

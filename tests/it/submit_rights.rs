@@ -36,6 +36,7 @@ fn start() -> (FakeApiServer, Submitter, Submission) {
     server.grant_rules("submitter", Some(SPARK), role()["rules"].clone());
     let submitter = Submitter::with(&server, "of-the-submitter", Timeouts::default());
     let mut planned = submission(SPARK);
+    planned.driver_account = Some("default".to_owned());
     planned.before_pod.push(pod_group());
     for (api_version, kind) in [("v1", "Secret"), ("networking.k8s.io/v1", "NetworkPolicy")] {
         planned.after_pod.push(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}));
@@ -50,9 +51,11 @@ fn id(name: &str) -> SubmissionId {
 /// A call as a right: `group/resource verb`. Server-side apply may have to create as well.
 pub fn rights(call: &Call) -> Vec<String> {
     let parts: Vec<&str> = call.path.split('/').collect();
-    let (group, resource) = if parts[1] == "api" { ("", parts[5]) } else { (parts[2], parts[6]) };
+    let (group, at) = if parts[1] == "api" { ("", 5) } else { (parts[2], 6) };
+    let resource =
+        [Some(&parts[at]), parts.get(at + 2)].into_iter().flatten().copied().collect::<Vec<_>>().join("/");
     let verbs = match call.verb {
-        Verb::Create => &["create"][..],
+        Verb::Create | Verb::Review => &["create"][..],
         Verb::Patch => &["create", "patch"],
         Verb::Delete => &["delete"],
         Verb::List => &["list"],
@@ -80,6 +83,18 @@ async fn the_role_of_the_submitter_is_exactly_what_it_asks_for() {
     status(&submitter.server, "k8s://here", &id(DRIVER), &log).await.unwrap();
     kill(&submitter.server, "k8s://here", &id("my-app-*"), None, &log).await.unwrap();
     assert!(matches!(following.await.unwrap(), Ok(Outcome::Deleted { .. })));
+    // One that fails.
+    let created = submitter.create(&planned).await.unwrap();
+    server.set_log(SPARK, DRIVER, "what it said\n");
+    let ended = json!({"exitCode": 3, "startedAt": null, "finishedAt": null});
+    let container = json!({"name": "spark-kubernetes-driver", "image": "i", "imageID": "", "ready": false,
+                           "restartCount": 0, "state": {"terminated": ended}});
+    server.set_status(SPARK, DRIVER, &json!({"phase": "Failed", "containerStatuses": [container]}));
+    let outcome = submitter.follow(hurried(), &planned, &created).await.unwrap();
+    assert_eq!(outcome, Outcome::Failed { exit_code: Some(3) });
+    assert_eq!(submitter.lines.with("\n\t | what it said").len(), 1);
+    assert_eq!(submitter.lines.with("service account default may not create pods").len(), 2);
+    kill(&submitter.server, "k8s://here", &id(DRIVER), None, &log).await.unwrap();
     // One that is taken back although nobody knows what it did.
     for kind in [SERVICE, CLAIM, CONFIG_MAP, SECRET, NETWORK_POLICY] {
         server.fail_some(kind, Verb::Patch, 0, 4, Fault::LostAnswer);

@@ -20,6 +20,7 @@ pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         stage.trial("a_pod_that_takes_too_much_memory_is_killed_and_says_so", out_of_memory),
         stage.trial("an_image_that_is_not_there_is_said", no_image),
         stage.trial("an_init_container_of_this_project_brings_what_was_staged", init_container),
+        stage.trial("a_mount_below_a_config_map_is_a_folder_in_it_unless_it_is_relative", nested_mounts),
         stage.trial("what_the_runner_cannot_do_fails_the_pod", unknown_volume),
     ]
 }
@@ -166,6 +167,35 @@ async fn no_image(stage: Arc<Stage>) {
         pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ErrImagePull"
     })
     .await;
+}
+
+/// The kubelet's rule. The second container sees the volume elsewhere.
+async fn nested_mounts(stage: Arc<Stage>) {
+    let world = stage.world().await;
+    let api = world.namespace("nested").await;
+    let map = json!({"metadata": {"name": "settings"}, "data": {"one": "a file\n", "other": "another\n"}});
+    api.post("/api/v1/namespaces/nested/configmaps", &map).await;
+    let volumes =
+        json!([{"name": "settings", "configMap": {"name": "settings"}}, {"name": "own", "emptyDir": {}}]);
+    let settings = |path: &str| json!({"name": "settings", "mountPath": path});
+    for (name, path, expected) in [
+        ("absolute", "/etc/settings/one", "one: directory\nother: regular file\n"),
+        ("unclean", "/etc//settings/./more/one", "more: directory\none: regular file\nother: regular file\n"),
+        ("relative", "etc/settings/one", "one: regular file\nother: regular file\n"),
+    ] {
+        let own = json!({"name": "own", "mountPath": path, "subPath": "own"});
+        let mut look = shell("look", "cd /mnt/settings; echo mine >/own/own; stat -L -c '%n: %F' *");
+        look["volumeMounts"] = json!([settings("/mnt/settings"), {"name": "own", "mountPath": "/own"}]);
+        let mut main = shell("main", "cat /etc/settings/one");
+        main["volumeMounts"] = json!([settings("/etc/settings"), own]);
+        let spec = json!({"initContainers": [look], "containers": [main], "volumes": volumes});
+        create(&api, "nested", &pod(name, spec)).await;
+        world.ended("nested", name).await;
+        assert_eq!(world.runner.log("nested", name, "look"), expected, "{name}");
+        if name == "relative" {
+            assert_eq!(world.runner.log("nested", name, "main"), "mine\n");
+        }
+    }
 }
 
 async fn unknown_volume(stage: Arc<Stage>) {

@@ -10,7 +10,6 @@ pub mod port;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 pub mod process;
 #[path = "../it/support/tls.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
 pub mod tls;
 #[path = "../it/support/wait.rs"]
 pub mod wait;

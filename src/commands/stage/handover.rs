@@ -22,11 +22,11 @@ use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom::kubernetes::ApiServer;
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::format_size;
-use cloakroom::submit::StagePlan;
 use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
 use cloakroom::submit::plan::Asking;
-use cloakroom::submit::plan::handover::{Handover, LABEL, hand_over};
+use cloakroom::submit::plan::handover::{Handover, LABEL, MANAGED_BY, MANAGER, hand_over};
 use cloakroom::submit::stage::{StagedBundles, StagingError, Uploads};
+use cloakroom::submit::{StagePlan, remove_leftovers};
 use tokio_util::sync::CancellationToken;
 
 /// Stages, makes the objects, writes the templates, prints.
@@ -90,11 +90,24 @@ impl Work<'_> {
             staged.release().await.iter().for_each(|left| tell(&format!("warning: {left}")));
         }
         made?;
+        self.tidy(stop).await;
         if !self.args.quiet {
             let expires_at = staged.as_ref().and_then(StagedBundles::expires_at);
             words::explain(self.handover, self.choice, self.server.is_some(), expires_at);
         }
         Ok(())
+    }
+
+    /// Removes what earlier runs left, as far as that is certain. What was asked for is done: this can fail nothing.
+    async fn tidy(&self, stop: &CancellationToken) {
+        let (Some(server), Some(plan)) = (&self.server, &self.handover.staging) else { return };
+        let removed = tokio::select! {
+            removed = remove_leftovers(server, &self.handover.namespace, plan) => removed,
+            () = stop.cancelled() => return,
+        };
+        if !removed.is_empty() && !self.args.quiet {
+            words::say_removed(&self.handover.namespace, &removed);
+        }
     }
 
     /// Uploads, and asks for all of it once more before anybody is told of it.
@@ -147,8 +160,7 @@ impl Work<'_> {
     /// So that one line finds, and removes, all that belongs together.
     fn labelled(&self, mut objects: Vec<Value>) -> Vec<Value> {
         for object in &mut objects {
-            object["metadata"]["labels"] =
-                json!({"app.kubernetes.io/managed-by": "cloakroom", LABEL: self.handover.id});
+            object["metadata"]["labels"] = json!({MANAGED_BY: MANAGER, LABEL: self.handover.id});
         }
         objects
     }

@@ -114,6 +114,15 @@ fn template(mut pod: Map<String, Value>) -> Map<String, Value> {
     pod
 }
 
+/// What earlier runs had left, by the names of their secrets.
+pub fn say_removed(namespace: &str, removed: &[String]) {
+    let names = removed.join(", ");
+    tell(&format!(
+        "removed from namespace {namespace} what earlier runs had left there, because the server has deleted their files: \
+         the secrets {names}, and their config maps"
+    ));
+}
+
 /// What to know, and what is left to do.
 pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
     let namespace = &handover.namespace;

@@ -4,6 +4,7 @@
 mod path;
 mod retry;
 
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use hyper::header::{ACCEPT, CONTENT_TYPE, LOCATION};
@@ -27,6 +28,9 @@ const FIELD_MANAGER: &str = "fabric8";
 /// Pods of one page of a list: a few hundred KiB.
 const PAGE: usize = 100;
 
+/// Of a log the API server is asked for no more.
+const LONGEST_LOG_BYTES: usize = 1 << 20;
+
 /// After so many seconds the API server ends a watch: load balancers drop quiet connections at 240 s.
 const WATCH_SECONDS: u32 = 200;
 
@@ -49,6 +53,13 @@ impl Answer {
     pub(super) fn uid(&self) -> &str {
         self.body["metadata"]["uid"].as_str().unwrap_or_default()
     }
+}
+
+/// What a container has written.
+pub(super) struct Log {
+    pub(super) text: String,
+    /// Whether that is not all that was asked for.
+    pub(super) is_cut: bool,
 }
 
 /// What to watch or to list, and nothing else.
@@ -172,6 +183,68 @@ impl Calls {
         Ok(self.read::<List<Event>>(&path).await?.items)
     }
 
+    /// All objects of one kind that have these labels, up to `most` of them.
+    pub(super) async fn list(
+        &self,
+        plural: &str,
+        labels: &str,
+        most: usize,
+    ) -> Result<Vec<Value>, ApiFailure> {
+        let (namespace, labels) = (encoded(&self.namespace), encoded(labels));
+        let path = format!("/api/v1/namespaces/{namespace}/{plural}?labelSelector={labels}&limit={most}");
+        let mut list = self.send(Method::GET, &path, None).await?.body;
+        match list["items"].take() {
+            Value::Array(items) => Ok(items),
+            _ => Err(ApiFailure::Unreadable { why: "it is no list".to_owned() }),
+        }
+    }
+
+    /// The last lines of what a container has written. Where they are longer than what is read of a log, their beginning.
+    pub(super) async fn log(&self, pod: &str, container: &str, lines: usize) -> Result<Log, ApiFailure> {
+        let path = format!(
+            "{}/log?container={}&limitBytes={LONGEST_LOG_BYTES}&tailLines={lines}",
+            self.pod(pod),
+            encoded(container)
+        );
+        let Received { code, is_text, bytes, .. } = self.exchange(Method::GET, &path, None).await?;
+        if code != 200 {
+            return Err(refusal(code, &bytes));
+        }
+        if !is_text {
+            return Err(ApiFailure::Unreadable { why: "it is no log".to_owned() });
+        }
+        let is_cut = bytes.len() >= LONGEST_LOG_BYTES;
+        Ok(Log { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut })
+    }
+
+    /// Whether a service account of the namespace may create pods there; nothing where the answer does not say.
+    pub(super) async fn may_create_pods(&self, account: &str) -> Result<Option<bool>, ApiFailure> {
+        let namespace = &self.namespace;
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "LocalSubjectAccessReview",
+            "metadata": {"namespace": namespace},
+            "spec": {
+                "user": format!("system:serviceaccount:{namespace}:{account}"),
+                "groups": [
+                    "system:serviceaccounts",
+                    format!("system:serviceaccounts:{namespace}"),
+                    "system:authenticated",
+                ],
+                "resourceAttributes": {"namespace": namespace, "verb": "create", "resource": "pods"},
+            },
+        });
+        let path = format!(
+            "/apis/authorization.k8s.io/v1/namespaces/{}/localsubjectaccessreviews",
+            encoded(namespace)
+        );
+        let status = self.send(Method::POST, &path, Some(("application/json", &review))).await?.body;
+        let status = &status["status"];
+        // Of an authorizer that failed nothing is known.
+        let is_sure = status["evaluationError"].as_str().is_none_or(str::is_empty);
+        Ok(status["allowed"].as_bool().filter(|is_allowed| *is_allowed || is_sure))
+    }
+
     /// The request of a watch: since a version, or without one from what there is now.
     pub(super) fn watch_pods(
         &self,
@@ -201,22 +274,7 @@ impl Calls {
         path: &str,
         body: Option<(&str, &Value)>,
     ) -> Result<Answer, ApiFailure> {
-        let mut request = Request::builder().method(method).uri(path).header(ACCEPT, "application/json");
-        let mut bytes = Vec::new();
-        if let Some((content_type, value)) = body {
-            request = request.header(CONTENT_TYPE, content_type);
-            bytes = value.to_string().into_bytes();
-        }
-        let request = request.body(Body::from(bytes)).map_err(|error| unsendable(&error))?;
-        let client = self.server.client();
-        let (code, location, bytes) = self
-            .server
-            .call(async {
-                let answer = client.send(request).await?;
-                let (code, location) = (answer.status().as_u16(), answer.headers().get(LOCATION).cloned());
-                Ok((code, location, answer.into_body().collect().await?.to_bytes()))
-            })
-            .await?;
+        let Received { code, location, bytes, .. } = self.exchange(method, path, body).await?;
         if (200..300).contains(&code) {
             let body = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
             return Ok(Answer { code, body });
@@ -226,6 +284,40 @@ impl Calls {
         }
         Err(refusal(code, &bytes))
     }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Received, ApiFailure> {
+        let mut request = Request::builder().method(method).uri(path).header(ACCEPT, "application/json");
+        let mut bytes = Vec::new();
+        if let Some((content_type, value)) = body {
+            request = request.header(CONTENT_TYPE, content_type);
+            bytes = value.to_string().into_bytes();
+        }
+        let request = request.body(Body::from(bytes)).map_err(|error| unsendable(&error))?;
+        let client = self.server.client();
+        let receive = async {
+            let answer = client.send(request).await?;
+            let (code, headers) = (answer.status().as_u16(), answer.headers());
+            let location = headers.get(LOCATION).cloned();
+            let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+            let is_text = content_type.starts_with(b"text/plain");
+            let bytes = answer.into_body().collect().await?.to_bytes();
+            Ok(Received { code, location, is_text, bytes })
+        };
+        self.server.call(receive).await
+    }
+}
+
+/// An answer of any kind.
+struct Received {
+    code: u16,
+    location: Option<HeaderValue>,
+    is_text: bool,
+    bytes: Bytes,
 }
 
 /// Where a proxy in front of the API server sends a browser: the host alone, for the rest may have secrets in it.

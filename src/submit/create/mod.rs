@@ -1,5 +1,6 @@
 //! Sends the objects of a submission, and undoes what was done where that fails.
 
+mod account;
 mod companions;
 mod error;
 mod explain;
@@ -54,7 +55,8 @@ pub async fn create(
     make(server, submission, log, stop).await
 }
 
-/// Asks the API server whether it would make the pod: rights, quota, admission and validation at once. Makes nothing.
+/// Asks the API server whether it would make the pod: rights, quota, admission and validation at once. Warns where the
+/// driver could not make executors. Makes nothing.
 pub async fn dry_run(
     server: &ApiServer,
     submission: &Submission,
@@ -77,10 +79,14 @@ async fn tried(
     let calls = Calls::new(server, &submission.namespace);
     let patience = Patience { stop, after_timeouts: false };
     let tried = retried(patience, async || calls.try_pod(&submission.pod).await).await;
-    let Err(failure) = tried else { return Ok(()) };
+    let Err(failure) = tried else {
+        account::warn_if_powerless(&calls, submission, log).await;
+        return Ok(());
+    };
     if is_about_dry_runs(&failure) {
         let message = format!("The pod could not be tried before it is created: {}", said(&failure));
         log.say(Level::Warn, LOGGER, &message);
+        account::warn_if_powerless(&calls, submission, log).await;
         return Ok(());
     }
     let cause = if stop.is_cancelled() {

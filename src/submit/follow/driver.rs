@@ -57,6 +57,11 @@ impl<'a> Driver<'a> {
         phase(&self.last) == "Running"
     }
 
+    /// The container that Spark runs in.
+    pub(super) fn container(&self) -> &str {
+        &self.container
+    }
+
     /// The pod of this name as it is now, if there is one.
     pub(super) fn look(&mut self, pod: Option<Pod>) -> Option<Outcome> {
         match pod {

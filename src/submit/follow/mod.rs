@@ -1,9 +1,11 @@
 //! Waits for the driver's end, and tells what happens on the way.
 
 mod driver;
+mod driver_log;
 mod events;
 mod executors;
 mod outcome;
+mod reason;
 mod trouble;
 mod watch;
 
@@ -14,8 +16,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use self::driver::Driver;
+use self::driver_log::DriverLog;
 use self::events::Events;
 use self::executors::{Executor, Executors, Finding};
+use self::reason::Reason;
 use self::watch::{Seen, Watching};
 use super::calls::{Calls, Select, said};
 use super::create::Created;
@@ -137,6 +141,7 @@ impl Following<'_> {
             tokio::select! {
                 seen = Watching::next(&mut self.pods) => {
                     if let Some(outcome) = self.driver(seen)? {
+                        self.explain(&outcome, stop).await;
                         return Ok(outcome);
                     }
                 }
@@ -173,6 +178,22 @@ impl Following<'_> {
             self.executor_pods = Some(self.watch_executors());
         }
         Ok(outcome)
+    }
+
+    /// Shows the end of the log of a driver that failed by itself, and the reason if that is a known one.
+    async fn explain(&self, outcome: &Outcome, stop: &CancellationToken) {
+        let Outcome::Failed { exit_code: Some(exit_code) } = outcome else { return };
+        let Submission { pod_name, namespace, .. } = self.submission;
+        let log = tokio::select! {
+            log = DriverLog::read(&self.calls, pod_name, self.driver.container()) => log,
+            () = stop.cancelled() => return,
+        };
+        if let Some(lines) = log.as_ref().and_then(DriverLog::last_lines) {
+            self.say(Level::Error, &format!("The last lines of its log:{lines}"));
+        }
+        if let Some(reason) = Reason::find(log.as_ref().map(DriverLog::text), *exit_code, namespace) {
+            self.say(Level::Error, &reason.to_string());
+        }
     }
 
     fn watch_executors(&self) -> Watching<Executor> {

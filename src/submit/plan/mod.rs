@@ -50,6 +50,7 @@ use steps::conf_volume;
 
 pub use error::PlanError;
 pub use init_container::{Asking, InitObjects};
+pub(super) use init_container::{Tickets, tickets_of};
 pub use spark_version::NEWEST_SPARK;
 pub use submitter::Submitter;
 pub use upload::{Upload, UploadError};
@@ -108,13 +109,17 @@ fn submission(
     mut spec: DriverSpec,
     follow: FollowSettings,
 ) -> Result<Submission, PlanError> {
+    let (before_pod, after_pod) = (std::mem::take(&mut spec.before_pod), std::mem::take(&mut spec.after_pod));
+    let warnings = std::mem::take(&mut spec.warnings);
+    let pod = spec.into_pod();
     Ok(Submission {
         app_name: application.app_name().to_owned(),
+        driver_account: steps::credentials::account(&application.conf, &pod),
         pod_name: application.pod_name(),
-        before_pod: std::mem::take(&mut spec.before_pod),
-        after_pod: std::mem::take(&mut spec.after_pod),
-        warnings: std::mem::take(&mut spec.warnings),
-        pod: spec.into_pod(),
+        pod,
+        before_pod,
+        after_pod,
+        warnings,
         staging: staging(&application)?,
         namespace: application.namespace,
         app_id: application.names.app_id,

@@ -100,7 +100,6 @@ impl Place {
             ("spark.kubernetes.submission.requestTimeout", "1000"),
             ("spark.kubernetes.cloakroom.retryTimeout", "2s"),
             ("spark.kubernetes.authenticate.submission.oauthTokenFile", "token"),
-            ("spark.kubernetes.authenticate.driver.oauthToken", "the-drivers"),
             ("spark.kubernetes.executor.podTemplateFile", "executor.yaml"),
             ("spark.kubernetes.driver.pod.featureSteps", volcano),
             (&format!("{claim}.mount.path"), "/data"),
@@ -112,8 +111,10 @@ impl Place {
         }
         let shared = format!("spark.kubernetes.file.upload.path=file://{}", self.path("shared").display());
         let server = format!("spark.kubernetes.resourceStagingServer.uri=http://{}", self.checkpoint.gate(1));
+        // Of a driver with a token of its own nobody asks what its service account may do.
+        let token = "spark.kubernetes.authenticate.driver.oauthToken=the-drivers";
         match self.way {
-            Way::Staged => command.args(["--conf", &server]),
+            Way::Staged => command.args(["--conf", &server, "--conf", token]),
             Way::Copied => command.args(["--conf", &shared]),
         };
         command.args(["--jars", "dep.jar", "--files", "data.txt", "app.jar"]);

@@ -107,6 +107,7 @@ pub fn submission(namespace: &str) -> Submission {
         app_id: APP_ID.to_owned(),
         pod_name: DRIVER.to_owned(),
         pod: driver_pod(),
+        driver_account: None,
         before_pod: Vec::new(),
         uploads: Vec::new(),
         staging: None,

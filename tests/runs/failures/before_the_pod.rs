@@ -131,7 +131,7 @@ async fn no_right(stage: Arc<Stage>) {
 }
 
 /// What the quota's controller would do.
-async fn limit(place: &Place<'_>, what: &str, hard: &str, used: &str) {
+pub async fn limit(place: &Place<'_>, what: &str, hard: &str, used: &str) {
     let quota = json!({"metadata": {"name": "team"}, "spec": {"hard": {what: hard}}});
     let (status, answer) = place.api.post(&place.object("resourcequotas", ""), &quota).await;
     assert_eq!(status, 201, "{answer}");

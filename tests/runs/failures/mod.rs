@@ -3,6 +3,7 @@
 
 mod before_the_pod;
 mod in_the_pod;
+mod of_the_driver;
 mod of_the_server;
 mod page;
 mod place;
@@ -29,6 +30,8 @@ const WRONG_TOKEN: Block = Block { heading: "The upload is refused", number: 4 }
 const NO_RIGHT: Block = Block { heading: "The upload is refused", number: 5 };
 const QUOTA: Block = Block { heading: "The quota is exceeded", number: 0 };
 const QUOTA_LATER: Block = Block { heading: "The quota is exceeded", number: 1 };
+const NO_ROOM_FOR_EXECUTORS: Block = Block { heading: "The quota is exceeded", number: 2 };
+const POWERLESS: Block = Block { heading: "The driver's service account may not make executors", number: 0 };
 const WRONG_IMAGE: Block = Block { heading: "The image cannot be pulled", number: 0 };
 const WRONG_INIT_IMAGE: Block = Block { heading: "The image cannot be pulled", number: 1 };
 const NOT_REACHED: Block = Block { heading: "The init-container cannot reach the server", number: 0 };
@@ -39,7 +42,7 @@ const NO_CLASS: Block = Block { heading: "The main class is not found", number: 
 const OUT_OF_MEMORY: Block = Block { heading: "The driver is killed for its memory", number: 0 };
 
 /// All that the page shows.
-const BLOCKS: [Block; 21] = [
+const BLOCKS: [Block; 23] = [
     NO_SERVER,
     NO_SERVER_APPLICATION,
     NO_CONNECTION,
@@ -53,6 +56,8 @@ const BLOCKS: [Block; 21] = [
     NO_RIGHT,
     QUOTA,
     QUOTA_LATER,
+    NO_ROOM_FOR_EXECUTORS,
+    POWERLESS,
     WRONG_IMAGE,
     WRONG_INIT_IMAGE,
     NOT_REACHED,
@@ -74,6 +79,11 @@ pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
             Ok(())
         }),
     ];
-    let trials = [before_the_pod::trials(stage), in_the_pod::trials(stage), of_the_server::trials(stage)];
+    let trials = [
+        before_the_pod::trials(stage),
+        in_the_pod::trials(stage),
+        of_the_driver::trials(stage),
+        of_the_server::trials(stage),
+    ];
     of_the_page.into_iter().chain(trials.into_iter().flatten()).collect()
 }

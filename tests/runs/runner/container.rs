@@ -13,6 +13,7 @@ use super::image::Image;
 use super::objects::{Objects, items};
 use super::process::{Bind, Plan, Process, Stop};
 use super::status::{End, State};
+use super::volume;
 use super::waiting::Waiting;
 use crate::support::cluster::text;
 
@@ -147,7 +148,7 @@ impl Surroundings<'_> {
         let source = &self.volumes[&name];
         Bind {
             source: if sub_path.is_empty() { source.clone() } else { source.join(sub_path) },
-            target: text(&mount["mountPath"]),
+            target: volume::absolute(&text(&mount["mountPath"])),
             is_writable: !is_given && mount["readOnly"] != true,
         }
     }

@@ -6,6 +6,7 @@ mod container;
 mod entrypoint;
 mod environment;
 pub mod image;
+mod kubelet;
 mod network;
 mod objects;
 mod pod;
@@ -44,7 +45,7 @@ struct Node {
 /// A running node. Its pods' processes end with it.
 pub struct Runner {
     node: Arc<Node>,
-    watches: Vec<JoinHandle<()>>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Runner {
@@ -68,7 +69,8 @@ impl Runner {
             let run = |event: &str, pod: &Value| seen(&pods, event, pod);
             follow(&pods.api, "/api/v1/pods", run).await;
         };
-        Self { node, watches: vec![tokio::spawn(learn), tokio::spawn(run)] }
+        let logs = kubelet::serve(Arc::clone(&node)).await;
+        Self { node, tasks: vec![tokio::spawn(learn), tokio::spawn(run), logs] }
     }
 
     /// Has all containers of a pod killed because they took too much memory.
@@ -100,8 +102,8 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        for watch in &self.watches {
-            watch.abort();
+        for task in &self.tasks {
+            task.abort();
         }
     }
 }

@@ -33,6 +33,9 @@ pub async fn make(
     if volume["emptyDir"].is_null() {
         let files = files(volume, pod, objects).await?;
         if !place.exists() {
+            for nested in nested_mount_points(&text(&volume["name"]), pod) {
+                std::fs::create_dir_all(place.join(nested)).unwrap();
+            }
             write(&place, files, group);
         }
     } else if !place.exists() {
@@ -132,7 +135,57 @@ fn contents(plural: &str, object: &Value) -> BTreeMap<String, Vec<u8>> {
     plain.chain(binary).collect()
 }
 
-/// As the kubelet writes them: each name is a link into a folder that a link names, to be exchanged at once.
+/// The folders that the kubelet makes in a volume of files for mounts below the volume's own, before it writes the files
+/// (`getNestedMountpoints` in `pkg/volume/util/nested_volumes.go` of Kubernetes 1.34). It compares the paths of each container as
+/// they are written: a relative one is below no absolute one.
+fn nested_mount_points(volume: &str, pod: &Value) -> Vec<String> {
+    let spec = &pod["spec"];
+    let mut nested = Vec::new();
+    for container in items(&spec["initContainers"]).chain(items(&spec["containers"])) {
+        let path = |mount: &Value| cleaned(&text(&mount["mountPath"]));
+        let mut all: Vec<String> = items(&container["volumeMounts"]).map(path).collect();
+        all.sort();
+        let own = items(&container["volumeMounts"]).filter(|mount| mount["name"] == *volume).map(path);
+        for own in own.map(|path| format!("{path}/")) {
+            let mut found: Vec<&str> = Vec::new();
+            for inner in all.iter().filter_map(|path| path.strip_prefix(&own)) {
+                if !found.iter().any(|outer| inner.starts_with(&format!("{outer}/"))) {
+                    found.push(inner);
+                }
+            }
+            nested.extend(found.into_iter().map(str::to_owned));
+        }
+    }
+    nested
+}
+
+/// Go's `filepath.Clean`.
+fn cleaned(path: &str) -> String {
+    let is_absolute = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match (part, parts.last()) {
+            ("..", Some(&last)) if last != ".." => {
+                parts.pop();
+            }
+            ("..", None) if is_absolute => {}
+            _ => parts.push(part),
+        }
+    }
+    match (is_absolute, parts.join("/")) {
+        (true, path) => format!("/{path}"),
+        (false, path) if path.is_empty() => ".".to_owned(),
+        (false, path) => path,
+    }
+}
+
+/// What the kubelet tells the container runtime of a mount path (`MakeAbsolutePath`).
+pub fn absolute(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { cleaned(&format!("/{path}")) }
+}
+
+/// As the kubelet writes them: each name is a link into a folder that a link names, to be exchanged at once. Where a mount point
+/// has the name already, it stays a folder.
 fn write(place: &Path, files: Files, group: Option<u32>) {
     let version = place.join("..version");
     std::fs::create_dir_all(&version).unwrap();
@@ -143,7 +196,7 @@ fn write(place: &Path, files: Files, group: Option<u32>) {
         std::fs::write(&file, bytes).unwrap();
         own(&file, group, if group.is_some() { mode | 0o440 } else { mode });
         let first = path.split('/').next().unwrap();
-        if !place.join(first).is_symlink() {
+        if place.join(first).symlink_metadata().is_err() {
             std::os::unix::fs::symlink(format!("..data/{first}"), place.join(first)).unwrap();
         }
     }

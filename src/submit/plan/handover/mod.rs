@@ -27,6 +27,11 @@ pub use super::dependencies::FOUND_IN_JARS;
 /// The label of the pod that what is staged lives for, and of the objects that tell of it.
 pub const LABEL: &str = "cloakroom-application";
 
+/// The label of objects that this program makes, and that nothing owns.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The value of [`MANAGED_BY`].
+pub const MANAGER: &str = "cloakroom";
+
 /// Room for what the names of the objects end with.
 const LONGEST_NAME: usize = 100;
 

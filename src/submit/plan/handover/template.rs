@@ -57,6 +57,10 @@ pub(super) fn driver(
 
 /// The driver reads its properties where spark-submit tells it to, and finds the init-container's there: a mount inside of
 /// the one that spark-submit adds for them.
+///
+/// Its path is relative. The kubelet makes a folder in a config map's volume for every mount path below the volume's own
+/// (`pkg/volume/util/nested_volumes.go`), and then the init-container would find a folder in place of spark-submit's file. It
+/// compares the paths as they are written, and makes a relative one absolute only for the container runtime.
 fn add_properties(additions: &mut Additions) {
     let file = conf_volume::PROPERTIES;
     if let Some(Value::Array(arguments)) = additions.init_container.get_mut("args") {
@@ -75,7 +79,7 @@ fn add_properties(additions: &mut Additions) {
     additions.volumes.push(json!({"name": PROPERTIES_VOLUME, "emptyDir": {}}));
     additions.mounts.push(json!({
         "name": PROPERTIES_VOLUME,
-        "mountPath": format!("{}/{file}", conf_volume::PATH),
+        "mountPath": format!("{}/{file}", conf_volume::PATH.trim_start_matches('/')),
         "subPath": file,
         "readOnly": true,
     }));

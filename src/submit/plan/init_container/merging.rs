@@ -66,7 +66,7 @@ impl Additions {
             if self.volumes.iter().any(|volume| volume["name"] == name) {
                 return clash(format!("volume {name}"));
             }
-            let mounted = value.trim_end_matches('/');
+            let mounted = absolute(value);
             if option == "mount.path" && self.mounts.iter().any(|mount| path(mount) == mounted) {
                 return clash(format!("volume mount at {mounted}"));
             }
@@ -88,9 +88,13 @@ fn list<'a>(parent: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &
     parent.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Two spellings of one path are one.
 fn path(mount: &Value) -> String {
-    mount["mountPath"].as_str().unwrap_or_default().trim_end_matches('/').to_owned()
+    absolute(mount["mountPath"].as_str().unwrap_or_default())
+}
+
+/// Two spellings of one path are one; a relative one begins at the root for the kubelet.
+fn absolute(path: &str) -> String {
+    format!("/{}", path.trim_matches('/'))
 }
 
 /// The user's template, as Spark reads it; an empty one where there is none.

@@ -19,6 +19,7 @@ use crate::spark::{SettingError, SparkConf, TimeUnit, keys};
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
 pub(super) use folders::folders;
 pub use objects::InitObjects;
+pub(in crate::submit) use objects::{Tickets, tickets_of};
 pub(super) use pod::add;
 pub(super) use server::StagingServer;
 

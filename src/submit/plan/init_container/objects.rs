@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use crate::protocol::v1::Ticket;
-use crate::spark::{keys, properties_text};
+use crate::resource::ResourceId;
+use crate::spark::{Properties, keys, properties_text};
 
 /// Where the secret is mounted.
 pub(super) const SECRET_FOLDER: &str = "/mnt/secrets/spark-init";
@@ -46,6 +47,11 @@ impl InitObjects {
     pub fn names(&self) -> Vec<String> {
         let map = (!self.is_secret).then(|| format!("the config map {}", self.config_map));
         map.into_iter().chain([format!("the secret {}", self.secret)]).collect()
+    }
+
+    /// The staging server, as the init-container is told of it.
+    pub(in crate::submit) fn server(&self) -> Option<&str> {
+        self.properties.get(keys::SERVER_URI).map(String::as_str)
     }
 
     /// The objects, with the tickets as far as they are known.
@@ -103,4 +109,35 @@ impl InitObjects {
     pub(super) fn secret_name(&self) -> &str {
         &self.secret
     }
+}
+
+/// What the objects of one run say.
+pub(in crate::submit) struct Tickets {
+    /// As the init-container is told of it.
+    pub(in crate::submit) server: String,
+    /// Ids with their secrets; at least one.
+    pub(in crate::submit) tickets: Vec<(ResourceId, String)>,
+}
+
+/// Reads objects as [`InitObjects::make`] makes them; nothing where they are of another form.
+pub(in crate::submit) fn tickets_of(config_map: Option<&Value>, secret: &Value) -> Option<Tickets> {
+    let of_secret = |key: &str| {
+        let bytes = STANDARD.decode(secret["data"][key].as_str()?).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let text = match config_map {
+        Some(map) => map["data"][PROPERTIES].as_str()?.to_owned(),
+        None => of_secret(PROPERTIES)?,
+    };
+    let properties = Properties::parse(PROPERTIES, &text).ok()?;
+    let mut tickets = Vec::new();
+    for (id, secret) in
+        [(keys::INIT_JARS_RESOURCE_ID, JARS_SECRET), (keys::INIT_FILES_RESOURCE_ID, FILES_SECRET)]
+    {
+        if let Some(id) = properties.get(id) {
+            tickets.push((ResourceId::parse(id).ok()?, of_secret(secret)?));
+        }
+    }
+    let server = properties.get(keys::SERVER_URI)?.to_owned();
+    (!tickets.is_empty()).then_some(Tickets { server, tickets })
 }

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::spark::{SettingError, SparkConf};
+use crate::spark::{SettingError, SparkConf, keys};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder::read_file;
@@ -13,7 +13,8 @@ use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 
 const PREFIX: &str = "spark.kubernetes.authenticate.driver.";
-const SERVICE_ACCOUNT: &str = "spark.kubernetes.authenticate.driver.serviceAccountName";
+/// What the API server gives a pod that names none.
+const DEFAULT_ACCOUNT: &str = "default";
 const VOLUME: &str = "kubernetes-credentials";
 const PATH: &str = "/mnt/secrets/spark-kubernetes-credentials";
 /// Ends of keys whose values are tokens in clear.
@@ -55,7 +56,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
         spec.set_property(&key, IN_PLACE_OF_TOKENS);
     }
     let Credentials(data) = &application.credentials;
-    let account = application.conf.get(SERVICE_ACCOUNT);
+    let account = application.conf.get(keys::DRIVER_SERVICE_ACCOUNT);
     if data.is_empty() {
         if let Some(account) = account {
             spec.spec.insert("serviceAccountName".to_owned(), json!(account));
@@ -64,12 +65,25 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
         return Ok(spec);
     }
     if account.is_some() {
-        let warning =
-            format!("`{SERVICE_ACCOUNT}` has no effect: the driver gets credentials by `{PREFIX}…`");
+        let key = keys::DRIVER_SERVICE_ACCOUNT;
+        let warning = format!("`{key}` has no effect: the driver gets credentials by `{PREFIX}…`");
         spec.warnings.push(warning);
     }
     add_secret(application, data, &mut spec);
     Ok(spec)
+}
+
+/// The service account whose rights the driver of this pod has; none where settings give it credentials of its own, or say
+/// where somebody has mounted them.
+pub(in crate::submit::plan) fn account(conf: &SparkConf, pod: &Value) -> Option<String> {
+    let is_own =
+        |rest: &str| rest.contains(TOKEN) || rest.contains("clientKey") || rest.contains("clientCert");
+    if conf.prefixed(PREFIX).any(|(rest, _)| is_own(rest)) {
+        return None;
+    }
+    let named = ["serviceAccountName", "serviceAccount"].map(|field| pod["spec"][field].as_str());
+    let named = named.into_iter().flatten().find(|name| !name.is_empty());
+    Some(named.unwrap_or(DEFAULT_ACCOUNT).to_owned())
 }
 
 fn add_secret(application: &Application, data: &Map<String, Value>, spec: &mut DriverSpec) {

@@ -12,6 +12,28 @@ async fn a_service_account_is_set_under_both_of_its_names() {
 }
 
 #[tokio::test]
+async fn the_account_of_a_driver_is_the_settings_the_templates_or_the_default_one() {
+    let named = format!("{DRIVER}serviceAccountName");
+    let template = |bed: Bed| {
+        bed.with_file("pod.yaml", "spec: {serviceAccountName: of-template}")
+            .with("spark.kubernetes.driver.podTemplateFile", "pod.yaml")
+    };
+    let credentials = |key: &str| Bed::new().with_file("file", "x").with(&format!("{DRIVER}{key}"), "file");
+    for (bed, expected) in [
+        (Bed::new(), Some("default")),
+        (template(Bed::new()), Some("of-template")),
+        (template(Bed::new()).with(&named, "spark"), Some("spark")),
+        // A CA shows nobody who the driver is, and Spark leaves the account out all the same.
+        (credentials("caCertFile").with(&named, "spark"), Some("default")),
+        (credentials("oauthToken"), None),
+        (credentials("clientCertFile"), None),
+        (credentials("mounted.oauthTokenFile").with(&named, "spark"), None),
+    ] {
+        assert_eq!(bed.submission().await.driver_account.as_deref(), expected);
+    }
+}
+
+#[tokio::test]
 async fn credentials_travel_in_a_secret_and_tokens_in_no_properties() {
     let submission = Bed::new()
         .with_file("ca.pem", "certificate")

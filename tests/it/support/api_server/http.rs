@@ -123,6 +123,11 @@ fn objects(shared: &Shared, request: &Request, target: &Target, body: &Value) ->
     match (request.verb, target.name.as_deref()) {
         (Verb::Watch, None) => watch(shared, request, target),
         (Verb::List, None) => list(shared, request, target),
+        (Verb::Get, Some(name)) if target.subresource.as_deref() == Some("log") => {
+            let key = (namespace.to_owned(), name.to_owned());
+            let log = shared.lock().logs.get(&key).cloned();
+            log.map(|text| last_lines(request, &text)).ok_or_else(|| Refusal::not_found(kind, name))
+        }
         (Verb::Get, Some(name)) => {
             let found = shared.lock().world.get(kind, namespace, name).cloned();
             found.map(|object| shown(200, object)).ok_or_else(|| Refusal::not_found(kind, name))
@@ -159,6 +164,15 @@ fn objects(shared: &Shared, request: &Request, target: &Target, body: &Value) ->
         }
         _ => Err(Refusal::new(405, "the server does not allow this method on the requested resource")),
     }
+}
+
+/// As the kubelet does it: so many lines from the end, and of these so many bytes from their beginning.
+fn last_lines(request: &Request, text: &str) -> Response {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let wanted = request.parameter("tailLines").parse().unwrap_or(lines.len());
+    let mut text = lines[lines.len().saturating_sub(wanted)..].concat();
+    text.truncate(request.parameter("limitBytes").parse().unwrap_or(usize::MAX).min(text.len()));
+    axum::response::IntoResponse::into_response(text)
 }
 
 fn selectors(request: &Request, target: &Target) -> Result<Selectors, Refusal> {

@@ -13,6 +13,7 @@ mod selectors;
 mod watch;
 mod world;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -62,6 +63,8 @@ pub(in crate::support::api_server) struct Inside {
     calls: Vec<Call>,
     orders: Orders,
     bookmark_interval: Duration,
+    /// What pods have written, by namespace and name.
+    logs: BTreeMap<(String, String), String>,
 }
 
 /// Its state, and the signal that something changed.
@@ -111,6 +114,7 @@ impl FakeApiServer {
             calls: Vec::new(),
             orders: Orders::default(),
             bookmark_interval: Duration::from_secs(1),
+            logs: BTreeMap::new(),
         };
         let shared =
             Shared { inside: Arc::new(Mutex::new(inside)), changed: tokio::sync::watch::Sender::new(0) };
@@ -181,6 +185,11 @@ impl FakeApiServer {
     pub fn set_status(&self, namespace: &str, pod: &str, status: &Value) {
         let patch = json!({"status": status});
         self.shared.change(|world| world.merge(&POD, namespace, pod, &patch, true)).unwrap();
+    }
+
+    /// What a pod's containers have written. Without it a pod has no log.
+    pub fn set_log(&self, namespace: &str, pod: &str, text: &str) {
+        self.shared.lock().logs.insert((namespace.to_owned(), pod.to_owned()), text.to_owned());
     }
 
     /// Creates an object as it is given.

@@ -108,6 +108,10 @@ impl Request {
                 let mut segments = self.path.split('/').skip(2);
                 attributes.group = segments.next().unwrap_or_default().to_owned();
                 attributes.resource = segments.nth(1).unwrap_or_default().to_owned();
+                if attributes.resource == "namespaces" {
+                    attributes.namespace = segments.next().unwrap_or_default().to_owned();
+                    attributes.resource = segments.next().unwrap_or_default().to_owned();
+                }
             }
         }
         // What everybody who is known may ask about themselves.
@@ -137,6 +141,9 @@ fn route(kinds: &[Kind], path: &str) -> Route {
     let (group, version, rest) = match segments.as_slice() {
         ["apis", "authentication.k8s.io", "v1", "tokenreviews"] => return Route::TokenReview,
         ["apis", "authorization.k8s.io", "v1", "subjectaccessreviews" | "selfsubjectaccessreviews"] => {
+            return Route::AccessReview;
+        }
+        ["apis", "authorization.k8s.io", "v1", "namespaces", _, "localsubjectaccessreviews"] => {
             return Route::AccessReview;
         }
         ["version"] | ["api" | "apis", ..] if segments.len() < 3 => return Route::Discovery,

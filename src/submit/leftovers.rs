@@ -1,0 +1,111 @@
+//! What earlier runs of `cloakroom stage --for` left: config maps and secrets that nothing owns, for files that are gone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::calls::{Calls, ObjectPath};
+use super::plan::handover::{LABEL, MANAGED_BY, MANAGER};
+use super::plan::{Tickets, tickets_of};
+use super::stage::StagePlan;
+use crate::client::{HttpClient, ServerAddress, Timeouts};
+use crate::kubernetes::{ApiFailure, ApiServer};
+
+/// Nobody waits longer for a favour.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Objects of a kind that are looked at.
+const MOST_OBJECTS: usize = 500;
+
+/// Runs whose tickets are asked for, at most; the next run goes on.
+const MOST_RUNS: usize = 50;
+
+/// So many at once.
+const AT_ONCE: usize = 8;
+
+/// Removes the objects of earlier runs in `namespace` whose every ticket the server of `plan` says it has deleted, and says how
+/// their secrets were called. What is not certain stays: another server's, what cannot be asked, what somebody has changed.
+/// Where the role does not allow it, nothing is done.
+pub async fn remove_leftovers(server: &ApiServer, namespace: &str, plan: &StagePlan) -> Vec<String> {
+    let mut removed = Vec::new();
+    let Ok(http) = HttpClient::new(&plan.ca_files, Timeouts::default()) else { return removed };
+    let calls = Calls::new(server, namespace);
+    let removing = async {
+        let runs = runs(&calls).await?;
+        let ours = runs.into_iter().filter(|run| Some(run.tickets.server.as_str()) == plan.objects.server());
+        let mut gone = stream::iter(ours.take(MOST_RUNS))
+            .map(async |run| is_gone(&http, &plan.server, &run.tickets).await.then_some(run))
+            .buffer_unordered(AT_ONCE);
+        while let Some(run) = gone.next().await {
+            if let Some(run) = run {
+                removed.push(run.remove(&calls).await?);
+            }
+        }
+        Ok::<(), ApiFailure>(())
+    };
+    if let Ok(Err(failure)) = timeout(LONGEST_WAIT, removing).await {
+        tracing::debug!(error = %failure, "leftovers of earlier runs stay");
+    }
+    removed.sort();
+    removed
+}
+
+/// What one run left.
+struct Run {
+    tickets: Tickets,
+    config_map: Option<Value>,
+    secret: Value,
+}
+
+/// The runs that left what they made, and nothing else with their label.
+async fn runs(calls: &Calls) -> Result<Vec<Run>, ApiFailure> {
+    let selector = format!("{MANAGED_BY}={MANAGER},{LABEL}");
+    let mut by_run: BTreeMap<String, [Vec<Value>; 2]> = BTreeMap::new();
+    for (kind, plural) in ["configmaps", "secrets"].into_iter().enumerate() {
+        for object in calls.list(plural, &selector, MOST_OBJECTS).await? {
+            let run = object["metadata"]["labels"][LABEL].as_str().unwrap_or_default().to_owned();
+            by_run.entry(run).or_default()[kind].push(object);
+        }
+    }
+    Ok(by_run.into_values().filter_map(run).collect())
+}
+
+fn run([config_maps, secrets]: [Vec<Value>; 2]) -> Option<Run> {
+    let is_free = |object: &Value| object["metadata"]["ownerReferences"].is_null();
+    if !config_maps.iter().chain(&secrets).all(is_free) || config_maps.len() > 1 {
+        return None;
+    }
+    let Ok([secret]) = <[Value; 1]>::try_from(secrets) else { return None };
+    let config_map = config_maps.into_iter().next();
+    Some(Run { tickets: tickets_of(config_map.as_ref(), &secret)?, config_map, secret })
+}
+
+async fn is_gone(http: &HttpClient, server: &ServerAddress, tickets: &Tickets) -> bool {
+    for (id, secret) in &tickets.tickets {
+        if !http.is_gone(server, id, secret).await.unwrap_or_default() {
+            return false;
+        }
+    }
+    true
+}
+
+impl Run {
+    /// The secret comes last: without it nobody could ask the server any more. Each only as it was seen.
+    async fn remove(&self, calls: &Calls) -> Result<String, ApiFailure> {
+        let config_map = self.config_map.iter().map(|object| ("ConfigMap", object));
+        for (kind, object) in config_map.chain([("Secret", &self.secret)]) {
+            // Lists leave the kind of their items out.
+            let mut whole = object.clone();
+            (whole["apiVersion"], whole["kind"]) = ("v1".into(), kind.into());
+            let Ok(path) = ObjectPath::of(&whole, calls.namespace()) else { continue };
+            match calls.delete(&path, object["metadata"]["uid"].as_str()).await {
+                Ok(_) | Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(self.secret["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+    }
+}
