@@ -1,6 +1,6 @@
 //! What a test needs of the machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use libtest_mimic::Trial;
@@ -13,6 +13,8 @@ pub enum Need {
     Path(&'static str, &'static str),
     /// A path below the one in an environment variable.
     Below(&'static str, String),
+    /// A file of this machine, and the package that brings it.
+    File(&'static str, &'static str),
     /// kubectl, on the PATH or where the controller world keeps its programs.
     Kubectl,
     /// Root, for mounts and chroot.
@@ -30,6 +32,9 @@ impl Need {
             }
             Self::Below(variable, below) if !path(variable).join(below).exists() => {
                 Some(format!("{variable} does not name a folder that has {below}"))
+            }
+            Self::File(file, package) if !Path::new(file).exists() => {
+                Some(format!("there is no {file} ({package})"))
             }
             Self::Kubectl if kubectl().is_none() => {
                 Some("kubectl is neither on the PATH nor in $KUBEBUILDER_ASSETS".to_owned())
@@ -50,7 +55,7 @@ pub fn path(variable: &str) -> PathBuf {
 
 /// A test that runs if its needs are met, fails if they are not and must be, and is skipped loudly otherwise.
 pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -> Trial {
-    let missing: Vec<String> = needs.iter().filter_map(Need::missing).collect();
+    let missing = missing(needs);
     let run = move || {
         test();
         Ok(())
@@ -64,6 +69,11 @@ pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -
     }
     eprintln!("SKIPPED {name}: {why}");
     Trial::test(name, run).with_ignored_flag(true)
+}
+
+/// Which needs are not met, in words.
+pub fn missing(needs: &[Need]) -> Vec<String> {
+    needs.iter().filter_map(Need::missing).collect()
 }
 
 /// kubectl: the one beside the other programs of $KUBEBUILDER_ASSETS before the machine's own.
@@ -81,7 +91,7 @@ fn is_on_path(program: &str) -> bool {
 }
 
 fn may_unshare() -> bool {
-    let namespaces = ["--mount", "--pid", "--fork", "--ipc", "--uts", "true"];
+    let namespaces = ["--mount", "--pid", "--fork", "--ipc", "--uts", "--net", "true"];
     let tried = Command::new("unshare").args(namespaces).stdin(Stdio::null()).stderr(Stdio::null()).status();
     tried.is_ok_and(|status| status.success())
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::runner::SHORT_LIVED_JAVA;
+/// For a JVM that runs for seconds: the optimising compiler costs it more than it brings.
+pub const SHORT_LIVED_JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
 /// What `words.txt` says.
 const WORDS: &str = "words of a file";

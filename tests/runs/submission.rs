@@ -4,8 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::json;
 
-use crate::jobs::{EXIT_CODE, Job};
-use crate::runner::SHORT_LIVED_JAVA;
+use crate::jobs::{EXIT_CODE, Job, SHORT_LIVED_JAVA};
 use crate::stage::{ACCOUNT, World, image, spark_home};
 use crate::support::cluster::{Account, Cluster as _};
 use crate::support::process;

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::jobs::SHORT_LIVED_JAVA;
+
 /// An image that the runner knows by its name.
 pub struct Image {
     pub name: String,
@@ -136,9 +138,6 @@ impl Image {
         }
     }
 }
-
-/// For a JVM that runs for seconds: the optimising compiler costs it more than it brings.
-pub const SHORT_LIVED_JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
 /// The user of Spark's own images.
 const SPARK_USER: u32 = 185;

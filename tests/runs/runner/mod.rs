@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use crate::support::cluster::{Account, Api, Cluster, Next, text};
 use crate::support::wait::BOUND;
 
-pub use image::{Image, SHORT_LIVED_JAVA};
+pub use image::Image;
 use network::Network;
 use process::Stop;
 

@@ -1,0 +1,46 @@
+//! The journeys, in the order in which they run.
+
+mod deploy;
+mod failures;
+mod jobs;
+mod lifecycle;
+mod replacement;
+mod transfers;
+
+use std::time::Instant;
+
+use libtest_mimic::Trial;
+
+use crate::needs::trial;
+use crate::world;
+
+/// All journeys.
+pub fn trials() -> Vec<Trial> {
+    [
+        deploy::JOURNEYS,
+        transfers::JOURNEYS,
+        jobs::JOURNEYS,
+        failures::JOURNEYS,
+        replacement::JOURNEYS,
+        lifecycle::JOURNEYS,
+    ]
+    .concat()
+    .into_iter()
+    .map(|journey| journey.trial())
+    .collect()
+}
+
+/// What a user does, and how it is called.
+#[derive(Clone, Copy)]
+pub struct Journey(&'static str, fn());
+
+impl Journey {
+    fn trial(self) -> Trial {
+        let Self(name, test) = self;
+        trial(name, &world::needs(), move || {
+            let began = Instant::now();
+            test();
+            eprintln!("node: {name} took {:.1} s", began.elapsed().as_secs_f64());
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! The server is deployed by the README's words, from a laptop in another network.
+
+use std::sync::OnceLock;
+
+use super::Journey;
+use crate::cluster::{NODE_ADDRESS, cluster};
+use crate::shell::{laptop, until};
+use crate::{documents, example, world};
+
+pub const JOURNEYS: &[Journey] = &[Journey("the_readmes_deploy_works_word_for_word", readme)];
+
+/// Where the examples of the documentation reach the server from outside.
+pub const SERVER: &str = "https://10.99.0.1:31000";
+
+/// How long used resources are kept after their owner has gone; in [`server`].
+pub const GRACE_SECONDS: u64 = 10;
+
+/// How long unused resources are kept; in [`server`].
+pub const UNUSED_SECONDS: u64 = 30;
+
+/// What the README's chapter said, command by command.
+fn deployed() -> &'static str {
+    static SAID: OnceLock<String> = OnceLock::new();
+    SAID.get_or_init(|| {
+        cluster();
+        let home = world::folder().join("home");
+        example::prepare(&home);
+        std::os::unix::fs::symlink(home.join("project/manifests"), home.join("manifests")).unwrap();
+        let chapter = documents::chapter("README.md", "## Deploy");
+        let commands = documents::commands(&chapter);
+        assert!(commands.len() >= 10, "{commands:#?}");
+        // The image is there already: no container engine is needed to make it.
+        let typed = commands.into_iter().filter(|command| !command.starts_with("docker build"));
+        let script: Vec<String> = typed.map(|command| command.replace("APISERVER", NODE_ADDRESS)).collect();
+        let ran = laptop(&format!("NODE={NODE_ADDRESS}\n{}", script.join("\n")));
+        format!("{}{}", ran.stdout, ran.stderr)
+    })
+}
+
+fn readme() {
+    let said = deployed();
+    for line in [
+        "secret/cloakroom-tls created",
+        "deployment.apps/cloakroom created",
+        "deployment \"cloakroom\" successfully rolled out",
+        "staging 1 file, ",
+        "Application org.example.App with application ID",
+    ] {
+        assert!(said.contains(line), "no “{line}” in:\n{said}");
+    }
+    let log = laptop("kubectl logs -n spark -l spark-role=driver --tail=-1").stdout;
+    assert!(log.contains(example::COUNTED), "{log}");
+}
+
+/// The README's server, with times that tests can wait for. Each namespace may have drivers by `kubectl apply -k`.
+pub fn server() {
+    static CONFIGURED: OnceLock<()> = OnceLock::new();
+    CONFIGURED.get_or_init(|| {
+        deployed();
+        laptop(&format!(
+            "kubectl set env deployment/cloakroom -n cloakroom CLOAKROOM_ORPHAN_GRACE={GRACE_SECONDS}s \
+                 CLOAKROOM_UNUSED_TIMEOUT={UNUSED_SECONDS}s CLOAKROOM_CLEANUP_INTERVAL=1s
+             kubectl rollout status deployment/cloakroom -n cloakroom --timeout=90s"
+        ));
+        until("the server answers", answers);
+    });
+}
+
+/// Whether the server answers on its node port.
+pub fn answers() -> bool {
+    crate::shell::run(crate::shell::At::Laptop, &format!("curl -sf -m 2 --cacert tls.crt {SERVER}/api/v1"))
+        .code
+        == Some(0)
+}

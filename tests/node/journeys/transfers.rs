@@ -1,0 +1,72 @@
+//! Bundles go in from a laptop, and come out in a pod.
+
+use std::time::{Duration, Instant};
+
+use super::Journey;
+use super::deploy::{GRACE_SECONDS, SERVER, server};
+use crate::documents;
+use crate::shell::{At, laptop, run, until};
+
+pub const JOURNEYS: &[Journey] = &[
+    Journey("an_upload_by_curl_from_another_network_comes_back_whole", curl),
+    Journey("an_init_container_of_the_documentation_fetches_what_was_staged", init_container),
+];
+
+/// `--cacert` and the upload token, as curl takes them.
+const CURL: &str = "curl -sS --fail-with-body -m 30 --cacert tls.crt";
+
+fn curl() {
+    server();
+    laptop(&format!(
+        "head -c 5000000 /dev/urandom >deps.tgz
+         {CURL} -T deps.tgz -H \"Authorization: Bearer $(cat upload-token)\" '{SERVER}/api/v1/resources/?namespace=demo&label=app=curl' >curl.json
+         {CURL} -H \"Authorization: Bearer $(jq -r .resourceSecret curl.json)\" -o back.tgz {SERVER}/api/v1/resources/$(jq -r .resourceId curl.json)
+         cmp deps.tgz back.tgz"
+    ));
+}
+
+/// By the words of docs/clients.md, in a namespace that enforces the restricted standard.
+fn init_container() {
+    server();
+    let chapter = documents::chapter("docs/clients.md", "### In a pod");
+    let secret = &documents::blocks(&chapter)[0];
+    let pod = documents::yaml(&chapter);
+    laptop(&format!(
+        "kubectl create namespace demo
+         kubectl label namespace demo pod-security.kubernetes.io/enforce=restricted
+         cloakroom stage --server {SERVER} --ca-file tls.crt --token-file upload-token --namespace demo --label app=demo \
+             app.jar dep.jar >ticket.json
+         {secret}
+         kubectl apply -f - <<'END'\n{pod}\nEND
+         kubectl wait -n demo --for=jsonpath={{.status.phase}}=Succeeded pod/demo --timeout=60s"
+    ));
+    let log = laptop("kubectl logs -n demo demo").stdout;
+    assert!(log.contains("app.jar") && log.contains("dep.jar"), "{log}");
+    goes_after_the_grace("ticket.json", "kubectl delete pod -n demo demo");
+}
+
+/// Deletes an owner, and looks when its resource goes: not before the grace, and soon after it.
+pub fn goes_after_the_grace(ticket: &str, delete: &str) {
+    assert_eq!(status(ticket), "200");
+    let asked = Instant::now();
+    laptop(delete);
+    let gone = Instant::now();
+    let grace = Duration::from_secs(GRACE_SECONDS);
+    until("the resource is gone", || {
+        // No answer is no deletion: after an outage of the API server a node is not ready for some seconds.
+        let is_gone = status(ticket) == "410";
+        assert!(!is_gone || asked.elapsed() >= grace, "gone before the grace");
+        is_gone
+    });
+    let took = gone.elapsed();
+    eprintln!("node: gone {:.1} s after its owner (grace {GRACE_SECONDS} s)", took.as_secs_f64());
+}
+
+/// What the server says of a ticket, without downloading.
+pub fn status(ticket: &str) -> String {
+    let curl = "curl -s -m 5 -o /dev/null -w '%{http_code}' --head --cacert tls.crt";
+    let script = format!(
+        "{curl} -H \"Authorization: Bearer $(jq -r .resourceSecret {ticket})\" {SERVER}/api/v1/resources/$(jq -r .resourceId {ticket})"
+    );
+    run(At::Laptop, &script).stdout
+}

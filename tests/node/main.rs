@@ -1,0 +1,36 @@
+//! The journeys of users on a real node: kubelet, scheduler, kube-proxy, containerd and cluster DNS, all in namespaces of this
+//! process's own.
+//!
+//! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
+//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure. The tests share one node and disturb it, so they run
+//! one after the other.
+
+#![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
+
+mod cluster;
+mod documents;
+mod example;
+mod images;
+#[path = "../runs/jobs.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod jobs;
+mod journeys;
+#[path = "../real/needs.rs"]
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod needs;
+mod shell;
+mod world;
+
+use libtest_mimic::Arguments;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    if world::is_wanted(&arguments) {
+        std::process::exit(world::run_this_program_inside());
+    }
+    let trials = journeys::trials();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    cluster::end();
+    conclusion.exit();
+}
