@@ -1,6 +1,7 @@
 //! The journeys, in the order in which they run.
 
 mod deploy;
+mod external;
 mod failures;
 mod jobs;
 mod lifecycle;
@@ -20,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         deploy::JOURNEYS,
         transfers::JOURNEYS,
         jobs::JOURNEYS,
+        external::JOURNEYS,
         failures::JOURNEYS,
         replacement::JOURNEYS,
         lifecycle::JOURNEYS,

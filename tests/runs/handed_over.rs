@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::desk::Desk;
 use crate::jobs::Job;
+use crate::operator::as_the_operator;
 use crate::stage::{CLOAKROOM, Stage, VERSIONS, World};
 use crate::submission::{Submission, Submitter};
 use crate::submitted::{goes_with_its_driver, tickets};
@@ -117,31 +118,6 @@ fn words_of(printed: &str) -> Vec<String> {
     let script = format!("printf '%s\\n' {printed}");
     let words = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
     String::from_utf8(words.stdout).unwrap().lines().map(str::to_owned).collect()
-}
-
-/// As the Kubeflow Spark Operator makes arguments of a `SparkApplication` (its `submission.go`): a template becomes a file,
-/// `deps` become options.
-fn as_the_operator(printed: &str, folder: &Path) -> Vec<String> {
-    let fields: Value = serde_saphyr::from_str(printed).unwrap();
-    let spec = &fields["spec"];
-    let template = folder.join("operators-template.yaml");
-    std::fs::write(&template, spec["driver"]["template"].to_string()).unwrap();
-    let settings = [
-        format!("spark.kubernetes.driver.podTemplateFile={}", template.display()),
-        "spark.kubernetes.driver.podTemplateContainerName=spark-kubernetes-driver".to_owned(),
-    ];
-    let mut arguments: Vec<String> =
-        settings.into_iter().flat_map(|setting| ["--conf".to_owned(), setting]).collect();
-    for (field, option) in
-        [("jars", "--jars"), ("pyFiles", "--py-files"), ("files", "--files"), ("archives", "--archives")]
-    {
-        let entries: Vec<String> = spec["deps"][field].as_array().into_iter().flatten().map(text).collect();
-        if !entries.is_empty() {
-            arguments.extend([option.to_owned(), entries.join(",")]);
-        }
-    }
-    arguments.push(text(&spec["mainApplicationFile"]));
-    arguments
 }
 
 /// The line that was told selects both objects, and nothing else of the namespace.

@@ -19,6 +19,7 @@ mod jobs;
 #[path = "../real/needs.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod needs;
+mod operator;
 mod pods;
 mod runner;
 mod sight;

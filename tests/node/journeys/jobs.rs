@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::Journey;
-use super::deploy::{SERVER, server};
+use super::deploy::server;
 use super::transfers::goes_after_the_grace;
 use crate::cluster::{Cluster, cluster};
 use crate::documents;
@@ -23,9 +23,6 @@ pub const JOURNEYS: &[Journey] = &[
     Journey("a_java_job_of_the_laptop_runs_on_spark_3_5", || submitted(VERSIONS[1], Job::Java)),
     Journey("a_python_job_of_the_laptop_runs_on_spark_3_5", || submitted(VERSIONS[1], Job::Python)),
     Journey("executors_open_what_was_staged_themselves", executors),
-    Journey("a_stock_spark_submit_4_3_uses_what_was_staged", || handed_over(VERSIONS[0], Job::Java)),
-    Journey("a_stock_spark_submit_4_3_uses_a_staged_script", || handed_over(VERSIONS[0], Job::Python)),
-    Journey("a_stock_spark_submit_3_5_uses_what_was_staged", || handed_over(VERSIONS[1], Job::Java)),
 ];
 
 /// What all submissions here say about the cluster and the server, in a file of properties.
@@ -68,7 +65,7 @@ pub fn namespace(name: &str) {
     }
 }
 
-fn home() -> PathBuf {
+pub fn home() -> PathBuf {
     world::folder().join("home")
 }
 
@@ -149,12 +146,13 @@ pub fn arguments(version: &str, job: Job) -> Vec<String> {
     job.arguments(|file| format!("jobs-{version}/{file}"))
 }
 
-fn log(namespace: &str) -> String {
+/// What the driver said.
+pub fn log(namespace: &str) -> String {
     laptop(&format!("kubectl logs -n {namespace} driver -c spark-kubernetes-driver")).stdout
 }
 
-/// The ticket of the driver's first bundle, as `driver.json`.
-fn ticket_of(namespace: &str) {
+/// The ticket of the bundle with the driver's files, as `driver.json`.
+pub fn ticket_of(namespace: &str) {
     laptop(&format!(
         "map=$(kubectl get configmap -n {namespace} -o name | grep init-config)
          secret=$(kubectl get secret -n {namespace} -o name | grep init-secret)
@@ -162,31 +160,4 @@ fn ticket_of(namespace: &str) {
          secret=$(kubectl get -n {namespace} $secret -o json | jq -r '.data.downloadSubmittedFilesSecret' | base64 -d)
          jq -n --arg id \"$id\" --arg secret \"$secret\" '{{resourceId: $id, resourceSecret: $secret}}' >driver.json"
     ));
-}
-
-/// Staged for a stock spark-submit, which then submits with what was printed.
-fn handed_over(version: &str, job: Job) {
-    let namespace = format!("stock-{}-{}", job.name(), version.replace('.', "-"));
-    self::namespace(&namespace);
-    let mut own = arguments(version, job);
-    let code = own.pop().unwrap();
-    let class =
-        if matches!(job, Job::Java) { own.drain(..2).collect::<Vec<_>>().join(" ") } else { String::new() };
-    let home = path(SPARK_HOMES).join(format!("spark-{version}"));
-    let ran = run(At::Laptop, &format!(
-        "args=$(KUBECONFIG=stager.kubeconfig cloakroom stage --for spark-submit --server {SERVER} --ca-file tls.crt \
-             --token-file upload-token --namespace {namespace} --conf spark.driver.memory=512m \
-             --conf spark.kubernetes.resourceStagingServer.internal.uri=https://cloakroom.cloakroom:10000 {own})
-         export SPARK_HOME={home} KUBECONFIG=submitter.kubeconfig
-         eval \"{home}/bin/spark-submit --master k8s://{api} --deploy-mode cluster --properties-file plain.conf \
-             --conf spark.kubernetes.container.image={image} {class} $args {code}\"",
-        own = own.join(" "),
-        home = home.display(),
-        api = Cluster::api_server(),
-        image = spark(version),
-    ));
-    let log =
-        run(At::Laptop, &format!("kubectl logs -n {namespace} driver -c spark-kubernetes-driver")).stdout;
-    assert_eq!(Job::complaint(&log), None, "{log}\n{}\n{}", ran.stderr, ran.stdout);
-    ran.ok();
 }

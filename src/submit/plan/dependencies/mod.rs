@@ -139,9 +139,9 @@ fn refuse_jars(lists: &[List], is_java: bool, submitter: &Submitter) -> Result<(
 /// What to do about a file that has no way into the pod.
 pub(super) fn no_way(why: &str) -> String {
     format!(
-        "is on this machine, where no pod can reach it{why}: deploy a staging server (kubectl apply -k \
-         manifests/overlays/nodeport) and set `{}` to its address, put the file into the image and write local:///…, \
-         give an http(s) URL, or set `{UPLOAD_PATH}` to a folder that pods see as well",
+        "is on this machine, where no pod can reach it{why}: deploy a staging server (docs/operations.md, “In \
+         Kubernetes”) and set `{}` to its address, put the file into the image and write local:///…, give an http(s) URL, \
+         or set `{UPLOAD_PATH}` to a folder that pods see as well",
         keys::SERVER_URI
     )
 }
