@@ -182,7 +182,8 @@ impl HttpClient {
                     let (ended, has_answered) = (Instant::now(), self.has_answered());
                     let (failure, may_be_done) = (&failure, may_be_kept);
                     let attempt = Attempt { failure, began, ended, has_answered, may_be_done };
-                    attempts.after(&attempt, progress, &*observer)?
+                    let wait = attempts.after(&attempt, progress.as_deref(), &*observer);
+                    wait.ok_or_else(|| attempts.failed(&attempt, progress))?
                 }
                 Err(UploadError::Pack(error)) => return Err(StageError::Pack(error)),
                 Err(UploadError::Stopped { may_be_kept }) => return Err(attempts.stopped(may_be_kept)),
@@ -221,29 +222,31 @@ impl Attempts<'_> {
     fn after(
         &mut self,
         attempt: &Attempt<'_>,
-        progress: Option<String>,
+        progress: Option<&str>,
         observer: &dyn StageObserver,
-    ) -> Result<Duration, StageError> {
+    ) -> Option<Duration> {
         let failure = attempt.failure;
         let again = self.retries.after(attempt, rand::random());
-        let Some(again) = again.filter(|_| is_worth_another(failure)) else {
-            return Err(StageError::Failed {
-                server: self.request.server.clone(),
-                why: progress.unwrap_or_else(|| failure.to_string()),
-                tried: self.retries.tried(attempt),
-                failure: failure.clone(),
-                may_be_kept: self.may_be_kept,
-            });
-        };
+        let again = again.filter(|_| is_worth_another(failure))?;
         self.start = if failure.is_interruption() { Start::Cautious } else { Start::Swift };
         let notice = again.is_news.then(|| RetryNotice {
             server: self.request.server.clone(),
             failure: failure.clone(),
-            progress,
+            progress: progress.map(str::to_owned),
             bound: again.bound,
         });
         observer.retrying(notice.as_ref());
-        Ok(again.wait)
+        Some(again.wait)
+    }
+
+    fn failed(&self, last: &Attempt<'_>, progress: Option<String>) -> StageError {
+        StageError::Failed {
+            server: self.request.server.clone(),
+            why: progress.unwrap_or_else(|| last.failure.to_string()),
+            tried: self.retries.tried(last),
+            failure: last.failure.clone(),
+            may_be_kept: self.may_be_kept,
+        }
     }
 
     fn stopped(&self, may_be_kept: bool) -> StageError {

@@ -105,7 +105,7 @@ fn count(output: &Output, needle: &str) -> usize {
 }
 
 #[test]
-fn a_server_that_is_away_when_stage_begins_is_waited_for_and_that_is_said_once() {
+fn a_server_that_is_away_when_stage_begins_is_waited_for() {
     let (place, port) = (Place::new(), ReservedPort::new());
     let url = format!("http://{}", port.address());
     let mut staging = Running::start(place.stage(&url));

@@ -131,7 +131,7 @@ fn a_number_of_attempts_wins_over_time() {
 }
 
 #[test]
-fn whoever_takes_requests_and_says_nothing_is_asked_three_times() {
+fn a_server_that_takes_requests_and_says_nothing_is_asked_three_times() {
     for has_answered in [false, true] {
         let run = given_up(&SILENT, Duration::from_secs(10), has_answered);
         assert_eq!((run.attempts, run.tried.to_string().as_str()), (3, " (3 attempts)"));
@@ -172,7 +172,7 @@ fn the_servers_wish_to_wait_is_honoured_within_a_minute_and_within_the_time() {
     let run = given_up(&answered(503, "overloaded", Some(7)), Duration::ZERO, false);
     assert_eq!(run.waits[..2], [Duration::from_secs(7); 2]);
     let run = given_up(&answered(503, "overloaded", Some(86_400)), Duration::ZERO, false);
-    assert_eq!(run.waits, [Duration::from_secs(60), Duration::from_secs(30)]);
+    assert_eq!(run.waits, [Duration::from_mins(1), Duration::from_secs(30)]);
     assert!(run.told[0].ends_with("says: come again (503 overloaded); trying again for up to 90s"));
 }
 
