@@ -13,13 +13,16 @@ mod control_plane;
 #[path = "../transfers/files.rs"]
 #[expect(dead_code, reason = "shared with the other bench")]
 mod files;
+#[path = "../../tests/runs/jobs.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod jobs;
 #[path = "../../tests/real/needs.rs"]
 #[expect(dead_code, reason = "shared with the tests")]
 mod needs;
 mod place;
 mod run;
 #[path = "../../tests/runs/runner/mod.rs"]
-#[expect(dead_code, unused_imports, reason = "shared with the tests")]
+#[expect(dead_code, reason = "shared with the tests")]
 mod runner;
 #[path = "../transfers/spread.rs"]
 #[expect(dead_code, reason = "shared with the other bench")]
