@@ -55,10 +55,9 @@ fn spark_submit(version: &str, job: Job) {
     self::namespace(&namespace);
     let (class, own) = parts(version, job);
     let printed = laptop(&stage(&namespace, "spark-submit", &own)).stdout;
-    let ran = submit(version, &format!("{class} {}", printed.replace("\\\n", "")));
-    let log = log(&namespace);
-    assert_eq!(Job::complaint(&log), None, "{log}\n{}\n{}", ran.stderr, ran.stdout);
+    let ran = submit(version, &format!("{class} {}", printed.trim_end().replace("\\\n", "")));
     ran.ok();
+    assert_eq!(Job::complaint(&log(&namespace)), None, "{}", log(&namespace));
     ticket_of(&namespace);
     goes_after_the_grace("driver.json", &format!("kubectl delete pod -n {namespace} driver"));
     let again = laptop(&stage(&namespace, "spark-submit", &own));
@@ -90,10 +89,10 @@ fn spark_operator() {
     let printed = laptop(&stage(namespace, "spark-operator --name words", &own)).stdout;
     let given = as_the_operator(&printed, &home());
     let given: Vec<String> = given.iter().map(|word| format!("'{word}'")).collect();
-    let ran = submit(version, &format!("{class} {}", given.join(" ")));
-    let log = log(namespace);
-    assert_eq!(Job::complaint(&log), None, "{log}\n{}\n{}", ran.stderr, ran.stdout);
+    let own = format!("--conf spark.kubernetes.namespace={namespace} {class}");
+    let ran = submit(version, &format!("{own} {}", given.join(" ")));
     ran.ok();
+    assert_eq!(Job::complaint(&log(namespace)), None, "{}", log(namespace));
     ticket_of(namespace);
     goes_after_the_grace("driver.json", &format!("kubectl delete sparkapplication -n {namespace} words"));
 }
