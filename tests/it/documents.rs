@@ -160,7 +160,9 @@ fn about_flags(page: &Page, section: &str, known: &BTreeMap<String, Flag>) -> Ve
 }
 
 fn about_unknown_names(page: &Page, known: &BTreeMap<String, Flag>) -> Vec<String> {
-    let ours = |span: &&String| span.starts_with("--") || span.contains("cloakroom ");
+    // Behind `-n` it is a namespace, and the flags are kubectl's.
+    let ours =
+        |span: &&String| span.starts_with("--") || span.replace("-n cloakroom ", "").contains("cloakroom ");
     let spans = page.code();
     let words = spans.iter().filter(ours).flat_map(|span| span.split_whitespace());
     let flags = words
@@ -317,7 +319,7 @@ fn functions() -> BTreeSet<String> {
     for folder in ["src", "tests"] {
         for path in files_below(&repository().join(folder), "rs") {
             let text = std::fs::read_to_string(path).unwrap();
-            for introduction in ["fn ", "trial(\""] {
+            for introduction in ["fn ", "trial(\"", "Journey(\""] {
                 let after = text.split(introduction).skip(1);
                 let name = |rest: &str| {
                     rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
