@@ -1,10 +1,12 @@
 //! What was staged for a stock spark-submit and for the Spark operator reaches drivers and executors.
 
 use super::Journey;
-use super::deploy::SERVER;
-use super::jobs::{arguments, home, log, namespace, ticket_of};
+use super::deploy::{SERVER, server};
+use super::jobs::{arguments, home, log, namespace, newest_driver, ticket_of};
 use super::transfers::goes_after_the_grace;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, NODE_ADDRESS};
+use crate::documents;
+use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::jobs::{EXIT_CODE, Job};
 use crate::needs::path;
@@ -15,6 +17,7 @@ pub const JOURNEYS: &[Journey] = &[
     Journey("a_stock_spark_submit_4_3_uses_what_was_staged", || spark_submit(VERSIONS[0], Job::Java)),
     Journey("a_stock_spark_submit_4_3_uses_a_staged_script", || spark_submit(VERSIONS[0], Job::Python)),
     Journey("a_stock_spark_submit_3_5_uses_what_was_staged", || spark_submit(VERSIONS[1], Job::Java)),
+    Journey("the_lines_of_the_clients_page_hand_files_over", of_the_page),
     Journey("the_pods_of_the_spark_operator_use_what_was_staged", spark_operator),
 ];
 
@@ -64,6 +67,20 @@ fn spark_submit(version: &str, job: Job) {
     assert!(again.stderr.contains("removed from namespace"), "{}", again.stderr);
     let secrets = laptop(&format!("kubectl get secrets -n {namespace} -o name | grep -c init-secret")).stdout;
     assert_eq!(secrets.trim(), "1");
+}
+
+/// The environment and the script of docs/clients.md, by the admin, in the README's namespace.
+fn of_the_page() {
+    server();
+    let chapter = documents::chapter("docs/clients.md", "## For spark-submit and for the Spark operator");
+    let blocks = documents::blocks(&chapter);
+    let block = |beginning: &str| blocks.iter().find(|block| block.starts_with(beginning)).unwrap();
+    let script = format!("{}\n{}", block("export CLOAKROOM_SERVER="), block("args=$("));
+    let home = path(SPARK_HOMES).join(format!("spark-{}", VERSIONS[0]));
+    let script = script.replace("NODE", NODE_ADDRESS).replace("APISERVER", NODE_ADDRESS);
+    laptop(&format!("export SPARK_HOME={home} PATH={home}/bin:$PATH\n{script}", home = home.display()));
+    let log = newest_driver("spark");
+    assert!(log.contains(COUNTED), "{log}");
 }
 
 /// The operator's own kind, as much of it as its owner needs.

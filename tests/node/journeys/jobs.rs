@@ -76,11 +76,19 @@ fn of_the_page() {
     let command =
         documents::blocks(&chapter)[0].replace("APISERVER", "10.99.0.1").replace("NODE", "10.99.0.1");
     laptop(&command);
-    let newest = "kubectl get pods -n spark -l spark-role=driver --sort-by=.metadata.creationTimestamp -o name | tail -n 1";
-    let log = laptop(&format!("kubectl logs -n spark $({newest})")).stdout;
+    let log = newest_driver("spark");
     for line in [COUNTED, "data.txt: some data", "app.conf: a setting", "env/page.txt: a page"] {
         assert!(log.contains(line), "no “{line}” in {log}");
     }
+}
+
+/// What the driver that was made last says.
+pub fn newest_driver(namespace: &str) -> String {
+    let newest = "-l spark-role=driver --sort-by=.metadata.creationTimestamp -o name | tail -n 1";
+    laptop(&format!(
+        "kubectl logs -n {namespace} $(kubectl get pods -n {namespace} {newest}) -c spark-kubernetes-driver"
+    ))
+    .stdout
 }
 
 /// Its settings come behind those of the file, and win.
