@@ -13,6 +13,9 @@ mod control_plane;
 #[path = "../transfers/files.rs"]
 #[expect(dead_code, reason = "shared with the other bench")]
 mod files;
+#[path = "../../tests/runs/jobs.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod jobs;
 #[path = "../../tests/real/needs.rs"]
 #[expect(dead_code, reason = "shared with the tests")]
 mod needs;

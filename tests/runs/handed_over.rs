@@ -6,7 +6,6 @@ use std::process::Output;
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
-use serde_json::Value;
 
 use crate::desk::Desk;
 use crate::jobs::Job;

@@ -22,7 +22,8 @@ pub const JOURNEYS: &[Journey] = &[
 fn parts(version: &str, job: Job) -> (String, String) {
     let mut own = arguments(version, job);
     assert_eq!(own.pop(), Some(EXIT_CODE.to_string()));
-    let class = if matches!(job, Job::Java) { own.drain(..2).collect::<Vec<_>>().join(" ") } else { String::new() };
+    let class =
+        if matches!(job, Job::Java) { own.drain(..2).collect::<Vec<_>>().join(" ") } else { String::new() };
     (class, own.join(" "))
 }
 

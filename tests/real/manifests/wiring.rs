@@ -6,9 +6,10 @@ use super::rendered::Rendered;
 use crate::known::{list, text};
 
 /// Mistakes that must be noticed: kind, name, JSON pointer, value.
-pub const PLANTED: [(&str, &str, &str, &str); 26] = [
+pub const PLANTED: [(&str, &str, &str, &str); 27] = [
     ("Deployment", "cloakroom", "/spec/replicas", "2"),
-    ("Deployment", "cloakroom", "/spec/strategy/type", "\"RollingUpdate\""),
+    ("Deployment", "cloakroom", "/spec/strategy/rollingUpdate/maxSurge", "1"),
+    ("Deployment", "cloakroom", "/spec/strategy/rollingUpdate/maxUnavailable", "0"),
     ("Deployment", "cloakroom", "/spec/template/metadata/labels", "{\"app\": \"other\"}"),
     ("Deployment", "cloakroom", "/spec/template/spec/enableServiceLinks", "true"),
     ("Deployment", "cloakroom", "/spec/template/spec/automountServiceAccountToken", "false"),
@@ -64,7 +65,8 @@ fn deployment(rendered: &Rendered, complaints: &mut Complaints) {
     let labels = &spec["template"]["metadata"]["labels"];
     for (what, holds) in [
         ("more than one process for one data directory", spec["replicas"] == 1),
-        ("two pods at once during an update", spec["strategy"]["type"] == "Recreate"),
+        ("a new pod before the old one is told to stop", spec["strategy"]["rollingUpdate"]["maxSurge"] == 0),
+        ("an update that waits for a second pod", spec["strategy"]["rollingUpdate"]["maxUnavailable"] == 1),
         ("a selector that misses its pods", selects(&spec["selector"]["matchLabels"], labels)),
         ("another command than serve", rendered.container()["args"] == serde_json::json!(["serve"])),
         ("variables of services beside its own", rendered.pod()["enableServiceLinks"] == false),

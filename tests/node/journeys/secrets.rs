@@ -1,0 +1,23 @@
+//! No secret is in a log of a container, an event, a metric or a config map, whatever journey was made.
+
+use crate::shell::laptop;
+use crate::shell::{At, run};
+
+/// All secrets that this laptop has, one a line: tokens, and those of tickets.
+const SECRETS: &str = "{ cat upload-token; jq -r '.resourceSecret // empty' ./*.json; \
+     kubectl get secret cloakroom-tokens -n cloakroom -o jsonpath='{.data.admin-token}' | base64 -d; \
+     kubectl get secrets -A -o json | jq -r '.items[].data // {} | to_entries[] | select(.key | test(\"download.*Secret\")) | .value | @base64d'; } \
+     | sort -u | grep . >secrets";
+
+/// Where they must not be. The logs are the kubelet's, of all containers that are still known.
+const PLACES: &str = "cp -r /var/log/pods seen
+     kubectl get events,configmaps,pods -A -o json >seen/objects
+     kubectl get --raw /api/v1/namespaces/cloakroom/services/cloakroom-operations:10001/proxy/metrics >seen/metrics";
+
+/// Fails with the places, never with the secret.
+pub fn are_nowhere() {
+    laptop(SECRETS);
+    run(At::Node, &format!("rm -rf seen; {PLACES}")).ok();
+    let found = run(At::Node, "grep -rlFf secrets seen || true").stdout;
+    assert_eq!(found, "", "a secret of “secrets” is there");
+}
