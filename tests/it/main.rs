@@ -22,6 +22,7 @@ mod fake_api_server;
 mod fetch;
 mod fetch_command;
 mod fetch_resume;
+mod fetch_targets;
 mod full_disk;
 mod handover;
 mod hostile;
