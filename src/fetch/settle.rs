@@ -10,6 +10,7 @@ use super::plan::{FetchPlan, Source};
 use super::receipt::Receipt;
 use super::source::{Fetched, remove};
 use crate::bundle::{PlaceError, RESERVED_PREFIX, check_place, place};
+use crate::text::harmless;
 
 /// A source, and what is known of it in its target folder.
 pub(super) struct Prepared {
@@ -116,7 +117,8 @@ fn check_not_hidden(prepared: &Prepared, name: &str) -> Result<(), FetchError> {
         return Ok(());
     }
     let why = format!(
-        "it has a file {name}, and names that begin with {RESERVED_PREFIX} are not for bundles; rename it"
+        "it has a file {name}, and names that begin with {RESERVED_PREFIX} are not for bundles; rename it",
+        name = harmless(name)
     );
     Err(FetchError::Place { what: prepared.source.what(), why })
 }
@@ -125,7 +127,7 @@ fn same_name(first: &Source, second: &Prepared, name: &str) -> FetchError {
     FetchError::SameName {
         first: first.what(),
         second: second.source.what(),
-        name: name.to_owned(),
+        name: harmless(name),
         folder: second.source.target.clone(),
     }
 }

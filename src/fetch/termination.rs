@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::own_file::open_regular;
+use crate::text::harmless_lines;
 
 /// Where Kubernetes reads them.
 pub const TERMINATION_LOG: &str = "/dev/termination-log";
@@ -15,7 +16,7 @@ const MAX_BYTES: usize = 4096;
 /// Writes `message` into the regular file at `path`, if there is one: outside a container there is none, and that the
 /// last words were lost must not hide them from the log.
 pub fn write_termination_log(path: &Path, message: &str) {
-    if let Err(error) = write(path, shortened(message)) {
+    if let Err(error) = write(path, shortened(&harmless_lines(message))) {
         tracing::debug!(%error, path = %path.display(), "the termination log cannot be written");
     }
 }
@@ -73,7 +74,10 @@ mod tests {
             OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&pipe);
         for reader in [None, Some(reader.unwrap())] {
             let (done, pipe) = (done.clone(), pipe.clone());
-            std::thread::spawn(move || done.send(write_termination_log(&pipe, "x")));
+            std::thread::spawn(move || {
+                write_termination_log(&pipe, "x");
+                done.send(()).unwrap();
+            });
             written.recv_timeout(Duration::from_secs(20)).unwrap();
             if let Some(mut reader) = reader {
                 assert_eq!(

@@ -18,6 +18,7 @@ use super::connect_error::ConnectError;
 use super::files::Seen;
 use super::throttled::with_retry_after;
 use crate::telemetry::chain;
+use crate::text::one_line;
 
 /// Before a plugin's certificate runs out.
 const BEFORE_EXPIRY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
@@ -145,10 +146,7 @@ fn without_output(error: kube::Error) -> kube::Error {
 fn failed_run(out: &Output) -> String {
     const LONGEST: usize = 300;
     let said = String::from_utf8_lossy(&out.stderr);
-    let words: Vec<_> = said.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-    let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    let said: String = words.join(" ").chars().take(LONGEST).collect();
-    match said.as_str() {
+    match one_line(&said, LONGEST).as_str() {
         "" => format!("failed ({}): run it by hand to see why", out.status),
         said => format!("failed ({}): {said}", out.status),
     }

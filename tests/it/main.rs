@@ -23,6 +23,7 @@ mod fetch;
 mod fetch_command;
 mod fetch_resume;
 mod fetch_targets;
+mod foreign_text;
 mod full_disk;
 mod handover;
 mod hostile;
