@@ -76,6 +76,15 @@ impl Connection {
         current.client.clone()
     }
 
+    /// Reads all files again, changed or not.
+    pub(super) async fn look(&self) {
+        let mut current = self.current.lock().await;
+        current.looked = Instant::now();
+        let now = current.seen.again();
+        current.unusable = None;
+        self.renew(&mut current, now).await;
+    }
+
     /// Files that cannot be used (half written, say) leave the client as it was.
     async fn renew(&self, current: &mut Current, now: Seen) {
         match self.read_again().await {

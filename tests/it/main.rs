@@ -50,6 +50,7 @@ mod roster;
 mod scenarios;
 mod second_run;
 mod shutdown;
+mod signals;
 mod slow_clients;
 mod smoke;
 mod stage;
