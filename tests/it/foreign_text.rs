@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use cloakroom::protocol::digest;
-use cloakroom::text::is_unfit;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::bundles::{header, octal, tgz, tgz_with_raw_header};
@@ -16,6 +15,10 @@ const SECRET: &str = "s3cret-of-the-ticket-or-the-token";
 /// Turned round, an escape sequence, a line and a paragraph of its own, a C1 control, an invisible tag.
 const NASTY: &str =
     "\u{202e}txet\u{202c} \u{1b}]0;x\u{7} \u{2028}error: all is well\u{2029} \u{9b}31m \u{e0041}";
+
+/// Counted here by hand, so that a hole in the filter is seen.
+const COMMANDS: &[char] =
+    &['\u{202e}', '\u{202c}', '\u{1b}', '\u{7}', '\u{2028}', '\u{2029}', '\u{9b}', '\u{e0041}'];
 
 struct Scene {
     folder: tempfile::TempDir,
@@ -48,7 +51,7 @@ impl Scene {
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let last_words = std::fs::read_to_string(self.path("last-words")).unwrap();
         let said = stderr(&output).replace('\n', " ") + &last_words;
-        assert!(!said.contains(is_unfit), "{said:?}");
+        assert!(!said.contains(COMMANDS), "{said:?}");
         assert!(!said.contains(SECRET) && !said.contains("s1gnature"), "{said}");
         (output, said)
     }
@@ -159,7 +162,7 @@ async fn the_ticket_on_stdout_is_the_servers_and_has_nothing_in_it_that_a_termin
     let (output, said) = scene.said(stage).await;
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}");
-    assert!(!shown.trim_end().contains(is_unfit), "{shown:?}");
+    assert!(!shown.trim_end().contains(COMMANDS), "{shown:?}");
     let ticket: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert!(ticket["later"].as_str().unwrap().starts_with("\u{202e}txet"), "{ticket}");
 }
