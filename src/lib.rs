@@ -17,7 +17,7 @@
 //! - [`bundle`]: packing, and unpacking without harm
 //! - [`spark`]: what Spark's users write: properties, sizes, times, URIs
 //!
-//! [`clock`], [`metrics`], [`shutdown`] and [`telemetry`] are used from anywhere. The binary adds the command line.
+//! [`clock`], [`metrics`], [`shutdown`], [`telemetry`] and [`text`] are used from anywhere. The binary adds the command line.
 
 pub mod bundle;
 pub mod cleaner;
@@ -37,3 +37,4 @@ pub mod staging;
 pub mod store;
 pub mod submit;
 pub mod telemetry;
+pub mod text;

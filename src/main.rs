@@ -15,7 +15,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Nobody may be listening any more; the exit code tells.
-            let _ = writeln!(std::io::stderr(), "error: {}", cloakroom::telemetry::chain(error.as_ref()));
+            let said = cloakroom::text::harmless_lines(&cloakroom::telemetry::chain(error.as_ref()));
+            let _ = writeln!(std::io::stderr(), "error: {said}");
             if error.is::<commands::UsageError>() {
                 ExitCode::from(commands::USAGE)
             } else {

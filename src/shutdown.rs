@@ -47,6 +47,8 @@ impl Shutdown {
         // Its default is to end the process, where a limit on the size of files should only fail the write that
         // passes it. Listening for it is enough.
         let too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
+        // They mean nothing here, and are no reason to end.
+        let users = [signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?];
         let mut next = async move || {
             tokio::select! {
                 _ = terminate.recv() => "SIGTERM",
@@ -55,7 +57,7 @@ impl Shutdown {
         };
         let shutdown = self.clone();
         tokio::spawn(async move {
-            let _listening = too_large;
+            let _listening = (too_large, users);
             tracing::info!("got {}: finishing what is in flight", next().await);
             shutdown.request();
             tracing::info!("got {} again: stopping at once", next().await);

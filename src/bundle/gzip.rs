@@ -29,6 +29,9 @@ pub(super) struct GzipWriter<W> {
     out: W,
     buffer: Box<[u8]>,
     filled: usize,
+    /// Bytes that went in, and those of the member that were written out before what is in the buffer.
+    taken_bytes: u64,
+    written_bytes: u64,
     deflate: Compress,
     deflating: bool,
     crc: Crc,
@@ -40,7 +43,26 @@ impl<W: Write> GzipWriter<W> {
         let mut buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         buffer[..HEADER.len()].copy_from_slice(&HEADER);
         let deflate = Compress::new(Compression::new(LEVEL), false);
-        GzipWriter { out, buffer, filled: HEADER.len(), deflate, deflating: false, crc: Crc::new() }
+        GzipWriter {
+            out,
+            buffer,
+            filled: HEADER.len(),
+            taken_bytes: 0,
+            written_bytes: 0,
+            deflate,
+            deflating: false,
+            crc: Crc::new(),
+        }
+    }
+
+    /// How many bytes of content went in so far.
+    pub(super) fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
+    }
+
+    /// How many times the size of the member its content is so far.
+    pub(super) fn ratio(&self) -> u64 {
+        self.taken_bytes / (self.written_bytes + self.filled as u64)
     }
 
     /// Room for the bytes of one stored block; they count once [`GzipWriter::commit_stored`] says how many
@@ -60,6 +82,7 @@ impl<W: Write> GzipWriter<W> {
         self.buffer[self.filled..start].copy_from_slice(&[0, low, high, !low, !high]);
         self.filled = start + length;
         self.crc.update(&self.buffer[start..self.filled]);
+        self.taken_bytes += length as u64;
         Ok(())
     }
 
@@ -78,6 +101,7 @@ impl<W: Write> GzipWriter<W> {
     /// Deflates bytes.
     pub(super) fn deflate(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.crc.update(bytes);
+        self.taken_bytes += bytes.len() as u64;
         self.deflating = true;
         while !bytes.is_empty() {
             self.make_room()?;
@@ -133,6 +157,7 @@ impl<W: Write> GzipWriter<W> {
 
     fn write_out(&mut self) -> io::Result<()> {
         self.out.write_all(&self.buffer[..self.filled])?;
+        self.written_bytes += self.filled as u64;
         self.filled = 0;
         Ok(())
     }

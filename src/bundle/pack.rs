@@ -10,9 +10,14 @@ use tar::{EntryType, Header};
 use super::gzip::GzipWriter;
 use super::method::Method;
 use super::plan::{PackError, PackPlan, PlannedFile};
+use super::unpack::{BOMB_FLOOR_BYTES, MAX_RATIO};
 
 const TAR_BLOCK_BYTES: usize = 512;
 const READ_BUFFER_BYTES: usize = 256 * 1024;
+/// Half of what unpacking accepts, so that every reader of every version does. Zeros cost one byte in a hundred then.
+const LARGEST_RATIO: u64 = MAX_RATIO / 2;
+/// Below that no reader asks for it, and what the deflater still holds would count for much.
+const RATIO_FLOOR_BYTES: u64 = BOMB_FLOOR_BYTES / 4;
 /// The name of the entry that carries the long name of the next one (GNU tar).
 const LONG_NAME: &[u8] = b"././@LongLink";
 
@@ -76,7 +81,12 @@ impl<W: Write> Packer<'_, W> {
 
     fn deflate_some(&mut self, left: u64, file: &PlannedFile, source: &mut File) -> Result<u64, PackError> {
         let read = fill(&mut self.buffer, left, source).map_err(|source| unreadable(&file.path, source))?;
-        self.gzip.deflate(&self.buffer[..read]).map_err(PackError::Write)?;
+        // A file of zeros would be taken for a bomb where it is fetched: some of it is stored.
+        let bytes = &self.buffer[..read];
+        let looks_like_a_bomb =
+            self.gzip.taken_bytes() > RATIO_FLOOR_BYTES && self.gzip.ratio() >= LARGEST_RATIO;
+        let written = if looks_like_a_bomb { self.gzip.store(bytes) } else { self.gzip.deflate(bytes) };
+        written.map_err(PackError::Write)?;
         Ok(read as u64)
     }
 

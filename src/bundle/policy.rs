@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::text::is_unfit;
+
 /// The longest name of one file or folder that Linux file systems take.
 const MAX_COMPONENT_BYTES: usize = 255;
 /// The longest path in a bundle; Linux takes no more either.
@@ -97,12 +99,12 @@ fn check_component(component: &str) -> Result<(), NameFault> {
     }
 }
 
-/// A stranger's name as it may appear in a log or on a terminal: control characters escaped, length bounded.
+/// A stranger's name as it may appear in a log or on a terminal: what is not fit for it escaped, length bounded.
 pub(super) fn printable(raw: &[u8]) -> String {
     let text = String::from_utf8_lossy(raw);
     let mut shown = String::new();
     for character in text.chars().take(MAX_PRINTED_CHARS) {
-        if character.is_control() {
+        if is_unfit(character) {
             shown.extend(character.escape_default());
         } else {
             shown.push(character);
@@ -171,6 +173,7 @@ mod tests {
     #[test]
     fn printed_names_are_short_and_harmless() {
         assert_eq!(printable(b"a\x1b[31m\n"), "a\\u{1b}[31m\\n");
+        assert_eq!(printable("a\u{202e}rab.exe".as_bytes()), "a\\u{202e}rab.exe");
         assert_eq!(printable("x".repeat(1_000_000).as_bytes()).chars().count(), MAX_PRINTED_CHARS + 1);
     }
 

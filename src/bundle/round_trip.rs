@@ -42,6 +42,18 @@ proptest! {
     }
 }
 
+#[test]
+fn a_large_file_of_zeros_is_packed_so_that_it_is_no_bomb() {
+    const SIZE_BYTES: u64 = 320 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zeros.bin");
+    fs::File::create(&path).unwrap().set_len(SIZE_BYTES).unwrap();
+    let bundle = pack(&PackPlan::new(&[path]).unwrap(), Vec::new(), &mut |_| ()).unwrap();
+    assert!(bundle.len() < (SIZE_BYTES / 50) as usize, "{}", bundle.len());
+    let unpacked = unpack(&bundle[..], &folder.path().join("out"), &UnpackLimits::default()).unwrap();
+    assert_eq!(unpacked[0].size_bytes, SIZE_BYTES);
+}
+
 /// Runs a program that reads the bundle from its standard input; nothing where the program is not installed.
 fn read_with(program: &[&str], bundle: &[u8]) -> Option<String> {
     let child =

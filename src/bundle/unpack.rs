@@ -20,6 +20,7 @@ use archive::{Archive, Content, Entry};
 use catalog::Catalog;
 pub use error::UnpackError;
 use extract::Folder;
+pub(super) use stream::{BOMB_FLOOR_BYTES, MAX_RATIO};
 
 /// How much an archive may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

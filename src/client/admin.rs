@@ -192,7 +192,7 @@ impl AdminClient {
 
     async fn read<T: DeserializeOwned>(&self, mut response: Response) -> Result<T, Failure> {
         if !response.status().is_success() {
-            return Err(Failure::Answered(Answer::read(response).await));
+            return Err(Failure::Answered(Answer::read(response, &[self.token.expose()]).await));
         }
         let foreign = || Failure::Foreign { why: "what answers there is not a cloakroom server".to_owned() };
         if !has_content_type(response.headers(), "application/json") {

@@ -7,6 +7,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
 
 use crate::protocol::problem::{self, Problem};
+use crate::text;
 
 /// More of an error's body is not read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -29,26 +30,27 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Reads it, a bounded part of its body included.
-    pub async fn read(response: Response) -> Self {
+    /// Reads it, a bounded part of its body included. The `secrets` of the request are not in what it says.
+    pub(super) async fn read(response: Response, secrets: &[&str]) -> Self {
         let (status, headers) = (response.status(), response.headers().clone());
         let base = response.url().clone();
         let body = bounded_body(response).await;
-        let mut answer = Self::from_parts(status, &headers, &body);
+        let mut answer = Self::from_parts(status, &headers, &body, secrets);
         if status.is_redirection() {
-            answer.detail = redirection(&base, &headers);
+            answer.detail = text::without(&redirection(&base, &headers), secrets).into_owned();
         }
         answer
     }
 
-    fn from_parts(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+    fn from_parts(status: StatusCode, headers: &HeaderMap, body: &[u8], secrets: &[&str]) -> Self {
         let problem = problem(headers, body);
+        let shown = |words: &str| one_line(&text::without(words, secrets));
         let detail = match &problem {
-            Some(problem) if !problem.detail.is_empty() => one_line(&problem.detail),
-            Some(problem) if !problem.title.is_empty() => one_line(&problem.title),
-            _ => described(status, headers, body),
+            Some(problem) if !problem.detail.is_empty() => shown(&problem.detail),
+            Some(problem) if !problem.title.is_empty() => shown(&problem.title),
+            _ => described(status, headers, &text::without(&String::from_utf8_lossy(body), secrets)),
         };
-        let code = problem.map(|problem| one_line(&problem.code)).filter(|code| !code.is_empty());
+        let code = problem.map(|problem| shown(&problem.code)).filter(|code| !code.is_empty());
         Self { status: status.as_u16(), code, detail, retry_after: retry_after(headers) }
     }
 }
@@ -63,15 +65,9 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Text from outside on one line, without control characters, not too long, without a full stop at its end.
-pub(super) fn one_line(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    let line = words.collect::<Vec<_>>().join(" ");
-    let mut short: String = line.chars().take(MAX_SHOWN_CHARS).collect();
-    if short.len() < line.len() {
-        short.push('…');
-    }
-    short.trim_end_matches('.').to_owned()
+/// Text from outside on one line, fit to be shown, not too long, without a full stop at its end.
+pub(super) fn one_line(words: &str) -> String {
+    text::one_line(words, MAX_SHOWN_CHARS).trim_end_matches('.').to_owned()
 }
 
 /// The whole body, or as much of it as is allowed and comes in time.
@@ -101,14 +97,13 @@ fn problem(headers: &HeaderMap, body: &[u8]) -> Option<Problem> {
     if has_content_type(headers, problem::CONTENT_TYPE) { serde_json::from_slice(body).ok() } else { None }
 }
 
-fn described(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
+fn described(status: StatusCode, headers: &HeaderMap, body: &str) -> String {
     let reason = status.canonical_reason().unwrap_or("an unknown status").to_lowercase();
-    let text = String::from_utf8_lossy(body);
     if has_content_type(headers, "text/html") {
-        let title = title(&text).map(|title| format!(" “{title}”")).unwrap_or_default();
+        let title = title(body).map(|title| format!(" “{title}”")).unwrap_or_default();
         return format!("{reason}, as an HTML page{title}, perhaps of a proxy in between");
     }
-    match one_line(&text) {
+    match one_line(body) {
         text if has_content_type(headers, "text/plain") && !text.is_empty() => format!("{reason}: {text}"),
         _ => reason,
     }
@@ -145,7 +140,12 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(RETRY_AFTER, HeaderValue::from_static("7"));
-        Answer::from_parts(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes())
+        Answer::from_parts(
+            StatusCode::from_u16(status).unwrap(),
+            &headers,
+            body.as_bytes(),
+            &["s3cret-of-mine"],
+        )
     }
 
     #[test]

@@ -55,15 +55,21 @@ impl HttpClient {
     ) -> Result<Download, Failure> {
         let url = server.join(&v1::resource_path(id));
         let request = self.to_server(&url).get(url).bearer_auth(secret.expose());
-        self.open(request, resume).await
+        self.open(request, resume, &[secret.expose()]).await
     }
 
     /// Begins to download any file. With `resume` the answer may still begin at 0: see [`Download::offset`].
     pub async fn open_file(&self, url: &Url, resume: Option<&Resume>) -> Result<Download, Failure> {
-        self.open(self.to_web(url).get(url.clone()), resume).await
+        let secrets: Vec<&str> = url.password().into_iter().chain(url.query()).collect();
+        self.open(self.to_web(url).get(url.clone()), resume, &secrets).await
     }
 
-    async fn open(&self, request: RequestBuilder, resume: Option<&Resume>) -> Result<Download, Failure> {
+    async fn open(
+        &self,
+        request: RequestBuilder,
+        resume: Option<&Resume>,
+        secrets: &[&str],
+    ) -> Result<Download, Failure> {
         // The bytes are wanted as they are stored: a range of a compressed form would be one of other bytes.
         let mut request = request.header(ACCEPT_ENCODING, "identity");
         if let Some(resume) = resume {
@@ -76,7 +82,7 @@ impl HttpClient {
             Some((representation, offset)) => {
                 Ok(Download { representation, offset, response, http: self.clone() })
             }
-            None => Err(Failure::Answered(Answer::read(response).await)),
+            None => Err(Failure::Answered(Answer::read(response, secrets).await)),
         }
     }
 }

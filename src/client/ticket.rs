@@ -16,7 +16,7 @@ impl HttpClient {
     /// What the server says of itself.
     pub async fn server_info(&self, server: &ServerAddress) -> Result<ServerInfo, Failure> {
         let url = server.join(v1::INFO);
-        self.json(self.to_server(&url).request(Method::GET, url)).await
+        self.json(self.to_server(&url).request(Method::GET, url), &[]).await
     }
 
     /// What is known of the resource that a ticket is for. This is no use of it.
@@ -50,7 +50,7 @@ impl HttpClient {
     async fn metadata(&self, server: &ServerAddress, id: &str, secret: &str) -> Result<Metadata, Failure> {
         let url = server.join(&v1::metadata_path(id));
         let request = self.to_server(&url).request(Method::GET, url);
-        self.json(request.bearer_auth(secret)).await
+        self.json(request.bearer_auth(secret), &[secret]).await
     }
 
     /// Releases the resource that a ticket is for. One that is gone already is released.
@@ -61,20 +61,24 @@ impl HttpClient {
             let response = self.ask(request.bearer_auth(&ticket.resource_secret)).await?;
             match response.status().as_u16() {
                 200..=299 | 404 | 410 => Ok(()),
-                _ => Err(Failure::Answered(Answer::read(response).await)),
+                _ => Err(Failure::Answered(Answer::read(response, &[&ticket.resource_secret]).await)),
             }
         })
         .await
     }
 
-    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
+    async fn json<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        secrets: &[&str],
+    ) -> Result<T, Failure> {
         let request = request.header(ACCEPT, "application/json");
-        self.in_time(async { Self::read_json(self.ask(request).await?).await }).await
+        self.in_time(async { Self::read_json(self.ask(request).await?, secrets).await }).await
     }
 
-    async fn read_json<T: DeserializeOwned>(response: Response) -> Result<T, Failure> {
+    async fn read_json<T: DeserializeOwned>(response: Response, secrets: &[&str]) -> Result<T, Failure> {
         if !response.status().is_success() {
-            return Err(Failure::Answered(Answer::read(response).await));
+            return Err(Failure::Answered(Answer::read(response, secrets).await));
         }
         let is_json = has_content_type(response.headers(), "application/json");
         let body = bounded_body(response).await;

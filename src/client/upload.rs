@@ -10,10 +10,12 @@ use super::answer::{Answer, bounded_body, has_content_type};
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::{Packed, Packing, Start};
+use super::secret_file::UploadToken;
 use super::stage::{StageObserver, StageRequest, Staged};
 use crate::bundle::PackError;
 use crate::protocol::v1::Ticket;
 use crate::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
+use crate::text;
 
 /// Why one attempt did not succeed.
 #[derive(Debug)]
@@ -71,15 +73,18 @@ pub(super) async fn upload(
     };
     match answered {
         Ok(response) if response.status().is_success() => accepted(response, packing).await,
-        Ok(response) => refused(response, packing).await,
+        Ok(response) => {
+            let secrets: Vec<&str> = request.token.iter().map(UploadToken::expose).collect();
+            refused(response, packing, &secrets).await
+        }
         Err(failure) => Err(aborted(failure, packing).await),
     }
 }
 
 /// The server's answer may come while the body is still being sent. It is read to its end before packing
 /// stops, because that breaks the connection.
-async fn refused(response: Response, packing: Packing) -> Result<Staged, UploadError> {
-    let failure = Failure::Answered(Answer::read(response).await);
+async fn refused(response: Response, packing: Packing, secrets: &[&str]) -> Result<Staged, UploadError> {
+    let failure = Failure::Answered(Answer::read(response, secrets).await);
     Err(aborted(failure, packing).await)
 }
 
@@ -114,7 +119,7 @@ async fn accepted(response: Response, packing: Packing) -> Result<Staged, Upload
 fn staged(body: &[u8]) -> Option<Staged> {
     let ticket = serde_json::from_slice(body).ok()?;
     // In JSON, line breaks only stand between tokens.
-    let json = std::str::from_utf8(body).ok()?.trim().replace(['\r', '\n'], " ");
+    let json = text::harmless_json(&std::str::from_utf8(body).ok()?.trim().replace(['\r', '\n', '\t'], " "));
     Some(Staged { ticket, json })
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::time::Duration;
 
+use cloakroom::text::harmless_lines;
 use indicatif::{
     HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
@@ -39,7 +40,7 @@ impl Screen {
     /// Says something in lines of its own. Nobody may be listening any more, and the work goes on nevertheless.
     pub fn tell(&self, text: &str) {
         self.below.suspend(|| {
-            let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
+            let _ = writeln!(std::io::stderr(), "{}", harmless_lines(text.trim_end()));
         });
     }
 

@@ -1,6 +1,7 @@
 //! `cloakroom serve`: settings, then the rooms from the bottom up, then connections until it is asked to stop.
 
 mod cluster;
+mod reload;
 mod settings;
 mod sockets;
 mod start;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::cli::ServeArgs;
@@ -20,6 +22,7 @@ use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::Staging;
 use cloakroom::store::DataDirectory;
 use cloakroom::telemetry;
+use reload::Files;
 use settings::ServeSettings;
 use sockets::Sockets;
 use start::Started;
@@ -27,7 +30,7 @@ use start::Started;
 /// After the deadline, what was already received may still be written down, for so long.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// Serves until SIGTERM or SIGINT; with `--check` only says whether it could.
+/// Serves until SIGTERM or SIGINT, and reads files again at SIGHUP; with `--check` only says whether it could.
 pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     telemetry::start(args.log.log_format, &args.log.log).with_context(|| {
         format!(
@@ -41,12 +44,15 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         tracing::warn!("{warning}");
     }
     if args.check {
+        sockets::check(&settings)?;
         DataDirectory::check(&args.storage.data_dir)?;
         print!("{}", settings.summary(&args));
         return Ok(ExitCode::SUCCESS);
     }
     let shutdown = Shutdown::default();
     shutdown.on_signals().context("cannot listen for signals")?;
+    let hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+    tokio::spawn(Files::of(&settings).read_again_on(hangup));
     serve(args, settings, metrics, shutdown).await
 }
 

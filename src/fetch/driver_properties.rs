@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::own_file::write_whole;
 use crate::spark::{Properties, PropertiesError, with_fetched_files};
 
 /// Which properties, and where the driver finds them.
@@ -61,8 +62,7 @@ impl DriverProperties {
         let text = with_fetched_files(&Properties::parse(&self.from, &text)?, folders);
         let mut draft = self.to.clone().into_os_string();
         draft.push(".draft");
-        fs::write(&draft, text)
-            .and_then(|()| fs::rename(&draft, &self.to))
+        write_whole(Path::new(&draft), &self.to, text.as_bytes())
             .map_err(|source| DriverPropertiesError::Write { path: self.to.clone(), source })
     }
 

@@ -41,6 +41,33 @@ pub enum FetchError {
         /// Where it would go.
         folder: PathBuf,
     },
+    /// What is a file of one source is a folder of another.
+    #[error(
+        "{file} brings the file {path}, and {folder} needs a folder there: rename one of them, or fetch into two folders",
+        path = .path.display()
+    )]
+    FileAndFolder {
+        /// The source with the file.
+        file: String,
+        /// The source with the folder.
+        folder: String,
+        /// Where both would be.
+        path: PathBuf,
+    },
+    /// Another process fetches the same, and does not come to an end.
+    #[error(
+        "another fetch of {what} into {folder} did not end within {limit}: check what else fetches into this folder, or \
+         give it more time (mountTimeout, --timeout)",
+        folder = .folder.display(), limit = format_duration(*.limit)
+    )]
+    Busy {
+        /// What it is to the user.
+        what: String,
+        /// The target folder.
+        folder: PathBuf,
+        /// How long was waited.
+        limit: Duration,
+    },
     /// What was fetched could not be put where it belongs.
     #[error("could not put {what} into place: {why}")]
     Place {

@@ -4,7 +4,9 @@
 
 mod driver_properties;
 mod error;
+mod lock;
 mod observer;
+mod own_file;
 mod pace;
 mod plan;
 mod receipt;

@@ -6,10 +6,13 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::own_file::{read_regular, write_whole};
 use crate::bundle::{RESERVED_PREFIX, UnpackedFile};
 use crate::protocol::digest;
 
 const VERSION: u32 = 1;
+/// Several times what the names of the largest bundle take.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The hidden file in the target folder that lists one source's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +44,8 @@ impl Receipt {
 
     /// The receipt of the source `key` in `folder`. One that cannot be read is as good as none.
     pub(super) fn read(folder: &Path, key: &str) -> Option<Self> {
-        let receipt: Self = serde_json::from_slice(&fs::read(path(folder, key)).ok()?).ok()?;
+        let receipt: Self =
+            serde_json::from_slice(&read_regular(&path(folder, key), MAX_BYTES).ok()?).ok()?;
         let names_are_plain = receipt.files.iter().all(|file| is_plain(&file.name));
         (receipt.version == VERSION && receipt.source == key && names_are_plain).then_some(receipt)
     }
@@ -50,8 +54,7 @@ impl Receipt {
     pub(super) fn write(&self, hidden: &Path, folder: &Path) -> io::Result<()> {
         // No file of a bundle can be called so: that one would be in the folder, and this is beside it.
         let draft = hidden.with_extension("draft");
-        fs::write(&draft, serde_json::to_vec(self)?)?;
-        fs::rename(&draft, path(folder, &self.source))
+        write_whole(&draft, &path(folder, &self.source), &serde_json::to_vec(self)?)
     }
 
     /// Whether every file is there with its size.

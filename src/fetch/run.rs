@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::error::FetchError;
+use super::lock::SourceLock;
 use super::observer::{FetchObserver, SourceReport};
 use super::plan::FetchPlan;
 use super::settle::{Prepared, clean, prepare, settle};
@@ -23,6 +24,9 @@ const SIDE_BY_SIDE: usize = 16;
 
 /// How long extracting threads get to notice that nothing comes any more.
 const WIND_DOWN: Duration = Duration::from_secs(5);
+
+/// How often a lock of another fetch is tried.
+const LOCK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The bounds of a fetch.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +55,13 @@ pub async fn run(
     observer: Arc<dyn FetchObserver>,
 ) -> Result<Vec<SourceReport>, FetchError> {
     let deadline = Instant::now() + options.timeout;
-    let sources = Arc::new(in_thread(move || prepare(plan)).await?);
+    let mut sources = in_thread(move || prepare(plan)).await?;
+    let locks = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Err(FetchError::Stopped),
+        locks = lock_missing(&mut sources, options, deadline, observer.as_ref()) => locks?,
+    };
+    let sources = Arc::new(sources);
     let threads = TaskTracker::new();
     let tools = Tools { http, options, observer, threads: threads.clone(), deadline };
     let outcome = tokio::select! {
@@ -65,9 +75,56 @@ pub async fn run(
     in_thread(move || {
         let settled = outcome.and_then(|fetched| settle(&sources, fetched));
         clean(&sources);
+        drop(locks);
         settled
     })
     .await
+}
+
+/// Locks what is to be fetched, always in the same order, so that no two runs wait for each other. What another run
+/// brought in the meantime is there.
+async fn lock_missing(
+    sources: &mut [Prepared],
+    options: &FetchOptions,
+    deadline: Instant,
+    observer: &dyn FetchObserver,
+) -> Result<Vec<SourceLock>, FetchError> {
+    let mut missing: Vec<&mut Prepared> = sources.iter_mut().filter(|prepared| !prepared.is_there).collect();
+    missing.sort_by_key(|prepared| prepared.lock());
+    let mut locks = Vec::new();
+    for prepared in missing {
+        locks.push(lock(prepared, options, deadline, observer).await?);
+        prepared.look();
+    }
+    Ok(locks)
+}
+
+async fn lock(
+    prepared: &Prepared,
+    options: &FetchOptions,
+    deadline: Instant,
+    observer: &dyn FetchObserver,
+) -> Result<SourceLock, FetchError> {
+    let (what, mut was_told) = (prepared.source.what(), false);
+    loop {
+        let path = prepared.lock();
+        let folder = prepared.source.target.clone();
+        let taken = in_thread(move || {
+            SourceLock::try_take(&path).map_err(|source| FetchError::of_folder(&folder, source))
+        });
+        if let Some(lock) = taken.await? {
+            return Ok(lock);
+        }
+        if Instant::now() >= deadline {
+            let folder = prepared.source.target.clone();
+            return Err(FetchError::Busy { what, folder, limit: options.timeout });
+        }
+        if !was_told {
+            observer.retrying(&what, "another fetch of it into the same folder is at work");
+        }
+        was_told = true;
+        tokio::time::sleep(LOCK_INTERVAL).await;
+    }
 }
 
 async fn fetch_missing(

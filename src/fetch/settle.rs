@@ -1,9 +1,8 @@
 //! Before and after the downloads: which sources are there already, and putting all others into place at once.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::error::FetchError;
 use super::observer::SourceReport;
@@ -11,6 +10,7 @@ use super::plan::{FetchPlan, Source};
 use super::receipt::Receipt;
 use super::source::{Fetched, remove};
 use crate::bundle::{PlaceError, RESERVED_PREFIX, check_place, place};
+use crate::text::harmless;
 
 /// A source, and what is known of it in its target folder.
 pub(super) struct Prepared {
@@ -28,9 +28,21 @@ impl Prepared {
     pub(super) fn hidden(&self) -> PathBuf {
         self.folder.join(format!("{RESERVED_PREFIX}{}", self.source.key()))
     }
+
+    /// The file that is locked while it is fetched.
+    pub(super) fn lock(&self) -> PathBuf {
+        self.hidden().with_extension("lock")
+    }
+
+    /// Looks for what an earlier run put there.
+    pub(super) fn look(&mut self) {
+        self.receipt = Receipt::read(&self.folder, &self.source.key());
+        self.is_there = self.receipt.as_ref().is_some_and(|receipt| receipt.is_fulfilled(&self.folder));
+    }
 }
 
-/// Makes the target folders, and looks for what an earlier run put there.
+/// Makes the target folders, and looks for what an earlier run put there. What goes to one folder under two spellings
+/// goes there once.
 pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
     let mut folders = BTreeMap::new();
     for target in plan.targets() {
@@ -38,14 +50,16 @@ pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
         let folder = made.map_err(|source| FetchError::of_folder(target, source))?;
         folders.insert(target.to_owned(), folder);
     }
-    Ok(plan.sources.into_iter().map(|source| look(source, &folders)).collect())
-}
-
-fn look(source: Source, folders: &BTreeMap<PathBuf, PathBuf>) -> Prepared {
-    let folder = folders.get(&source.target).unwrap_or(&source.target).clone();
-    let receipt = Receipt::read(&folder, &source.key());
-    let is_there = receipt.as_ref().is_some_and(|receipt| receipt.is_fulfilled(&folder));
-    Prepared { source, folder, receipt, is_there }
+    let mut sources: Vec<Prepared> = Vec::new();
+    for source in plan.sources {
+        let folder = folders.get(&source.target).unwrap_or(&source.target).clone();
+        let mut prepared = Prepared { source, folder, receipt: None, is_there: false };
+        if !sources.iter().any(|present| present.hidden() == prepared.hidden()) {
+            prepared.look();
+            sources.push(prepared);
+        }
+    }
+    Ok(sources)
 }
 
 /// Puts everything into place, or nothing if two sources bring the same name. `fetched` has an entry for each of
@@ -65,18 +79,28 @@ pub(super) fn settle(
     sources.iter().enumerate().map(settle_one).collect()
 }
 
+/// Every name is one source's file, and no other source's folder. Paths are compared, as one target can be in another.
 fn check_names(sources: &[Prepared], fetched: &BTreeMap<usize, Fetched>) -> Result<(), FetchError> {
-    let mut seen: BTreeMap<(&Path, &str), &Source> = BTreeMap::new();
+    let mut files: BTreeMap<PathBuf, &Source> = BTreeMap::new();
+    let mut folders: BTreeMap<PathBuf, &Source> = BTreeMap::new();
     for (index, prepared) in sources.iter().enumerate() {
         for name in names(prepared, fetched.get(&index)) {
             check_not_hidden(prepared, name)?;
-            match seen.entry((&prepared.folder, name)) {
-                Entry::Vacant(entry) => entry.insert(&prepared.source),
-                Entry::Occupied(entry) => return Err(same_name(entry.get(), prepared, name)),
-            };
+            if let Some(first) = files.insert(prepared.folder.join(name), &prepared.source) {
+                return Err(same_name(first, prepared, name));
+            }
+            for (slash, _) in name.match_indices('/') {
+                folders.insert(prepared.folder.join(&name[..slash]), &prepared.source);
+            }
         }
     }
-    Ok(())
+    let clash = files.iter().find_map(|(path, file)| folders.get(path).map(|folder| (path, file, folder)));
+    match clash {
+        Some((path, file, folder)) => {
+            Err(FetchError::FileAndFolder { file: file.what(), folder: folder.what(), path: path.clone() })
+        }
+        None => Ok(()),
+    }
 }
 
 fn names<'a>(prepared: &'a Prepared, fetched: Option<&'a Fetched>) -> Vec<&'a str> {
@@ -87,13 +111,14 @@ fn names<'a>(prepared: &'a Prepared, fetched: Option<&'a Fetched>) -> Vec<&'a st
     }
 }
 
-/// A bundle could otherwise bring a receipt of its own.
+/// A bundle could otherwise bring a receipt of its own, also for a target that is in its own.
 fn check_not_hidden(prepared: &Prepared, name: &str) -> Result<(), FetchError> {
-    if !name.starts_with(RESERVED_PREFIX) {
+    if !name.split('/').any(|part| part.starts_with(RESERVED_PREFIX)) {
         return Ok(());
     }
     let why = format!(
-        "it has a file {name}, and names that begin with {RESERVED_PREFIX} are not for bundles; rename it"
+        "it has a file {name}, and names that begin with {RESERVED_PREFIX} are not for bundles; rename it",
+        name = harmless(name)
     );
     Err(FetchError::Place { what: prepared.source.what(), why })
 }
@@ -102,7 +127,7 @@ fn same_name(first: &Source, second: &Prepared, name: &str) -> FetchError {
     FetchError::SameName {
         first: first.what(),
         second: second.source.what(),
-        name: name.to_owned(),
+        name: harmless(name),
         folder: second.source.target.clone(),
     }
 }
@@ -120,8 +145,9 @@ fn install(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, Fetch
     place(&hidden, &fetched.files, folder)
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
     let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.files);
-    receipt.write(&hidden, folder).map_err(|source| FetchError::of_folder(folder, source))?;
+    // Before the receipt: whatever finds that one may take it that nothing hidden is left.
     remove(&hidden).map_err(|source| FetchError::of_folder(&hidden, source))?;
+    receipt.write(&hidden, folder).map_err(|source| FetchError::of_folder(folder, source))?;
     Ok(SourceReport {
         what: prepared.source.what(),
         files: fetched.files.len(),
@@ -142,9 +168,9 @@ fn already_there(prepared: &Prepared) -> SourceReport {
 }
 
 /// Removes what was extracted and not put into place. What cannot be removed is left to the next run, which
-/// removes it first.
+/// removes it first. What was there already was not extracted here: another run may be at work on it.
 pub(super) fn clean(sources: &[Prepared]) {
-    for prepared in sources {
+    for prepared in sources.iter().filter(|prepared| !prepared.is_there) {
         if let Err(error) = remove(&prepared.hidden()) {
             tracing::debug!(%error, path = %prepared.hidden().display(), "a hidden folder is left behind");
         }

@@ -1,6 +1,11 @@
 //! The last words of a container, which `kubectl describe pod` shows.
 
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::Path;
+
+use super::own_file::open_regular;
+use crate::text::harmless_lines;
 
 /// Where Kubernetes reads them.
 pub const TERMINATION_LOG: &str = "/dev/termination-log";
@@ -8,14 +13,18 @@ pub const TERMINATION_LOG: &str = "/dev/termination-log";
 /// Kubernetes keeps no more (`terminationMessagePath` in the API reference).
 const MAX_BYTES: usize = 4096;
 
-/// Writes `message` into the file at `path`, if there is one: outside a container there is none, and that the
+/// Writes `message` into the regular file at `path`, if there is one: outside a container there is none, and that the
 /// last words were lost must not hide them from the log.
 pub fn write_termination_log(path: &Path, message: &str) {
-    if path.exists()
-        && let Err(error) = std::fs::write(path, shortened(message))
-    {
+    if let Err(error) = write(path, shortened(&harmless_lines(message))) {
         tracing::debug!(%error, path = %path.display(), "the termination log cannot be written");
     }
+}
+
+fn write(path: &Path, message: &str) -> io::Result<()> {
+    let mut file = open_regular(path, OpenOptions::new().write(true))?;
+    file.set_len(0)?;
+    file.write_all(message.as_bytes())
 }
 
 fn shortened(message: &str) -> &str {
@@ -24,6 +33,11 @@ fn shortened(message: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    use std::time::Duration;
+
+    use rustix::fs::OFlags;
+
     use super::*;
 
     #[test]
@@ -42,5 +56,36 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         write_termination_log(&path, "last words");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "last words");
+    }
+
+    #[test]
+    fn a_link_is_not_followed_and_a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let [theirs, link, pipe] = ["theirs", "link", "pipe"].map(|name| folder.path().join(name));
+        std::fs::write(&theirs, "precious").unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        write_termination_log(&link, "x");
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "precious");
+
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let (done, written) = std::sync::mpsc::channel();
+        let reader =
+            OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&pipe);
+        for reader in [None, Some(reader.unwrap())] {
+            let (done, pipe) = (done.clone(), pipe.clone());
+            std::thread::spawn(move || {
+                write_termination_log(&pipe, "x");
+                done.send(()).unwrap();
+            });
+            written.recv_timeout(Duration::from_secs(20)).unwrap();
+            if let Some(mut reader) = reader {
+                assert_eq!(
+                    std::io::Read::read(&mut reader, &mut [0]).unwrap(),
+                    0,
+                    "nothing is written into a pipe"
+                );
+            }
+        }
     }
 }

@@ -47,6 +47,8 @@ pub struct ApiServer {
     address: String,
     credentials: String,
     call_timeout: Duration,
+    /// What the client is made of, unless it was made elsewhere.
+    connection: Option<Arc<Connection>>,
 }
 
 impl ApiServer {
@@ -61,18 +63,26 @@ impl ApiServer {
         let connection = Arc::new(Connection::open(access, timeouts)?);
         let address = connection.address().to_owned();
         let credentials = access.to_string();
-        Ok(Self { client: connection.client(), address, credentials, call_timeout: timeouts.call })
+        let client = Arc::clone(&connection).client();
+        Ok(Self { client, address, credentials, call_timeout: timeouts.call, connection: Some(connection) })
     }
 
     /// An API server that is reached by a client made elsewhere, such as one in this process.
     pub fn with_client(client: Client, address: &str, call_timeout: Duration) -> Self {
         let (address, credentials) = (address.to_owned(), "its client says".to_owned());
-        Self { client, address, credentials, call_timeout }
+        Self { client, address, credentials, call_timeout, connection: None }
     }
 
     /// The same API server, with every call counted.
     pub fn counted(self, metrics: Metrics) -> Self {
         Self { client: counted(self.client, metrics), ..self }
+    }
+
+    /// Reads kubeconfig, tokens and certificates again, changed or not.
+    pub async fn read_again(&self) {
+        if let Some(connection) = &self.connection {
+            connection.look().await;
+        }
     }
 
     /// How long one call may take.

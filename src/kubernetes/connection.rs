@@ -18,6 +18,7 @@ use super::connect_error::ConnectError;
 use super::files::Seen;
 use super::throttled::with_retry_after;
 use crate::telemetry::chain;
+use crate::text::one_line;
 
 /// Before a plugin's certificate runs out.
 const BEFORE_EXPIRY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
@@ -73,6 +74,15 @@ impl Connection {
             }
         }
         current.client.clone()
+    }
+
+    /// Reads all files again, changed or not.
+    pub(super) async fn look(&self) {
+        let mut current = self.current.lock().await;
+        current.looked = Instant::now();
+        let now = current.seen.again();
+        current.unusable = None;
+        self.renew(&mut current, now).await;
     }
 
     /// Files that cannot be used (half written, say) leave the client as it was.
@@ -145,10 +155,7 @@ fn without_output(error: kube::Error) -> kube::Error {
 fn failed_run(out: &Output) -> String {
     const LONGEST: usize = 300;
     let said = String::from_utf8_lossy(&out.stderr);
-    let words: Vec<_> = said.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-    let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    let said: String = words.join(" ").chars().take(LONGEST).collect();
-    match said.as_str() {
+    match one_line(&said, LONGEST).as_str() {
         "" => format!("failed ({}): run it by hand to see why", out.status),
         said => format!("failed ({}): {said}", out.status),
     }

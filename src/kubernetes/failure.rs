@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use crate::text::one_line;
+
 /// A call that gave no answer, or another one than was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiFailure {
@@ -128,7 +130,7 @@ fn innermost(error: &dyn std::error::Error) -> String {
 /// characters to say.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 1000;
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
+    one_line(text, LONGEST)
 }
 
 /// Makes a call, and waits `patience` for its answer.

@@ -121,6 +121,8 @@ codes! {
     RangeNotSatisfiable => ("range-not-satisfiable", 416),
     /// The server could not do it, and says no more.
     Internal => ("internal", 500),
+    /// The body comes in a coding besides `chunked`.
+    UnsupportedTransferCoding => ("unsupported-transfer-coding", 501),
     /// As much as possible is going on already.
     Overloaded => ("overloaded", 503),
     /// The API server cannot be asked who may upload.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::syntax::{is_dns_label, is_dns_subdomain, is_label_key, is_label_value};
+use crate::text::{harmless, shortened};
 
 /// The kind of owner that is meant when none is named, and the only one that the original knew.
 pub const POD: &str = "Pod";
@@ -268,12 +269,7 @@ fn checked_labels(
 /// Text from outside as an error may show it: short, and without control characters.
 fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
-    let mut short: String =
-        text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(LONGEST).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        short.push('…');
-    }
-    short
+    shortened(harmless(text), LONGEST)
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
-use std::time::SystemTime;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use tokio::sync::Mutex;
 
 use super::error::ApiError;
 use crate::kubernetes::{ReviewError, Reviews, User};
@@ -20,6 +21,10 @@ use crate::telemetry::chain;
 
 /// Shorter tokens could be guessed.
 const SHORTEST_TOKEN: usize = 16;
+/// A token file is looked at again when a token is shown, at most this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// And no request waits any longer for that.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How uploads are authorised.
 #[derive(Debug)]
@@ -57,7 +62,9 @@ impl UploadAuth {
         };
         match self {
             Self::None => Ok(Uploader(None)),
-            Self::Token(file) if file.accepts(shown("its upload token")?.expose()) => Ok(Uploader(None)),
+            Self::Token(file) if file.accepts(shown("its upload token")?.expose()).await => {
+                Ok(Uploader(None))
+            }
             Self::Token(_) => Err(ApiError::unauthorized(
                 "this is not an upload token of this server: ask its admin for the current one",
             )),
@@ -131,12 +138,17 @@ impl fmt::Display for TokenUse {
     }
 }
 
-/// Tokens, one a line, in a file that is read again when it changes.
+/// Tokens, one a line, in a file that is read again when it changes. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct TokenFile(Arc<KnownTokens>);
+
 #[derive(Debug)]
-pub struct TokenFile {
+struct KnownTokens {
     path: PathBuf,
     usage: TokenUse,
     tokens: RwLock<Tokens>,
+    /// Held while the file is looked at.
+    looked: Arc<Mutex<Instant>>,
 }
 
 #[derive(Debug)]
@@ -192,26 +204,51 @@ pub enum TokenFileError {
 impl TokenFile {
     /// Reads the file for the first time.
     pub fn open(path: &Path, usage: TokenUse) -> Result<Self, TokenFileError> {
-        let tokens = read(path, usage)?;
-        Ok(Self { path: path.to_owned(), usage, tokens: RwLock::new(tokens) })
+        let tokens = RwLock::new(read(path, usage)?);
+        let looked = Arc::new(Mutex::new(Instant::now()));
+        Ok(Self(Arc::new(KnownTokens { path: path.to_owned(), usage, tokens, looked })))
     }
 
     /// Whether `token` is one of them.
-    pub(super) fn accepts(&self, token: &str) -> bool {
-        self.refresh();
+    pub(super) async fn accepts(&self, token: &str) -> bool {
+        self.look_again().await;
         let shown: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
         // All are compared, so that the time does not tell which one it was.
         tokens.hashes.iter().fold(false, |found, hash| found | bool::from(hash.0.ct_eq(&shown)))
     }
 
-    /// A file that cannot be read (any more) leaves the tokens as they were: a rotation must not lock people out.
-    fn refresh(&self) {
-        let known = self.tokens.read().unwrap_or_else(PoisonError::into_inner).modified;
-        let now = modified(&self.path);
-        if now == known {
+    /// On a thread that may block, and one at a time: a file system that does not answer keeps one thread, and no request
+    /// for long.
+    async fn look_again(&self) {
+        let Ok(mut looked) = Arc::clone(&self.0.looked).try_lock_owned() else { return };
+        if looked.elapsed() < LOOK_AGAIN {
             return;
         }
+        let known = Arc::clone(&self.0);
+        let looking = tokio::task::spawn_blocking(move || {
+            if modified(&known.path) != known.modified() {
+                known.read_again();
+            }
+            *looked = Instant::now();
+        });
+        let _ = tokio::time::timeout(LOOK_PATIENCE, looking).await;
+    }
+
+    /// Reads the file again, changed or not. It blocks.
+    pub fn read_again(&self) {
+        self.0.read_again();
+    }
+}
+
+impl KnownTokens {
+    fn modified(&self) -> Option<SystemTime> {
+        self.tokens.read().unwrap_or_else(PoisonError::into_inner).modified
+    }
+
+    /// A file that cannot be read (any more) leaves the tokens as they were: a rotation must not lock people out.
+    fn read_again(&self) {
+        let now = modified(&self.path);
         match read(&self.path, self.usage) {
             Ok(tokens) => {
                 *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;

@@ -4,6 +4,7 @@ mod auth;
 mod body;
 mod connection;
 mod error;
+mod framing;
 mod in_flight;
 mod listen;
 mod measure;

@@ -15,6 +15,7 @@ use tracing::{Level, Span};
 
 use super::body;
 use super::error::{self, ApiError};
+use super::framing;
 use super::measure;
 use super::pace::PaceLimits;
 use super::request_id::{self, RandomId};
@@ -88,6 +89,7 @@ fn finish(router: Router, entrance: &Entrance) -> Router {
     router
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(framing::check))
         .layer(middleware::from_fn_with_state(entrance.pace, body::guard))
         .layer(middleware::from_fn(error::finish))
         .layer(middleware::from_fn_with_state(entrance.metrics.clone(), measure::count))

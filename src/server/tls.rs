@@ -20,6 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
+    certificate: Arc<ReloadingCertificate>,
 }
 
 /// The certificate or its key cannot be used.
@@ -61,15 +62,21 @@ pub enum ServerTlsError {
 impl ServerTls {
     /// Reads both files; TLS 1.2 and 1.3, HTTP/1.1.
     pub fn open(cert: &Path, key: &Path) -> Result<Self, ServerTlsError> {
-        let resolver = Arc::new(ReloadingCertificate::open(cert, key)?);
+        let certificate = Arc::new(ReloadingCertificate::open(cert, key)?);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(ServerTlsError::Setup)?
             .with_no_client_auth()
-            .with_cert_resolver(resolver);
+            .with_cert_resolver(Arc::clone(&certificate) as _);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self { config: Arc::new(config), certificate })
+    }
+
+    /// Reads both files again, changed or not. It blocks.
+    pub fn read_again(&self) {
+        let mut looked = self.certificate.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        self.certificate.read_again(&mut looked);
     }
 
     pub(super) fn acceptor(&self) -> tokio_rustls::TlsAcceptor {
@@ -97,17 +104,20 @@ impl ReloadingCertificate {
         Ok(Self { cert: cert.to_owned(), key: key.to_owned(), current, looked })
     }
 
-    /// Files that cannot be used (half written, say) leave the certificate as it was.
     fn refresh(&self) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         if looked.0.elapsed() < LOOK_AGAIN {
             return;
         }
-        let stamp = stamp(&self.cert, &self.key);
         looked.0 = Instant::now();
-        if stamp == looked.1 {
-            return;
+        if stamp(&self.cert, &self.key) != looked.1 {
+            self.read_again(&mut looked);
         }
+    }
+
+    /// Files that cannot be used (half written, say) leave the certificate as it was.
+    fn read_again(&self, looked: &mut (Instant, Stamp)) {
+        let stamp = stamp(&self.cert, &self.key);
         match read(&self.cert, &self.key) {
             Ok(certificate) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(certificate);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 
 use crate::clock::{Clock, SystemClock};
+use crate::text::{is_unfit, one_line};
 
 /// How much a line matters, in log4j's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,9 +106,7 @@ impl fmt::Debug for Log {
 /// have more of them, or what Airflow takes for the driver's exit code.
 pub(super) fn in_one_line(text: &str) -> String {
     const LONGEST: usize = 2000;
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-    let line: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    line.join(" ").replace("xit code: ", "xit code ").chars().take(LONGEST).collect()
+    one_line(text, LONGEST).replace("xit code: ", "xit code ")
 }
 
 /// A line of the driver's log as a part of ours: its indentation stays, and what tools look for in the lines of spark-submit
@@ -116,7 +115,7 @@ pub(super) fn quoted(line: &str) -> String {
     const LONGEST: usize = 400;
     // Of a line that was drawn anew, as progress bars are, what was seen last.
     let seen = line.trim_end().rsplit('\r').next().unwrap_or_default();
-    let mut text = seen.replace('\t', "    ").replace(char::is_control, "");
+    let mut text = seen.replace('\t', "    ").replace(is_unfit, "");
     for (theirs, ours) in [
         ("xit code: ", "xit code "),
         ("pod name: ", "pod name "),
@@ -197,6 +196,6 @@ mod tests {
     fn a_message_of_the_cluster_stays_in_its_line() {
         assert_eq!(in_one_line(" a\n\tb \u{1b}[31mc\r\n"), "a b [31mc");
         assert_eq!(in_one_line("Exit code:\n0 after exit code: 1"), "Exit code 0 after exit code 1");
-        assert_eq!(in_one_line(&"x".repeat(5000)).len(), 2000);
+        assert_eq!(in_one_line(&"x".repeat(5000)).chars().count(), 2001);
     }
 }

@@ -1,5 +1,7 @@
 //! Who may upload.
 
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +10,7 @@ use reqwest::Response;
 use tempfile::TempDir;
 
 use crate::support::app::{Options, problem};
+use crate::support::wait::until;
 use crate::support::{TestApp, logs};
 
 const OLD: &str = "correct-horse-battery";
@@ -59,8 +62,12 @@ impl Guarded {
     }
 
     fn said(&self, what: &str) -> bool {
+        self.lines(what) > 0
+    }
+
+    fn lines(&self, what: &str) -> usize {
         let path = self.tokens.display().to_string();
-        logs::lines_with(what).iter().any(|line| line.contains(&path))
+        logs::lines_with(what).iter().filter(|line| line.contains(&path)).count()
     }
 }
 
@@ -132,13 +139,15 @@ async fn a_file_that_changes_is_read_again() {
     let guarded = guarded(OLD).await;
     assert!(guarded.accepts(OLD).await && !guarded.accepts(NEW).await);
     guarded.rotate(NEW, 1);
-    assert!(guarded.accepts(NEW).await && !guarded.accepts(OLD).await);
+    until("the new token is known", async || guarded.accepts(NEW).await).await;
+    assert!(!guarded.accepts(OLD).await);
     assert!(guarded.said("read the upload tokens again"));
     // As Kubernetes changes a mounted secret: another file takes the name.
     let other = guarded.tokens.with_extension("new");
     std::fs::write(&other, format!("{OLD}\n{NEW}\n")).unwrap();
     std::fs::rename(&other, &guarded.tokens).unwrap();
-    assert!(guarded.accepts(NEW).await && guarded.accepts(OLD).await);
+    until("the old token is back", async || guarded.accepts(OLD).await).await;
+    assert!(guarded.accepts(NEW).await);
 }
 
 #[tokio::test]
@@ -149,12 +158,41 @@ async fn a_file_that_cannot_be_used_any_more_leaves_the_tokens_as_they_were() {
             Some(content) => guarded.rotate(content, minutes),
             None => std::fs::remove_file(&guarded.tokens).unwrap(),
         }
-        assert!(guarded.accepts(OLD).await, "{content:?}");
+        let looks = guarded.lines("the upload tokens stay as they were");
+        until("the file was looked at", async || {
+            assert!(guarded.accepts(OLD).await, "{content:?}");
+            guarded.lines("the upload tokens stay as they were") > looks
+        })
+        .await;
         assert!(!guarded.accepts("short").await && !guarded.accepts(NEW).await, "{content:?}");
-        assert!(guarded.said("the upload tokens stay as they were"), "{content:?}");
     }
     guarded.rotate(NEW, 5);
-    assert!(guarded.accepts(NEW).await && !guarded.accepts(OLD).await);
+    until("the new token is known", async || guarded.accepts(NEW).await).await;
+    assert!(!guarded.accepts(OLD).await);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_to_its_end_keeps_no_request_waiting() {
+    let guarded = guarded(OLD).await;
+    std::fs::remove_file(&guarded.tokens).unwrap();
+    // Its reader waits for a writer, as on a file system that does not answer.
+    assert!(std::process::Command::new("mkfifo").arg(&guarded.tokens).status().unwrap().success());
+    let opened = || {
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        std::fs::File::options().write(true).custom_flags(flags).open(&guarded.tokens).ok()
+    };
+    let writer = std::cell::RefCell::new(None);
+    until("the file is being read", async || {
+        let accepted = tokio::time::timeout(Duration::from_secs(5), guarded.accepts(OLD)).await;
+        assert!(accepted.expect("a request waits for the file"));
+        *writer.borrow_mut() = opened();
+        writer.borrow().is_some()
+    })
+    .await;
+    // With a content, so that the thread ends.
+    writer.take().unwrap().write_all(NEW.as_bytes()).unwrap();
+    until("the new token is known", async || guarded.accepts(NEW).await).await;
+    std::fs::remove_file(&guarded.tokens).unwrap();
 }
 
 fn refused(path: &Path) -> String {

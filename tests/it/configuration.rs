@@ -237,6 +237,12 @@ fn who_may_upload_must_be_chosen_where_other_machines_reach_the_port() {
         for expected in [address, "--upload-auth token", "--upload-token-file", "--upload-auth none"] {
             assert!(said.contains(expected), "“{expected}” is missing: {said}");
         }
+        if address.starts_with("192.0.2.1") {
+            // Of no machine (RFC 5737).
+            let said = place.refused(&["--listen", address, "--upload-auth", "none"], &[]);
+            assert!(said.contains("cannot listen on 192.0.2.1:80"), "{said}");
+            continue;
+        }
         let none = place.valid(&["--listen", address, "--upload-auth", "none"], &[]);
         assert!(value(&none, "upload auth").starts_with("none"));
         let token = place.valid(&["--listen", address, "--upload-token-file", text(&tokens)], &[]);

@@ -299,9 +299,13 @@ async fn the_driver_gets_its_properties_with_what_was_fetched_in_them() {
     );
     std::fs::remove_dir(pod.path("spark.properties")).unwrap();
     std::fs::write(pod.path("spark.properties"), written).unwrap();
+    // Planted where the draft is made.
+    std::fs::write(pod.path("theirs"), "precious").unwrap();
+    std::os::unix::fs::symlink(pod.path("theirs"), pod.path("given.properties.draft")).unwrap();
     let fetched = output(command()).await;
     assert!(fetched.status.success(), "{}", stderr(&fetched));
     let given = std::fs::read_to_string(pod.path("given.properties")).unwrap();
     let expected = format!("spark.app.name=a b\nspark.jars=file\\://{jars}/app.jar,local\\:///opt/x.jar\n");
     assert_eq!(given, expected);
+    assert_eq!(std::fs::read_to_string(pod.path("theirs")).unwrap(), "precious");
 }

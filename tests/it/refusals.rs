@@ -276,6 +276,42 @@ async fn a_body_that_ends_early_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_request_that_two_readers_could_understand_in_two_ways_is_refused_before_anything_is_done() {
+    let app = TestApp::start().await;
+    let line = "PUT /api/v1/resources/a?namespace=demo&label=app=x HTTP/1.1\r\n";
+    let length = "Content-Length: 4\r\n\r\njars";
+    let chunks = "\r\n4\r\njars\r\n0\r\n\r\n";
+    for (request, status, code) in [
+        (format!("{line}{length}"), 400, "invalid-header"),
+        (format!("{line}Host: x\r\nHost: x\r\n{length}"), 400, "invalid-header"),
+        (format!("{line}Host: x\r\nHost: y\r\n{length}"), 400, "invalid-header"),
+        (
+            format!("{line}Host: x\r\nTransfer-Encoding: gzip, chunked\r\n{chunks}"),
+            501,
+            "unsupported-transfer-coding",
+        ),
+        (
+            format!("{line}Host: x\r\nTransfer-Encoding: GZIP\r\nTransfer-Encoding: chunked\r\n{chunks}"),
+            501,
+            "unsupported-transfer-coding",
+        ),
+        (format!("{line}Host: x\r\nTransfer-Encoding: chunked, chunked\r\n{chunks}"), 400, "invalid-header"),
+    ] {
+        let mut wire = Wire::connect(app.address).await;
+        wire.send(&request).await;
+        let answer = wire.answer().await;
+        assert_eq!(answer.status, status, "{request}{}", answer.text());
+        assert!(answer.text().contains(code), "{request}{}", answer.text());
+        assert_eq!(wire.rest().await, b"", "the connection ends: {request}");
+        app.assert_nothing_kept().await;
+    }
+    // HTTP/1.0 has no Host, and is spoken by health checks of old balancers.
+    let mut wire = Wire::connect(app.address).await;
+    wire.send("GET /healthz HTTP/1.0\r\n\r\n").await;
+    assert_eq!(wire.answer().await.status, 200);
+}
+
+#[tokio::test]
 async fn a_length_that_is_none_is_refused_and_the_connection_closed() {
     let app = TestApp::start().await;
     for lengths in [

@@ -297,9 +297,9 @@ fn an_address_that_is_in_use_is_an_error_before_anything_is_touched() {
         let output = command().args(["serve", "--data-dir"]).arg(&second).args(flags).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         let said = stderr(&output);
-        let expected =
-            format!("error: cannot listen on {address} (another address can be chosen with {})", flags[0]);
-        assert!(said.contains(&expected) && said.contains("in use"), "{said}");
+        let expected = format!("error: cannot listen on {address} (another process listens there");
+        let way_out = format!("choose another address with {})", flags[0]);
+        assert!(said.contains(&expected) && said.contains(&way_out) && said.contains("in use"), "{said}");
         assert!(!second.exists());
     }
     first.kill();

@@ -190,11 +190,10 @@ async fn the_url_of_a_ticket_is_the_one_that_the_client_can_use() {
         ),
     ] {
         for (headers, base) in cases {
-            let ticket = asked(
-                &app,
-                format!("PUT /api/v1/resources?{OWNER} HTTP/1.1\r\n{headers}Content-Length: 4\r\n\r\njars"),
-            )
-            .await;
+            // Only HTTP/1.0 may leave Host out.
+            let version = if headers.is_empty() { "1.0" } else { "1.1" };
+            let line = format!("PUT /api/v1/resources?{OWNER} HTTP/{version}");
+            let ticket = asked(&app, format!("{line}\r\n{headers}Content-Length: 4\r\n\r\njars")).await;
             let expected = format!("{base}/api/v1/resources/{}", ticket.resource_id);
             assert_eq!(ticket.url, expected, "{headers}");
         }

@@ -22,9 +22,9 @@ const OVERHEAD_BYTES: u64 = 1024;
 pub(super) const MAX_END_BYTES: u64 = 16 * 1024 * 1024;
 /// Past so much, what comes out is held against what went in: 40 MB of zeros unpack to 40 GB, within every limit
 /// that real bundles need.
-const BOMB_FLOOR_BYTES: u64 = 256 * 1024 * 1024;
+pub(in crate::bundle) const BOMB_FLOOR_BYTES: u64 = 256 * 1024 * 1024;
 /// Logs and CSV reach 10 to 50; deflate's own bound is 1032.
-const MAX_RATIO: u64 = 200;
+pub(in crate::bundle) const MAX_RATIO: u64 = 200;
 
 type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, Marked<R>>>;
 

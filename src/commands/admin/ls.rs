@@ -10,8 +10,9 @@ use serde::Serialize;
 use cloakroom::client::Selection;
 use cloakroom::protocol::admin::{NAMESPACE_GONE, READY, ServerStatus, StagedResource, WatchStatus};
 use cloakroom::spark::format_size;
+use cloakroom::text::harmless;
 
-use super::table::{Table, harmless, terminal_width};
+use super::table::{Table, terminal_width};
 use super::{age, connect, print, print_json, resources, words};
 use crate::cli::{ListOutput, LsArgs, SortKey};
 

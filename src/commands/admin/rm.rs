@@ -11,8 +11,9 @@ use cloakroom::protocol::admin::{Removal, ResourcePage, StagedResource};
 use cloakroom::resource::ResourceId;
 use cloakroom::spark::format_size;
 use cloakroom::telemetry::chain;
+use cloakroom::text::harmless;
 
-use super::table::{harmless, terminal_width};
+use super::table::terminal_width;
 use super::{connect, ls, print_json, resources};
 use crate::cli::{Output, RmArgs};
 use crate::commands::UsageError;

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use cloakroom::protocol::admin::ResourceDetails;
 use cloakroom::spark::format_size;
+use cloakroom::text::harmless;
 
-use super::table::harmless;
 use super::{age, connect, print, print_json, words};
 use crate::cli::{Output, ShowArgs};
 

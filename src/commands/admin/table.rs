@@ -2,6 +2,7 @@
 //!
 //! No cell but those of the last column has a space in it, so that `awk` and `sort` find every column by its number.
 
+use cloakroom::text::harmless;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
 
 /// Between two columns.
@@ -86,11 +87,6 @@ pub(super) fn fitted(cell: &str, width: usize) -> String {
     short
 }
 
-/// Text from outside as a terminal may show it.
-pub(super) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
 /// How many columns the terminal on stdout has; `None` if stdout is none.
 pub(super) fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
@@ -139,7 +135,7 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_not_printed() {
         let mut table = Table::new(["A"]);
-        table.push(["\u{1b}[31mred\n".to_owned()]);
-        assert_eq!(table.render(None, 0), "A\n\u{fffd}[31mred\u{fffd}\n");
+        table.push(["\u{1b}[31mred\n\u{202e}".to_owned()]);
+        assert_eq!(table.render(None, 0), "A\n\u{fffd}[31mred\u{fffd}\u{fffd}\n");
     }
 }

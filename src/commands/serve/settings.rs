@@ -60,6 +60,7 @@ impl ServeSettings {
             cluster::connect(&args.kubernetes, file.as_ref().map(|file| &file.api_server), pod.as_ref())?;
         let cluster = cluster.map(|cluster| cluster.counted(metrics.clone()));
         let upload_auth = upload_auth(args, listen, file.is_some(), cluster.as_ref(), &mut warnings)?;
+        check_data_dir(&args.storage.data_dir)?;
         check_times(args)?;
         check_sizes(args)?;
         let server = Settings {
@@ -275,6 +276,25 @@ fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow
         );
     }
     Ok(Lifetimes { unused_timeout, max_unused })
+}
+
+/// A folder by the name of an address is not what was meant.
+fn check_data_dir(path: &Path) -> anyhow::Result<()> {
+    let Some((scheme, rest)) = path.to_str().and_then(|path| path.split_once("://")) else { return Ok(()) };
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    if is_scheme {
+        bail!(
+            "--data-dir names an address ({scheme}://…), and bundles are kept in a folder on a local or block volume: \
+             give its path{}",
+            if scheme == "file" && rest.starts_with('/') {
+                " alone, without file://"
+            } else {
+                ", such as /var/lib/cloakroom"
+            }
+        );
+    }
+    Ok(())
 }
 
 /// Times that must not be zero.

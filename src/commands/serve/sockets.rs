@@ -1,12 +1,39 @@
 //! The server's addresses: bound before anything else is touched, so that one in use is found out first.
 
+use std::io;
 use std::net::SocketAddr;
 
-use anyhow::Context as _;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use super::settings::ServeSettings;
 use cloakroom::server::{Listener, ServerTls, Serves};
+
+/// Says whether the addresses could be served on, and lets them go. It does not listen: no client is let in.
+pub fn check(settings: &ServeSettings) -> anyhow::Result<()> {
+    let addresses = [("--listen", Some(settings.listen)), ("--ops-listen", settings.ops_listen)];
+    for (flag, address) in addresses.into_iter().filter_map(|(flag, address)| Some((flag, address?))) {
+        bind(address).map_err(|error| refused(flag, address, error))?;
+    }
+    Ok(())
+}
+
+fn bind(address: SocketAddr) -> io::Result<()> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As for the listeners: what a stopped server left in the kernel is no obstacle.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)
+}
+
+fn refused(flag: &str, address: SocketAddr, error: io::Error) -> anyhow::Error {
+    let why = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another process listens there, perhaps a server that is running already; stop that one, or choose another \
+             address with"
+        }
+        _ => "another address can be chosen with",
+    };
+    anyhow::Error::new(error).context(format!("cannot listen on {address} ({why} {flag})"))
+}
 
 /// Bound sockets.
 pub struct Sockets {
@@ -22,10 +49,8 @@ pub struct Addresses {
 
 impl Sockets {
     pub async fn bind(settings: &ServeSettings) -> anyhow::Result<Self> {
-        let bind = async |flag: &str, address| {
-            TcpListener::bind(address).await.with_context(|| {
-                format!("cannot listen on {address} (another address can be chosen with {flag})")
-            })
+        let bind = async |flag, address| {
+            TcpListener::bind(address).await.map_err(|error| refused(flag, address, error))
         };
         let staging = bind("--listen", settings.listen).await?;
         let operational = match settings.ops_listen {

@@ -12,7 +12,8 @@ use crate::resource::ResourceId;
 #[derive(Debug)]
 pub struct DataDirectory {
     path: PathBuf,
-    _lock: File,
+    /// The folder itself, because a file in it can be removed, and the file that earlier versions lock.
+    _locks: [File; 2],
 }
 
 impl DataDirectory {
@@ -24,8 +25,8 @@ impl DataDirectory {
     fn take(path: &Path) -> Result<Self, StoreError> {
         create_durably(path)?;
         refuse_network_file_system(path)?;
-        let lock = lock(&path.join("lock"))?;
-        let directory = Self { path: path.to_owned(), _lock: lock };
+        let directory =
+            Self { path: path.to_owned(), _locks: [lock_folder(path)?, lock(&path.join("lock"))?] };
         for folder in [directory.incoming_folder(), directory.bundles_folder()] {
             create_private(&folder).map_err(|error| StoreError::io("create", &folder, error))?;
         }
@@ -49,6 +50,9 @@ impl DataDirectory {
         refuse_network_file_system(present)?;
         rustix::fs::access(present, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
             .map_err(|errno| StoreError::io("write to", present, errno.into()))?;
+        if path.exists() {
+            lock_folder(path)?;
+        }
         let lock_file = path.join("lock");
         if lock_file.exists() { lock(&lock_file).map(drop) } else { Ok(()) }
     }
@@ -101,6 +105,11 @@ pub(super) fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
+fn lock_folder(path: &Path) -> Result<File, StoreError> {
+    let folder = File::open(path).map_err(|error| StoreError::io("open", path, error))?;
+    take_lock(folder, path, path)
+}
+
 fn lock(path: &Path) -> Result<File, StoreError> {
     let file = OpenOptions::new()
         .create(true)
@@ -108,11 +117,13 @@ fn lock(path: &Path) -> Result<File, StoreError> {
         .write(true)
         .open(path)
         .map_err(|error| StoreError::io("open", path, error))?;
+    take_lock(file, path, path.parent().unwrap_or(path))
+}
+
+fn take_lock(file: File, path: &Path, directory: &Path) -> Result<File, StoreError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(StoreError::Locked { path: path.parent().unwrap_or(path).to_owned() })
-        }
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: directory.to_owned() }),
         Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path, error)),
     }
 }

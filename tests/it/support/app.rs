@@ -19,7 +19,7 @@ use cloakroom::server::{
 };
 use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::{AccessError, CapacityLimits, Limits, Staging};
-use cloakroom::store::{DataDirectory, DiskStore, Store};
+use cloakroom::store::{DataDirectory, DiskStore, Store, StoreError};
 use reqwest::{Client, RequestBuilder, Response};
 use tempfile::TempDir;
 use tokio::sync::Mutex as AsyncMutex;
@@ -122,8 +122,16 @@ impl TestApp {
         logs::capture();
         let faults = Faults::default();
         // The connections of a server that was stopped here may hold it a moment longer.
-        until_true("the data directory is free", || DataDirectory::check(directory.path()).is_ok()).await;
-        let data = DataDirectory::open(directory.path()).unwrap();
+        // So may a process that is being started by another test: until it runs its program, it has all that is open here.
+        let mut opened = DataDirectory::open(directory.path());
+        until_true("the data directory is free", || {
+            if matches!(opened, Err(StoreError::Locked { .. })) {
+                opened = DataDirectory::open(directory.path());
+            }
+            !matches!(opened, Err(StoreError::Locked { .. }))
+        })
+        .await;
+        let data = opened.unwrap();
         let ledger: Arc<dyn Ledger> = Arc::new(SqliteLedger::open(&data.ledger()).await.unwrap());
         let ledger: Arc<dyn Ledger> = Arc::new(FaultyLedger { inner: ledger, faults: faults.clone() });
         let disk: Arc<dyn Store> = Arc::new(DiskStore::new(data));

@@ -29,7 +29,7 @@ impl FromRequestParts<AppState> for Administrator {
                  show, rm and clean: --admin-token-file)",
             )
         })?;
-        if admin.tokens.accepts(shown.expose()) {
+        if admin.tokens.accepts(shown.expose()).await {
             Ok(Self(Arc::clone(admin)))
         } else {
             Err(ApiError::unauthorized(

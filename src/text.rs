@@ -1,0 +1,120 @@
+//! Text from elsewhere, made fit to be shown to people.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// What stands where a secret stood.
+const HIDDEN: &str = "[hidden]";
+/// Anything shorter is no secret, and would be found everywhere.
+const SHORTEST_SECRET: usize = 6;
+
+/// Whether a terminal would obey the character, or a reader would not see it: control and format characters (Unicode's
+/// categories Cc and Cf, which change the direction of text or are invisible), and separators of lines and paragraphs.
+pub fn is_unfit(c: char) -> bool {
+    // Cf of Unicode 16 (DerivedGeneralCategory.txt).
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+            | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// With U+FFFD for every character that is not fit to be shown.
+pub fn harmless(text: &str) -> String {
+    text.chars().map(|c| if is_unfit(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// The same for text of our own that has text from elsewhere in it: its lines and tabs stay.
+pub fn harmless_lines(text: &str) -> String {
+    let keep = |c| if is_unfit(c) && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    text.chars().map(keep).collect()
+}
+
+/// On one line with single blanks, at most `longest` characters.
+pub fn one_line(text: &str, longest: usize) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    shortened(harmless(&words.collect::<Vec<_>>().join(" ")), longest)
+}
+
+/// At most `longest` characters, with a sign that there were more.
+pub fn shortened(mut text: String, longest: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(longest) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// The same JSON, with what is not fit to be shown as escapes (RFC 8259 section 7). Such characters only stand in strings
+/// there.
+pub fn harmless_json(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_unfit(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+/// Without the `secrets` that this process knows: what stands in between may repeat a request in its answer.
+pub fn without<'a>(text: &'a str, secrets: &[&str]) -> Cow<'a, str> {
+    let long = secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
+    long.fold(Cow::Borrowed(text), |text, secret| {
+        if text.contains(secret) { Cow::Owned(text.replace(secret, HIDDEN)) } else { text }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_turns_text_round_or_cannot_be_seen_is_not_shown() {
+        for c in [
+            '\u{1b}',
+            '\u{7f}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{200b}',
+            '\u{202e}',
+            '\u{2028}',
+            '\u{2066}',
+            '\u{feff}',
+            '\u{e0041}',
+        ] {
+            assert_eq!(harmless(&format!("a{c}b")), "a\u{fffd}b", "{}", c.escape_unicode());
+            assert_eq!(harmless_lines(&format!("a{c}\tb\n")), "a\u{fffd}\tb\n", "{}", c.escape_unicode());
+            assert!(!one_line(&format!("a {c} b"), 100).contains(c), "{}", c.escape_unicode());
+        }
+        assert_eq!(harmless("größe 資源 e\u{301} 🧥"), "größe 資源 e\u{301} 🧥");
+    }
+
+    #[test]
+    fn a_line_has_single_blanks_and_an_end() {
+        assert_eq!(one_line(" a\n\t b\u{2028}c\u{85}\u{0}d\r\n", 100), "a b c d");
+        assert_eq!(one_line("größer", 3), "grö…");
+        assert_eq!(one_line("größer", 6), "größer");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let json = "{\"a\": \"x\u{202e}y\u{e0041}\u{9b}\"}";
+        let shown = harmless_json(json);
+        assert!(!shown.contains(is_unfit), "{shown}");
+        let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+        assert_eq!(value(&shown), value(json));
+    }
+
+    #[test]
+    fn secrets_are_taken_out_wherever_they_stand() {
+        assert_eq!(without("a hunter22 b (hunter22)", &["hunter22", "other-one"]), "a [hidden] b ([hidden])");
+        assert_eq!(without("version 1", &["", "1"]), "version 1");
+    }
+}

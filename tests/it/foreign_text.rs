@@ -1,0 +1,168 @@
+//! Text of a server, of what stands in between, and of bundles: how the commands show it.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use cloakroom::protocol::digest;
+use sha2::{Digest as _, Sha256};
+
+use crate::support::bundles::{header, octal, tgz, tgz_with_raw_header};
+use crate::support::process::{command, stderr};
+use crate::support::scripted::{Answer, Reply, Request, Scripted};
+
+const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
+const SECRET: &str = "s3cret-of-the-ticket-or-the-token";
+/// Turned round, an escape sequence, a line and a paragraph of its own, a C1 control, an invisible tag.
+const NASTY: &str =
+    "\u{202e}txet\u{202c} \u{1b}]0;x\u{7} \u{2028}error: all is well\u{2029} \u{9b}31m \u{e0041}";
+
+/// Counted here by hand, so that a hole in the filter is seen.
+const COMMANDS: &[char] =
+    &['\u{202e}', '\u{202c}', '\u{1b}', '\u{7}', '\u{2028}', '\u{2029}', '\u{9b}', '\u{e0041}'];
+
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let scene = Self { folder };
+        std::fs::write(scene.path("secret"), SECRET).unwrap();
+        std::fs::write(scene.path("last-words"), "").unwrap();
+        std::fs::write(scene.path("app.jar"), "app").unwrap();
+        scene
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn fetch(&self, server: &Scripted) -> Command {
+        let mut command = command();
+        command.args(["fetch", "--server", &server.url(), "--id", ID, "--secret-file"]);
+        command.arg(self.path("secret")).arg("--to").arg(self.path("jars"));
+        command.arg("--termination-log").arg(self.path("last-words"));
+        command
+    }
+
+    /// What was said on stderr, without the ends of its lines, and in the termination log.
+    async fn said(&self, mut command: Command) -> (Output, String) {
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let last_words = std::fs::read_to_string(self.path("last-words")).unwrap();
+        let said = stderr(&output).replace('\n', " ") + &last_words;
+        assert!(!said.contains(COMMANDS), "{said:?}");
+        assert!(!said.contains(SECRET) && !said.contains("s1gnature"), "{said}");
+        (output, said)
+    }
+}
+
+/// As a proxy answers that shows what it could not pass on.
+fn echo(request: &Request) -> String {
+    format!("{NASTY} {} {}", request.target, request.header("authorization").unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_proxy_echoes_reaches_neither_terminal_nor_last_words_with_the_ticket_or_as_commands() {
+    let plain = Scripted::start(|_, request| {
+        Answer::new(403, echo(request)).header("content-type", "text/plain").into()
+    })
+    .await;
+    let problem =
+        Scripted::start(|_, request| Answer::problem(403, "forbidden", &echo(request)).into()).await;
+    let page = Scripted::start(|_, request| {
+        Answer::new(403, format!("<title>{}</title>", echo(request)))
+            .header("content-type", "text/html")
+            .into()
+    })
+    .await;
+    for server in [plain, problem, page] {
+        let scene = Scene::new();
+        let (output, said) = scene.said(scene.fetch(&server)).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said.contains("Bearer [hidden]") && said.contains("txet"), "{said}");
+
+        let mut stage = command();
+        stage.args([
+            "stage",
+            "--server",
+            &server.url(),
+            "--namespace",
+            "ns",
+            "--label",
+            "a=b",
+            "--token-file",
+        ]);
+        stage.arg(scene.path("secret")).arg(scene.path("app.jar"));
+        let (output, said) = scene.said(stage).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said.contains("Bearer [hidden]"), "{said}");
+
+        let mut ls = command();
+        ls.args(["ls", "--admin-url", &server.url(), "--admin-token-file"]).arg(scene.path("secret"));
+        let (output, said) = scene.said(ls).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said.contains("Bearer [hidden]"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_signature_of_an_address_is_not_shown_where_a_server_echoes_it() {
+    let server = Scripted::start(|_, request| {
+        Answer::new(403, echo(request)).header("content-type", "text/plain").into()
+    })
+    .await;
+    let scene = Scene::new();
+    let properties = format!(
+        "spark.kubernetes.initcontainer.remoteJars={}/a.jar?sig=s1gnature\n\
+         spark.kubernetes.mountdependencies.jarsDownloadDir={}\n",
+        server.url(),
+        scene.path("jars").display()
+    );
+    std::fs::write(scene.path("init.properties"), properties).unwrap();
+    let mut fetch = command();
+    fetch.arg("fetch").arg(scene.path("init.properties"));
+    fetch.arg("--termination-log").arg(scene.path("last-words"));
+    let (output, said) = scene.said(fetch).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("/a.jar?[hidden]"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_in_a_bundle_are_shown_without_what_turns_text_round() {
+    let name = "\u{202e}raj.evil";
+    let raw = tgz_with_raw_header(&header(format!("../{name}").as_bytes(), b'0', octal(0)), b"");
+    for bundle in [raw, tgz(&[(name, b"x")])] {
+        let scene = Scene::new();
+        std::fs::create_dir(scene.path("jars")).unwrap();
+        std::fs::write(scene.path("jars").join(name), "their own").unwrap();
+        let server = Scripted::start(move |_, _| Answer::new(200, bundle.clone()).into()).await;
+        let (output, said) = scene.said(scene.fetch(&server)).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said.contains("raj.evil"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ticket_on_stdout_is_the_servers_and_has_nothing_in_it_that_a_terminal_obeys() {
+    let take = || {
+        Reply::TakeBody(Box::new(|body| {
+            let ticket = serde_json::json!({
+                "resourceId": ID, "resourceSecret": "t1cket", "sizeBytes": body.len(),
+                "sha256": digest::to_hex(&Sha256::digest(body).into()), "createdAt": "2026-11-21T00:00:00Z",
+                "expiresAt": "2026-11-21T00:30:00Z", "url": "http://h/x", "later": NASTY,
+            });
+            Answer::new(201, ticket.to_string()).header("content-type", "application/json")
+        }))
+    };
+    let (scene, server) = (Scene::new(), Scripted::start(move |_, _| take()).await);
+    let mut stage = command();
+    stage.args(["stage", "--server", &server.url(), "--namespace", "ns", "--label", "a=b"]);
+    stage.arg(scene.path("app.jar"));
+    let (output, said) = scene.said(stage).await;
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(!shown.trim_end().contains(COMMANDS), "{shown:?}");
+    let ticket: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert!(ticket["later"].as_str().unwrap().starts_with("\u{202e}txet"), "{ticket}");
+}
