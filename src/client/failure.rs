@@ -227,9 +227,16 @@ fn tls_failure(error: &rustls::Error) -> Failure {
     }
 }
 
+/// How a connection broke whose other end went away.
+const CLOSED: &str = "the server closed it";
+
 fn broken(error: &reqwest::Error) -> String {
     match find::<hyper::Error>(error) {
-        Some(error) if error.is_incomplete_message() => "the server closed it".to_owned(),
+        Some(error) if error.is_incomplete_message() => CLOSED.to_owned(),
+        // Over TLS it is a closed connection without TLS's own farewell; rustls explains that to programmers.
+        _ if find::<std::io::Error>(error).is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof) => {
+            CLOSED.to_owned()
+        }
         _ => deepest(error),
     }
 }

@@ -34,7 +34,8 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(10),
+            // The address of a pod that has just gone swallows packets, and only a new attempt gets another way.
+            connect: Duration::from_secs(4),
             stall: Duration::from_secs(30),
             request: Duration::from_secs(10),
             answer: Duration::from_mins(10),

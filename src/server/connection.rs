@@ -24,7 +24,7 @@ use tower::ServiceExt as _;
 use super::in_flight::{AnswerBody, FlushedStream, Occupation};
 use super::listen::Connections;
 use super::phase::{Phase, Phases};
-use super::socket::PacedSocket;
+use super::socket::{PacedSocket, Reset};
 use super::tls::ServerTls;
 
 /// Headers of one request, in number and bytes: enough for browsers behind proxies.
@@ -58,8 +58,9 @@ impl Connection {
     pub(super) async fn run(self, socket: TcpStream, tls: Option<ServerTls>) {
         // Answers go out at once. A socket that refuses the option works all the same.
         let _ = socket.set_nodelay(true);
-        let socket = PacedSocket::new(socket, self.connections.pace);
-        let Some(tls) = tls else { return self.serve(socket).await };
+        let reset = Reset::default();
+        let socket = PacedSocket::new(socket, self.connections.pace, reset.clone());
+        let Some(tls) = tls else { return self.serve(socket, &reset).await };
         let handshake = tokio::time::timeout(self.connections.header_timeout, tls.acceptor().accept(socket));
         let handshake = tokio::select! {
             handshake = handshake => handshake,
@@ -67,13 +68,13 @@ impl Connection {
             () = self.ends.closing.cancelled() => return,
         };
         match handshake {
-            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Ok(stream)) => self.serve(stream, &reset).await,
             Ok(Err(error)) => tracing::debug!(peer = %self.peer, error = %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(peer = %self.peer, "TLS handshake took too long"),
         }
     }
 
-    async fn serve<S>(&self, stream: S)
+    async fn serve<S>(&self, stream: S, reset: &Reset)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -91,7 +92,7 @@ impl Connection {
         );
         let served = tokio::select! {
             served = connection.as_mut() => served,
-            () = self.is_cut_off(&occupation) => return,
+            () = self.is_cut_off(&occupation) => return reset.at_the_end(),
             () = self.ends.closing.cancelled() => {
                 // Closes at once unless an answer is being written.
                 connection.as_mut().graceful_shutdown();

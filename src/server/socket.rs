@@ -2,6 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -14,11 +16,33 @@ use super::pace::{Pace, PaceLimits};
 pub(super) struct PacedSocket {
     socket: TcpStream,
     writing: Pace,
+    reset: Reset,
+}
+
+/// Whether a connection ends by a reset. Otherwise what is still in its buffer holds its end back, and a client that reads
+/// slowly never hears of it where the network goes away with the process, as a pod's does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reset(Arc<AtomicBool>);
+
+impl Reset {
+    /// The end, whenever it comes, is a reset.
+    pub(super) fn at_the_end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for PacedSocket {
+    fn drop(&mut self) {
+        if self.reset.0.load(Ordering::Relaxed) {
+            // A socket that refuses the option is closed all the same.
+            let _ = self.socket.set_zero_linger();
+        }
+    }
 }
 
 impl PacedSocket {
-    pub(super) fn new(socket: TcpStream, limits: PaceLimits) -> Self {
-        Self { socket, writing: Pace::new(limits) }
+    pub(super) fn new(socket: TcpStream, limits: PaceLimits, reset: Reset) -> Self {
+        Self { socket, writing: Pace::new(limits), reset }
     }
 
     fn judge(

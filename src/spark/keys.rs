@@ -75,6 +75,9 @@ pub const SUBMITTERS_PASSWORDS: [&str; 2] = [TLS_TRUST_STORE_PASSWORD, INTERNAL_
 /// The service account of the driver's pod.
 pub const DRIVER_SERVICE_ACCOUNT: &str = "spark.kubernetes.authenticate.driver.serviceAccountName";
 
+/// What the executors' pods begin as.
+pub const EXECUTOR_POD_TEMPLATE: &str = "spark.kubernetes.executor.podTemplateFile";
+
 /// Where the submitter, and in its own properties file the init-container, reaches the server.
 pub const SERVER_URI: &str = "spark.kubernetes.resourceStagingServer.uri";
 /// Where pods reach the server; [`SERVER_URI`] by default.

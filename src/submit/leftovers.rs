@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
+use rand::seq::SliceRandom as _;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -20,7 +21,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Objects of a kind that are looked at.
 const MOST_OBJECTS: usize = 500;
 
-/// Runs whose tickets are asked for, at most; the next run goes on.
+/// Runs whose tickets are asked for, at most. They are drawn by lot, so that those that stay never hide the others.
 const MOST_RUNS: usize = 50;
 
 /// So many at once.
@@ -35,13 +36,15 @@ pub async fn remove_leftovers(server: &ApiServer, namespace: &str, plan: &StageP
     let calls = Calls::new(server, namespace);
     let removing = async {
         let runs = runs(&calls).await?;
-        let ours = runs.into_iter().filter(|run| Some(run.tickets.server.as_str()) == plan.objects.server());
-        let mut gone = stream::iter(ours.take(MOST_RUNS))
+        let is_ours = |run: &Run| Some(run.tickets.server.as_str()) == plan.objects.server();
+        let mut ours: Vec<Run> = runs.into_iter().filter(is_ours).collect();
+        ours.shuffle(&mut rand::rng());
+        let mut gone = stream::iter(ours.into_iter().take(MOST_RUNS))
             .map(async |run| is_gone(&http, &plan.server, &run.tickets).await.then_some(run))
             .buffer_unordered(AT_ONCE);
         while let Some(run) = gone.next().await {
             if let Some(run) = run {
-                removed.push(run.remove(&calls).await?);
+                removed.extend(run.remove(&calls).await?);
             }
         }
         Ok::<(), ApiFailure>(())
@@ -93,8 +96,10 @@ async fn is_gone(http: &HttpClient, server: &ServerAddress, tickets: &Tickets) -
 }
 
 impl Run {
-    /// The secret comes last: without it nobody could ask the server any more. Each only as it was seen.
-    async fn remove(&self, calls: &Calls) -> Result<String, ApiFailure> {
+    /// The secret comes last: without it the server could not be asked any more. Each only as it was seen. Returns the secret's
+    /// name, unless another run has removed it meanwhile.
+    async fn remove(&self, calls: &Calls) -> Result<Option<String>, ApiFailure> {
+        let mut is_removed = false;
         let config_map = self.config_map.iter().map(|object| ("ConfigMap", object));
         for (kind, object) in config_map.chain([("Secret", &self.secret)]) {
             // Lists leave the kind of their items out.
@@ -102,10 +107,14 @@ impl Run {
             (whole["apiVersion"], whole["kind"]) = ("v1".into(), kind.into());
             let Ok(path) = ObjectPath::of(&whole, calls.namespace()) else { continue };
             match calls.delete(&path, object["metadata"]["uid"].as_str()).await {
-                Ok(_) | Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {}
+                Ok(_) => is_removed = true,
+                Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {
+                    is_removed = false;
+                }
                 Err(failure) => return Err(failure),
             }
         }
-        Ok(self.secret["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+        let name = self.secret["metadata"]["name"].as_str().map(str::to_owned);
+        Ok(name.filter(|_| is_removed))
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use cloakroom::ledger::{Ledger as _, SqliteLedger};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::store::DataDirectory;
+use tokio::io::AsyncReadExt as _;
 
 use crate::support::app::Options;
 use crate::support::clock::ManualClock;
@@ -196,6 +197,23 @@ async fn the_deadline_cuts_transfers_off_and_nothing_of_the_upload_is_kept() {
     drop((wire, app));
     until_true("the data directory is free", || DataDirectory::open(directory.path()).is_ok()).await;
     TestApp::start_on(directory, clock, Options::default()).await.assert_nothing_kept().await;
+}
+
+/// The buffer of its socket is full, and nothing can be put behind that.
+#[tokio::test]
+async fn a_download_that_is_cut_off_ends_by_a_reset_however_slowly_it_is_read() {
+    let (directory, clock) = (Arc::new(tempfile::tempdir().unwrap()), Arc::new(ManualClock::new()));
+    let mut options = Options::default();
+    options.connections.shutdown_deadline = DEADLINE;
+    let mut app = TestApp::start_on(directory, clock, options).await;
+    let ticket = app.stage(vec![7; 30_000_000]).await;
+    let mut wire = Wire::connect(app.address).await;
+    wire.send(download_request(&ticket)).await;
+    wire.begins().await;
+    assert!(!app.stop().await, "nothing was cut off");
+    let mut read = Vec::new();
+    let ended = tokio::time::timeout(BOUND, wire.0.read_to_end(&mut read)).await.expect("no end in time");
+    assert_eq!(ended.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
 
 fn serve(data_dir: &Path, flags: &[&str]) -> (Cloakroom, SocketAddr) {

@@ -18,6 +18,8 @@ pub(super) enum Reason {
     Forbidden { account: String, namespace: String, verb: String, resource: String },
     /// No executor found room.
     Quota { name: String, lacks: String, namespace: String },
+    /// The namespace refuses the executors' pods as they are.
+    PodSecurity { level: String },
     /// Nobody knows why no executor came to stay: the log cannot be read.
     NoLog { namespace: String },
 }
@@ -33,7 +35,8 @@ impl Reason {
         let mut lines = log.lines().rev();
         let forbidden = lines.find_map(|line| forbidden(line, &namespace));
         let over_quota = || log.lines().rev().find_map(|line| over_quota(line, &namespace));
-        forbidden.or_else(|| has_no_executors.then(over_quota).flatten())
+        let insecure = || log.lines().rev().find_map(pod_security);
+        forbidden.or_else(|| has_no_executors.then(|| over_quota().or_else(insecure)).flatten())
     }
 }
 
@@ -62,6 +65,13 @@ fn over_quota(line: &str, namespace: &str) -> Option<Reason> {
     lacks.starts_with("requested: ").then(|| Reason::Quota { name, lacks, namespace: namespace.to_owned() })
 }
 
+/// `violates PodSecurity "LEVEL:VERSION": …`: the words of the API server's admission.
+fn pod_security(line: &str) -> Option<Reason> {
+    let (_, rest) = line.split_once("violates PodSecurity \"")?;
+    let (level, _) = rest.split_once('"')?;
+    Some(Reason::PodSecurity { level: in_one_line(level) })
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -76,6 +86,12 @@ impl fmt::Display for Reason {
                 "Its log says that the quota {name} has no room for its executors ({lacks}): ask for less \
                  (spark.executor.memory, spark.executor.cores, spark.executor.instances), wait until something else has \
                  ended, or have the quota raised; “kubectl describe quota -n {namespace}” shows it"
+            ),
+            Self::PodSecurity { level } => write!(
+                f,
+                "Its log says that its executors violate the namespace's pod security ({level}): give them what it wants by a pod \
+                 template ({})",
+                keys::EXECUTOR_POD_TEMPLATE
             ),
             Self::NoLog { namespace } => write!(
                 f,
@@ -139,6 +155,14 @@ mod tests {
         }
         assert_eq!(found(line, 1), None);
         assert_eq!(found("exceeded quota: nothing more", 11), None);
+    }
+
+    #[test]
+    fn pod_security_counts_where_too_many_executors_failed() {
+        let line = "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false";
+        let expected = Reason::PodSecurity { level: "restricted:latest".to_owned() };
+        assert_eq!(found(line, 11), Some(expected));
+        assert_eq!(found(line, 1), None);
     }
 
     #[test]

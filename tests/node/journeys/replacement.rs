@@ -6,6 +6,7 @@ use super::Journey;
 use super::deploy::{SERVER, answers, server};
 use super::jobs;
 use crate::cluster::{NODE, cluster, node_is};
+use crate::documents;
 use crate::images::VERSIONS;
 use crate::jobs::{EXIT_CODE, Job};
 use crate::shell::{At, Background, laptop, run, start, until};
@@ -54,6 +55,18 @@ fn transfers() -> Vec<Background> {
     transfers
 }
 
+/// The line of docs/api.md for scripts.
+fn script_upload() -> String {
+    let page = documents::page("docs/api.md");
+    let line = page.lines().find_map(|line| line.strip_prefix("- **In a script**: `")).unwrap();
+    let (curl, _) = line.split_once(" -T …`").unwrap();
+    format!(
+        "{curl} -sS --cacert tls.crt -o script.json -T small.bin -H \"Authorization: Bearer $(cat upload-token)\" \
+             '{SERVER}/api/v1/resources/?namespace=demo&label=app=rollout'
+         jq -e .resourceSecret script.json >/dev/null"
+    )
+}
+
 /// By the server's own metrics.
 fn in_flight(direction: &str) -> usize {
     let script = format!(
@@ -71,6 +84,7 @@ fn twenty_rollouts() {
         let mut running = transfers();
         let watch = Watch::start();
         laptop("kubectl rollout restart deployment/cloakroom -n cloakroom");
+        running.push(start(&script_upload()));
         let mut rollout = start("kubectl rollout status deployment/cloakroom -n cloakroom --timeout=90s");
         while rollout.is_running() {
             if running.len() < 12 {
