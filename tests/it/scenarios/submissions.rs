@@ -128,9 +128,15 @@ pub async fn an_application_is_followed_to_its_end(cluster: &dyn Cluster) {
     let executor = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "my-app-exec-1", "labels": labels}, "spec": spec,
     });
-    assert_eq!(admin.post(&POD.path(Some(namespace)), &executor).await.0, 201);
-    admin.delete(&path(POD, namespace, "my-app-exec-1")).await;
-    said("Executor 1 (pod my-app-exec-1) was removed: its pod was deleted").await;
+    let removed = "Executor 1 (pod my-app-exec-1) was removed: its pod was deleted";
+    // Again until it is noticed: executors are looked at only from a moment after the driver runs.
+    until(removed, async || {
+        assert_eq!(admin.post(&POD.path(Some(namespace)), &executor).await.0, 201);
+        admin.delete(&path(POD, namespace, "my-app-exec-1")).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        !submitter.lines.with(removed).is_empty()
+    })
+    .await;
     let end = json!({"terminated": {
         "exitCode": 3, "reason": "Error", "message": "no such table",
         "startedAt": "2026-01-01T12:00:00Z", "finishedAt": "2026-01-01T12:00:30Z",
