@@ -287,7 +287,7 @@ mod tests {
         std::fs::write(&file, "a jar").unwrap();
         let (plan, reads) = (Arc::new(PackPlan::new(&[file]).unwrap()), Arc::new(Reads::default()));
         let (packing, body) = Packing::start(plan, Arc::clone(&reads) as _, Start::Swift);
-        // The connection was refused: nobody asks for the body.
+        // The connection was refused: the body is never asked for.
         drop(body);
         assert!(joined(packing.outcome.await).is_err());
         assert_eq!(reads.0.load(Ordering::Relaxed), 0);

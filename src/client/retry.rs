@@ -70,7 +70,7 @@ impl RetryPolicy {
         Self { after_an_answer: limit, without_an_answer: limit, ..Self::default() }
     }
 
-    /// A few seconds, for what tidies up while somebody waits for the end.
+    /// A few seconds, for requests that tidy up while a person waits.
     #[must_use]
     pub fn brief() -> Self {
         Self::within(BRIEF)

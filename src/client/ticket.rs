@@ -29,7 +29,7 @@ impl HttpClient {
     }
 
     /// Whether the server says that it has deleted the resource that this id and secret are for. Only the server that had it
-    /// can say so, and only to somebody who shows its secret.
+    /// can say so, and only to a client that shows its secret.
     pub async fn is_gone(
         &self,
         server: &ServerAddress,
