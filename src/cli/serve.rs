@@ -165,6 +165,11 @@ pub struct StorageArgs {
     #[arg(long, env = "CLOAKROOM_MIN_FREE_SPACE", value_name = "SIZE", default_value = "512MiB")]
     pub min_free_space: ByteSize,
 
+    /// Resources at once, uploads in flight included
+    #[arg(long, env = "CLOAKROOM_MAX_RESOURCES", value_name = "N", default_value_t = 100_000,
+          value_parser = at_least_one)]
+    pub max_resources: usize,
+
     /// Uploads at once
     #[arg(long, env = "CLOAKROOM_MAX_CONCURRENT_UPLOADS", value_name = "N", default_value_t = 64,
           value_parser = at_least_one)]

@@ -234,6 +234,9 @@ pub struct ServerLimits {
     pub max_total_size: Option<u64>,
     /// Of the disk, to leave free.
     pub min_free_space: u64,
+    /// Resources at once; absent from servers before this limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_resources: Option<u64>,
     /// Uploads at once.
     pub max_concurrent_uploads: u64,
     /// Downloads at once.

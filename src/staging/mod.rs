@@ -46,6 +46,8 @@ pub const TOMBSTONE_LIFE: Duration = Duration::from_hours(7 * 24);
 pub struct Limits {
     /// Room for bundles.
     pub capacity: CapacityLimits,
+    /// Resources at once, uploads in flight included.
+    pub max_resources: usize,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
     /// Downloads at once.

@@ -339,6 +339,7 @@ fn limits(args: &ServeArgs) -> Limits {
             max_total_size: args.storage.max_total_size.map(ByteSize::bytes),
             min_free_space: args.storage.min_free_space.bytes(),
         },
+        max_resources: args.storage.max_resources,
         max_concurrent_uploads: args.storage.max_concurrent_uploads,
         max_concurrent_downloads: args.storage.max_concurrent_downloads,
     }

@@ -58,6 +58,7 @@ impl Default for Options {
                     max_total_size: None,
                     min_free_space: 0,
                 },
+                max_resources: 100_000,
                 max_concurrent_uploads: 64,
                 max_concurrent_downloads: 64,
             },

@@ -51,11 +51,12 @@ fn watch(report: WatchReport) -> WatchStatus {
 }
 
 fn limits(limits: &Limits) -> ServerLimits {
-    let Limits { capacity, max_concurrent_uploads, max_concurrent_downloads } = *limits;
+    let Limits { capacity, max_resources, max_concurrent_uploads, max_concurrent_downloads } = *limits;
     ServerLimits {
         max_resource_size: capacity.max_resource_size,
         max_total_size: capacity.max_total_size,
         min_free_space: capacity.min_free_space,
+        max_resources: Some(max_resources as u64),
         max_concurrent_uploads: max_concurrent_uploads as u64,
         max_concurrent_downloads: max_concurrent_downloads as u64,
     }
