@@ -10,6 +10,7 @@ use super::retention::Retention;
 use cloakroom::resource::{Namespaces, OwnerKinds};
 use cloakroom::server::PublicUrl;
 use cloakroom::spark::{ByteSize, SparkDuration};
+use cloakroom::staging::Share;
 use cloakroom::telemetry::LogFormat;
 
 /// Who may upload.
@@ -169,6 +170,10 @@ pub struct StorageArgs {
     #[arg(long, env = "CLOAKROOM_MAX_RESOURCES", value_name = "N", default_value_t = 100_000,
           value_parser = at_least_one)]
     pub max_resources: usize,
+
+    /// What one namespace may have of resources, room, uploads and downloads, with --upload-auth kubernetes
+    #[arg(long, env = "CLOAKROOM_SHARE", value_name = "PERCENT", default_value = "25%")]
+    pub share: Share,
 
     /// Uploads at once
     #[arg(long, env = "CLOAKROOM_MAX_CONCURRENT_UPLOADS", value_name = "N", default_value_t = 64,

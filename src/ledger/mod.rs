@@ -53,6 +53,15 @@ pub struct Stored {
     pub bytes: u64,
 }
 
+impl std::iter::Sum for Stored {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            resources: sum.resources + one.resources,
+            bytes: sum.bytes.saturating_add(one.bytes),
+        })
+    }
+}
+
 /// The ownership table. Every method that changes something returns only after the change is durable.
 #[async_trait]
 pub trait Ledger: Send + Sync {
@@ -96,7 +105,7 @@ pub trait Ledger: Send + Sync {
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError>;
 
     /// What is acknowledged and not yet removed.
-    async fn stored(&self) -> Result<Stored, LedgerError>;
+    async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError>;
 
     /// How many rows there are in each state that has any.
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;

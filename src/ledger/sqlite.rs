@@ -137,17 +137,23 @@ impl Ledger for SqliteLedger {
         self.change(Operation::Observe(sightings)).await.map(drop)
     }
 
-    async fn stored(&self) -> Result<Stored, LedgerError> {
-        let row = sqlx::query(
-            "SELECT COUNT(*) AS resources, COALESCE(SUM(size_bytes), 0) AS bytes \
-             FROM resources WHERE state IN ('ready', 'deleting')",
+    async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
+        let rows = sqlx::query(
+            "SELECT owner_namespace, COUNT(*) AS resources, SUM(MAX(size_bytes, ?)) AS bytes \
+             FROM resources WHERE state IN ('ready', 'deleting') GROUP BY owner_namespace",
         )
-        .fetch_one(&self.readers)
+        .bind(i64::try_from(least_bytes).unwrap_or(i64::MAX))
+        .fetch_all(&self.readers)
         .await?;
-        Ok(Stored {
-            resources: row.try_get::<i64, _>("resources")?.unsigned_abs(),
-            bytes: row.try_get::<i64, _>("bytes")?.unsigned_abs(),
-        })
+        rows.iter()
+            .map(|row| {
+                let stored = Stored {
+                    resources: row.try_get::<i64, _>("resources")?.unsigned_abs(),
+                    bytes: row.try_get::<i64, _>("bytes")?.unsigned_abs(),
+                };
+                Ok((row.try_get("owner_namespace")?, stored))
+            })
+            .collect()
     }
 
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {

@@ -241,6 +241,9 @@ pub struct ServerLimits {
     pub max_concurrent_uploads: u64,
     /// Downloads at once.
     pub max_concurrent_downloads: u64,
+    /// What one namespace may have of all these, in percent; absent where there are no shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_percent: Option<u8>,
 }
 
 /// One watch of owners.

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -48,6 +48,11 @@ impl ApiError {
     /// Not now: worth another try after some seconds.
     pub(super) fn try_again(code: Code, detail: impl Into<String>) -> Self {
         Self::new(code, detail).with_header(RETRY_AFTER, HeaderValue::from_static("2"))
+    }
+
+    /// The client is too slow; what it still sends is not read.
+    pub(super) fn too_slow(detail: impl Into<String>) -> Self {
+        Self::new(Code::TooSlow, detail).with_header(CONNECTION, HeaderValue::from_static("close"))
     }
 
     /// Not ready yet.
@@ -101,10 +106,13 @@ impl From<StageError> for ApiError {
     fn from(error: StageError) -> Self {
         let code = match &error {
             StageError::TooLarge { .. } => Code::TooLarge,
+            StageError::NoRoom(no_room) if no_room.is_passing() => {
+                return Self::try_again(Code::Overloaded, error.to_string());
+            }
+            StageError::Overdue { .. } => return Self::too_slow(error.to_string()),
             StageError::NoRoom(_) | StageError::DiskFull(_) => Code::InsufficientStorage,
             StageError::DigestMismatch => Code::DigestMismatch,
             StageError::WrongLength { .. } => Code::IncompleteBody,
-            StageError::TooManyUploads => return Self::try_again(Code::Overloaded, error.to_string()),
             StageError::Store(_) | StageError::Ledger(_) => return Self::internal(&error),
         };
         if code == Code::InsufficientStorage {
@@ -125,7 +133,9 @@ impl From<AccessError> for ApiError {
                 deleted: Some((at, reason)),
                 ..Self::new(Code::Gone, format!("{error}: stage it again if it is still needed"))
             },
-            AccessError::TooManyDownloads => Self::try_again(Code::Overloaded, error.to_string()),
+            AccessError::TooManyDownloads | AccessError::TooManyDownloadsOf { .. } => {
+                Self::try_again(Code::Overloaded, error.to_string())
+            }
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {
                 Self::internal(&error)
             }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::transfers::Transfer;
-use super::{AccessError, Parts, Staging};
+use super::{AccessError, Holder, Parts, Staging};
 use crate::ledger::LedgerError;
 use crate::resource::{Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBundle};
@@ -28,7 +28,8 @@ impl Staging {
         secret: &ResourceSecret,
     ) -> Result<Download, AccessError> {
         let resource = self.find(id, secret).await?;
-        let transfer = self.parts.transfers.begin_download(id).ok_or(AccessError::TooManyDownloads)?;
+        let holder = resource.owner.as_ref().map(|owner| Holder::namespace(owner.namespace()));
+        let transfer = self.parts.transfers.begin_download(id, holder)?;
         match self.parts.store.open(id).await? {
             Some(bundle) if Some(bundle.size_bytes()) == resource.bundle.map(|bundle| bundle.size_bytes) => {
                 Ok(Download { resource, bundle, _transfer: transfer })

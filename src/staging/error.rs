@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::NoRoom;
+use super::{Holder, NoRoom};
 use crate::ledger::LedgerError;
 use crate::resource::{DeletionReason, ResourceId};
 use crate::spark::format_size;
@@ -38,11 +38,15 @@ pub enum StageError {
         /// What came.
         received: u64,
     },
-    /// As many uploads as allowed are going on.
+    /// It was slower than an upload may be while another one waits for its place.
     #[error(
-        "this server is taking as many uploads as it is allowed to (--max-concurrent-uploads): try again in a moment"
+        "the upload was ended after {received} bytes: it took longer than 5 minutes and a second for each MiB, and another \
+         upload needed its place; send it again over a faster connection"
     )]
-    TooManyUploads,
+    Overdue {
+        /// How many bytes had come.
+        received: u64,
+    },
     /// The store failed.
     #[error("the bundle could not be stored")]
     Store(#[source] StoreError),
@@ -91,6 +95,17 @@ pub enum AccessError {
         "this server is sending as many downloads as it is allowed to (--max-concurrent-downloads): try again in a moment"
     )]
     TooManyDownloads,
+    /// As many downloads as one holder may have are going on.
+    #[error(
+        "{holder} has {limit} downloads going on, which is its share (--share) of --max-concurrent-downloads: try again \
+         in a moment"
+    )]
+    TooManyDownloadsOf {
+        /// Whose they are.
+        holder: Holder,
+        /// Its share.
+        limit: u64,
+    },
     /// The ledger says that there are bytes, the store has none.
     #[error("the bytes of resource {id} are missing from the data directory")]
     BytesLost {

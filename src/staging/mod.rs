@@ -10,6 +10,7 @@ mod error;
 mod recover;
 mod release;
 mod roster;
+mod share;
 mod stock;
 mod transfers;
 mod upload;
@@ -31,11 +32,12 @@ use roster::Roster;
 use stock::CountedStates;
 use transfers::Transfers;
 
-pub use capacity::{CapacityLimits, NoRoom};
+pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
 pub use download::Download;
 pub use error::{AccessError, StageError};
 pub use recover::Recovered;
 pub use roster::Listed;
+pub use share::{Holder, Share, ShareError};
 pub use upload::{NewUpload, Staged, Terms, Upload};
 
 /// A tombstone answers for its ticket this long.
@@ -52,6 +54,8 @@ pub struct Limits {
     pub max_concurrent_uploads: usize,
     /// Downloads at once.
     pub max_concurrent_downloads: usize,
+    /// What one holder may have of all these; `None` is everything.
+    pub share: Option<Share>,
 }
 
 /// Staged resources. Clones are handles to the same ones.
@@ -86,10 +90,9 @@ impl Staging {
         metrics: Metrics,
     ) -> Result<Self, LedgerError> {
         metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
-        let stored = ledger.stored().await?;
-        let capacity = Arc::new(Capacity::new(limits.capacity, stored.bytes));
-        let transfers =
-            Arc::new(Transfers::new(limits.max_concurrent_uploads, limits.max_concurrent_downloads));
+        let stored = ledger.stored(limits.capacity.least_charge).await?;
+        let capacity = Arc::new(Capacity::new(limits, &stored));
+        let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
         let parts = Parts {
             ledger,
@@ -136,9 +139,9 @@ impl Staging {
         }
     }
 
-    /// What is acknowledged and not yet removed.
+    /// What is acknowledged and not yet removed, without what small resources count as more than they have.
     pub async fn stored(&self) -> Result<Stored, LedgerError> {
-        self.parts.ledger.stored().await
+        Ok(self.parts.ledger.stored(0).await?.into_values().sum())
     }
 
     /// Whether downloads can be served: the ledger answers and the store's place is there. A full disk does
@@ -166,7 +169,7 @@ impl Staging {
 
     /// Uploads and downloads going on.
     pub fn in_flight(&self) -> (usize, usize) {
-        self.parts.transfers.in_flight()
+        (self.parts.capacity.uploads(), self.parts.transfers.downloads())
     }
 
     /// Waits for the clean-up of broken uploads, then lets go of the ledger.

@@ -54,7 +54,8 @@ impl Parts {
     /// Answers of the ledger that got lost are put right in the account of the room.
     async fn count_again(&self) -> Result<(), AccessError> {
         if let Some(quiet) = self.capacity.quiet() {
-            self.capacity.correct(quiet, self.ledger.stored().await?.bytes);
+            let stored = self.ledger.stored(self.limits.capacity.least_charge).await?;
+            self.capacity.correct(quiet, &stored);
         }
         Ok(())
     }
@@ -65,7 +66,7 @@ impl Parts {
             // Nearly all of them are ready, and of those the memory knows.
             let known = self.roster.contains(id)
                 || self.ledger.find(id).await?.is_some_and(|resource| resource.state != State::Deleted);
-            if !known && !self.transfers.is_uploading(id) {
+            if !known && !self.capacity.is_uploading(id) {
                 match self.store.remove(id).await {
                     Ok(()) => {
                         tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
@@ -84,7 +85,7 @@ impl Parts {
     async fn give_up_interrupted(&self) -> Result<u64, AccessError> {
         let mut given_up = 0;
         for id in self.all_in(State::Pending).await? {
-            if !self.transfers.is_uploading(id) && self.give_up(id).await {
+            if !self.capacity.is_uploading(id) && self.give_up(id).await {
                 given_up += 1;
             }
         }
@@ -94,10 +95,8 @@ impl Parts {
     async fn finish_deletions(&self) -> Result<u64, AccessError> {
         let mut finished = 0;
         for id in self.all_in(State::Deleting).await? {
-            let resource = self.ledger.find(id).await?;
-            let size_bytes =
-                resource.and_then(|resource| resource.bundle).map_or(0, |bundle| bundle.size_bytes);
-            match self.finish_deletion(id, size_bytes).await {
+            let Some(resource) = self.ledger.find(id).await? else { continue };
+            match self.finish_deletion(&resource).await {
                 Ok(()) => finished += 1,
                 // One bundle that cannot be removed must not hold up all the others.
                 Err(AccessError::Store(error)) => tracing::warn!(

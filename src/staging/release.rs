@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Condition, Deletion, LedgerError};
-use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State};
+use crate::resource::{DeletionReason, Owner, Resource, ResourceId, ResourceSecret, State};
 use crate::store::StoreError;
 
 impl Staging {
@@ -58,7 +58,7 @@ impl Parts {
             self.metrics.deleted(deletion.reason.as_str());
         }
         if resource.state != State::Deleted {
-            self.finish_deletion(id, resource.bundle.map_or(0, |bundle| bundle.size_bytes)).await?;
+            self.finish_deletion(resource).await?;
         }
         if resource.state == State::Ready {
             tracing::info!(resource_id = %id, reason = %deletion.reason, "deleted");
@@ -89,12 +89,14 @@ impl Parts {
     }
 
     /// Removes the bytes of a `deleting` row and leaves the tombstone. Safe to repeat.
-    pub(super) async fn finish_deletion(&self, id: ResourceId, size_bytes: u64) -> Result<(), AccessError> {
+    pub(super) async fn finish_deletion(&self, resource: &Resource) -> Result<(), AccessError> {
+        let id = resource.id;
         self.store.remove(id).await?;
         let _settling = self.capacity.settling();
         // Several may be finishing the same deletion: its room is given back once.
         if self.ledger.mark_deleted(id).await.inspect_err(|_| self.roster.doubt())? {
-            self.capacity.removed(size_bytes);
+            let namespace = resource.owner.as_ref().map_or("", Owner::namespace);
+            self.capacity.removed(namespace, resource.bundle.map_or(0, |bundle| bundle.size_bytes));
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ impl Staging {
         Stock {
             uploads: uploads as u64,
             downloads: downloads as u64,
-            stored_bytes: parts.capacity.stored(),
+            stored_bytes: parts.capacity.stored_bytes(),
             free_bytes: free_bytes.ok().flatten(),
             resources: resources.ok(),
         }

@@ -1,60 +1,63 @@
-//! What this process is sending and receiving, so that the cleaner leaves it alone and limits hold.
+//! What this process is sending, so that the cleaner leaves it alone and limits hold.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
+use super::{AccessError, Holder, Limits};
 use crate::resource::ResourceId;
 
-/// The register of transfers in flight.
+/// The register of downloads in flight.
 #[derive(Debug)]
 pub(super) struct Transfers {
-    uploads: Arc<Semaphore>,
-    downloads: Arc<Semaphore>,
+    limits: Limits,
     in_flight: Mutex<InFlight>,
 }
 
 #[derive(Debug, Default)]
 struct InFlight {
-    uploads: HashSet<ResourceId>,
-    downloads: HashMap<ResourceId, usize>,
+    downloads: usize,
+    by_resource: HashMap<ResourceId, usize>,
+    /// Empty where there are no shares.
+    by_holder: HashMap<Holder, usize>,
 }
 
 impl Transfers {
-    pub(super) fn new(max_uploads: usize, max_downloads: usize) -> Self {
-        Self {
-            uploads: Arc::new(Semaphore::new(max_uploads.min(Semaphore::MAX_PERMITS))),
-            downloads: Arc::new(Semaphore::new(max_downloads.min(Semaphore::MAX_PERMITS))),
-            in_flight: Mutex::default(),
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, in_flight: Mutex::default() }
+    }
+
+    /// Registers a download in the name of `holder`, unless there are too many.
+    pub(super) fn begin_download(
+        self: &Arc<Self>,
+        id: ResourceId,
+        holder: Option<Holder>,
+    ) -> Result<Transfer, AccessError> {
+        let most = self.limits.max_concurrent_downloads;
+        let holder = holder.filter(|_| self.limits.share.is_some());
+        let mut in_flight = self.lock();
+        if let (Some(share), Some(holder)) = (self.limits.share, &holder) {
+            let limit = share.of(most as u64);
+            if in_flight.by_holder.get(holder).copied().unwrap_or(0) as u64 >= limit {
+                return Err(AccessError::TooManyDownloadsOf { holder: holder.clone(), limit });
+            }
         }
-    }
-
-    /// Registers an upload, unless there are too many.
-    pub(super) fn begin_upload(self: &Arc<Self>, id: ResourceId) -> Option<Transfer> {
-        let permit = Arc::clone(&self.uploads).try_acquire_owned().ok()?;
-        self.lock().uploads.insert(id);
-        Some(Transfer { transfers: Arc::clone(self), id, direction: Direction::Up, _permit: permit })
-    }
-
-    /// Registers a download, unless there are too many.
-    pub(super) fn begin_download(self: &Arc<Self>, id: ResourceId) -> Option<Transfer> {
-        let permit = Arc::clone(&self.downloads).try_acquire_owned().ok()?;
-        *self.lock().downloads.entry(id).or_default() += 1;
-        Some(Transfer { transfers: Arc::clone(self), id, direction: Direction::Down, _permit: permit })
-    }
-
-    pub(super) fn is_uploading(&self, id: ResourceId) -> bool {
-        self.lock().uploads.contains(&id)
+        if in_flight.downloads >= most {
+            return Err(AccessError::TooManyDownloads);
+        }
+        in_flight.downloads += 1;
+        *in_flight.by_resource.entry(id).or_default() += 1;
+        if let Some(holder) = &holder {
+            *in_flight.by_holder.entry(holder.clone()).or_default() += 1;
+        }
+        Ok(Transfer { transfers: Arc::clone(self), id, holder })
     }
 
     pub(super) fn is_downloading(&self, id: ResourceId) -> bool {
-        self.lock().downloads.contains_key(&id)
+        self.lock().by_resource.contains_key(&id)
     }
 
-    pub(super) fn in_flight(&self) -> (usize, usize) {
-        let in_flight = self.lock();
-        (in_flight.uploads.len(), in_flight.downloads.values().sum())
+    pub(super) fn downloads(&self) -> usize {
+        self.lock().downloads
     }
 
     fn lock(&self) -> MutexGuard<'_, InFlight> {
@@ -62,36 +65,30 @@ impl Transfers {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Direction {
-    Up,
-    Down,
-}
-
-/// One transfer in flight, until it is dropped.
+/// One download in flight, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Transfer {
     transfers: Arc<Transfers>,
     id: ResourceId,
-    direction: Direction,
-    _permit: OwnedSemaphorePermit,
+    holder: Option<Holder>,
 }
 
 impl Drop for Transfer {
     fn drop(&mut self) {
         let mut in_flight = self.transfers.lock();
-        match self.direction {
-            Direction::Up => {
-                in_flight.uploads.remove(&self.id);
-            }
-            Direction::Down => {
-                if let Some(count) = in_flight.downloads.get_mut(&self.id) {
-                    *count -= 1;
-                    if *count == 0 {
-                        in_flight.downloads.remove(&self.id);
-                    }
-                }
-            }
+        in_flight.downloads -= 1;
+        one_less(&mut in_flight.by_resource, &self.id);
+        if let Some(holder) = &self.holder {
+            one_less(&mut in_flight.by_holder, holder);
+        }
+    }
+}
+
+fn one_less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
         }
     }
 }

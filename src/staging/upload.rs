@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::capacity::{Reservation, Settling};
+use super::capacity::{Beginning, Hold, Settling, Shortage};
 use super::roster::Listed;
-use super::transfers::Transfer;
-use super::{Parts, StageError, Staging};
+use super::{Holder, Parts, StageError, Staging};
 use crate::ledger::{Completion, PendingResource};
 use crate::metrics::UploadMeasurement;
 use crate::resource::{Bundle, FileName, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting, State};
@@ -25,6 +25,8 @@ pub struct NewUpload {
     pub file_name: Option<FileName>,
     /// Who uploads.
     pub uploaded_by: Option<String>,
+    /// In whose name it counts where there are shares.
+    pub holder: Option<Holder>,
 }
 
 /// What must be known when it ends.
@@ -60,14 +62,14 @@ pub struct Upload {
     secret: ResourceSecret,
     announced_bytes: Option<u64>,
     received_bytes: u64,
+    end: CancellationToken,
     /// Taken when the upload is finished or given up.
     progress: Option<Progress>,
 }
 
 struct Progress {
     incoming: Box<dyn Incoming>,
-    reservation: Reservation,
-    transfer: Transfer,
+    hold: Hold,
 }
 
 impl Staging {
@@ -78,12 +80,12 @@ impl Staging {
             let mut random = rand::rng();
             (ResourceId::generate(&mut random), ResourceSecret::generate(&mut random))
         };
-        let transfer = parts.transfers.begin_upload(id).ok_or(StageError::TooManyUploads)?;
-        let mut reservation = parts.capacity.open();
-        if let Some(announced) = new.announced_bytes {
-            parts.check_size(announced)?;
-            reservation.grow(announced, parts.store.free_bytes().await?)?;
-        }
+        parts.check_size(new.announced_bytes.unwrap_or(0))?;
+        let at = parts.clock.monotonic();
+        let beginning = Beginning { id, holder: new.holder, announced: new.announced_bytes, at };
+        let hold =
+            parts.with_room(id, |free_on_disk| parts.capacity.begin(beginning.clone(), free_on_disk)).await?;
+        let end = hold.end();
         let pending = PendingResource {
             id,
             secret_hash: secret.hash(),
@@ -101,8 +103,9 @@ impl Staging {
                 return Err(error.into());
             }
         };
-        let progress = Some(Progress { incoming, reservation, transfer });
-        Ok(Upload { parts, id, secret, announced_bytes: new.announced_bytes, received_bytes: 0, progress })
+        let progress = Some(Progress { incoming, hold });
+        let announced_bytes = new.announced_bytes;
+        Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, end, progress })
     }
 }
 
@@ -117,21 +120,34 @@ impl Upload {
         self.received_bytes
     }
 
+    /// Waits until another upload needs what this one holds, and this one has had its time; for ever, as a rule. It is
+    /// to be given up then.
+    pub async fn ended(&mut self) -> StageError {
+        self.end.cancelled().await;
+        StageError::Overdue { received: self.received_bytes }
+    }
+
+    /// From now on it counts for another holder: whose it is was not known when it began.
+    pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), StageError> {
+        let Some(Progress { hold, .. }) = &self.progress else { return Ok(()) };
+        self.parts.with_room(self.id, |free_on_disk| hold.pass_to(holder, free_on_disk)).await
+    }
+
     /// Takes the next bytes, as far as the limits allow.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StageError> {
         let length = bytes.len() as u64;
         self.parts.check_size(self.received_bytes.saturating_add(length))?;
         let progress = self.progress.as_mut().ok_or(StageError::Store(StoreError::Stopping))?;
-        let missing = progress.reservation.missing_for(length);
+        let missing = progress.hold.missing_for(length);
         if missing > 0 {
-            let largest = self.parts.capacity.max_resource_size() - self.received_bytes;
-            let free = self.parts.store.free_bytes().await?;
-            let step = progress.reservation.grow(missing.min(largest), free);
+            let step = missing.min(self.parts.capacity.max_resource_size() - self.received_bytes);
             // Where a whole step does not fit, the bytes that are here may.
-            step.or_else(|_| progress.reservation.grow(length, free))?;
+            let hold = &progress.hold;
+            let grow = |free| hold.grow(step, free).or_else(|_| hold.grow(length, free));
+            self.parts.with_room(self.id, grow).await?;
         }
         progress.incoming.write(bytes).await?;
-        progress.reservation.written(length);
+        progress.hold.written(length);
         self.received_bytes += length;
         self.parts.metrics.upload_received(length);
         Ok(())
@@ -169,14 +185,14 @@ impl Upload {
 /// The client went away in the middle: cleaned up in the background.
 impl Drop for Upload {
     fn drop(&mut self) {
-        let Some(Progress { incoming, reservation, transfer }) = self.progress.take() else { return };
-        drop((incoming, reservation));
+        let Some(Progress { incoming, hold }) = self.progress.take() else { return };
+        drop(incoming);
         let (parts, id) = (Arc::clone(&self.parts), self.id);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let tracker = parts.background.clone();
             let clean_up = async move {
                 parts.give_up(id).await;
-                drop(transfer);
+                drop(hold);
             };
             tracker.spawn_on(clean_up, &runtime);
         }
@@ -195,22 +211,20 @@ struct Acknowledgement {
 
 impl Acknowledgement {
     async fn run(self, progress: Progress) -> Result<Staged, StageError> {
-        let Progress { incoming, reservation, transfer } = progress;
-        let result = self.store(incoming).await;
-        let result = match result {
+        let Progress { incoming, hold } = progress;
+        match self.store(incoming).await {
             Ok((staged, settling)) => {
-                reservation.stored(staged.bundle.size_bytes);
+                hold.stored(staged.bundle.size_bytes);
                 drop(settling);
                 self.measured.stored();
                 Ok(staged)
             }
             Err(error) => {
                 self.parts.give_up(self.id).await;
+                drop(hold);
                 Err(error)
             }
-        };
-        drop(transfer);
-        result
+        }
     }
 
     async fn store(&self, mut incoming: Box<dyn Incoming>) -> Result<(Staged, Settling), StageError> {
@@ -244,6 +258,24 @@ impl Parts {
     pub(super) fn check_size(&self, bytes: u64) -> Result<(), StageError> {
         let limit = self.capacity.max_resource_size();
         if bytes > limit { Err(StageError::TooLarge { limit }) } else { Ok(()) }
+    }
+
+    /// Does what needs room; where there is none, ends uploads that are overdue, and does it again.
+    async fn with_room<T>(
+        &self,
+        id: ResourceId,
+        attempt: impl Fn(Option<u64>) -> Result<T, Shortage>,
+    ) -> Result<T, StageError> {
+        loop {
+            match attempt(self.store.free_bytes().await?) {
+                Ok(done) => return Ok(done),
+                Err(shortage) => {
+                    if !self.capacity.end_overdue(&shortage, self.clock.monotonic(), id).await {
+                        return Err(shortage.no_room.into());
+                    }
+                }
+            }
+        }
     }
 
     /// Removes row and bytes of an upload that was not acknowledged. What fails here is tried again by the next

@@ -23,7 +23,7 @@ async fn with_total(max_total_size: u64) -> TestApp {
     TestApp::start_with(total(max_total_size)).await
 }
 
-async fn assert_refused(response: Response, status: u16, code: &str, says: &str) {
+pub async fn assert_refused(response: Response, status: u16, code: &str, says: &str) {
     let refused = problem(response).await;
     assert_eq!((refused.status, refused.code.as_str()), (status, code), "{}", refused.detail);
     assert!(refused.detail.contains(says), "{}", refused.detail);
@@ -37,20 +37,25 @@ async fn assert_no_room(app: &TestApp, bytes: usize, says: &str) {
 }
 
 /// An upload of which the announced length and nothing else has come.
-async fn begun(app: &TestApp, length: usize) -> Wire {
+pub async fn begun(app: &TestApp, length: usize) -> Wire {
     let before = app.staging.in_flight().0;
     let mut wire = Wire::connect(app.address).await;
     wire.send(upload_head(&format!("Content-Length: {length}\r\n"))).await;
+    begins(app, before).await;
+    wire
+}
+
+/// Waits for the upload after `before` others.
+async fn begins(app: &TestApp, before: usize) {
     until("the upload has begun", async || {
         let arriving = app.files().iter().filter(|file| file.starts_with("incoming/")).count();
         let pending = app.rows().await.get("pending").copied().unwrap_or(0);
         (arriving, pending) == (before + 1, before as u64 + 1)
     })
     .await;
-    wire
 }
 
-async fn finish(app: &TestApp, mut wire: Wire, length: usize) -> Ticket {
+pub async fn finish(app: &TestApp, mut wire: Wire, length: usize) -> Ticket {
     wire.send(vec![7; length]).await;
     let answer = wire.answer().await;
     assert_eq!(answer.status, 201, "{}", answer.text());

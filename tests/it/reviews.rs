@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::support::app::{Options, problem};
 use crate::support::clock::ManualClock;
+use crate::support::wait::until_true;
 use crate::support::wire::Wire;
 use crate::support::{TestApp, logs};
 
@@ -96,6 +97,10 @@ struct Guarded {
 }
 
 async fn guarded_with(call_timeout: Duration) -> Guarded {
+    guarded_by(call_timeout, Options::default()).await
+}
+
+async fn guarded_by(call_timeout: Duration, mut options: Options) -> Guarded {
     let cluster = Arc::new(Cluster {
         mood: Mutex::new(Mood::Good),
         is_token_good: Mutex::new(true),
@@ -111,7 +116,6 @@ async fn guarded_with(call_timeout: Duration) -> Guarded {
     let server =
         ApiServer::with_client(kube::Client::new(router, "default"), "https://in.process", call_timeout);
     let clock = Arc::new(ManualClock::new());
-    let mut options = Options::default();
     options.settings.upload_auth =
         UploadAuth::Kubernetes(Box::new(Reviews::new(server, Arc::clone(&clock) as _)));
     let app = TestApp::start_on(Arc::new(tempfile::tempdir().unwrap()), clock, options).await;
@@ -287,4 +291,39 @@ async fn answers_are_remembered_for_a_minute_or_ten_seconds() {
     *cluster.is_token_good.lock().unwrap() = false;
     app.clock.advance(Duration::from_secs(60));
     assert_eq!(upload("demo").await, 401);
+}
+
+/// An upload by the old protocol, of which only the first bytes of the bundle have come.
+async fn begun_v0(app: &TestApp) -> Wire {
+    let before = app.staging.in_flight().0;
+    let mut wire = Wire::connect(app.address).await;
+    wire.send(format!(
+        "POST /api/v0/resources/ HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=xyz\r\n\
+         Content-Length: 100000\r\nAuthorization: Bearer {TOKEN}\r\n\r\n\
+         --xyz\r\nContent-Disposition: form-data; name=\"resources\"\r\n\r\njars"
+    ))
+    .await;
+    until_true("the upload has begun", || app.staging.in_flight().0 == before + 1).await;
+    wire
+}
+
+#[tokio::test]
+async fn what_comes_before_its_owner_counts_for_the_user_until_the_owner_is_known() {
+    let mut options = Options::default();
+    (options.limits.max_concurrent_uploads, options.limits.share) = (8, Some("25%".parse().unwrap()));
+    let guarded = guarded_by(PATIENT, options).await;
+    let (mut first, _second) = (begun_v0(&guarded.app).await, begun_v0(&guarded.app).await);
+    let refused = guarded.upload_v0("demo", Some(TOKEN), false).await;
+    crate::limits::assert_refused(refused, 503, "overloaded", &format!("user “{USER}” has 2 uploads")).await;
+    assert_eq!(guarded.status("demo").await, 201, "the namespace has its own share");
+    // The right is missing: what came before goes.
+    let owner = r#"{"ownerNamespace":"other","ownerLabels":{"a":"b"},"ownerType":"Pod"}"#;
+    first
+        .send(format!(
+            "\r\n--xyz\r\nContent-Disposition: form-data; name=\"resourcesOwner\"\r\n\r\n{owner}\r\n--xyz--\r\n"
+        ))
+        .await;
+    assert_eq!(first.answer().await.status, 403);
+    until_true("nothing of it is left", || guarded.app.staging.in_flight().0 == 1).await;
+    assert_eq!(guarded.upload_v0("demo", Some(TOKEN), false).await.status(), 200);
 }

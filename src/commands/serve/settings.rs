@@ -20,7 +20,7 @@ use cloakroom::server::{
     Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
 };
 use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
-use cloakroom::staging::{CapacityLimits, Limits};
+use cloakroom::staging::{CapacityLimits, LEAST_CHARGE, Limits};
 
 /// The original's port.
 const DEFAULT_PORT: u16 = 10_000;
@@ -63,6 +63,7 @@ impl ServeSettings {
         check_data_dir(&args.storage.data_dir)?;
         check_times(args)?;
         check_sizes(args)?;
+        let limits = limits(args, &upload_auth);
         let server = Settings {
             upload_auth,
             owner_kinds: args.kubernetes.owner_kinds.clone(),
@@ -78,7 +79,7 @@ impl ServeSettings {
             tls,
             server,
             admin_tokens,
-            limits: limits(args),
+            limits,
             cluster,
             warnings,
         })
@@ -133,6 +134,10 @@ impl ServeSettings {
             }
         };
         let total = self.limits.capacity.max_total_size.map_or_else(|| "off".to_owned(), format_size);
+        let share = self.limits.share.map_or_else(
+            || "off: there are shares with --upload-auth kubernetes only".to_owned(),
+            |share| format!("{share} of resources, room, uploads and downloads"),
+        );
         let owners = self.cluster.as_ref().map_or_else(
             || "not asked about: time and DELETE alone end a resource".to_owned(),
             |cluster| format!("asked about at {} as {}", cluster.address(), cluster.credentials()),
@@ -147,6 +152,8 @@ impl ServeSettings {
             ("data directory", args.storage.data_dir.display().to_string()),
             ("largest bundle", format_size(self.limits.capacity.max_resource_size)),
             ("all bundles", total),
+            ("resources at most", self.limits.max_resources.to_string()),
+            ("one namespace's share", share),
             ("free space to leave", format_size(self.limits.capacity.min_free_space)),
             ("owners", owners),
             ("namespaces", namespaces),
@@ -332,15 +339,18 @@ fn pace(args: &ServeArgs) -> PaceLimits {
     }
 }
 
-fn limits(args: &ServeArgs) -> Limits {
+/// Namespaces have shares where it is known that an upload comes from one: the API server says so.
+fn limits(args: &ServeArgs, upload_auth: &UploadAuth) -> Limits {
     Limits {
         capacity: CapacityLimits {
             max_resource_size: args.storage.max_resource_size.bytes(),
             max_total_size: args.storage.max_total_size.map(ByteSize::bytes),
             min_free_space: args.storage.min_free_space.bytes(),
+            least_charge: LEAST_CHARGE,
         },
         max_resources: args.storage.max_resources,
         max_concurrent_uploads: args.storage.max_concurrent_uploads,
         max_concurrent_downloads: args.storage.max_concurrent_downloads,
+        share: matches!(upload_auth, UploadAuth::Kubernetes(_)).then_some(args.storage.share),
     }
 }

@@ -44,7 +44,7 @@ suite!(
     ids_come_in_order_and_in_pages,
     what_is_ready_comes_in_order_and_in_pages,
     what_was_seen_of_an_owner_is_noted_on_ready_rows_only,
-    what_is_stored_is_ready_or_deleting,
+    what_is_stored_is_ready_or_deleting_and_counts_by_namespace,
     one_operation_that_fails_takes_no_neighbour_with_it,
     five_hundred_at_once_are_all_durable,
     an_operation_whose_caller_went_away_is_done_all_the_same,
@@ -302,16 +302,19 @@ async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncF
     assert_eq!(noted(seen).await.absent_since, None);
 }
 
-async fn what_is_stored_is_ready_or_deleting(open: impl AsyncFn() -> AnyLedger) {
+async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
-    assert_eq!(ledger.stored().await.unwrap(), Stored::default());
+    assert_eq!(ledger.stored(0).await.unwrap(), BTreeMap::new());
     assert_eq!(ledger.count_by_state().await.unwrap(), BTreeMap::new());
     ledger.begin(pending(new_id())).await.unwrap();
     ready(&ledger).await;
     ready(&ledger).await;
     deleting(&ledger).await;
     deleted(&ledger).await;
-    assert_eq!(ledger.stored().await.unwrap(), Stored { resources: 3, bytes: 3000 });
+    let stored = async |least_bytes| ledger.stored(least_bytes).await.unwrap();
+    let of = |bytes| BTreeMap::from([("team-a".to_owned(), Stored { resources: 3, bytes })]);
+    assert_eq!(stored(0).await, of(3000));
+    assert_eq!(stored(1001).await, of(3003));
     let counts = BTreeMap::from([("pending", 1), ("ready", 2), ("deleting", 1), ("deleted", 1)]);
     assert_eq!(ledger.count_by_state().await.unwrap(), counts);
 }

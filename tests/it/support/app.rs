@@ -57,10 +57,12 @@ impl Default for Options {
                     max_resource_size: 64 << 20,
                     max_total_size: None,
                     min_free_space: 0,
+                    least_charge: 0,
                 },
                 max_resources: 100_000,
                 max_concurrent_uploads: 64,
                 max_concurrent_downloads: 64,
+                share: None,
             },
             settings: Settings {
                 upload_auth: UploadAuth::None,

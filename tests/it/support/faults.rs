@@ -159,8 +159,8 @@ impl Ledger for FaultyLedger {
         self.faults.ledger_after(Step::LedgerObserve, done)
     }
 
-    async fn stored(&self) -> Result<Stored, LedgerError> {
-        self.inner.stored().await
+    async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
+        self.inner.stored(least_bytes).await
     }
 
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {

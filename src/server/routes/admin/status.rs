@@ -10,7 +10,7 @@ use crate::protocol::admin::{ServerLimits, ServerStatus, WatchStatus};
 use crate::protocol::problem::Problem;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
-use crate::staging::Limits;
+use crate::staging::{Limits, Share};
 
 /// How the server is: room, watches, sweeps.
 #[utoipa::path(
@@ -51,7 +51,7 @@ fn watch(report: WatchReport) -> WatchStatus {
 }
 
 fn limits(limits: &Limits) -> ServerLimits {
-    let Limits { capacity, max_resources, max_concurrent_uploads, max_concurrent_downloads } = *limits;
+    let Limits { capacity, max_resources, max_concurrent_uploads, max_concurrent_downloads, share } = *limits;
     ServerLimits {
         max_resource_size: capacity.max_resource_size,
         max_total_size: capacity.max_total_size,
@@ -59,5 +59,6 @@ fn limits(limits: &Limits) -> ServerLimits {
         max_resources: Some(max_resources as u64),
         max_concurrent_uploads: max_concurrent_uploads as u64,
         max_concurrent_downloads: max_concurrent_downloads as u64,
+        share_percent: share.map(Share::percent),
     }
 }

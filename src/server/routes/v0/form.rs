@@ -8,7 +8,7 @@ use crate::protocol::problem::Code;
 use crate::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
 use crate::resource::FileName;
 use crate::server::error::ApiError;
-use crate::staging::{NewUpload, Staging, Upload};
+use crate::staging::{Holder, NewUpload, Staging, Upload};
 
 /// An owner is some labels; this is far more than any.
 const LARGEST_OWNER: usize = 64 << 10;
@@ -17,6 +17,7 @@ const LARGEST_OWNER: usize = 64 << 10;
 pub(super) struct Form {
     staging: Staging,
     uploaded_by: String,
+    holder: Option<Holder>,
     upload: Option<Upload>,
     owner: Option<Vec<u8>>,
     part: Part,
@@ -32,10 +33,11 @@ enum Part {
 }
 
 impl Form {
-    pub(super) fn new(staging: Staging, uploaded_by: String) -> Self {
+    pub(super) fn new(staging: Staging, uploaded_by: String, holder: Option<Holder>) -> Self {
         Self {
             staging,
             uploaded_by,
+            holder,
             upload: None,
             owner: None,
             part: Part::None,
@@ -63,9 +65,18 @@ impl Form {
         self.is_done
     }
 
-    /// Bytes of the bundle so far.
-    pub(super) fn received_bytes(&self) -> u64 {
-        self.upload.as_ref().map_or(0, Upload::received_bytes)
+    /// The upload, once the bundle's part has begun.
+    pub(super) fn upload_mut(&mut self) -> Option<&mut Upload> {
+        self.upload.as_mut()
+    }
+
+    /// From now on the bundle counts for `holder`, whether it has begun or not.
+    pub(super) async fn pass_to(&mut self, holder: Holder) -> Result<(), ApiError> {
+        if let Some(upload) = &mut self.upload {
+            upload.pass_to(&holder).await?;
+        }
+        self.holder = Some(holder);
+        Ok(())
     }
 
     /// Whether the bundle's part has come.
@@ -100,6 +111,7 @@ impl Form {
                     announced_bytes: headers.content_length,
                     file_name: headers.file_name.and_then(|name| FileName::parse(&name).ok()),
                     uploaded_by: Some(self.uploaded_by.clone()),
+                    holder: self.holder.clone(),
                 };
                 self.upload = Some(self.staging.begin_upload(new).await?);
                 self.part = Part::Resources;

@@ -7,7 +7,6 @@ use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
-use http_body_util::BodyExt as _;
 
 use super::form::{Form, no_owner, no_resources};
 use crate::metrics::UploadMeasurement;
@@ -18,9 +17,9 @@ use crate::resource::{Lifetime, Owner, OwnerKind};
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
-use crate::server::routes::v1::{begin, receive_error};
+use crate::server::routes::v1::{begin, next_bytes};
 use crate::server::state::{AppState, Settings};
-use crate::staging::Terms;
+use crate::staging::{Holder, Terms};
 
 /// What a form may have besides the bundle: boundaries, headers, the owner.
 const FORM_BYTES: u64 = 1 << 20;
@@ -76,7 +75,9 @@ async fn stage(
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let uploaded_by = uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned);
-    let mut form = Form::new(state.staging.clone(), uploaded_by);
+    // What comes before its owner counts for the user.
+    let holder = uploader.name().map(Holder::user);
+    let mut form = Form::new(state.staging.clone(), uploaded_by, holder);
     let terms = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
         Ok(terms) => terms,
         Err(error) => {
@@ -119,11 +120,8 @@ async fn receive(
     (state, uploader): (&AppState, &Uploader),
 ) -> Result<Terms, ApiError> {
     let mut agreed = None;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| receive_error(&error, form.received_bytes()))?;
-        if let Ok(bytes) = frame.into_data() {
-            parser.push(bytes);
-        }
+    while let Some(bytes) = next_bytes(body, form.upload_mut()).await? {
+        parser.push(bytes);
         while let Some(event) = parser.next()? {
             form.take(event).await?;
             if agreed.is_none()
@@ -131,6 +129,7 @@ async fn receive(
             {
                 let terms = terms(owner, &state.settings)?;
                 state.settings.upload_auth.permit(uploader, &terms.owner).await?;
+                form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
                 // Whose owner could never be known is refused.
                 state.judge.owners().admit(&terms.owner).await?;
                 agreed = Some(terms);

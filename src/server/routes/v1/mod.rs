@@ -15,7 +15,7 @@ use crate::server::state::AppState;
 
 pub(super) use download::{Ranges, send};
 pub(super) use resource::describe_owner;
-pub(super) use upload::{begin, receive_error};
+pub(super) use upload::{begin, next_bytes};
 
 /// The routes, with their documentation.
 pub(super) fn routes() -> OpenApiRouter<AppState> {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 
 use axum::Json;
-use axum::body::{Body, HttpBody as _};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, HOST, LOCATION};
@@ -23,7 +23,7 @@ use crate::server::body::too_slow;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
 use crate::server::state::{AppState, Settings};
-use crate::staging::{NewUpload, Staged, Terms, Upload};
+use crate::staging::{Holder, NewUpload, Staged, Terms, Upload};
 use crate::telemetry::chain;
 
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
@@ -160,6 +160,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
         announced_bytes: body.size_hint().exact(),
         file_name,
         uploaded_by: Some(uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned)),
+        holder: Some(Holder::namespace(terms.owner.namespace())),
     };
     let mut upload = state.staging.begin_upload(new).await?;
     if let Err(error) = receive(&mut upload, &mut body).await {
@@ -229,23 +230,40 @@ fn whole_field(headers: &HeaderMap, name: &str) -> Option<Result<String, digest:
 }
 
 async fn receive(upload: &mut Upload, body: &mut Body) -> Result<(), ApiError> {
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| receive_error(&error, upload.received_bytes()))?;
-        if let Ok(bytes) = frame.into_data() {
-            upload.write(bytes).await?;
-        }
+    while let Some(bytes) = next_bytes(body, Some(upload)).await? {
+        upload.write(bytes).await?;
     }
     Ok(())
 }
 
+/// What comes next of a body; `None` at its end. An error where it breaks off, or the upload is ended.
+pub(in crate::server::routes) async fn next_bytes(
+    body: &mut Body,
+    mut upload: Option<&mut Upload>,
+) -> Result<Option<Bytes>, ApiError> {
+    let ended = async {
+        match &mut upload {
+            Some(upload) => upload.ended().await,
+            None => std::future::pending().await,
+        }
+    };
+    let frame = tokio::select! {
+        biased;
+        ended = ended => return Err(ended.into()),
+        frame = body.frame() => frame,
+    };
+    let received = upload.map_or(0, |upload| upload.received_bytes());
+    match frame.transpose().map_err(|error| receive_error(&error, received))? {
+        // Trailers say nothing here.
+        Some(frame) => Ok(Some(frame.into_data().unwrap_or_default())),
+        None => Ok(None),
+    }
+}
+
 /// Why a body ended too early.
-pub(in crate::server::routes) fn receive_error(error: &(dyn Error + 'static), received: u64) -> ApiError {
+fn receive_error(error: &(dyn Error + 'static), received: u64) -> ApiError {
     if let Some(slow) = too_slow(error) {
-        return ApiError::new(
-            Code::TooSlow,
-            format!("the upload was given up after {received} bytes: {slow}"),
-        )
-        .with_header(axum::http::header::CONNECTION, HeaderValue::from_static("close"));
+        return ApiError::too_slow(format!("the upload was given up after {received} bytes: {slow}"));
     }
     tracing::info!(received, error = %chain(error), "an upload broke off");
     ApiError::new(

@@ -1,0 +1,64 @@
+//! One upload going on: what it holds, and whether it has had its time.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::staging::Holder;
+
+/// An upload may take this long, and a second more for each MiB.
+const FIRST_TIME: Duration = Duration::from_mins(5);
+const SLOWEST_RATE: u64 = 1 << 20;
+
+/// What an upload holds.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// In whose name; `None` where there are no shares.
+    pub(super) holder: Option<Holder>,
+    /// Bytes promised to it, written or not.
+    pub(super) reserved: u64,
+    /// Bytes of those that are not on the disk yet.
+    pub(super) unwritten: u64,
+    /// Its length, if it was announced.
+    pub(super) announced: Option<u64>,
+    pub(super) received: u64,
+    /// By the monotonic clock.
+    pub(super) began: Duration,
+    /// Cancelled when another upload needs what it holds.
+    pub(super) end: CancellationToken,
+}
+
+impl Flight {
+    /// How long it has been slower than it may be while others need its place; `None` if it is not.
+    pub(super) fn overdue(&self, now: Duration) -> Option<Duration> {
+        let length = self.announced.unwrap_or(self.received);
+        let allowed = FIRST_TIME + Duration::from_secs(length / SLOWEST_RATE);
+        now.checked_sub(self.began + allowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_has_five_minutes_and_a_second_for_each_mebibyte() {
+        let flight = |announced, received| Flight {
+            holder: None,
+            reserved: 0,
+            unwritten: 0,
+            announced,
+            received,
+            began: Duration::from_secs(1000),
+            end: CancellationToken::new(),
+        };
+        let seconds = Duration::from_secs;
+        let of_20_gib = flight(Some(20 << 30), 5);
+        assert_eq!(of_20_gib.overdue(seconds(1300 + 20_479)), None);
+        assert_eq!(of_20_gib.overdue(seconds(1300 + 20_490)), Some(seconds(10)));
+        assert_eq!(flight(Some(0), 0).overdue(seconds(1299)), None);
+        assert_eq!(flight(None, 3 << 20).overdue(seconds(1302)), None);
+        assert_eq!(flight(None, 3 << 20).overdue(seconds(1303)), Some(Duration::ZERO));
+        assert_eq!(flight(None, 0).overdue(Duration::ZERO), None);
+    }
+}
