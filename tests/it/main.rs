@@ -36,6 +36,7 @@ mod lifecycle_scenarios;
 mod limits;
 mod manifests;
 mod mass_deletion;
+mod memory;
 mod metrics;
 mod owner_kinds;
 mod owner_watches;

@@ -1,5 +1,6 @@
 //! Bundles as files: `incoming/<id>` while they arrive, `bundles/<first two characters>/<id>` from then on.
 
+mod batch;
 mod buffers;
 mod directory;
 mod incoming;
