@@ -38,6 +38,7 @@ mod manifests;
 mod mass_deletion;
 mod memory;
 mod metrics;
+mod owner_keys;
 mod owner_kinds;
 mod owner_watches;
 mod proxy;

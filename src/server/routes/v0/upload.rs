@@ -11,6 +11,7 @@ use http_body_util::BodyExt as _;
 
 use super::form::{Form, no_owner, no_resources};
 use crate::metrics::UploadMeasurement;
+use crate::owners::Admission;
 use crate::protocol::multipart::{Limits, Parser, boundary_of};
 use crate::protocol::problem::{Code, Problem};
 use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret};
@@ -77,8 +78,9 @@ async fn stage(
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let uploaded_by = uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned);
     let mut form = Form::new(state.staging.clone(), uploaded_by);
-    let terms = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
-        Ok(terms) => terms,
+    // The admission is held until the resource is ready, or the upload is over.
+    let (terms, _admission) = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
+        Ok(agreed) => agreed,
         Err(error) => {
             if let Some(upload) = form.take_upload() {
                 upload.abandon().await;
@@ -117,7 +119,7 @@ async fn receive(
     parser: &mut Parser,
     body: &mut Body,
     (state, uploader): (&AppState, &Uploader),
-) -> Result<Terms, ApiError> {
+) -> Result<(Terms, Admission), ApiError> {
     let mut agreed = None;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| receive_error(&error, form.received_bytes()))?;
@@ -132,8 +134,8 @@ async fn receive(
                 let terms = terms(owner, &state.settings)?;
                 state.settings.upload_auth.permit(uploader, &terms.owner).await?;
                 // Whose owner could never be known is refused.
-                state.judge.owners().admit(&terms.owner).await?;
-                agreed = Some(terms);
+                let admission = state.judge.owners().admit(&terms.owner).await?;
+                agreed = Some((terms, admission));
             }
         }
     }
