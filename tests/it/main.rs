@@ -14,6 +14,7 @@ mod conformance;
 mod connecting;
 mod contract;
 mod crashes;
+mod descriptors;
 mod documents;
 mod downloads;
 mod durability;

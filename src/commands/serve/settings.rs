@@ -13,6 +13,7 @@ use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use cloakroom::cleaner::Policy;
 use cloakroom::clock::SystemClock;
+use cloakroom::descriptors::Share;
 use cloakroom::kubernetes::{ApiServer, Reviews};
 use cloakroom::metrics::Metrics;
 use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
@@ -163,9 +164,10 @@ impl ServeSettings {
 }
 
 /// Bounds for connections.
-pub fn connections(args: &ServeArgs) -> Connections {
+pub fn connections(args: &ServeArgs, share: &Share) -> Connections {
     Connections {
-        max: args.network.max_connections,
+        max: share.connections,
+        max_operations: share.operations,
         header_timeout: args.network.header_timeout.get(),
         pace: pace(args),
         shutdown_deadline: args.network.shutdown_deadline.get(),
