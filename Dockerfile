@@ -35,6 +35,9 @@ USER 65532:65532
 # No VOLUME: it would give every container an anonymous one, which goes with the container and takes acknowledged bundles
 # with it. What is to last is mounted here on purpose.
 ENV CLOAKROOM_DATA_DIR=/var/lib/cloakroom
+# Buffers from this size on are given back to the kernel at once. Otherwise the C library raises the threshold by itself, and
+# scattered buffers keep the memory of a burst (docs/operations.md, Sizing).
+ENV MALLOC_MMAP_THRESHOLD_=65536
 # SQLite puts temporary files into the working directory where /tmp is read-only.
 WORKDIR /var/lib/cloakroom
 EXPOSE 10000

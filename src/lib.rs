@@ -17,12 +17,13 @@
 //! - [`bundle`]: packing, and unpacking without harm
 //! - [`spark`]: what Spark's users write: properties, sizes, times, URIs
 //!
-//! [`clock`], [`metrics`], [`shutdown`], [`telemetry`] and [`text`] are used from anywhere. The binary adds the command line.
+//! [`clock`], [`descriptors`], [`metrics`], [`shutdown`], [`telemetry`] and [`text`] are used from anywhere. The binary adds the command line.
 
 pub mod bundle;
 pub mod cleaner;
 pub mod client;
 pub mod clock;
+pub mod descriptors;
 pub mod fetch;
 pub mod kubernetes;
 pub mod ledger;

@@ -157,6 +157,11 @@ impl Metrics {
         self.of().owner_watches.get_or_create(&labels).set(count);
     }
 
+    /// The counts of owner watches go, to be counted anew.
+    pub fn forget_owner_watches(&self) {
+        self.of().owner_watches.clear();
+    }
+
     /// A watch of an owner kind had to begin anew.
     pub fn owner_watch_restarted(&self, kind: &str, cause: &'static str) {
         self.of().owner_watch_restarts.get_or_create(&CauseLabels { kind: kind.to_owned(), cause }).inc();

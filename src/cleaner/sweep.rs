@@ -218,9 +218,11 @@ impl Sweeper {
         let mut findings = Findings::default();
         self.for_each_page(|page| {
             for listed in page {
+                self.owners.follow(&listed.owner);
                 self.look_at(listed, now, swept, &mut findings);
             }
         });
+        self.owners.looked_at_everything();
         findings
     }
 

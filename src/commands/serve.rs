@@ -1,6 +1,7 @@
 //! `cloakroom serve`: settings, then the rooms from the bottom up, then connections until it is asked to stop.
 
 mod cluster;
+mod descriptors;
 mod reload;
 mod settings;
 mod sockets;
@@ -16,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::cli::ServeArgs;
 use cloakroom::cleaner;
+use cloakroom::descriptors::Allotment;
 use cloakroom::metrics::Metrics;
 use cloakroom::server::{Admin, AppState, Edge};
 use cloakroom::shutdown::Shutdown;
@@ -43,31 +45,33 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
+    let allotment = descriptors::allot(&args, &settings);
     if args.check {
         sockets::check(&settings)?;
         DataDirectory::check(&args.storage.data_dir)?;
-        print!("{}", settings.summary(&args));
+        print!("{}{}", settings.summary(&args), descriptors::summary(&args, &allotment));
         return Ok(ExitCode::SUCCESS);
     }
     let shutdown = Shutdown::default();
     shutdown.on_signals().context("cannot listen for signals")?;
     let hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
     tokio::spawn(Files::of(&settings).read_again_on(hangup));
-    serve(args, settings, metrics, shutdown).await
+    serve(args, settings, &allotment, metrics, shutdown).await
 }
 
 async fn serve(
     args: ServeArgs,
     settings: ServeSettings,
+    allotment: &Allotment,
     metrics: Metrics,
     shutdown: Shutdown,
 ) -> anyhow::Result<ExitCode> {
     let sockets = Sockets::bind(&settings).await?;
     let addresses = sockets.addresses()?;
     let listeners = sockets.listeners(settings.tls.clone());
-    let edge = Edge::open(listeners, settings::connections(&args), &metrics, &shutdown);
+    let edge = Edge::open(listeners, settings::connections(&args, allotment), &metrics, &shutdown);
     let started = tokio::select! {
-        started = start::start(&args, &settings, &metrics) => Some(started?),
+        started = start::start(&args, &settings, allotment, &metrics) => Some(started?),
         // Nothing was let in yet: nothing to finish.
         () = shutdown.requested() => None,
     };

@@ -3,7 +3,8 @@
 mod cache;
 mod user;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
@@ -26,16 +27,31 @@ const YES_LASTS: Duration = Duration::from_mins(1);
 /// A no is good for so long: whoever is given a role need not wait, and guesses do not all reach the API server.
 const NO_LASTS: Duration = Duration::from_secs(10);
 
-/// Questions at once; more wait, within the time of a call.
-const AT_ONCE: usize = 16;
+/// Questions at once about tokens that were good and users that are known; more wait, within the time of a call.
+const AT_ONCE: usize = 12;
+
+/// Questions at once about tokens that are not known: whoever reaches the port can make them up.
+const UNKNOWN_AT_ONCE: usize = 4;
+
+/// Those of which these are made wait, up to so many; further ones are told to come again.
+const UNKNOWN_IN_QUEUE: usize = 32;
+
+/// Questions at once about what one user may do: namespaces can be made up as well.
+const OF_USER_AT_ONCE: usize = 2;
 
 /// Asks, and remembers the answers.
 pub struct Reviews {
     server: ApiServer,
     clock: Arc<dyn Clock>,
-    users: Mutex<Cache<Option<User>>>,
+    /// Apart from each other, so that what is refused displaces nothing.
+    users: Mutex<Cache<User>>,
+    refused: Mutex<Cache<()>>,
     permissions: Mutex<Cache<bool>>,
     slots: Semaphore,
+    unknown_slots: Semaphore,
+    unknown_queue: Semaphore,
+    /// Of those users about whom something is asked at the moment.
+    user_slots: Mutex<HashMap<Key, Weak<Semaphore>>>,
 }
 
 /// Why a caller does not pass.
@@ -52,6 +68,9 @@ pub enum ReviewError {
         /// The namespace.
         namespace: String,
     },
+    /// Too many others come with tokens that are not known.
+    #[error("too many tokens that are not known yet are shown at once")]
+    TooManyUnknown,
     /// There is no answer, which is not a yes.
     #[error("the API server cannot be asked who may upload")]
     Unanswered(#[from] ApiFailure),
@@ -60,22 +79,43 @@ pub enum ReviewError {
 impl Reviews {
     /// Asks `server`; `clock` says how old an answer is.
     pub fn new(server: ApiServer, clock: Arc<dyn Clock>) -> Self {
-        let (users, permissions) = (Mutex::default(), Mutex::default());
-        Self { server, clock, users, permissions, slots: Semaphore::new(AT_ONCE) }
+        Self {
+            server,
+            clock,
+            users: Mutex::default(),
+            refused: Mutex::default(),
+            permissions: Mutex::default(),
+            slots: Semaphore::new(AT_ONCE),
+            unknown_slots: Semaphore::new(UNKNOWN_AT_ONCE),
+            unknown_queue: Semaphore::new(UNKNOWN_IN_QUEUE),
+            user_slots: Mutex::default(),
+        }
     }
 
     /// Whose token this is.
     pub async fn authenticate(&self, token: &str) -> Result<User, ReviewError> {
         let key = key(&[token.as_bytes()]);
         let known = locked(&self.users).get(&key, self.clock.monotonic());
-        let user = if let Some(user) = known {
-            user
+        if let Some(user) = known {
+            return Ok(user);
+        }
+        if locked(&self.refused).get(&key, self.clock.monotonic()).is_some() {
+            return Err(ReviewError::NotAuthenticated);
+        }
+        let was_good = locked(&self.users).has(&key);
+        let reviewed = if was_good {
+            self.review_token(token, key, &self.slots).await?
         } else {
-            let user = self.review_token(token, key).await?;
-            self.remember(&self.users, key, user.clone(), user.is_some());
-            user
+            let _place = self.unknown_queue.try_acquire().map_err(|_| ReviewError::TooManyUnknown)?;
+            self.review_token(token, key, &self.unknown_slots).await?
         };
-        user.ok_or(ReviewError::NotAuthenticated)
+        let Some(user) = reviewed else {
+            locked(&self.users).remove(&key);
+            self.remember(&self.refused, key, (), NO_LASTS);
+            return Err(ReviewError::NotAuthenticated);
+        };
+        self.remember(&self.users, key, user.clone(), YES_LASTS);
+        Ok(user)
     }
 
     /// Lets the user pass who may create pods in `namespace`.
@@ -86,7 +126,7 @@ impl Reviews {
             is_allowed
         } else {
             let is_allowed = self.review_access(user, namespace).await?;
-            self.remember(&self.permissions, key, is_allowed, is_allowed);
+            self.remember(&self.permissions, key, is_allowed, if is_allowed { YES_LASTS } else { NO_LASTS });
             is_allowed
         };
         if is_allowed {
@@ -95,15 +135,32 @@ impl Reviews {
         Err(ReviewError::Forbidden { user: user.name().to_owned(), namespace: namespace.to_owned() })
     }
 
-    fn remember<V: Clone>(&self, cache: &Mutex<Cache<V>>, key: Key, value: V, is_yes: bool) {
-        let lasts = if is_yes { YES_LASTS } else { NO_LASTS };
+    fn remember<V: Clone>(&self, cache: &Mutex<Cache<V>>, key: Key, value: V, lasts: Duration) {
         locked(cache).put(key, value, self.clock.monotonic(), lasts);
     }
 
-    async fn review_token(&self, token: &str, key: Key) -> Result<Option<User>, ApiFailure> {
+    /// The user's own turns. Those of users about whom nothing is asked any more are forgotten.
+    fn slots_of(&self, user: &User) -> Arc<Semaphore> {
+        let mut all = self.user_slots.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, slots| slots.strong_count() > 0);
+        let key = key(&[user.name().as_bytes()]);
+        let slots = all.get(&key).and_then(Weak::upgrade);
+        slots.unwrap_or_else(|| {
+            let slots = Arc::new(Semaphore::new(OF_USER_AT_ONCE));
+            all.insert(key, Arc::downgrade(&slots));
+            slots
+        })
+    }
+
+    async fn review_token(
+        &self,
+        token: &str,
+        key: Key,
+        slots: &Semaphore,
+    ) -> Result<Option<User>, ApiFailure> {
         let spec = TokenReviewSpec { token: Some(token.to_owned()), audiences: None };
         let review = TokenReview { spec, ..TokenReview::default() };
-        let status = self.create(&review).await?.status.unwrap_or_default();
+        let status = self.create(&review, [slots]).await?.status.unwrap_or_default();
         if status.authenticated != Some(true) {
             return Ok(None);
         }
@@ -122,11 +179,14 @@ impl Reviews {
         };
         let spec = SubjectAccessReviewSpec { resource_attributes: Some(pods), ..user.as_subject() };
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        Ok(self.create(&review).await?.status.is_some_and(|status| status.allowed))
+        let of_user = self.slots_of(user);
+        Ok(self.create(&review, [&*of_user, &self.slots]).await?.status.is_some_and(|status| status.allowed))
     }
 
     /// Not by [`kube::Api::create`], which logs an answer that it cannot read: a token is in it.
-    async fn create<K>(&self, review: &K) -> Result<K, ApiFailure>
+    ///
+    /// It waits for a turn of each of `slots`.
+    async fn create<K, const N: usize>(&self, review: &K, slots: [&Semaphore; N]) -> Result<K, ApiFailure>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
     {
@@ -136,8 +196,11 @@ impl Reviews {
         let request = request.map_err(|error| unreadable(&error.to_string()))?;
         let client = self.server.client();
         let answer = self.server.call(async {
-            // The semaphore is never closed.
-            let _slot = self.slots.acquire().await;
+            let mut turns = Vec::with_capacity(N);
+            for slots in slots {
+                // No semaphore is ever closed.
+                turns.push(slots.acquire().await);
+            }
             client.request_text(request).await
         });
         serde_json::from_str(&answer.await?).map_err(|_| unreadable("it is no review"))

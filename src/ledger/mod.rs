@@ -165,6 +165,9 @@ pub enum LedgerError {
     /// The disk is full.
     #[error("the ledger cannot grow: the disk is full")]
     Full,
+    /// SQLite cannot open a file that it needs: the limit of open files is reached.
+    #[error("the ledger cannot open a file that it needs: too many are open")]
+    OutOfDescriptors,
     /// SQLite failed otherwise.
     #[error("the ledger failed")]
     Database(#[source] Arc<sqlx::Error>),
@@ -191,9 +194,15 @@ impl From<Arc<sqlx::Error>> for LedgerError {
     fn from(error: Arc<sqlx::Error>) -> Self {
         /// Primary result code of SQLite for "database or disk is full".
         const SQLITE_FULL: i32 = 13;
+        /// The one for "unable to open database file". The file was there at the start.
+        const SQLITE_CANTOPEN: i32 = 14;
         let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         let code = code.and_then(|code| code.parse::<i32>().ok());
-        if code.is_some_and(|code| code & 0xff == SQLITE_FULL) { Self::Full } else { Self::Database(error) }
+        match code.map(|code| code & 0xff) {
+            Some(SQLITE_FULL) => Self::Full,
+            Some(SQLITE_CANTOPEN) => Self::OutOfDescriptors,
+            _ => Self::Database(error),
+        }
     }
 }
 

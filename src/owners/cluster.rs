@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
 use super::standing::{WatchReport, WatchState};
-use super::{NotAdmitted, Owners, Presence, Unknown, fresh, watch};
+use super::wanted::TooManyKeys;
+use super::{Admission, NotAdmitted, Owners, Presence, Unknown, fresh, watch};
 use crate::metrics::Metrics;
 use crate::resource::{Namespaces, Owner, OwnerKind};
 
@@ -82,8 +83,25 @@ pub struct ClusterOwners {
 struct Followed {
     follower: Arc<Follower>,
     watches: Vec<AbortHandle>,
-    /// Something is staged for this kind, or was about to be.
-    is_needed: bool,
+}
+
+/// What an upload in flight needs of one kind.
+pub(super) struct Held {
+    follower: Arc<Follower>,
+    owner: Owner,
+    is_admitted: bool,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.follower.let_go(&self.owner, self.is_admitted);
+    }
+}
+
+impl Followed {
+    fn end(&self) {
+        self.watches.iter().for_each(AbortHandle::abort);
+    }
 }
 
 impl ClusterOwners {
@@ -100,35 +118,52 @@ impl ClusterOwners {
         lock(&self.kinds).get(kind).map(|followed| Arc::clone(&followed.follower))
     }
 
-    /// Opens the watches of the owner's kind, unless they are open. Those that are needed stay open.
-    fn open(&self, owner: &Owner, is_needed: bool) -> Arc<Follower> {
+    /// Opens the watches of the owner's kind, unless they are open, and asks for what it needs by `ask`: before the first
+    /// list, so that it has the labels already, and before anything could be forgotten again.
+    fn open<T>(&self, owner: &Owner, ask: impl FnOnce(&Follower) -> T) -> (Arc<Follower>, T) {
         let mut kinds = lock(&self.kinds);
-        let followed = kinds.entry(owner.kind().clone()).or_insert_with(|| self.watch(owner));
-        followed.is_needed |= is_needed;
-        Arc::clone(&followed.follower)
+        if let Some(followed) = kinds.get(owner.kind()) {
+            return (Arc::clone(&followed.follower), ask(&followed.follower));
+        }
+        let follower = Arc::new(self.new_follower(owner.kind()));
+        let asked = ask(&follower);
+        kinds.insert(owner.kind().clone(), self.watch(Arc::clone(&follower)));
+        (follower, asked)
     }
 
-    fn watch(&self, owner: &Owner) -> Followed {
-        let follower = Arc::new(self.new_follower(owner.kind()));
-        // Before the first list, so that it has the labels already.
-        follower.want(owner);
+    fn watch(&self, follower: Arc<Follower>) -> Followed {
         let mut tasks = lock(&self.tasks);
+        // Those that were ended leave nothing else behind.
+        while tasks.try_join_next().is_some() {}
         let mut watches = Vec::new();
         for scope in 0..follower.scopes.len() {
             for source in follower.sources() {
                 watches.push(tasks.spawn(watch::run(Arc::clone(&follower), scope, *source)));
             }
         }
-        Followed { follower, watches, is_needed: false }
+        Followed { follower, watches }
+    }
+
+    /// Keeps what an upload needs for as long as the answer is there.
+    fn hold(&self, owner: &Owner) -> Result<Held, NotAdmitted> {
+        let (follower, held) = self.open(owner, |follower| follower.hold(owner));
+        let kind = owner.kind().to_string();
+        held.map_err(|too_many| match too_many {
+            TooManyKeys::InNamespace => {
+                NotAdmitted::TooManyKeysInNamespace { kind, namespace: owner.namespace().to_owned() }
+            }
+            TooManyKeys::InAll => NotAdmitted::TooManyKeys { kind },
+        })?;
+        Ok(Held { follower, owner: owner.clone(), is_admitted: false })
     }
 
     /// Ends watches that were opened for an upload that was refused, if nothing else needs them.
     fn close(&self, kind: &OwnerKind) {
         let mut kinds = lock(&self.kinds);
-        if kinds.get(kind).is_some_and(|followed| !followed.is_needed)
+        if kinds.get(kind).is_some_and(|followed| followed.follower.is_unused())
             && let Some(followed) = kinds.remove(kind)
         {
-            followed.watches.iter().for_each(AbortHandle::abort);
+            followed.end();
         }
     }
 
@@ -150,29 +185,40 @@ impl ClusterOwners {
 
 #[async_trait]
 impl Owners for ClusterOwners {
-    async fn admit(&self, owner: &Owner) -> Result<(), NotAdmitted> {
+    async fn admit(&self, owner: &Owner) -> Result<Admission, NotAdmitted> {
         let until = Instant::now() + self.settings.admission_timeout;
         self.check_kind(owner, until).await?;
-        let follower = self.open(owner, false);
-        follower.want(owner);
+        let mut held = self.hold(owner)?;
+        let follower = &held.follower;
         // Only the first uploads for a kind wait for its first list; an API server that hangs must not hold up all.
         let until = until.min(follower.opened + self.settings.admission_timeout);
         let state = timeout_at(until, follower.started(owner.namespace())).await.ok().flatten();
         let was_ready = follower.scope_of(owner.namespace()).is_some_and(Scope::was_ready);
         if state == Some(WatchState::Forbidden) && !was_ready {
+            drop(held);
             self.close(owner.kind());
             return Err(NotAdmitted::Forbidden {
                 kind: owner.kind().to_string(),
                 namespace: owner.namespace().to_owned(),
             });
         }
-        // Meanwhile another upload's refusal may have ended the watches.
-        self.follow(owner);
-        Ok(())
+        held.is_admitted = true;
+        Ok(Admission(Some(held)))
     }
 
     fn follow(&self, owner: &Owner) {
-        self.open(owner, true).want(owner);
+        self.open(owner, |follower| follower.want(owner));
+    }
+
+    fn looked_at_everything(&self) {
+        lock(&self.kinds).retain(|kind, followed| {
+            let is_needed = followed.follower.looked();
+            if !is_needed {
+                tracing::debug!(%kind, "no resource needs owners of this kind any more: they are not watched");
+                followed.end();
+            }
+            is_needed
+        });
     }
 
     fn presence(&self, owner: &Owner) -> Presence {
@@ -183,7 +229,7 @@ impl Owners for ClusterOwners {
     }
 
     async fn confirm(&self, owner: &Owner) -> Presence {
-        let follower = self.open(owner, true);
+        let (follower, ()) = self.open(owner, |follower| follower.want(owner));
         let patience = self.settings.call_timeout;
         let Some(scope) = follower.scope_of(owner.namespace()) else {
             return Presence::Unknown(Unknown::OtherNamespace);

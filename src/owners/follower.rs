@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::kinds::{self, Unresolved};
 use super::objects::{Found, Objects, Source};
 use super::standing::{Standing, WatchReport, WatchState};
+use super::wanted::TooManyKeys;
 use super::{ClusterSettings, Presence, Unknown};
 use crate::metrics::Metrics;
 use crate::resource::{Owner, OwnerKind, POD};
@@ -90,14 +91,46 @@ impl Follower {
         self.scopes.iter().all(|scope| scope.standing(Source::All).state == WatchState::NoSuchKind)
     }
 
-    /// Asks for the labels of `owner`. If there are new keys among them, everything is listed again.
+    /// Asks for the labels of a resource's owner. If there are new keys among them, everything is listed again. Without room
+    /// for them the owner stays unknown.
     pub(super) fn want(&self, owner: &Owner) {
-        let is_new = lock(&self.objects).want_keys(owner.labels().map(|(key, _)| key));
-        if is_new {
-            for scope in &self.scopes {
-                scope.anew[Source::All as usize].notify_one();
-            }
+        let wanted = lock(&self.objects).wanted.want(owner);
+        self.list_if(owner, wanted.unwrap_or_default());
+    }
+
+    /// The same for an upload in flight, until [`Follower::let_go`].
+    pub(super) fn hold(&self, owner: &Owner) -> Result<(), TooManyKeys> {
+        let is_new = lock(&self.objects).wanted.hold(owner)?;
+        self.list_if(owner, is_new);
+        Ok(())
+    }
+
+    /// The upload is over. A resource that it has become needs the owner from now on.
+    pub(super) fn let_go(&self, owner: &Owner, is_followed: bool) {
+        let mut objects = lock(&self.objects);
+        if is_followed {
+            // They are there: nothing is new.
+            let _ = objects.wanted.want(owner);
         }
+        objects.wanted.let_go(owner);
+    }
+
+    fn list_if(&self, owner: &Owner, has_new_keys: bool) {
+        if let Some(scope) = self.scope_of(owner.namespace()).filter(|_| has_new_keys) {
+            scope.anew[Source::All as usize].notify_one();
+        }
+    }
+
+    /// Everything that is ready was looked at. `false` if nothing needs this kind any more.
+    pub(super) fn looked(&self) -> bool {
+        let mut objects = lock(&self.objects);
+        objects.looked();
+        !objects.wanted.is_unused()
+    }
+
+    /// Whether no resource and no upload needs this kind.
+    pub(super) fn is_unused(&self) -> bool {
+        lock(&self.objects).wanted.is_unused()
     }
 
     /// A fresh read knew better: nothing that the watches of this scope say counts until they have listed again.
@@ -131,7 +164,8 @@ impl Follower {
         let objects = lock(&self.objects);
         let found = objects.find(owner);
         let has_keys = found != Found::default()
-            || listed_keys.is_some_and(|version| objects.has_keys_of(owner, version));
+            || listed_keys.is_some_and(|version| objects.wanted.has_since(owner, version));
+        let is_full = objects.wanted.is_full_for(owner);
         drop(objects);
         let unfinished =
             self.sources().contains(&Source::Unfinished).then(|| scope.standing(Source::Unfinished).state);
@@ -143,6 +177,7 @@ impl Follower {
             // It is there, and only the other watch could tell whether it is at work.
             (Some(state), Found { only_in_all: true, .. }) => Presence::Unknown(unknown(state)),
             _ if has_keys => Presence::Absent,
+            _ if is_full => Presence::Unknown(Unknown::TooManyLabelKeys),
             // A list from before this owner's label keys were asked for may have it and not know.
             _ => Presence::Unknown(Unknown::Starting),
         }

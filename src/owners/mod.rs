@@ -11,6 +11,7 @@ mod names;
 mod objects;
 
 mod standing;
+mod wanted;
 mod watch;
 
 use async_trait::async_trait;
@@ -20,6 +21,7 @@ use crate::resource::Owner;
 
 pub use cluster::{ClusterOwners, ClusterSettings, Pace};
 pub use standing::{WatchReport, WatchState};
+use wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE};
 pub use watch::RESTART_CAUSES;
 
 /// Whether the owner of a resource is there.
@@ -50,12 +52,20 @@ pub enum Unknown {
     NoSuchKind,
     /// The namespace is not one of those that this server was told to look at.
     OtherNamespace,
+    /// Resources ask for so many label keys that those of this owner are not kept.
+    TooManyLabelKeys,
 }
 
 impl Unknown {
     /// Every value.
-    pub const ALL: [Self; 5] =
-        [Self::Starting, Self::Failing, Self::Forbidden, Self::NoSuchKind, Self::OtherNamespace];
+    pub const ALL: [Self; 6] = [
+        Self::Starting,
+        Self::Failing,
+        Self::Forbidden,
+        Self::NoSuchKind,
+        Self::OtherNamespace,
+        Self::TooManyLabelKeys,
+    ];
 
     /// The stable name, as logs and metrics have it.
     pub fn as_str(self) -> &'static str {
@@ -65,6 +75,7 @@ impl Unknown {
             Self::Forbidden => "forbidden",
             Self::NoSuchKind => "no-such-kind",
             Self::OtherNamespace => "other-namespace",
+            Self::TooManyLabelKeys => "too-many-label-keys",
         }
     }
 }
@@ -106,17 +117,47 @@ pub enum NotAdmitted {
         /// The namespace.
         namespace: String,
     },
+    /// Owners in this namespace have as many different label keys as the server looks for.
+    #[error(
+        "resources for owners of kind “{kind}” in namespace “{namespace}” ask for {MOST_OF_NAMESPACE} different label keys \
+         already: name the owner by keys that are in use, such as spark-app-selector, or by its name"
+    )]
+    TooManyKeysInNamespace {
+        /// The kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The same for all namespaces together.
+    #[error(
+        "resources for owners of kind “{kind}” ask for {MOST_OF_KIND} different label keys already: name the owner by keys \
+         that are in use in its namespace, such as spark-app-selector, or by its name"
+    )]
+    TooManyKeys {
+        /// The kind.
+        kind: String,
+    },
 }
+
+/// As long as it is there, what is known of the owner of an upload in flight is not forgotten. One that is made by itself
+/// holds nothing.
+#[derive(Default)]
+#[must_use]
+pub struct Admission(#[expect(dead_code, reason = "it only has to be there")] Option<cluster::Held>);
 
 /// Who knows about owners.
 #[async_trait]
 pub trait Owners: Send + Sync {
-    /// Whether a resource may be staged for `owner`; from then on it is looked for. Waits for a cluster's answer for
-    /// a few seconds at most, and a cluster that cannot be asked is no reason to refuse.
-    async fn admit(&self, owner: &Owner) -> Result<(), NotAdmitted>;
+    /// Whether a resource may be staged for `owner`; from then on it is looked for, at least until the upload is over.
+    /// Waits for a cluster's answer for a few seconds at most, and a cluster that cannot be asked is no reason to refuse.
+    async fn admit(&self, owner: &Owner) -> Result<Admission, NotAdmitted>;
 
-    /// From now on `owner` is looked for: a resource that was staged before needs it.
+    /// From now on `owner` is looked for: a resource that is ready needs it. To be said in each look at everything.
     fn follow(&self, owner: &Owner);
+
+    /// Everything that is ready was looked at, and its owners were followed: what was asked for before and is needed no
+    /// more is forgotten.
+    fn looked_at_everything(&self) {}
 
     /// What the watches know. Makes no call.
     fn presence(&self, owner: &Owner) -> Presence;
@@ -139,8 +180,8 @@ pub struct NoCluster;
 
 #[async_trait]
 impl Owners for NoCluster {
-    async fn admit(&self, _: &Owner) -> Result<(), NotAdmitted> {
-        Ok(())
+    async fn admit(&self, _: &Owner) -> Result<Admission, NotAdmitted> {
+        Ok(Admission::default())
     }
 
     fn follow(&self, _: &Owner) {}

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::names::Names;
+use super::wanted::{Keys, Wanted};
 use crate::resource::Owner;
 
 /// Which of a kind's watches told of an object.
@@ -26,13 +27,11 @@ pub(super) struct Found {
     pub(super) only_in_unfinished: bool,
 }
 
-/// The objects of one kind. Of their labels only those are kept whose key some owner asks for: the memory is
-/// proportional to what is staged and to what is present, not to what else the cluster writes into metadata.
+/// The objects of one kind. Of their labels only those are kept whose key some owner in their namespace asks for: the memory
+/// is proportional to what is staged and to what is present, not to what else the cluster writes into metadata.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    /// Each with the version in which it was first asked for.
-    keys: HashMap<Arc<str>, u64>,
-    keys_version: u64,
+    pub(super) wanted: Wanted,
     namespaces: HashMap<Arc<str>, Namespace>,
 }
 
@@ -53,25 +52,14 @@ struct Object {
 }
 
 impl Objects {
-    /// Asks for further label keys; `true` if one of them is new, so that what is known must be listed again.
-    pub(super) fn want_keys<'a>(&mut self, keys: impl Iterator<Item = &'a str>) -> bool {
-        let new: Vec<&str> = keys.filter(|key| !self.keys.contains_key(*key)).collect();
-        if !new.is_empty() {
-            self.keys_version += 1;
+    /// Everything that is ready was looked at: the keys that no resource needs any more are forgotten, with the labels that
+    /// are kept for them.
+    pub(super) fn looked(&mut self) {
+        for namespace in self.wanted.looked() {
+            if let Some(place) = self.namespaces.get_mut(&namespace) {
+                place.keep_labels(self.wanted.of(&namespace));
+            }
         }
-        let version = self.keys_version;
-        self.keys.extend(new.iter().map(|key| (Arc::from(*key), version)));
-        !new.is_empty()
-    }
-
-    /// Grows with each new label key. A list that begins now has all keys up to this version.
-    pub(super) fn keys_version(&self) -> u64 {
-        self.keys_version
-    }
-
-    /// Whether a list of that version of the keys has all labels that the owner asks for.
-    pub(super) fn has_keys_of(&self, owner: &Owner, version: u64) -> bool {
-        owner.labels().all(|(key, _)| self.keys.get(key).is_some_and(|since| *since <= version))
     }
 
     /// How many objects are known.
@@ -89,8 +77,9 @@ impl Objects {
         name: &str,
         labels: impl Iterator<Item = (&'a str, &'a str)>,
     ) {
+        let keys = self.wanted.of(namespace);
         let labels: Vec<(Arc<str>, &str)> = labels
-            .filter_map(|(key, value)| Some((Arc::clone(self.keys.get_key_value(key)?.0), value)))
+            .filter_map(|(key, value)| Some((Arc::clone(keys?.get_key_value(key)?.0), value)))
             .collect();
         if !self.namespaces.contains_key(namespace) {
             self.namespaces.insert(namespace.into(), Namespace::default());
@@ -172,6 +161,17 @@ impl Namespace {
             let Some(values) = self.by_label.get_mut(key) else { continue };
             if values.get_mut(value).is_some_and(|names| names.remove(name)) {
                 values.remove(value);
+            }
+        }
+    }
+
+    fn keep_labels(&mut self, keys: Option<&Keys>) {
+        let is_kept = |key: &str| keys.is_some_and(|keys| keys.contains_key(key));
+        self.by_label.retain(|key, _| is_kept(key));
+        for object in self.by_name.values_mut() {
+            if object.labels.iter().any(|(key, _)| !is_kept(key)) {
+                let labels = object.labels.iter().filter(|(key, _)| is_kept(key));
+                object.labels = labels.cloned().collect();
             }
         }
     }

@@ -70,7 +70,7 @@ pub(super) struct Standing {
     pub(super) state: WatchState,
     pub(super) since: Timestamp,
     pub(super) last_failure: Option<String>,
-    /// The version of the label keys (see `Objects::keys_version`) that its last complete list had.
+    /// The version of the label keys (see `Wanted::version`) that its last complete list had.
     pub(super) listed_keys: Option<u64>,
 }
 

@@ -151,7 +151,7 @@ impl Watch {
     fn is_outdated(&self) -> bool {
         let contradicted = self.scope().take_contradiction(self.source);
         let has_new_keys =
-            self.source == Source::All && lock(&self.follower.objects).keys_version() > self.keys_version;
+            self.source == Source::All && lock(&self.follower.objects).wanted.version() > self.keys_version;
         contradicted || has_new_keys
     }
 
@@ -162,7 +162,7 @@ impl Watch {
             Event::Init => {
                 self.pass += 1;
                 self.is_listing = true;
-                self.keys_version = objects.keys_version();
+                self.keys_version = objects.wanted.version();
             }
             Event::InitApply(object) | Event::Apply(object) => {
                 let namespace = object.namespace().unwrap_or_default();

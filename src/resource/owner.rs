@@ -54,6 +54,11 @@ impl OwnerKinds {
     /// What `--owner-kinds` says unless it is given.
     pub const DEFAULT: &str = "Pod,Deployment,StatefulSet,Job,SparkApplication.sparkoperator.k8s.io";
 
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Reads a comma-separated list of kinds; at least one.
     pub fn parse(text: &str) -> Result<Self, OwnerError> {
         let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());

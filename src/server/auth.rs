@@ -97,6 +97,10 @@ impl From<ReviewError> for ApiError {
                 Code::Forbidden,
                 format!("{error}: stage where you may run pods, or ask the cluster's admin for the right"),
             ),
+            ReviewError::TooManyUnknown => Self::try_again(
+                Code::Overloaded,
+                "too many tokens that this server does not know yet are shown to it at once: try again in a moment",
+            ),
             ReviewError::Unanswered(_) => {
                 tracing::warn!(error = %chain(&error), "upload refused");
                 Self::try_again(

@@ -10,10 +10,12 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::request_id;
+use crate::ledger::LedgerError;
 use crate::owners::NotAdmitted;
 use crate::protocol::problem::{self, Code, Problem};
 use crate::resource::{DeletionReason, OwnerError};
 use crate::staging::{AccessError, StageError};
+use crate::store::StoreError;
 use crate::telemetry::chain;
 
 /// An error answer.
@@ -69,6 +71,15 @@ impl ApiError {
             .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
+    /// As many files are open as may be.
+    fn out_of_descriptors(error: &dyn Error) -> Self {
+        tracing::warn!(error = %chain(error), "too many files are open");
+        Self::try_again(
+            Code::Overloaded,
+            "this server has as many files open as it may: try again in a moment",
+        )
+    }
+
     /// A failure that is the server's own: the log has it all, the client only that it happened.
     pub(super) fn internal(error: &dyn Error) -> Self {
         tracing::error!(error = %chain(error), "request failed");
@@ -113,6 +124,8 @@ impl From<StageError> for ApiError {
             StageError::NoRoom(_) | StageError::DiskFull(_) => Code::InsufficientStorage,
             StageError::DigestMismatch => Code::DigestMismatch,
             StageError::WrongLength { .. } => Code::IncompleteBody,
+            StageError::Store(StoreError::OutOfDescriptors { .. })
+            | StageError::Ledger(LedgerError::OutOfDescriptors) => return Self::out_of_descriptors(&error),
             StageError::Store(_) | StageError::Ledger(_) => return Self::internal(&error),
         };
         if code == Code::InsufficientStorage {
@@ -136,6 +149,8 @@ impl From<AccessError> for ApiError {
             AccessError::TooManyDownloads | AccessError::TooManyDownloadsOf { .. } => {
                 Self::try_again(Code::Overloaded, error.to_string())
             }
+            AccessError::Store(StoreError::OutOfDescriptors { .. })
+            | AccessError::Ledger(LedgerError::OutOfDescriptors) => Self::out_of_descriptors(&error),
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {
                 Self::internal(&error)
             }

@@ -40,6 +40,8 @@ pub struct Listener {
 pub struct Connections {
     /// At once, on each listener.
     pub max: usize,
+    /// At once, on a listener of operations alone.
+    pub max_operations: usize,
     /// For a TLS handshake, and for the head of a request.
     pub header_timeout: Duration,
     /// For bodies.
@@ -80,9 +82,10 @@ impl Edge {
         for Listener { socket, tls, serves } in listeners {
             let phases = Arc::new(Phases::new(serves, entrance.clone(), shutdown.clone()));
             edge.phases.push(Arc::clone(&phases));
+            let max = if serves == Serves::Operations { connections.max_operations } else { connections.max };
             let acceptor = Acceptor {
                 tls,
-                connections,
+                connections: Connections { max, ..connections },
                 phases,
                 in_flight: edge.in_flight.clone(),
                 running: edge.running.clone(),
@@ -137,6 +140,7 @@ impl Acceptor {
     async fn run(self, socket: TcpListener) {
         // For each listener its own, so that probes are answered when there are too many clients.
         let slots = Arc::new(Semaphore::new(self.connections.max.min(Semaphore::MAX_PERMITS)));
+        let mut is_failing = false;
         loop {
             let next = async {
                 // Waiting connections queue up in the kernel.
@@ -149,6 +153,7 @@ impl Acceptor {
             };
             match accepted {
                 Some((Ok((stream, peer)), slot)) => {
+                    is_failing = false;
                     let is_one_of_few = slots.available_permits() + FEW_CONNECTIONS >= self.connections.max;
                     let connection = Connection {
                         peer,
@@ -162,7 +167,10 @@ impl Acceptor {
                     self.running.spawn(connection.run(stream, self.tls.clone()));
                 }
                 Some((Err(error), _)) => {
-                    tracing::warn!(error = %error, "could not take a connection");
+                    // Once, and not ten times a second.
+                    if !std::mem::replace(&mut is_failing, true) {
+                        tracing::warn!(error = %error, "could not take a connection");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
                 None => return,

@@ -70,6 +70,12 @@ pub enum StoreError {
         /// Which file was being written.
         path: PathBuf,
     },
+    /// No further file can be open: this process's limit, the system's, or its share for bundles is reached.
+    #[error("too many files are open to open {}", path.display())]
+    OutOfDescriptors {
+        /// Which file was to be opened.
+        path: PathBuf,
+    },
     /// Another failure of the file system.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -149,9 +155,18 @@ impl StoreError {
     fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let path = path.into();
+        if is_out_of_descriptors(&source) {
+            return Self::OutOfDescriptors { path };
+        }
         match source.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => Self::Full { path },
             _ => Self::Io { action, path, source },
         }
     }
+}
+
+/// `EMFILE` and `ENFILE`, for which std has no kind.
+fn is_out_of_descriptors(error: &std::io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    errno.is_some_and(|errno| matches!(errno, rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }

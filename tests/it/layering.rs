@@ -18,7 +18,7 @@ const FLOORS: [&[&str]; 6] = [
 ];
 
 /// Used from anywhere, and using no room themselves.
-const LEAVES: [&str; 5] = ["telemetry", "metrics", "shutdown", "clock", "text"];
+const LEAVES: [&str; 6] = ["descriptors", "telemetry", "metrics", "shutdown", "clock", "text"];
 
 /// Who may use whom on the same floor.
 const NEIGHBOURS: [(&str, &[&str]); 4] = [

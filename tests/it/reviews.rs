@@ -19,7 +19,11 @@ use crate::support::wait::until_true;
 use crate::support::wire::Wire;
 use crate::support::{TestApp, logs};
 
+mod floods;
+
 const TOKEN: &str = "token-of-the-submitter";
+/// Of another user.
+const OTHER_TOKEN: &str = "token-of-another-user";
 const USER: &str = "system:serviceaccount:spark:submitter";
 const CALL_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -33,6 +37,10 @@ enum Mood {
     Fails(u16),
     Hangs,
     Babbles,
+    /// About tokens that it does not know.
+    HangsForStrangers,
+    /// About namespaces that begin with `many`.
+    HangsForMany,
 }
 
 /// An API server that knows one token.
@@ -63,7 +71,21 @@ impl Cluster {
         self.asked.lock().unwrap().push(review.clone());
         let mood = *self.mood.lock().unwrap();
         match mood {
-            Mood::Good => (StatusCode::CREATED, Json(self.reviewed(review))).into_response(),
+            Mood::HangsForStrangers
+                if review["spec"]["token"].as_str().is_some_and(|token| token != TOKEN) =>
+            {
+                std::future::pending().await
+            }
+            Mood::HangsForMany
+                if review["spec"]["resourceAttributes"]["namespace"]
+                    .as_str()
+                    .is_some_and(|namespace| namespace.starts_with("many")) =>
+            {
+                std::future::pending().await
+            }
+            Mood::Good | Mood::HangsForStrangers | Mood::HangsForMany => {
+                (StatusCode::CREATED, Json(self.reviewed(review))).into_response()
+            }
             Mood::Hangs => std::future::pending().await,
             Mood::Babbles => (StatusCode::CREATED, format!("{{\"{TOKEN}\"")).into_response(),
             Mood::Fails(code) => {
@@ -80,6 +102,9 @@ impl Cluster {
                 "authenticated": true,
                 "user": {"username": USER, "uid": "u-1", "groups": ["g1", "g2"], "extra": {"pod": ["p"]}},
             }),
+            "TokenReview" if spec["token"] == OTHER_TOKEN => {
+                json!({"authenticated": true, "user": {"username": "system:serviceaccount:spark:other"}})
+            }
             "TokenReview" => json!({"error": "[invalid bearer token]"}),
             "SubjectAccessReview" => {
                 let namespace = spec["resourceAttributes"]["namespace"].as_str().unwrap();

@@ -57,6 +57,9 @@ pub(super) fn because(details: &ResourceDetails) -> String {
         "other-namespace" => {
             "the server does not look into its owner's namespace, so nobody knows of its owner".to_owned()
         }
+        "too-many-label-keys" => {
+            "resources ask for more label keys than the server keeps, so nobody knows of its owner".to_owned()
+        }
         "owners-not-asked" => {
             "it was downloaded, and no cluster is asked whether its owner exists".to_owned()
         }

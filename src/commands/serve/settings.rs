@@ -13,6 +13,7 @@ use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use cloakroom::cleaner::Policy;
 use cloakroom::clock::SystemClock;
+use cloakroom::descriptors::Allotment;
 use cloakroom::kubernetes::{ApiServer, Reviews};
 use cloakroom::metrics::Metrics;
 use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
@@ -170,9 +171,10 @@ impl ServeSettings {
 }
 
 /// Bounds for connections.
-pub fn connections(args: &ServeArgs) -> Connections {
+pub fn connections(args: &ServeArgs, allotment: &Allotment) -> Connections {
     Connections {
-        max: args.network.max_connections,
+        max: allotment.connections,
+        max_operations: allotment.operations,
         header_timeout: args.network.header_timeout.get(),
         pace: pace(args),
         shutdown_deadline: args.network.shutdown_deadline.get(),

@@ -11,6 +11,7 @@ use super::settings::{self, ServeSettings};
 use crate::cli::ServeArgs;
 use cloakroom::cleaner::Sweeper;
 use cloakroom::clock::SystemClock;
+use cloakroom::descriptors::Allotment;
 use cloakroom::ledger::SqliteLedger;
 use cloakroom::metrics::Metrics;
 use cloakroom::staging::Staging;
@@ -31,10 +32,15 @@ pub struct Started {
 }
 
 /// May be dropped at any point: what it began is what a crash would leave.
-pub async fn start(args: &ServeArgs, settings: &ServeSettings, metrics: &Metrics) -> anyhow::Result<Started> {
+pub async fn start(
+    args: &ServeArgs,
+    settings: &ServeSettings,
+    allotment: &Allotment,
+    metrics: &Metrics,
+) -> anyhow::Result<Started> {
     let directory = data_directory(&args.storage.data_dir, LOCK_PATIENCE).await?;
     let ledger = SqliteLedger::open(&directory.ledger()).await?;
-    let store = DiskStore::new(directory);
+    let store = DiskStore::with_open_bundles(directory, allotment.bundles);
     let clock = Arc::new(SystemClock::new());
     let staging =
         Staging::open(Arc::new(ledger), Arc::new(store), clock, settings.limits, metrics.clone()).await?;

@@ -42,10 +42,20 @@ impl<V: Clone> Cache<V> {
             self.answers.retain(|_, (until, _)| now < *until);
         }
         if self.answers.len() >= MOST {
-            // All of them can be asked again.
-            self.answers.clear();
+            // A no before a yes, as a rule: it is good for less.
+            let oldest = self.answers.iter().min_by_key(|(_, (until, _))| *until).map(|(key, _)| *key);
+            oldest.map(|oldest| self.answers.remove(&oldest));
         }
         self.answers.insert(key, (now + lasts, value));
+    }
+
+    /// Whether there is an answer, good or not any more.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.answers.contains_key(key)
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) {
+        self.answers.remove(key);
     }
 }
 
@@ -71,6 +81,17 @@ mod tests {
             cache.put(key(&[&number.to_be_bytes()]), number, SECOND, SECOND);
             assert!(cache.answers.len() <= MOST);
         }
+    }
+
+    #[test]
+    fn what_is_good_for_longest_is_kept_when_there_are_too_many() {
+        let mut cache = Cache::default();
+        cache.put(key(&[b"yes"]), 0, SECOND, 60 * SECOND);
+        for number in 0..2 * MOST as u64 {
+            cache.put(key(&[&number.to_be_bytes()]), number, SECOND, 10 * SECOND);
+        }
+        assert_eq!(cache.get(&key(&[b"yes"]), 2 * SECOND), Some(0));
+        assert_eq!(cache.answers.len(), MOST);
     }
 
     #[test]

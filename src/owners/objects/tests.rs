@@ -10,9 +10,13 @@ fn owner(namespace: &str, labels: &[(&str, &str)], name: Option<&str>) -> Owner 
     Owner::new(OwnerKind::default(), namespace, labels, name).unwrap()
 }
 
+/// Nothing yet, and these keys are asked for in each namespace of these tests.
 fn objects(keys: &[&str]) -> Objects {
     let mut objects = Objects::default();
-    objects.want_keys(keys.iter().copied());
+    let labels: Vec<(&str, &str)> = keys.iter().map(|key| (*key, "x")).collect();
+    for namespace in ["a", "b", "ns"] {
+        objects.wanted.want(&owner(namespace, &labels, None)).unwrap();
+    }
     objects
 }
 
@@ -74,11 +78,34 @@ fn a_complete_list_takes_away_what_is_not_in_it_and_nothing_of_other_namespaces(
 }
 
 #[test]
-fn only_new_keys_ask_for_another_list() {
-    let mut objects = objects(&["app"]);
-    assert!(!objects.want_keys(["app"].into_iter()));
-    assert!(objects.want_keys(["app", "role"].into_iter()));
-    assert!(!objects.want_keys(["role", "app"].into_iter()));
+fn labels_whose_key_is_forgotten_go_and_all_else_stays() {
+    let mut objects = objects(&["app", "role"]);
+    let labels = || [("app", "x"), ("role", "driver")].into_iter();
+    objects.apply(Source::All, 1, "a", "driver", labels());
+    objects.looked();
+    let app = owner("a", &[("app", "x")], None);
+    objects.wanted.want(&app).unwrap();
+    objects.looked();
+    let place = &objects.namespaces["a"];
+    assert_eq!(place.by_label.keys().map(|key| &**key).collect::<Vec<_>>(), ["app"]);
+    assert_eq!(place.by_name["driver"].labels.len(), 1);
+    assert!(objects.find(&app).only_in_all);
+    assert_eq!(objects.find(&owner("a", &[("role", "driver")], None)), Found::default());
+    // Nothing is found twice, or left over, when it goes.
+    objects.apply(Source::All, 1, "a", "driver", labels());
+    objects.remove(Source::All, "a", "driver");
+    assert!(objects.namespaces.is_empty());
+}
+
+#[test]
+fn keys_that_are_asked_for_in_one_namespace_cost_nothing_in_another() {
+    let mut objects = Objects::default();
+    objects.wanted.want(&owner("a", &[("app", "x")], None)).unwrap();
+    for namespace in ["a", "b"] {
+        objects.apply(Source::All, 1, namespace, "driver", [("app", "x")].into_iter());
+    }
+    assert_eq!(objects.namespaces["a"].by_name["driver"].labels.len(), 1);
+    assert!(objects.namespaces["b"].by_name["driver"].labels.is_empty());
 }
 
 #[derive(Debug, Clone)]

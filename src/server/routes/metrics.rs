@@ -27,10 +27,11 @@ pub(in crate::server) async fn metrics(State(state): State<AppState>) -> Result<
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 
-/// Every kind that is watched has a count for every state.
+/// Every kind that is watched has a count for every state, and one that is watched no more has none.
 fn count_watches(state: &AppState) {
     let watches = state.judge.owners().watches();
     let kinds: BTreeSet<&str> = watches.iter().map(|watch| watch.kind.as_str()).collect();
+    state.metrics.forget_owner_watches();
     for kind in kinds {
         for watch_state in WatchState::ALL {
             let count =

@@ -8,9 +8,18 @@ use bytes::Bytes;
 /// What is kept for later, at most, in bytes.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// The buffers that are not in use.
+/// What is kept when nothing is in use. With more in use as much again is kept: after a burst the memory goes back.
+const KEPT_WHEN_IDLE: usize = 1 << 20;
+
+/// Buffers that are read into.
 #[derive(Debug, Default)]
-pub(super) struct Buffers(Mutex<Vec<Vec<u8>>>);
+pub(super) struct Buffers(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    free: Vec<Vec<u8>>,
+    used_bytes: usize,
+}
 
 /// A buffer in use. It goes back when it is dropped, or when the last slice of its [`Bytes`] is.
 pub(super) struct Buffer {
@@ -22,7 +31,9 @@ pub(super) struct Buffer {
 impl Buffers {
     /// A buffer of `length` bytes, with whatever was in it before.
     pub(super) fn take(self: &Arc<Self>, length: usize) -> Buffer {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.used_bytes += length;
+        let free = &mut kept.free;
         let fitting = free.iter().position(|bytes| bytes.len() == length);
         let bytes = if let Some(index) = fitting {
             free.swap_remove(index)
@@ -35,10 +46,13 @@ impl Buffers {
     }
 
     fn give_back(&self, bytes: Vec<u8>) {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept: usize = free.iter().map(Vec::len).sum();
-        if kept + bytes.len() <= KEPT_BYTES {
-            free.push(bytes);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.used_bytes -= bytes.len();
+        let most = (KEPT_WHEN_IDLE + kept.used_bytes).min(KEPT_BYTES);
+        kept.free.push(bytes);
+        let mut kept_bytes: usize = kept.free.iter().map(Vec::len).sum();
+        while kept_bytes > most {
+            kept_bytes -= kept.free.pop().map_or(kept_bytes, |dropped| dropped.len());
         }
     }
 }
@@ -81,17 +95,21 @@ mod tests {
         let slice = bytes.slice(1..);
         drop(bytes);
         assert_eq!(&slice[..], b"bc");
-        assert!(buffers.0.lock().unwrap().is_empty());
+        assert!(buffers.0.lock().unwrap().free.is_empty());
         drop(slice);
-        assert_eq!(buffers.0.lock().unwrap().len(), 1);
+        assert_eq!(buffers.0.lock().unwrap().free.len(), 1);
         assert_eq!(buffers.take(4).bytes, b"abcd");
     }
 
     #[test]
-    fn no_more_than_a_bound_is_kept() {
+    fn no_more_than_a_bound_is_kept_and_little_when_nothing_is_in_use() {
         let buffers = Arc::new(Buffers::default());
-        let many: Vec<Buffer> = (0..100).map(|_| buffers.take(KEPT_BYTES / 10)).collect();
+        let length = KEPT_WHEN_IDLE / 4;
+        let mut many: Vec<Buffer> = (0..100).map(|_| buffers.take(length)).collect();
+        let kept = || buffers.0.lock().unwrap().free.iter().map(Vec::len).sum::<usize>();
+        many.truncate(50);
+        assert_eq!(kept(), KEPT_BYTES);
         drop(many);
-        assert_eq!(buffers.0.lock().unwrap().len(), 10);
+        assert_eq!(kept(), KEPT_WHEN_IDLE);
     }
 }

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
+use super::batch::Batch;
 use super::shards::ShardFolders;
 use super::{StoreError, blocking, sync_folder};
 use crate::resource::Bundle;
@@ -35,8 +36,7 @@ pub(super) struct DiskIncoming {
     shards: Arc<ShardFolders>,
     hash: Sha256,
     size_bytes: u64,
-    batch: Vec<Bytes>,
-    batch_bytes: usize,
+    batch: Batch,
     writing: Writing,
     flushing: Option<JoinHandle<Result<(), StoreError>>>,
     since_flush: u64,
@@ -96,8 +96,7 @@ impl DiskIncoming {
             shards: shared.shards,
             hash: Sha256::new(),
             size_bytes: 0,
-            batch: Vec::new(),
-            batch_bytes: 0,
+            batch: Batch::default(),
             writing: Writing::Idle(file),
             flushing: None,
             since_flush: 0,
@@ -117,8 +116,8 @@ impl DiskIncoming {
     async fn hand_over(&mut self) -> Result<(), StoreError> {
         let mut file = self.idle().await?;
         self.flush_early(&file).await?;
-        let batch = mem::take(&mut self.batch);
-        self.since_flush += mem::take(&mut self.batch_bytes) as u64;
+        self.since_flush += self.batch.length() as u64;
+        let batch = self.batch.take();
         self.writing = Writing::Busy(tokio::task::spawn_blocking(move || {
             file.append(&batch)?;
             Ok(file)
@@ -155,10 +154,9 @@ impl Incoming for DiskIncoming {
     async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.hash.update(&bytes);
         self.size_bytes += bytes.len() as u64;
-        self.batch_bytes += bytes.len();
         self.batch.push(bytes);
-        let batch = (BATCHES_GOAL / self.arriving.count()).clamp(SMALLEST_BATCH, LARGEST_BATCH);
-        if self.batch_bytes < batch { Ok(()) } else { self.hand_over().await }
+        let enough = (BATCHES_GOAL / self.arriving.count()).clamp(SMALLEST_BATCH, LARGEST_BATCH);
+        if self.batch.length() < enough { Ok(()) } else { self.hand_over().await }
     }
 
     async fn finish(&mut self) -> Result<Bundle, StoreError> {

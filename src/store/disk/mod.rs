@@ -1,5 +1,6 @@
 //! Bundles as files: `incoming/<id>` while they arrive, `bundles/<first two characters>/<id>` from then on.
 
+mod batch;
 mod buffers;
 mod directory;
 mod incoming;
@@ -19,7 +20,7 @@ use super::{Incoming, Store, StoreError, StoredBundle};
 use crate::resource::ResourceId;
 use buffers::Buffers;
 use incoming::DiskIncoming;
-use reader::DiskBundle;
+use reader::{DiskBundle, OpenFiles};
 
 pub use directory::DataDirectory;
 
@@ -29,12 +30,19 @@ pub struct DiskStore {
     directory: DataDirectory,
     incoming: incoming::Shared,
     buffers: Arc<Buffers>,
+    open: Arc<OpenFiles>,
 }
 
 impl DiskStore {
     /// Takes over a data directory.
     pub fn new(directory: DataDirectory) -> Self {
-        Self { directory, incoming: incoming::Shared::default(), buffers: Arc::default() }
+        Self::with_open_bundles(directory, usize::MAX)
+    }
+
+    /// The same, with at most so many bundles open for reading at once.
+    pub fn with_open_bundles(directory: DataDirectory, most: usize) -> Self {
+        let open = Arc::new(OpenFiles::new(most));
+        Self { directory, incoming: incoming::Shared::default(), buffers: Arc::default(), open }
     }
 }
 
@@ -49,14 +57,22 @@ impl Store for DiskStore {
 
     async fn open(&self, id: ResourceId) -> Result<Option<Box<dyn StoredBundle>>, StoreError> {
         let path = self.directory.bundle(id);
-        let buffers = Arc::clone(&self.buffers);
-        let bundle = blocking(move || DiskBundle::open(path, buffers)).await?;
+        let (buffers, open) = (Arc::clone(&self.buffers), Arc::clone(&self.open));
+        let bundle = blocking(move || DiskBundle::open(path, &open, buffers)).await?;
         Ok(bundle.map(|bundle| Box::new(bundle) as _))
     }
 
     async fn remove(&self, id: ResourceId) -> Result<(), StoreError> {
         let paths = [self.directory.incoming(id), self.directory.bundle(id)];
-        blocking(move || paths.iter().try_for_each(|path| remove(path))).await
+        let open = Arc::clone(&self.open);
+        blocking(move || {
+            paths.iter().try_for_each(|path| {
+                let removed = remove(path);
+                open.forget(path);
+                removed
+            })
+        })
+        .await
     }
 
     async fn ids(&self) -> Result<Vec<ResourceId>, StoreError> {

@@ -78,6 +78,7 @@ impl Default for Options {
             },
             connections: Connections {
                 max: 256,
+                max_operations: 256,
                 header_timeout: Duration::from_secs(30),
                 pace,
                 shutdown_deadline: Duration::from_secs(30),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use cloakroom::owners::{NotAdmitted, Owners, Presence, WatchReport};
+use cloakroom::owners::{Admission, NotAdmitted, Owners, Presence, WatchReport};
 use cloakroom::resource::{Owner, OwnerKind};
 
 /// An owner in the namespace `demo`: a pod with these labels (`app=demo,role=driver`), or of this name.
@@ -83,8 +83,8 @@ impl ScriptedOwners {
 
 #[async_trait]
 impl Owners for ScriptedOwners {
-    async fn admit(&self, _: &Owner) -> Result<(), NotAdmitted> {
-        Ok(())
+    async fn admit(&self, _: &Owner) -> Result<Admission, NotAdmitted> {
+        Ok(Admission::default())
     }
 
     fn follow(&self, _: &Owner) {}

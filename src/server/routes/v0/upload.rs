@@ -10,6 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 
 use super::form::{Form, no_owner, no_resources};
 use crate::metrics::UploadMeasurement;
+use crate::owners::Admission;
 use crate::protocol::multipart::{Limits, Parser, boundary_of};
 use crate::protocol::problem::{Code, Problem};
 use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret};
@@ -78,8 +79,9 @@ async fn stage(
     // What comes before its owner counts for the user.
     let holder = uploader.name().map(Holder::user);
     let mut form = Form::new(state.staging.clone(), uploaded_by, holder);
-    let terms = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
-        Ok(terms) => terms,
+    // The admission is held until the resource is ready, or the upload is over.
+    let (terms, _admission) = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
+        Ok(agreed) => agreed,
         Err(error) => {
             if let Some(upload) = form.take_upload() {
                 upload.abandon().await;
@@ -118,7 +120,7 @@ async fn receive(
     parser: &mut Parser,
     body: &mut Body,
     (state, uploader): (&AppState, &Uploader),
-) -> Result<Terms, ApiError> {
+) -> Result<(Terms, Admission), ApiError> {
     let mut agreed = None;
     while let Some(bytes) = next_bytes(body, form.upload_mut()).await? {
         parser.push(bytes);
@@ -131,8 +133,8 @@ async fn receive(
                 state.settings.upload_auth.permit(uploader, &terms.owner).await?;
                 form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
                 // Whose owner could never be known is refused.
-                state.judge.owners().admit(&terms.owner).await?;
-                agreed = Some(terms);
+                let admission = state.judge.owners().admit(&terms.owner).await?;
+                agreed = Some((terms, admission));
             }
         }
     }

@@ -1,0 +1,50 @@
+//! What the limit of open files leaves for connections and bundles.
+
+use super::settings::ServeSettings;
+use crate::cli::ServeArgs;
+use cloakroom::descriptors::{self, Allotment, Demand};
+
+/// Raises the limit as far as it goes, and allots it. Says so if it is too low for what the flags allow.
+pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> Allotment {
+    let demand = demand(args, settings);
+    let limit = descriptors::raise().unwrap_or(usize::MAX);
+    let allotment = demand.allot(limit);
+    if limit < demand.descriptors() {
+        tracing::warn!(
+            "the limit of open files is {limit}, and the flags could need {}: at most {} connections and {} bundles are open \
+             at once; raise the limit (ulimit -n, LimitNOFILE), or lower --max-connections",
+            demand.descriptors(),
+            allotment.connections,
+            allotment.bundles
+        );
+    }
+    allotment
+}
+
+/// The lines of `--check`.
+pub fn summary(args: &ServeArgs, allotment: &Allotment) -> String {
+    let Allotment { connections, .. } = *allotment;
+    let asked = args.network.max_connections;
+    let why = if connections < asked {
+        format!(" of {asked}: the limit of open files is too low")
+    } else {
+        String::new()
+    };
+    format!("  {:<20}{connections}{why}\n", "connections")
+}
+
+fn demand(args: &ServeArgs, settings: &ServeSettings) -> Demand {
+    let watches = settings.cluster.as_ref().map_or(0, |_| {
+        let namespaces =
+            settings.server.namespaces.as_ref().map_or(1, |namespaces| namespaces.iter().count());
+        // Pods have two.
+        namespaces.saturating_mul(settings.server.owner_kinds.count() + 1)
+    });
+    Demand {
+        connections: args.network.max_connections,
+        has_operations: args.network.ops_listen.is_some(),
+        uploads: args.storage.max_concurrent_uploads,
+        downloads: args.storage.max_concurrent_downloads,
+        watches,
+    }
+}

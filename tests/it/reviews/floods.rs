@@ -1,0 +1,61 @@
+//! Many who ask for the wrong thing keep those who ask for the right one waiting neither for tokens nor for rights.
+
+use futures_util::future::join_all;
+
+use super::{Duration, Guarded, Mood, OTHER_TOKEN, TOKEN, guarded, problem};
+use crate::support::wait::until_true;
+
+/// Far more than are asked about, and than may wait.
+const FLOOD: usize = 60;
+
+fn asked(guarded: &Guarded, kind: &str) -> usize {
+    guarded.cluster.asked().iter().filter(|asked| *asked == kind).count()
+}
+
+#[tokio::test]
+async fn a_flood_of_unknown_tokens_waits_in_a_queue_of_its_own() {
+    let guarded = guarded().await;
+    assert_eq!(guarded.status("demo").await, 201);
+    guarded.cluster.set(Mood::HangsForStrangers);
+    let strangers: Vec<String> = (0..FLOOD).map(|number| format!("made-up-token-number-{number}")).collect();
+    let flood = join_all(strangers.iter().map(async |token| {
+        let upload = guarded.upload("demo", Some(token));
+        // In the queue there is no answer until the API server has one.
+        tokio::time::timeout(Duration::from_secs(5), upload).await.ok()
+    }));
+    let honest = async {
+        until_true("as many are asked about as may be", || asked(&guarded, "TokenReview") == 5).await;
+        assert_eq!(guarded.status("demo").await, 201, "its token is known");
+        guarded.app.clock.advance(Duration::from_secs(61));
+        assert_eq!(guarded.status("demo").await, 201, "its token was known, and is asked about again");
+        assert_eq!(asked(&guarded, "TokenReview"), 6);
+    };
+    let (answers, ()) = tokio::join!(flood, honest);
+    let refused: Vec<_> = answers.into_iter().flatten().collect();
+    assert_eq!(refused.len(), FLOOD - 32);
+    for answer in refused {
+        assert_eq!(answer.headers()["retry-after"], "2");
+        assert_eq!(problem(answer).await.code, "overloaded");
+    }
+    assert_eq!(asked(&guarded, "TokenReview"), 6, "no others of the flood reached the API server");
+}
+
+#[tokio::test]
+async fn what_one_user_asks_for_keeps_no_other_waiting() {
+    let guarded = guarded().await;
+    assert_eq!(guarded.status("demo").await, 201);
+    guarded.cluster.set(Mood::HangsForMany);
+    let namespaces: Vec<String> = (0..FLOOD).map(|number| format!("many-{number}")).collect();
+    let flood = join_all(namespaces.iter().map(|namespace| guarded.upload(namespace, Some(TOKEN))));
+    let honest = async {
+        until_true("as much is asked as may be", || asked(&guarded, "SubjectAccessReview") == 3).await;
+        let other = guarded.upload("demo", Some(OTHER_TOKEN)).await;
+        assert_eq!(other.status(), 201);
+        assert_eq!(guarded.status("demo").await, 201, "its right is known");
+        assert_eq!(asked(&guarded, "SubjectAccessReview"), 4);
+    };
+    tokio::select! {
+        _ = flood => panic!("the API server hangs"),
+        () = honest => {}
+    }
+}
