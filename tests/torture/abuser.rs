@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{Error, Result};
+use std::io::Result;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -35,11 +35,12 @@ pub struct Abuser {
     server: SocketAddr,
     token: String,
     api: OnceCell<Api>,
-    make_api: Box<dyn Fn() -> Api + Send + Sync>,
+    scene: &'static Scene,
     secrets: Arc<Secrets>,
     seen: Mutex<BTreeMap<String, u64>>,
     numbers: AtomicU64,
-    bundle: OnceCell<(String, String)>,
+    /// Id and secret of a large bundle.
+    bundle: (String, String),
 }
 
 impl Abuser {
@@ -54,11 +55,7 @@ impl Abuser {
 
     /// The head of an upload for its own namespace; `query` names the rest of the owner, `headers` have line ends.
     pub fn upload(&self, query: &str, headers: &str) -> String {
-        let token = &self.token;
-        format!(
-            "PUT /api/v1/resources/x?namespace={ABUSER}&{query} HTTP/1.1\r\nHost: x\r\n\
-             Authorization: Bearer {token}\r\n{headers}\r\n"
-        )
+        upload(&self.token, query, headers)
     }
 
     pub fn token(&self) -> &str {
@@ -67,7 +64,7 @@ impl Abuser {
 
     /// The API server, as this tenant. Its connections belong to the abuser's runtime.
     pub async fn api(&self) -> &Api {
-        self.api.get_or_init(async || (self.make_api)()).await
+        self.api.get_or_init(async || self.scene.api_of_the_abuser()).await
     }
 
     /// A number that no other request has.
@@ -75,16 +72,9 @@ impl Abuser {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Id and secret of a large bundle, staged once.
-    pub async fn bundle(&self) -> Result<&(String, String)> {
-        let staged = self.bundle.get_or_try_init(async || {
-            let head = self.upload("label=app%3Dabuser", &format!("Content-Length: {BUNDLE_BYTES}\r\n"));
-            let mut connection = self.connect(0).await?;
-            connection.send(head).await?;
-            let answer = connection.ask(vec![7; BUNDLE_BYTES]).await?;
-            self.keep(&answer).ok_or_else(|| Error::other(answer.outcome()))
-        });
-        staged.await
+    /// Id and secret of a large bundle, which was staged before.
+    pub fn bundle(&self) -> &(String, String) {
+        &self.bundle
     }
 
     /// Keeps the secret of a ticket, to be looked for in the log.
@@ -130,6 +120,22 @@ impl fmt::Display for Abuser {
     }
 }
 
+fn upload(token: &str, query: &str, headers: &str) -> String {
+    format!(
+        "PUT /api/v1/resources/x?namespace={ABUSER}&{query} HTTP/1.1\r\nHost: x\r\n\
+         Authorization: Bearer {token}\r\n{headers}\r\n"
+    )
+}
+
+/// Stages what some abuses download.
+async fn staged(server: SocketAddr, token: &str, secrets: &Secrets) -> (String, String) {
+    let head = upload(token, "label=app%3Dabuser", &format!("Content-Length: {BUNDLE_BYTES}\r\n"));
+    let mut connection = Connection::open(address(0), server).await.unwrap();
+    connection.send(head).await.unwrap();
+    let answer = connection.ask(vec![7; BUNDLE_BYTES]).await.unwrap();
+    secrets.keep_ticket(&answer).unwrap_or_else(|| panic!("{}", answer.outcome()))
+}
+
 /// One of several addresses, as pods of one namespace have.
 fn address(hand: u64) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, 2 + (hand % 16) as u8)
@@ -142,23 +148,27 @@ pub struct Attack {
 }
 
 impl Attack {
-    pub fn begin(
-        abuses: impl IntoIterator<Item = &'static Abuse>,
+    pub async fn begin(
+        abuses: &'static [Abuse],
         scene: &'static Scene,
         server: &Server,
         secrets: &Arc<Secrets>,
     ) -> Self {
         let mut attack = Self { under_way: Vec::new(), hands: JoinSet::new() };
+        if abuses.is_empty() {
+            return attack;
+        }
+        let bundle = staged(server.address(), &scene.abuser_token, secrets).await;
         for abuse in abuses {
             let abuser = Arc::new(Abuser {
                 server: server.address(),
                 token: scene.abuser_token.clone(),
                 api: OnceCell::new(),
-                make_api: Box::new(|| scene.api_of_the_abuser()),
+                scene,
                 secrets: Arc::clone(secrets),
                 seen: Mutex::default(),
                 numbers: AtomicU64::new(0),
-                bundle: OnceCell::new(),
+                bundle: bundle.clone(),
             });
             for hand in 0..abuse.hands {
                 let work = again_and_again(Arc::clone(&abuser), hand, abuse.work);

@@ -77,3 +77,16 @@ pub fn median(mut values: Vec<Duration>) -> Option<Duration> {
     values.sort_unstable();
     percentile(&values, 50)
 }
+
+/// By nearest rank, of what succeeded.
+pub fn figures_are_those_of_the_requests_that_succeeded() {
+    let record =
+        |ms| Record { direction: Direction::Upload, result: Ok(Duration::from_millis(ms)), retries: 1 };
+    let mut measured = Measured((1..=200).rev().map(record).collect());
+    measured.0.push(Record { direction: Direction::Upload, result: Err("why".to_owned()), retries: 0 });
+    let figures = measured.figures(Direction::Upload).unwrap();
+    assert_eq!((figures.median.as_millis(), figures.p99.as_millis()), (100, 198));
+    assert_eq!((measured.failures(), measured.retries()), (vec!["why"], 200));
+    assert!(measured.figures(Direction::Download).is_none());
+    assert_eq!(median([3, 1, 2].map(Duration::from_secs).to_vec()), Some(Duration::from_secs(2)));
+}

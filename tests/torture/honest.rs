@@ -98,7 +98,13 @@ impl Honest {
         Measured(requests.join_all().await)
     }
 
-    /// Releases everything; the applications are over.
+    /// Releases everything, as if the applications were over, and stages for the next ones.
+    pub async fn renew_the_stock(self: &Arc<Self>) {
+        self.release().await;
+        self.fill_the_stock().await;
+    }
+
+    /// Releases everything.
     pub async fn release(&self) {
         let stock = std::mem::take(&mut *self.stock.lock().unwrap());
         for (id, secret) in stock {

@@ -56,7 +56,7 @@ impl Field {
 
     /// One round. `abuses` may be none.
     pub async fn round(&self, abuses: &'static [Abuse], beside: Beside, seconds: u64) -> Round {
-        let attack = Attack::begin(abuses, self.scene, &self.server, &self.secrets);
+        let attack = Attack::begin(abuses, self.scene, &self.server, &self.secrets).await;
         let mut complaints = attack.until_in_effect(beside).await;
         let probes = Probes::begin(&self.server);
         let measured = self.honest.load(seconds).await;
@@ -97,14 +97,14 @@ impl Field {
         damage
     }
 
-    /// Nobody transfers anything any more, and the server has noticed.
+    /// The server has noticed that the abuser's connections are closed. A row that an upload left is for the next sweep.
     async fn until_nothing_is_in_flight(&self) {
         until("nothing is in flight", async || {
             let Ok(answer) = self.server.ask_operations("/metrics").await else { return false };
             let metrics = String::from_utf8_lossy(&answer.body);
-            ["cloakroom_transfers_in_flight", "cloakroom_resources{state=\"pending\"}"]
-                .iter()
-                .all(|series| sum(&metrics, series) == Some(0.0))
+            let mut in_flight =
+                metrics.lines().filter(|line| line.starts_with("cloakroom_transfers_in_flight{"));
+            in_flight.all(|line| line.ends_with(" 0"))
         })
         .await;
     }
@@ -119,13 +119,6 @@ impl Field {
         let _ = write!(text, " of {}", mib(self.server.limit_bytes()));
         text
     }
-}
-
-/// The sum of all series that begin like this; nothing where there is none.
-fn sum(metrics: &str, series: &str) -> Option<f64> {
-    let values = metrics.lines().filter(|line| line.starts_with(series));
-    let values: Vec<f64> = values.filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
-    (!values.is_empty()).then(|| values.iter().sum())
 }
 
 /// What the kubelet and Prometheus ask for all the time.

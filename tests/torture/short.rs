@@ -3,8 +3,10 @@
 use libtest_mimic::Trial;
 
 use crate::abuses::{ALL, Abuse};
+use crate::figures::figures_are_those_of_the_requests_that_succeeded;
 use crate::round::{Beside, Field, Round};
 use crate::scene::ABUSER;
+use crate::secrets::planted_secrets_are_found;
 use crate::support::wait::until;
 use crate::{runtime, scene, torture};
 
@@ -28,7 +30,13 @@ pub fn trials() -> Vec<Trial> {
     let together = torture("no_honest_request_fails_beside::everything_at_once", || {
         runtime().block_on(beside_everything_at_once())
     });
-    alone.chain([together]).collect()
+    let tools = [
+        Trial::test("planted_secrets_are_found", || Ok(planted_secrets_are_found())),
+        Trial::test("figures_are_those_of_the_requests_that_succeeded", || {
+            Ok(figures_are_those_of_the_requests_that_succeeded())
+        }),
+    ];
+    alone.chain([together]).chain(tools).collect()
 }
 
 async fn beside(abuse: &'static [Abuse]) {

@@ -20,7 +20,7 @@ fn request(method: &str, id: &str, secret: &str, headers: &str) -> String {
 
 /// Holds a slot and what the server has read ahead.
 pub async fn slow_readers(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
-    let (id, secret) = abuser.bundle().await?;
+    let (id, secret) = abuser.bundle();
     let mut connection = abuser.connect_narrow(hand).await?;
     connection.send(request("GET", id, secret, "")).await?;
     let head = connection.head().await?;
@@ -43,7 +43,7 @@ pub async fn slow_readers(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
 
 /// Many answers for little; with many ranges, a whole bundle that is not read.
 pub async fn heads_and_ranges(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
-    let (id, secret) = abuser.bundle().await?;
+    let (id, secret) = abuser.bundle();
     let mut connection = abuser.connect(hand).await?;
     for _ in 0..32 {
         connection.send(request("HEAD", id, secret, "")).await?;
@@ -61,7 +61,7 @@ pub async fn heads_and_ranges(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
 
 /// Ids that do not exist, and one that does with secrets that are not its own; in both protocols.
 pub async fn wrong_tickets(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
-    let (id, _) = abuser.bundle().await?;
+    let (id, _) = abuser.bundle();
     let mut connection = abuser.connect(hand).await?;
     loop {
         let secret = format!("{:x<43}", abuser.number());

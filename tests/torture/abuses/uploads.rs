@@ -15,9 +15,14 @@ const LARGEST_BYTES: u64 = 8 << 30;
 
 const SLOWLY: Duration = Duration::from_secs(1);
 
-/// Holds room that it never fills, at four times the slowest pace that is taken.
+/// Holds room that it never fills, at four times the slowest pace that is taken: some large pieces, and pairs of ever
+/// smaller ones until nothing is left.
 pub async fn announced_and_trickled(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
-    let bytes = if hand == 0 { TOO_LARGE_BYTES } else { LARGEST_BYTES };
+    let bytes = match hand {
+        0 => TOO_LARGE_BYTES,
+        1..5 => LARGEST_BYTES,
+        smaller => LARGEST_BYTES >> ((smaller - 5) / 2 + 1),
+    };
     let Some(mut connection) = let_in(&abuser, hand, bytes).await? else { return Ok(()) };
     loop {
         connection.send(vec![7; 64 << 10]).await?;
@@ -34,14 +39,15 @@ pub async fn stalled(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
     Ok(())
 }
 
-/// 256 KiB, each byte of it with a length and two line ends, as fast as the server takes it.
+/// A mebibyte, each byte of it with a length and two line ends, as fast as the server takes it.
 pub async fn chunks_of_one_byte(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
     const IN_A_BLOCK: usize = 16 << 10;
     let head = abuser.upload(OWNER, "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n");
     let Some(mut connection) = begun(&abuser, hand, head).await? else { return Ok(()) };
     let block = b"1\r\nx\r\n".repeat(IN_A_BLOCK);
-    for _ in 0..(256 << 10) / IN_A_BLOCK {
+    for _ in 0..(1 << 20) / IN_A_BLOCK {
         connection.send(&block).await?;
+        abuser.saw("block");
     }
     let answer = connection.ask("0\r\n\r\n").await?;
     abuser.saw(answer.outcome());
