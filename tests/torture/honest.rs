@@ -105,7 +105,7 @@ impl Honest {
     }
 
     /// Releases everything.
-    pub async fn release(&self) {
+    async fn release(&self) {
         let stock = std::mem::take(&mut *self.stock.lock().unwrap());
         for (id, secret) in stock {
             let request = format!(

@@ -4,6 +4,7 @@ use libtest_mimic::Trial;
 
 use crate::abuses::{ALL, Abuse};
 use crate::figures::figures_are_those_of_the_requests_that_succeeded;
+use crate::needs::trial;
 use crate::round::{Beside, Field, Round};
 use crate::scene::ABUSER;
 use crate::secrets::planted_secrets_are_found;
@@ -18,7 +19,7 @@ const ALONE_SECONDS: u64 = 2;
 const TOGETHER_SECONDS: u64 = 6;
 
 /// So that what the abuser left is due soon: it was never downloaded, or the pods that own it are gone.
-const IMPATIENT: [&str; 6] = ["--unused-timeout", "1s", "--orphan-grace", "1s", "--cleanup-interval", "1s"];
+const IMPATIENT: [&str; 6] = ["--unused-timeout", "10s", "--orphan-grace", "1s", "--cleanup-interval", "1s"];
 
 pub fn trials() -> Vec<Trial> {
     let alone = ALL.iter().map(|abuse| {
@@ -31,10 +32,12 @@ pub fn trials() -> Vec<Trial> {
         runtime().block_on(beside_everything_at_once())
     });
     let tools = [
-        Trial::test("planted_secrets_are_found", || Ok(planted_secrets_are_found())),
-        Trial::test("figures_are_those_of_the_requests_that_succeeded", || {
-            Ok(figures_are_those_of_the_requests_that_succeeded())
-        }),
+        trial("planted_secrets_are_found", &[], planted_secrets_are_found),
+        trial(
+            "figures_are_those_of_the_requests_that_succeeded",
+            &[],
+            figures_are_those_of_the_requests_that_succeeded,
+        ),
     ];
     alone.chain([together]).chain(tools).collect()
 }
@@ -46,12 +49,10 @@ async fn beside(abuse: &'static [Abuse]) {
 
 /// And afterwards: the server starts again in its limits, and what the abuser left goes.
 async fn beside_everything_at_once() {
-    let field = Field::new(scene().await, SIZE_BYTES, &[]).await;
+    let field = Field::new(scene().await, SIZE_BYTES, &IMPATIENT).await;
     expect_nothing_of(field.round(ALL, Beside::Others, TOGETHER_SECONDS).await);
-    field.honest.release().await;
     field.server.restart(&IMPATIENT);
-    // Before they are due, and so that there is something to be seen.
-    field.honest.fill_the_stock().await;
+    field.honest.renew_the_stock().await;
     field.scene.remove_pods_of(ABUSER).await;
     until("what the abuser left is gone", async || {
         field.server.resources_of(ABUSER).await.is_ok_and(|count| count == 0)
