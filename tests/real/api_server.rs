@@ -35,7 +35,7 @@ async fn plane() -> &'static RwLock<ControlPlane> {
 /// Ends the control plane's processes.
 pub fn stop() {
     if let Some(plane) = PLANE.get() {
-        runtime().block_on(async { plane.write().await.end() });
+        runtime().block_on(async { plane.read().await.end().await });
     }
 }
 

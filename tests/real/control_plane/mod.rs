@@ -43,7 +43,7 @@ pub struct ControlPlane {
     // Fields are dropped in this order: who calls ends before who is called.
     controllers: Mutex<Option<Program>>,
     api_server: Mutex<Option<Program>>,
-    etcd: Option<Program>,
+    etcd: Mutex<Option<Program>>,
     ports: Ports,
     files: Files,
     /// Admission plugins that it does without.
@@ -74,7 +74,7 @@ impl ControlPlane {
         let mut plane = Self {
             controllers: Mutex::new(None),
             api_server: Mutex::new(None),
-            etcd: Some(etcd),
+            etcd: Mutex::new(Some(etcd)),
             ports,
             files,
             without,
@@ -105,7 +105,7 @@ impl ControlPlane {
         let server = running.as_ref().unwrap();
         until("kube-apiserver is ready", async || {
             server.assert_running();
-            self.etcd.as_ref().unwrap().assert_running();
+            self.etcd.lock().await.as_ref().unwrap().assert_running();
             let answer = admin.call(reqwest::Method::GET, "/readyz", &[], None).await;
             answer.is_ok_and(|(status, _)| status == 200)
         })
@@ -172,10 +172,10 @@ impl ControlPlane {
     }
 
     /// Ends all of it.
-    pub fn end(&mut self) {
-        self.controllers.get_mut().take();
-        self.api_server.get_mut().take();
-        self.etcd.take();
+    pub async fn end(&self) {
+        drop(self.controllers.lock().await.take());
+        self.stop_api_server().await;
+        drop(self.etcd.lock().await.take());
     }
 
     /// The manifests as an admin applies them: the server's namespace, account and role, and its Deployment, of which

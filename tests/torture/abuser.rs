@@ -1,0 +1,237 @@
+//! What the abuser has: a namespace admin's token, many addresses, many hands. What it got is counted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Result;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::abuses::Abuse;
+use crate::connection::{Answer, Connection};
+use crate::round::Beside;
+use crate::scene::{ABUSER, Scene, Server};
+use crate::secrets::Secrets;
+use crate::support::cluster::Api;
+
+/// After a refusal or a broken connection; no abuser who wants to have an effect waits any longer.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Until each abuse has its effect.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// Of the bundle that is downloaded: more than sockets hold.
+const BUNDLE_BYTES: usize = 16 << 20;
+
+/// One tenant at one abuse.
+pub struct Abuser {
+    server: SocketAddr,
+    token: String,
+    api: OnceCell<Api>,
+    scene: &'static Scene,
+    secrets: Arc<Secrets>,
+    seen: Mutex<BTreeMap<String, u64>>,
+    numbers: AtomicU64,
+    /// Id and secret of a large bundle.
+    bundle: (String, String),
+}
+
+impl Abuser {
+    pub async fn connect(&self, hand: u64) -> Result<Connection> {
+        Connection::open(address(hand), self.server).await
+    }
+
+    /// A connection on which the server cannot send ahead.
+    pub async fn connect_narrow(&self, hand: u64) -> Result<Connection> {
+        Connection::open_narrow(address(hand), self.server).await
+    }
+
+    /// The head of an upload for its own namespace; `query` names the rest of the owner, `headers` have line ends.
+    pub fn upload(&self, query: &str, headers: &str) -> String {
+        upload(&self.token, query, headers)
+    }
+
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The API server, as this tenant. Its connections belong to the abuser's runtime.
+    pub async fn api(&self) -> &Api {
+        self.api.get_or_init(async || self.scene.api_of_the_abuser()).await
+    }
+
+    /// A number that no other request has.
+    pub fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Id and secret of a large bundle, which was staged before.
+    pub fn bundle(&self) -> &(String, String) {
+        &self.bundle
+    }
+
+    /// Keeps the secret of a ticket, to be looked for in the log.
+    pub fn keep(&self, answer: &Answer) -> Option<(String, String)> {
+        self.secrets.keep_ticket(answer)
+    }
+
+    /// Releases what an answer is the ticket of: an abuse that is about something else fills no disk.
+    pub async fn discard(&self, connection: &mut Connection, answer: &Answer) -> Result<()> {
+        let Some((id, secret)) = self.keep(answer) else { return Ok(()) };
+        let request = format!(
+            "DELETE /api/v1/resources/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n"
+        );
+        connection.ask(request).await.map(|answer| self.saw(format!("{} of DELETE", answer.head.status)))
+    }
+
+    /// Counts what came of a request.
+    pub fn saw(&self, outcome: impl Into<String>) {
+        *self.seen.lock().unwrap().entry(outcome.into()).or_default() += 1;
+    }
+
+    /// Counts a refusal, and waits a little.
+    pub async fn refused(&self, outcome: impl Into<String>) {
+        self.saw(outcome);
+        tokio::time::sleep(PAUSE).await;
+    }
+
+    fn has_seen(&self, outcomes: &[(&str, u64)]) -> bool {
+        let seen = self.seen.lock().unwrap();
+        outcomes.iter().all(|(outcome, times)| seen.get(*outcome).is_some_and(|count| count >= times))
+    }
+
+    fn has_begun(&self) -> bool {
+        !self.seen.lock().unwrap().is_empty()
+    }
+}
+
+impl fmt::Display for Abuser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seen = self.seen.lock().unwrap();
+        let seen: Vec<String> = seen.iter().map(|(outcome, count)| format!("{outcome} × {count}")).collect();
+        write!(f, "{}", if seen.is_empty() { "nothing".to_owned() } else { seen.join(", ") })
+    }
+}
+
+fn upload(token: &str, query: &str, headers: &str) -> String {
+    format!(
+        "PUT /api/v1/resources/x?namespace={ABUSER}&{query} HTTP/1.1\r\nHost: x\r\n\
+         Authorization: Bearer {token}\r\n{headers}\r\n"
+    )
+}
+
+/// Stages what some abuses download.
+async fn staged(server: SocketAddr, token: &str, secrets: &Secrets) -> (String, String) {
+    let head = upload(token, "label=app%3Dabuser", &format!("Content-Length: {BUNDLE_BYTES}\r\n"));
+    let mut connection = Connection::open(address(0), server).await.unwrap();
+    connection.send(head).await.unwrap();
+    let answer = connection.ask(vec![7; BUNDLE_BYTES]).await.unwrap();
+    secrets.keep_ticket(&answer).unwrap_or_else(|| panic!("{}", answer.outcome()))
+}
+
+/// One of several addresses, as pods of one namespace have.
+fn address(hand: u64) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, 2 + (hand % 16) as u8)
+}
+
+/// Abuses that are going on. They end when this is dropped.
+pub struct Attack {
+    under_way: Vec<(&'static Abuse, Arc<Abuser>)>,
+    hands: JoinSet<()>,
+}
+
+impl Attack {
+    pub async fn begin(
+        abuses: &'static [Abuse],
+        scene: &'static Scene,
+        server: &Server,
+        secrets: &Arc<Secrets>,
+    ) -> Self {
+        let mut attack = Self { under_way: Vec::new(), hands: JoinSet::new() };
+        if abuses.is_empty() {
+            return attack;
+        }
+        let bundle = staged(server.address(), &scene.abuser_token, secrets).await;
+        for abuse in abuses {
+            let abuser = Arc::new(Abuser {
+                server: server.address(),
+                token: scene.abuser_token.clone(),
+                api: OnceCell::new(),
+                scene,
+                secrets: Arc::clone(secrets),
+                seen: Mutex::default(),
+                numbers: AtomicU64::new(0),
+                bundle: bundle.clone(),
+            });
+            for hand in 0..abuse.hands {
+                let work = again_and_again(Arc::clone(&abuser), hand, abuse.work);
+                attack.hands.spawn_on(work, runtime().handle());
+            }
+            attack.under_way.push((abuse, abuser));
+        }
+        attack
+    }
+
+    /// Waits until every abuse is in effect; says which ones are not in time.
+    pub async fn until_in_effect(&self, beside: Beside) -> Vec<String> {
+        let deadline = Instant::now() + BOUND;
+        let mut complaints = Vec::new();
+        for (abuse, abuser) in &self.under_way {
+            let is_in_effect = || match beside {
+                Beside::Nothing => abuser.has_seen(abuse.comes_to),
+                Beside::Others => abuser.has_begun(),
+            };
+            while !is_in_effect() && Instant::now() < deadline {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            if !is_in_effect() {
+                let awaited = abuse.comes_to;
+                complaints.push(format!("{} does not come to {awaited:?}: it got {abuser}", abuse.name));
+            }
+        }
+        complaints
+    }
+
+    /// What each of them got so far, one a line.
+    pub fn report(&self) -> String {
+        let lines = self.under_way.iter().map(|(abuse, abuser)| format!("  {}: {abuser}\n", abuse.name));
+        lines.collect()
+    }
+
+    /// Closes all its connections.
+    pub async fn end(mut self) {
+        self.hands.shutdown().await;
+    }
+}
+
+async fn again_and_again(
+    abuser: Arc<Abuser>,
+    hand: u64,
+    work: fn(Arc<Abuser>, u64) -> BoxFuture<'static, Result<()>>,
+) {
+    loop {
+        if let Err(error) = work(Arc::clone(&abuser), hand).await {
+            abuser.refused(error.kind().to_string()).await;
+        }
+    }
+}
+
+/// One thread of its own, which gives way to the others: the abuser's processor is another machine's.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        let give_way = || {
+            // Of this thread alone. If it may not, figures are a little worse.
+            let _ = rustix::process::setpriority_process(None, 5);
+        };
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().on_thread_start(give_way).build().unwrap()
+    })
+}

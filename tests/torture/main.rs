@@ -1,0 +1,74 @@
+//! An abusive tenant beside an honest one: under a real API server, against the real binary in the limits of its manifest.
+//!
+//! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
+//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure. The long form is in [`long`].
+
+#![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
+
+mod abuser;
+mod abuses;
+mod connection;
+mod control_group;
+#[path = "../real/control_plane/mod.rs"]
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod control_plane;
+mod figures;
+mod honest;
+#[path = "../it/manifests/known.rs"]
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod known;
+mod long;
+#[path = "../real/needs.rs"]
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod needs;
+mod round;
+mod scene;
+mod secrets;
+mod short;
+mod support;
+
+use std::sync::OnceLock;
+
+use libtest_mimic::{Arguments, Trial};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::Runtime;
+
+use needs::{Need, trial};
+use scene::Scene;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // Each of them takes all of the machine.
+    arguments.test_threads = Some(1);
+    // For all connections of the abuser; the server gets fewer.
+    let most = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
+    let trials = [short::trials(), long::trials()].into_iter().flatten().collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Some(scene) = SCENE.get() {
+        runtime().block_on(scene.end());
+    }
+    conclusion.exit();
+}
+
+/// A test of the torture.
+fn torture(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
+    let needs = [
+        Need::Path(control_plane::ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"),
+        Need::MemoryLimits,
+    ];
+    trial(name, &needs, test)
+}
+
+/// Of the honest tenant, of probes, and of what the tests do themselves.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Runtime::new().unwrap())
+}
+
+/// One cluster for all of them.
+static SCENE: tokio::sync::OnceCell<Scene> = tokio::sync::OnceCell::const_new();
+
+async fn scene() -> &'static Scene {
+    SCENE.get_or_init(Scene::start).await
+}
