@@ -22,5 +22,6 @@ pub use driver_properties::{DriverProperties, DriverPropertiesError};
 pub use error::FetchError;
 pub use observer::{FetchObserver, SourceReport};
 pub use plan::{FetchPlan, PlanError, Source};
+pub use receipt::Receipt;
 pub use run::{FetchOptions, run};
 pub use termination::{TERMINATION_LOG, write_termination_log};

@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// The hidden file in the target folder that lists one source's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Receipt {
+pub struct Receipt {
     version: u32,
     /// The source's key.
     source: String,
@@ -44,8 +44,12 @@ impl Receipt {
 
     /// The receipt of the source `key` in `folder`. One that cannot be read is as good as none.
     pub(super) fn read(folder: &Path, key: &str) -> Option<Self> {
-        let receipt: Self =
-            serde_json::from_slice(&read_regular(&path(folder, key), MAX_BYTES).ok()?).ok()?;
+        Self::parse(&read_regular(&path(folder, key), MAX_BYTES).ok()?, key)
+    }
+
+    /// The same for the bytes of its file.
+    pub fn parse(json: &[u8], key: &str) -> Option<Self> {
+        let receipt: Self = serde_json::from_slice(json).ok()?;
         let names_are_plain = receipt.files.iter().all(|file| is_plain(&file.name));
         (receipt.version == VERSION && receipt.source == key && names_are_plain).then_some(receipt)
     }
@@ -65,7 +69,8 @@ impl Receipt {
         })
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    /// The files of the source, each a path that stays below the target folder.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| file.name.as_str())
     }
 }

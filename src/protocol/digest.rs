@@ -52,6 +52,8 @@ fn decode(text: &str) -> Result<[u8; 32], DigestError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -66,6 +68,35 @@ mod tests {
         assert_eq!(parse("sha-512=:AAAA:"), Err(DigestError::NoSha256));
         for value in ["", "sha-256", "sha-256=abc", "sha-256=:abc:", "sha-256=:AAAA:"] {
             assert_eq!(parse(value), Err(DigestError::Malformed), "{value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_digest_reads_back_wherever_it_stands_and_the_last_one_counts(
+            first: [u8; 32],
+            last: [u8; 32],
+            others in prop::collection::vec("(sha-512|unixsum|x)=[:A-Za-z0-9+/]{0,20}", 0..3),
+        ) {
+            prop_assert_eq!(parse(&format(&last)), Ok(last));
+            let mut entries = others.clone();
+            entries.insert(others.len() / 2, format(&first));
+            prop_assert_eq!(parse(&entries.join(", ")), Ok(first));
+            entries.push(format(&last));
+            prop_assert_eq!(parse(&entries.join(",")), Ok(last));
+            let hex = to_hex(&last);
+            let read: Vec<_> = (0..32).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
+            prop_assert_eq!(read, last);
+        }
+
+        #[test]
+        fn what_is_read_from_a_damaged_header_is_written_in_it(digest: [u8; 32], at in 0_usize..54, byte in b' '..=b'~') {
+            let mut value = format(&digest).into_bytes();
+            value[at] = byte;
+            let value = String::from_utf8(value).unwrap();
+            if let Ok(read) = parse(&value) {
+                prop_assert!(value.trim().ends_with(format(&read).trim_start_matches("sha-256=")), "{}", value);
+            }
         }
     }
 }

@@ -42,3 +42,31 @@ pub struct SubmittedResourceIdAndSecret {
     /// Opens it.
     pub resource_secret: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_owner_in_json_reads_back_whatever_its_texts_are_and_a_pod_is_meant_without_a_type(
+            namespace in ".{0,12}",
+            labels in prop::collection::btree_map(".{0,8}", ".{0,8}", 0..5),
+            kind in ".{0,8}",
+        ) {
+            let owner = StagedResourcesOwner {
+                owner_namespace: namespace.clone(),
+                owner_labels: labels.clone(),
+                owner_type: kind.clone(),
+            };
+            let mut json = serde_json::to_value(&owner).unwrap();
+            let read: StagedResourcesOwner = serde_json::from_value(json.clone()).unwrap();
+            prop_assert_eq!((read.owner_namespace, read.owner_labels, read.owner_type), (namespace, labels, kind));
+            json.as_object_mut().unwrap().remove("ownerType");
+            let read: StagedResourcesOwner = serde_json::from_value(json).unwrap();
+            prop_assert_eq!(read.owner_type, "Pod");
+        }
+    }
+}

@@ -279,6 +279,8 @@ fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -340,5 +342,29 @@ mod tests {
     fn an_error_shows_at_most_a_line_of_what_it_refuses() {
         let refused = refusal(&"x\n".repeat(10_000), &[("a", "b")], None);
         assert!(refused.len() < 500 && !refused.contains('\n'), "{refused}");
+    }
+
+    proptest! {
+        #[test]
+        fn an_owner_that_is_accepted_is_kept_as_it_was_given_and_accepted_again(
+            kind in "[A-Z][a-z]{0,4}(\\.[a-z.]{0,8})?",
+            namespace in "[a-z-]{0,5}|\\PC{0,70}",
+            pairs in prop::collection::btree_map("[a-z/.]{0,6}|\\PC{0,3}", "[a-zA-Z_-]{0,6}|\\PC{0,3}", 0..4),
+            name in prop::option::of("[a-z.-]{0,8}"),
+        ) {
+            let Ok(kind) = OwnerKind::parse(&kind) else { return Ok(()) };
+            match Owner::new(kind.clone(), &namespace, pairs.clone(), name.as_deref()) {
+                Ok(owner) => {
+                    prop_assert_eq!((owner.kind(), owner.namespace(), owner.name()), (&kind, &*namespace, name.as_deref()));
+                    let kept: BTreeMap<_, _> = owner.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+                    prop_assert_eq!(&kept, &pairs);
+                    prop_assert_eq!(Owner::new(kind, &namespace, kept, name.as_deref()), Ok(owner));
+                }
+                Err(error) => {
+                    let message = error.to_string();
+                    prop_assert!(message.len() < 700 && !message.contains(char::is_control), "{}", message);
+                }
+            }
+        }
     }
 }

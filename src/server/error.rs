@@ -20,7 +20,7 @@ use crate::telemetry::chain;
 
 /// An error answer.
 #[derive(Debug)]
-pub(super) struct ApiError {
+pub struct ApiError {
     code: Code,
     status: StatusCode,
     detail: String,

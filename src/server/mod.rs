@@ -18,9 +18,10 @@ mod state;
 mod tls;
 
 pub use auth::{TokenFile, TokenFileError, TokenUse, UploadAuth};
+pub use error::ApiError;
 pub use listen::{Connections, Edge, Listener};
 pub use pace::PaceLimits;
 pub use router::Serves;
-pub use routes::openapi;
+pub use routes::{Parameters as UploadParameters, Requested as RequestedRange, openapi, parse_range};
 pub use state::{Admin, AppState, Lifetimes, PublicUrl, PublicUrlError, Settings};
 pub use tls::{ServerTls, ServerTlsError};

@@ -90,7 +90,8 @@ impl FileUri {
             return Err(UriError::Empty);
         }
         let uri = text.to_owned();
-        if path.contains('\0') {
+        // Settings where nothing has a fragment take all of it for the path.
+        if text.contains('\0') {
             return Err(UriError::NulInPath { uri });
         }
         Ok(Self { text: uri, path: PathBuf::from(path), fragment })
@@ -115,7 +116,7 @@ impl FileUri {
         if path.is_empty() {
             return Err(UriError::NoPath { uri, scheme });
         }
-        if path.contains(&0) {
+        if path.contains(&0) || text.contains('\0') {
             return Err(UriError::NulInPath { uri });
         }
         Ok(Self { text: uri, path: OsString::from_vec(path).into(), fragment })
@@ -172,13 +173,8 @@ impl RemoteUri {
     /// The URI for messages: without user information, query and fragment.
     #[must_use]
     pub fn redacted(&self) -> String {
-        let path = self.path();
-        if !self.after_scheme().starts_with("//") {
-            return format!("{}:{path}", self.scheme);
-        }
-        let authority = self.authority();
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        format!("{}://{host}{path}", self.scheme)
+        let shown = self.after_scheme().split(['?', '#']).next().unwrap_or_default();
+        format!("{}:{}", self.scheme, without_users(shown))
     }
 
     /// The name that the file gets: the last path segment, percent-decoded, without query and fragment.
@@ -234,6 +230,20 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     let begins = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
     (begins && scheme.bytes().all(allowed)).then_some((scheme, rest))
+}
+
+/// Without what stands before the `@` of an authority: of the URI's own, and of one inside it, as in
+/// `jdbc:postgresql://user:secret@host/db`.
+fn without_users(text: &str) -> String {
+    let mut pieces = text.split("//");
+    let mut shown = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find('/').unwrap_or(piece.len());
+        let user = piece[..end].rfind('@').map_or(0, |at| at + 1);
+        shown.push_str("//");
+        shown.push_str(&piece[user..]);
+    }
+    shown
 }
 
 fn split_fragment(text: &str) -> (&str, Option<String>) {

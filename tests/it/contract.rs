@@ -265,3 +265,29 @@ async fn a_hostile_request_id_is_replaced() {
         ask(app.address, format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: {most}\r\n\r\n")).await;
     assert_eq!(answer.header("x-request-id"), most);
 }
+
+#[tokio::test]
+async fn what_conditional_requests_answer_is_in_the_document() {
+    let app = TestApp::start().await;
+    let document = document(&app).await;
+    let ticket = app.stage("jars").await;
+    for (version, method) in
+        [("v0", Method::GET), ("v0", Method::HEAD), ("v1", Method::GET), ("v1", Method::HEAD)]
+    {
+        let path = format!("/api/{version}/resources/{{id}}");
+        let responses = &document["paths"][&path][method.as_str().to_lowercase()]["responses"];
+        for (name, value, expected) in
+            [("if-match", "\"x\"", 412), ("if-none-match", "*", 304), ("range", "bytes=1-2", 206)]
+        {
+            let url = app.url(&path.replace("{id}", &ticket.resource_id));
+            let request = app.client.request(method.clone(), url).bearer_auth(&ticket.resource_secret);
+            let status = request.header(name, value).send().await.unwrap().status().as_u16();
+            let expected = if (expected, &method) == (206, &Method::HEAD) { 200 } else { expected };
+            assert_eq!(status, expected, "{method} {path} {name}");
+            assert!(
+                responses.get(status.to_string()).is_some(),
+                "{method} {path} {name}: {status} is not documented"
+            );
+        }
+    }
+}

@@ -125,6 +125,17 @@ impl Parser {
         }
     }
 
+    /// Everything that is kept on the heap between two chunks.
+    #[cfg(test)]
+    pub(super) fn kept_bytes(&self) -> usize {
+        let block = match &self.state {
+            State::Headers { block } => block.capacity(),
+            _ => 0,
+        };
+        let waiting: usize = self.waiting.iter().map(Bytes::len).sum();
+        block + self.input.len() + waiting + self.waiting.capacity() * size_of::<Bytes>()
+    }
+
     fn run(&mut self) -> Result<Option<Event>, MultipartError> {
         loop {
             match self.step()? {

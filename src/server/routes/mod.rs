@@ -6,6 +6,8 @@ pub(super) mod metrics;
 mod v0;
 mod v1;
 
+pub use v1::{Parameters, Requested, parse_range};
+
 use axum::Json;
 use axum::Router;
 use axum::routing::get;

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn parse(text: &str) -> DependencyUri {
@@ -104,6 +106,8 @@ fn what_cannot_be_a_dependency_is_refused_with_the_way_out() {
         ("http:app.jar", "names no host"),
         ("file:///a%00b", "remove it or its %00"),
         ("/a\0b", "`/a\\0b` has a NUL"),
+        ("/a#b\0", "has a NUL"),
+        ("file:/a#b\0", "has a NUL"),
         ("#name", "is empty"),
     ];
     for (text, expected) in cases {
@@ -120,6 +124,8 @@ fn secrets_in_a_remote_uri_are_not_shown() {
     let message = remote("https://user:pw42@h/?sig=pw42").file_name();
     assert!(!message.unwrap_err().to_string().contains("pw42"));
     assert_eq!(remote("hdfs:/x.jar?pw42").redacted(), "hdfs:/x.jar");
+    let inner = remote("jdbc:postgresql://user:pw42@h/db?password=pw42");
+    assert_eq!(inner.redacted(), "jdbc:postgresql://h/db");
 }
 
 #[test]
@@ -128,4 +134,47 @@ fn a_list_is_split_at_commas_trimmed_and_without_empty_entries() {
     assert_eq!(entries, ["a.jar", "http://h/b.jar"]);
     assert_eq!(parse_list(" , "), Ok(Vec::new()));
     assert_eq!(parse_list("a,local://").unwrap_err().to_string(), problem("local://"));
+}
+
+/// Text that is likely to be a URI, or nearly one.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "file:", "local:", "https:", "S3a:", "//", "/", "user:", "@", "h", ":8443", "a.jar", ",", "#", "?",
+        "x=1", "%2F", "%00", "%ff", "..", " ", "\u{e9}", "\u{0}",
+    ]);
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_uri_is_kept_as_it_was_written_and_read_again_as_the_same(text in pieces()) {
+        if let Ok(uri) = DependencyUri::parse(&text) {
+            prop_assert_eq!(uri.as_str(), text.trim());
+            prop_assert_eq!(DependencyUri::parse(uri.as_str()), Ok(uri));
+        }
+    }
+
+    #[test]
+    fn a_remote_uri_is_shown_without_users_and_queries_and_names_one_file(text in pieces()) {
+        let Ok(DependencyUri::Http(remote) | DependencyUri::OtherScheme(remote)) = DependencyUri::parse(&text) else {
+            return Ok(());
+        };
+        let shown = remote.redacted();
+        prop_assert!(!shown.contains(['?', '#']), "{}", shown);
+        for authority in shown.split("//").skip(1).filter_map(|rest| rest.split('/').next()) {
+            prop_assert!(!authority.contains('@'), "{}", shown);
+        }
+        if let Ok(name) = remote.file_name() {
+            prop_assert!(!matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0']), "{}", name);
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown(rest in pieces()) {
+        let text = format!("https://me:qZ9-x7_w@{rest}");
+        let shown = DependencyUri::parse(&text).map_or_else(|error| error.to_string(), |uri| uri.redacted());
+        prop_assert!(!shown.contains("qZ9-x7_w"), "{}", shown);
+    }
 }

@@ -106,6 +106,22 @@ proptest! {
     }
 
     #[test]
+    fn what_is_kept_between_frames_has_a_bound_however_many_and_small_they_are(
+        body in vec(fragments(), 0..8),
+        length in 1_usize..4,
+    ) {
+        let mut parser = Parser::new(&boundary(), tight());
+        let body = [b"--3f2a\r\n", PART.as_bytes(), &body.concat()].concat();
+        // A vector doubles, and the queue has room for four chunks once it had one.
+        let most = 2 * tight().header_bytes + 4 * size_of::<Bytes>() + length;
+        for frame in body.chunks(length) {
+            parser.push(Bytes::copy_from_slice(frame));
+            while let Ok(Some(_)) = parser.next() {}
+            prop_assert!(parser.kept_bytes() <= most, "{} bytes after frames of {}", parser.kept_bytes(), length);
+        }
+    }
+
+    #[test]
     fn what_is_held_back_of_content_is_never_longer_than_a_delimiter(body in fragments()) {
         let mut parser = Parser::new(&boundary(), Limits::default());
         parser.push(format!("--3f2a\r\n{PART}").into());

@@ -79,13 +79,19 @@ pub(super) async fn get(
 /// What a download would answer, without the bytes. Does not count as a use.
 #[utoipa::path(
     head, path = "/api/v1/resources/{id}", tag = "v1", security(("bearer" = [])),
-    params(("id" = String, Path, description = "the resource's id")),
+    params(
+        ("id" = String, Path, description = "the resource's id"),
+        ("if-match" = Option<String>, Header, description = "412 unless it names this bundle"),
+        ("if-none-match" = Option<String>, Header, description = "304 if it names this bundle"),
+    ),
     responses(
         (status = 200, description = "it is there", headers(("content-length" = u64), ("etag" = String), ("repr-digest" = String))),
         (status = 304, description = "the client has it"),
         (status = 401, description = "no ticket"),
         (status = 404, description = "no such resource for this ticket"),
         (status = 410, description = "deleted"),
+        (status = 412, description = "it is another bundle than If-Match names"),
+        (status = 503, description = "overloaded, starting, shutting-down; with Retry-After"),
     )
 )]
 pub(super) async fn head(

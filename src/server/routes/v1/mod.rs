@@ -14,6 +14,8 @@ use utoipa_axum::routes;
 use crate::server::state::AppState;
 
 pub(super) use download::{Ranges, send};
+pub use parameters::Parameters;
+pub use range::{Requested, parse as parse_range};
 pub(super) use resource::describe_owner;
 pub(super) use upload::{begin, next_bytes};
 

@@ -11,14 +11,16 @@ use crate::spark::{SparkDuration, format_duration};
 
 /// What the query of an upload asks for.
 #[derive(Debug)]
-pub(super) struct Parameters {
-    pub(super) owner: Owner,
-    pub(super) lifetime: Lifetime,
+pub struct Parameters {
+    /// Whom the bundle is for.
+    pub owner: Owner,
+    /// How long it is kept.
+    pub lifetime: Lifetime,
 }
 
 impl Parameters {
     /// Checks every parameter; the message names the one that is wrong.
-    pub(super) fn parse(pairs: &[(String, String)], settings: &Settings) -> Result<Self, ApiError> {
+    pub fn parse(pairs: &[(String, String)], settings: &Settings) -> Result<Self, ApiError> {
         refuse_unknown(pairs)?;
         let owner = owner(pairs, settings)?;
         let lifetime = lifetime(pairs, &settings.lifetimes)?;

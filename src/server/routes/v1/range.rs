@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What a `Range` header asks for, of a representation of known length.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Requested {
+pub enum Requested {
     /// No range, or one that may be ignored: other units, several ranges, malformed.
     Whole,
     /// These bytes.
@@ -14,7 +14,7 @@ pub(super) enum Requested {
 }
 
 /// Reads the header's value. A server may ignore a `Range` it does not like (section 14.2).
-pub(super) fn parse(value: &str, length: u64) -> Requested {
+pub fn parse(value: &str, length: u64) -> Requested {
     let Some((unit, set)) = value.split_once('=') else { return Requested::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
         return Requested::Whole;
@@ -55,6 +55,8 @@ fn number(text: &str) -> Number {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::Requested::{Part, Unsatisfiable, Whole};
     use super::*;
 
@@ -87,6 +89,40 @@ mod tests {
     fn nothing_of_an_empty_bundle_can_be_had() {
         for value in ["bytes=0-", "bytes=-1", "bytes=0-0"] {
             assert_eq!(parse(value, 0), Unsatisfiable, "{value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_is_what_its_numbers_say_and_inside_the_bundle(
+            first in prop_oneof![0_u64..12, any::<u64>()],
+            last in prop_oneof![0_u64..12, any::<u64>()],
+            length in prop_oneof![0_u64..12, any::<u64>()],
+        ) {
+            let all = 0..u128::from(length);
+            let (from, to) = (u128::from(first), u128::from(last));
+            let suffix = all.end.saturating_sub(to);
+            for (value, expected) in [
+                (format!("bytes={first}-{last}"), (from <= to).then_some(from..all.end.min(to + 1))),
+                (format!("bytes={first}-"), Some(from..all.end)),
+                (format!("bytes=-{last}"), Some(suffix..all.end)),
+            ] {
+                match parse(&value, length) {
+                    Whole => prop_assert_eq!(expected, None, "{} of {}", value, length),
+                    Unsatisfiable => prop_assert!(expected.is_some_and(|range| range.is_empty()), "{} of {}", value, length),
+                    Part(part) => {
+                        prop_assert!(part.start < part.end && part.end <= length, "{} of {}", value, length);
+                        prop_assert_eq!(Some(u128::from(part.start)..u128::from(part.end)), expected, "{} of {}", value, length);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn any_text_is_no_range_or_one_inside_the_bundle(value in "(bytes|Bytes|lines)?=?[ 0-9,-]{0,8}", length in 0_u64..40) {
+            if let Part(part) = parse(&value, length) {
+                prop_assert!(part.start < part.end && part.end <= length, "{} of {}", value, length);
+            }
         }
     }
 }

@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -98,5 +99,50 @@ fn what_is_not_one_pod_is_refused() {
     ] {
         let refused = pod(text).unwrap_err();
         assert!(refused.contains(problem) && !refused.contains('\n'), "{text}: {refused}");
+    }
+}
+
+/// Trees as pods have them; numbers as they are the same in YAML and JSON.
+fn trees() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[ -~\u{e9}\u{1f600}]{0,8}".prop_map(Value::from),
+        prop::sample::select(vec![
+            "null", "~", "0644", "1.50", "yes", "0x10", "- a", "a: b", "#", "---", "*a"
+        ])
+        .prop_map(Value::from),
+    ];
+    scalar.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z0-9~-]{1,6}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_as_json_or_as_yaml_is_read_as_it_was(tree in trees()) {
+        let tree = json!({"spec": tree});
+        prop_assert_eq!(parse(&tree.to_string()), Ok(tree.clone()));
+        prop_assert_eq!(parse(&serde_json::to_string_pretty(&tree).unwrap()), Ok(tree.clone()));
+        let yaml = serde_saphyr::to_string(&tree).unwrap();
+        prop_assert_eq!(parse(&yaml), Ok(tree), "{}", yaml);
+    }
+
+    #[test]
+    fn fields_that_no_type_knows_stay_in_a_pod_and_empty_ones_of_the_types_go(tree in trees()) {
+        let text = json!({"spec": {"containers": [], "tolerations": [], "unknown": tree}}).to_string();
+        prop_assert_eq!(Value::Object(pod(&text).unwrap()), json!({"spec": {"unknown": tree}}));
+    }
+
+    #[test]
+    fn any_text_is_a_pod_or_refused_on_one_line(text in "(spec:\n|  |- |[a-c]: |&a |\\*a|\\[|\\]|\\{|\\}|,|\"|\n|!!str |<<: |[0-9x.]){0,24}") {
+        if let Err(refused) = pod(&text) {
+            prop_assert!(!refused.is_empty() && !refused.contains('\n'), "{}", refused);
+        }
     }
 }

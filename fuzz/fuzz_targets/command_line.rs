@@ -1,0 +1,41 @@
+//! spark-submit's command line, one argument a line, and behind a NUL the file of its defaults.
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use cloakroom::spark::arguments::{CommandLine, Defaults, Settings};
+use cloakroom::spark::{Properties, SubmitArguments};
+use cloakroom_fuzz::two;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let (line, defaults) = two(text);
+    let arguments: Vec<String> = line.lines().map(str::to_owned).collect();
+    let Ok(line) = CommandLine::parse(arguments.clone()) else { return };
+    match line.resource() {
+        Some(resource) => {
+            let behind = arguments.len() - line.arguments().len();
+            assert_eq!(line.arguments(), &arguments[behind..], "what follows the application is its own");
+            assert_eq!(arguments[behind - 1], resource);
+        }
+        None => assert!(line.arguments().is_empty()),
+    }
+    let files = Properties::parse("spark-defaults.conf", defaults).ok().into_iter().collect();
+    let variables = BTreeMap::new();
+    // Nothing is there, so that no file of this machine is looked into.
+    let folder = Path::new("/no/such/folder");
+    let settings = Settings::of(&line, &Defaults { files, variables: &variables, folder });
+    assert!(settings.conf.iter().all(|(key, _)| key.starts_with("spark.")));
+    if let Ok(submit) = SubmitArguments::new(&line, settings.conf, folder) {
+        check(&submit, &line);
+    }
+});
+
+fn check(submit: &SubmitArguments, line: &CommandLine) {
+    assert_eq!(submit.arguments, line.arguments());
+    assert!(submit.conf.get("spark.master").is_some_and(|master| master.starts_with("k8s://http")));
+    assert_eq!(submit.conf.get("spark.submit.deployMode"), Some("cluster"));
+    assert!(submit.conf.contains("spark.app.name") && submit.conf.contains("spark.submit.pyFiles"));
+    assert!(!submit.conf.contains("spark.driver.host"));
+}

@@ -1,0 +1,78 @@
+//! Pod templates, made into a whole submission: the YAML, and behind a NUL the name of the container.
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
+use cloakroom::submit::Submission;
+use cloakroom::submit::plan::{Asking, PlanError, Submitter, plan};
+use cloakroom_fuzz::two;
+use jiff::Timestamp;
+use libfuzzer_sys::fuzz_target;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use tokio::runtime::{Builder, Runtime};
+
+const JAR: &str = "local:///opt/spark/examples/jars/spark-examples.jar";
+
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Builder::new_current_thread().build().expect("a runtime"));
+
+fuzz_target!(|text: &str| {
+    let (template, container) = two(text);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("driver.yaml"), template).expect("a file");
+    for version in ["3.5.9", "4.3.0"] {
+        let planned = planned(folder.path(), container, version);
+        match planned {
+            Ok(submission) => check(&submission),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+});
+
+fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, PlanError> {
+    let mut conf = SparkConf::default();
+    let mut set = |key: &str, value: &str| conf.set(key, value, Origin::Conf);
+    set("spark.master", "k8s://http://127.0.0.1:8902");
+    set("spark.submit.deployMode", "cluster");
+    set("spark.app.name", "pi");
+    set("spark.jars", JAR);
+    set("spark.kubernetes.container.image", "repo.example/spark:4");
+    set("spark.kubernetes.driver.podTemplateFile", "driver.yaml");
+    set("spark.kubernetes.cloakroom.sparkVersion", version);
+    if !container.is_empty() {
+        set("spark.kubernetes.driver.podTemplateContainerName", container);
+    }
+    let arguments = SubmitArguments {
+        conf,
+        resource: MainResource::Java(JAR.to_owned()),
+        main_class: "org.apache.spark.examples.SparkPi".to_owned(),
+        arguments: Vec::new(),
+        proxy_user: None,
+    };
+    let submitter =
+        Submitter { variables: BTreeMap::new(), user: "root".to_owned(), working_folder: folder.to_owned() };
+    let now = Timestamp::from_millisecond(1_795_223_152_157).expect("a time");
+    let mut random = StdRng::seed_from_u64(7);
+    RUNTIME.block_on(plan(arguments, &submitter, Asking::Preview, now, &mut random))
+}
+
+/// The pod is one that runs the application, whatever the template says.
+fn check(submission: &Submission) {
+    let pod = &submission.pod;
+    assert_eq!((pod["kind"].as_str(), pod["apiVersion"].as_str()), (Some("Pod"), Some("v1")));
+    assert_eq!(pod["metadata"]["name"].as_str(), Some(submission.pod_name.as_str()));
+    assert_eq!(pod["metadata"]["labels"]["spark-role"], "driver");
+    assert_eq!(pod["spec"]["restartPolicy"], "Never");
+    let containers = pod["spec"]["containers"].as_array().expect("containers");
+    let driver = containers.last().expect("a container");
+    assert_eq!(driver["image"], "repo.example/spark:4");
+    let args = driver["args"].as_array().expect("arguments");
+    assert!(args.iter().any(|arg| arg == "org.apache.spark.examples.SparkPi"), "{args:?}");
+    let printed = serde_json::to_string(pod).expect("JSON");
+    assert_eq!(&serde_json::from_str::<serde_json::Value>(&printed).expect("JSON"), pod);
+}

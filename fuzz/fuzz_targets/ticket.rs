@@ -1,0 +1,75 @@
+//! Tickets, in both protocols, and the receipts that `fetch` leaves. The first byte says which.
+#![no_main]
+
+use std::path::{Component, Path};
+
+use cloakroom::fetch::Receipt;
+use cloakroom::protocol::v0::SubmittedResourceIdAndSecret;
+use cloakroom::protocol::v1::{Metadata, Ticket};
+use cloakroom::resource::{FileName, ResourceId};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((choice, rest)) = input.split_first() else { return };
+    match choice % 3 {
+        0 => ticket(rest),
+        1 => receipt(rest),
+        _ => names(&String::from_utf8_lossy(rest)),
+    }
+});
+
+fn ticket(json: &[u8]) {
+    if let Ok(ticket) = serde_json::from_slice::<Ticket>(json) {
+        let printed = serde_json::to_vec(&ticket).expect("JSON");
+        let again: Ticket = serde_json::from_slice(&printed).expect("what was written");
+        assert_eq!(serde_json::to_vec(&again).expect("JSON"), printed);
+        assert_eq!(again.resource_secret, ticket.resource_secret);
+        let shown = format!("{ticket:?}");
+        let is_elsewhere = ticket.resource_id.contains(&ticket.resource_secret);
+        assert!(ticket.resource_secret.len() < 8 || is_elsewhere || !shown.contains(&ticket.resource_secret));
+    }
+    if let Ok(ticket) = serde_json::from_slice::<SubmittedResourceIdAndSecret>(json) {
+        let printed = serde_json::to_vec(&ticket).expect("JSON");
+        let again: SubmittedResourceIdAndSecret = serde_json::from_slice(&printed).expect("what was written");
+        assert_eq!((again.resource_id, again.resource_secret), (ticket.resource_id, ticket.resource_secret));
+    }
+    if let Ok(metadata) = serde_json::from_slice::<Metadata>(json) {
+        let printed = serde_json::to_vec(&metadata).expect("JSON");
+        let again: Metadata = serde_json::from_slice(&printed).expect("what was written");
+        assert_eq!(serde_json::to_vec(&again).expect("JSON"), printed);
+    }
+}
+
+/// The files of a receipt are below the target folder, whatever it says.
+fn receipt(json: &[u8]) {
+    let Some(receipt) = Receipt::parse(json, "key") else { return };
+    for name in receipt.names() {
+        let path = Path::new(name);
+        assert!(
+            !name.is_empty() && path.components().all(|part| matches!(part, Component::Normal(_))),
+            "{name:?}"
+        );
+    }
+    let printed = serde_json::to_vec(&receipt).expect("JSON");
+    assert_eq!(Receipt::parse(&printed, "key"), Some(receipt));
+    assert_eq!(Receipt::parse(&printed, "other"), None);
+}
+
+fn names(text: &str) {
+    if let Ok(id) = ResourceId::parse(text) {
+        assert_eq!(id.to_string(), text);
+        assert!(text.len() == 36 && !text.contains(['/', '.', '\\']));
+        assert!(id.shard().bytes().all(|digit| digit.is_ascii_hexdigit()));
+    }
+    if let Ok(name) = FileName::parse(text) {
+        assert_eq!(
+            FileName::parse(name.as_str()).map(|name| name.as_str().to_owned()).ok().as_deref(),
+            Some(name.as_str())
+        );
+        assert!(
+            !name.as_str().is_empty()
+                && !name.as_str().contains('/')
+                && !name.as_str().contains(char::is_control)
+        );
+    }
+}
