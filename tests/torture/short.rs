@@ -18,8 +18,17 @@ const SIZE_BYTES: usize = 2 << 20;
 const ALONE_SECONDS: u64 = 2;
 const TOGETHER_SECONDS: u64 = 6;
 
-/// So that what the abuser left is due soon: it was never downloaded, or the pods that own it are gone.
-const IMPATIENT: [&str; 6] = ["--unused-timeout", "10s", "--orphan-grace", "1s", "--cleanup-interval", "1s"];
+/// So that what the abuser leaves is little, and soon due: it was never downloaded, or the pods that own it are gone.
+const IMPATIENT: [&str; 8] = [
+    "--max-resources",
+    "1000",
+    "--unused-timeout",
+    "10s",
+    "--orphan-grace",
+    "1s",
+    "--cleanup-interval",
+    "1s",
+];
 
 pub fn trials() -> Vec<Trial> {
     let alone = ALL.iter().map(|abuse| {
