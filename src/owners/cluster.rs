@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
 use super::standing::{WatchReport, WatchState};
-use super::{NotAdmitted, Owners, Presence, Unknown, fresh, watch};
+use super::{ClusterIdentity, NotAdmitted, Owners, Presence, Unknown, fresh, watch};
 use crate::metrics::Metrics;
 use crate::resource::{Namespaces, Owner, OwnerKind};
 
@@ -211,6 +211,10 @@ impl Owners for ClusterOwners {
             follower.contradict(scope);
         }
         fresh
+    }
+
+    async fn cluster(&self) -> ClusterIdentity {
+        fresh::cluster(&self.client, self.settings.call_timeout).await
     }
 
     fn watches(&self) -> Vec<WatchReport> {

@@ -20,7 +20,7 @@ use cloakroom::server::{
     Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
 };
 use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
-use cloakroom::staging::{CapacityLimits, Limits};
+use cloakroom::staging::{CapacityLimits, Limits, OWNER_MEMORY_BYTES};
 
 /// The original's port.
 const DEFAULT_PORT: u16 = 10_000;
@@ -340,6 +340,7 @@ fn limits(args: &ServeArgs) -> Limits {
             min_free_space: args.storage.min_free_space.bytes(),
         },
         max_resources: args.storage.max_resources,
+        owner_memory_bytes: OWNER_MEMORY_BYTES,
         max_concurrent_uploads: args.storage.max_concurrent_uploads,
         max_concurrent_downloads: args.storage.max_concurrent_downloads,
     }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
+use super::tombstones;
 use crate::ledger::{Completion, Condition, Deletion, PendingResource};
 use crate::resource::{ResourceId, Sighting};
 
@@ -18,7 +20,9 @@ pub(super) enum Operation {
     MarkDeleting(Deletion),
     MarkDeleted(ResourceId),
     ForgetTombstones(Timestamp),
+    TrimTombstones(u64),
     Observe(Vec<(ResourceId, Sighting)>),
+    RememberCluster(String),
 }
 
 /// What a change did.
@@ -26,6 +30,8 @@ pub(super) enum Operation {
 pub(super) struct Outcome {
     /// Rows that it touched.
     pub(super) rows: u64,
+    /// Bytes that those had, where that matters.
+    pub(super) bytes: u64,
 }
 
 impl Outcome {
@@ -44,11 +50,13 @@ impl Operation {
             Self::Abandon(id) => abandon(*id, connection).await,
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
             Self::MarkDeleting(deletion) => mark_deleting(deletion, connection).await,
-            Self::MarkDeleted(id) => mark_deleted(*id, connection).await,
+            Self::MarkDeleted(id) => return mark_deleted(*id, connection).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
+            Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
             Self::Observe(sightings) => observe(sightings, connection).await,
+            Self::RememberCluster(uid) => remember_cluster(uid, connection).await,
         }?;
-        Ok(Outcome { rows })
+        Ok(Outcome { rows, bytes: 0 })
     }
 }
 
@@ -143,12 +151,17 @@ async fn mark_deleting(deletion: &Deletion, connection: &mut SqliteConnection) -
     .map(|done| done.rows_affected())
 }
 
-async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    sqlx::query("UPDATE resources SET state = 'deleted' WHERE id = ? AND state = 'deleting'")
-        .bind(id.to_string())
-        .execute(connection)
-        .await
-        .map(|done| done.rows_affected())
+/// What a tombstone has no use for goes: clients decide how much that is.
+async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
+    let row = sqlx::query(
+        "UPDATE resources SET state = 'deleted', sha256 = NULL, owner_labels = NULL, owner_name = NULL, \
+         file_name = NULL, uploaded_by = NULL WHERE id = ? AND state = 'deleting' RETURNING size_bytes",
+    )
+    .bind(id.to_string())
+    .fetch_optional(connection)
+    .await?;
+    let bytes = row.as_ref().map(|row| row.try_get::<Option<i64>, _>("size_bytes")).transpose()?.flatten();
+    Ok(Outcome { rows: u64::from(row.is_some()), bytes: bytes.unwrap_or_default().unsigned_abs() })
 }
 
 async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
@@ -179,4 +192,14 @@ async fn observe(
         .rows_affected();
     }
     Ok(rows)
+}
+
+async fn remember_cluster(uid: &str, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO facts (name, value) VALUES ('cluster', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
+    )
+    .bind(uid)
+    .execute(connection)
+    .await
+    .map(|done| done.rows_affected())
 }
