@@ -11,7 +11,9 @@ mod image;
 #[path = "../it/manifests/known.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod known;
+mod limits;
 mod manifests;
+mod memory_group;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod needs;
 mod old_client;
@@ -29,6 +31,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let trials: Vec<Trial> = [
         try_it::trials(),
+        limits::trials(),
         spark_jars::trials(),
         old_client::trials(),
         image::trials(),

@@ -21,6 +21,8 @@ pub enum Need {
     Root,
     /// Namespaces of one's own, for what containers are.
     Namespaces,
+    /// Something that can be tried.
+    Working(&'static str, fn() -> bool),
 }
 
 impl Need {
@@ -43,6 +45,7 @@ impl Need {
             Self::Namespaces if !may_unshare() => {
                 Some("no namespaces to be had here: it takes unshare, and root with CAP_SYS_ADMIN".to_owned())
             }
+            Self::Working(what, works) if !works() => Some(format!("{what} cannot be had here")),
             _ => None,
         }
     }
