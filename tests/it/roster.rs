@@ -43,7 +43,7 @@ impl Run {
         let owners = ScriptedOwners::all(Presence::Present);
         let mut options = Options { owners: Arc::clone(&owners) as _, ..Options::default() };
         // Every other run has no room in memory for owners, and looks all of them up.
-        options.limits.owner_memory_bytes = if seed % 2 == 0 { OWNER_MEMORY_BYTES } else { 0 };
+        options.limits.owner_memory_bytes = if seed.is_multiple_of(2) { OWNER_MEMORY_BYTES } else { 0 };
         let app = TestApp::start_with(options).await;
         let random = StdRng::seed_from_u64(seed);
         Self { random, app, owners, tickets: Vec::new(), log: vec![format!("seed {seed}")] }
