@@ -151,6 +151,21 @@ impl Metrics {
         self.of().mass_deletion_candidates.set(candidates);
     }
 
+    /// Tombstones went before their time, because there were too many.
+    pub fn tombstones_dropped(&self, count: u64) {
+        self.of().tombstones_dropped.inc_by(count);
+    }
+
+    /// How many ready resources this version cannot read.
+    pub fn unreadable(&self, count: u64) {
+        self.of().unreadable.set(count);
+    }
+
+    /// Whether another cluster answers than the one that owners were seen in.
+    pub fn other_cluster(&self, is_other: bool) {
+        self.of().other_cluster.set(is_other.into());
+    }
+
     /// How many watches of an owner kind are in `state`. The kind is one that the server was told to accept.
     pub fn owner_watches(&self, kind: &str, state: &'static str, count: u64) {
         let labels = WatchLabels { kind: kind.to_owned(), state };

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decide::needs_knowledge;
-use super::{Decision, Kept, Policy, Readings, Why, decide};
+use super::identity::SharedClusters;
+use super::{Clusters, Decision, Kept, Policy, Readings, Why, decide};
 use crate::owners::{Owners, Presence};
 use crate::resource::{Life, Owner, Resource, ResourceId};
-use crate::staging::Staging;
+use crate::staging::{AccessError, Staging};
 use crate::telemetry::chain;
 
 /// What the last sweep would have deleted for lack of an owner, and why it did not: the guard holds it back, or the fresh
@@ -32,6 +33,7 @@ pub struct Judge {
     owners: Arc<dyn Owners>,
     policy: Policy,
     withheld: Withheld,
+    clusters: SharedClusters,
 }
 
 /// What is known and decided about a resource at this moment.
@@ -44,8 +46,30 @@ pub struct Judgement {
 }
 
 impl Judge {
-    pub(super) fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy, withheld: Withheld) -> Self {
-        Self { staging, owners, policy, withheld }
+    pub(super) fn new(
+        staging: Staging,
+        owners: Arc<dyn Owners>,
+        policy: Policy,
+        withheld: Withheld,
+        clusters: SharedClusters,
+    ) -> Self {
+        Self { staging, owners, policy, withheld, clusters }
+    }
+
+    /// Which cluster is asked about owners.
+    pub fn clusters(&self) -> Clusters {
+        self.clusters.get()
+    }
+
+    /// From now on the cluster of that uid is the right one, if it is the one that answers. `false` if it is not.
+    pub async fn accept_cluster(&self, uid: &str) -> Result<bool, AccessError> {
+        let clusters = self.clusters.get();
+        if clusters.seen.as_deref() != Some(uid) {
+            return Ok(false);
+        }
+        self.staging.remember_cluster(uid).await?;
+        self.clusters.set(Clusters { known: Some(uid.to_owned()), ..clusters });
+        Ok(true)
     }
 
     /// Who knows about owners.
@@ -63,7 +87,7 @@ impl Judge {
             return;
         }
         let sighting = resource.sighting.present(self.staging.clock().now());
-        if let Err(error) = self.staging.observe(vec![(resource.id, sighting)]).await {
+        if let Err(error) = self.staging.observe(&[(resource.id, sighting)]).await {
             tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen, and not noted");
         }
     }

@@ -2,12 +2,14 @@
 
 mod decide;
 mod guard;
+mod identity;
 mod judge;
 mod run;
 mod steady;
 mod sweep;
 
 pub use decide::{Decision, Kept, Policy, Why, decide};
+pub use identity::Clusters;
 pub use judge::{Judge, Judgement};
 pub use run::{Cleaner, LastSweep, Stopped, run};
 pub use steady::Readings;

@@ -10,13 +10,14 @@ use jiff::Timestamp;
 
 use super::decide::needs_knowledge;
 use super::guard::{Allowance, Finding, Guard};
+use super::identity::Identity;
 use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Judge, Policy, Why, decide};
 use crate::metrics::SweepOutcome;
 use crate::owners::{Owners, Presence};
 use crate::resource::{DeletionReason, Life, ResourceId, Sighting};
-use crate::staging::{AccessError, Listed, Recovered, Staging};
+use crate::staging::{AccessError, Forgotten, Listed, Recovered, Staging};
 use candidates::Candidate;
 use rand::seq::SliceRandom as _;
 
@@ -40,8 +41,8 @@ pub struct Swept {
     pub kept: BTreeMap<&'static str, u64>,
     /// How many it held back because they were too many at once.
     pub held: u64,
-    /// Tombstones that had served their time.
-    pub forgotten: u64,
+    /// Tombstones that it removed.
+    pub forgotten: Forgotten,
     /// Owners that could not be asked for.
     pub(super) failed_reads: usize,
     /// What would have gone for lack of an owner, and why it stays after all.
@@ -51,6 +52,13 @@ pub struct Swept {
 impl Swept {
     /// Writes down what was done, if there was anything to do.
     pub fn log(&self) {
+        if self.forgotten.dropped > 0 {
+            tracing::warn!(
+                dropped = self.forgotten.dropped,
+                "more tombstones than twice --max-resources: the oldest of the largest namespaces went before their seven \
+                 days, and their tickets are answered with 404"
+            );
+        }
         if self.expired == 0 && self.recovered.is_nothing() {
             tracing::debug!("swept, nothing to do");
             return;
@@ -88,6 +96,7 @@ pub struct Sweeper {
     time: SteadyTime,
     guard: Guard,
     withheld: Withheld,
+    identity: Identity,
     /// Whether the last sweep could not ask for some owners: that is said once, and not in every sweep.
     had_failed_reads: bool,
     passes: u64,
@@ -98,6 +107,7 @@ pub struct Sweeper {
 /// What a look at everything found.
 #[derive(Default)]
 struct Findings {
+    looked_at: usize,
     /// Their time is up, whatever is known of their owners.
     timed_out: Vec<Candidate>,
     /// Their owners seem to be gone.
@@ -111,32 +121,29 @@ struct Findings {
 }
 
 impl Sweeper {
-    /// Works on `staging` by `policy`, with what `owners` knows. What is ready is looked for from now on.
+    /// Works on `staging` by `policy`, with what `owners` knows. Owners of what is ready are looked for from the first
+    /// sweep on.
     pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
         let time = SteadyTime::new(staging.clock());
-        let sweeper = Self {
+        Self {
             staging,
             owners,
             policy,
             time,
             guard: Guard::default(),
             withheld: Withheld::default(),
+            identity: Identity::default(),
             had_failed_reads: false,
             passes: 0,
             has_looked: false,
-        };
-        sweeper.for_each_page(|page| {
-            for listed in page {
-                sweeper.owners.follow(&listed.owner);
-            }
-        });
-        sweeper
+        }
     }
 
     /// What it would decide, for whoever asks.
     pub fn judge(&self) -> Judge {
         let (staging, owners) = (self.staging.clone(), Arc::clone(&self.owners));
-        Judge::new(staging, owners, self.policy, self.withheld.clone())
+        let clusters = self.identity.clusters.clone();
+        Judge::new(staging, owners, self.policy, self.withheld.clone(), clusters)
     }
 
     /// What time it is for this sweeper.
@@ -179,15 +186,15 @@ impl Sweeper {
         self.passes += 1;
         let mut swept = Swept { recovered: self.staging.recover(is_thorough).await?, ..Swept::default() };
         let now = self.time.read(self.staging.clock());
-        let findings = self.look(&now, &mut swept);
+        let findings = self.look(&now, &mut swept).await?;
         if self.staging.observe_for_sweep(&findings.sightings).await? {
             self.has_looked = true;
         } else {
             // What is due without it goes all the same, and makes room.
             tracing::warn!("the disk is full: what was seen of owners cannot be noted");
         }
-        for candidate in findings.timed_out {
-            self.delete(&candidate, &now, &mut swept).await?;
+        for candidate in &findings.timed_out {
+            self.delete(candidate, &now, &mut swept).await?;
         }
         let finding = Finding {
             candidates: findings.ownerless_used,
@@ -196,40 +203,48 @@ impl Sweeper {
         };
         let most = self.policy.max_deletions_per_sweep;
         let allowance = self.guard.judge(finding, most, self.staging.clock().monotonic());
-        self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?;
+        match self.keeps_all(&findings).await? {
+            Some(why) => findings.ownerless.iter().for_each(|candidate| swept.withhold(candidate.id, why)),
+            None => self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?,
+        }
         swept.forgotten = self.staging.forget_tombstones(now.earliest()).await?;
         Ok(swept)
     }
 
-    fn for_each_page(&self, mut visit: impl FnMut(&[Listed])) {
-        let mut after = None;
-        loop {
-            let page = self.staging.ready(after, PAGE);
-            visit(&page);
-            after = page.last().map(|listed| listed.id);
-            if page.len() < PAGE {
-                return;
-            }
+    /// Why nothing goes for lack of an owner, whatever is known of each. The start does not wait for the API server.
+    async fn keeps_all(&mut self, findings: &Findings) -> Result<Option<Why>, AccessError> {
+        let is_about_to_delete = !findings.ownerless.is_empty();
+        let is_start = self.passes == 1 && !is_about_to_delete;
+        if is_start || findings.looked_at == 0 || !self.owners.are_asked_for() {
+            return Ok(None);
         }
+        let keeps = self.identity.check(&self.staging, &*self.owners, is_about_to_delete).await?;
+        self.staging.metrics().other_cluster(keeps == Some(Why::OtherCluster));
+        Ok(keeps)
     }
 
-    /// Looks at everything without a call and without a query.
-    fn look(&self, now: &Readings, swept: &mut Swept) -> Findings {
+    /// Looks at everything without a call, and without a query but for owners that are not in memory.
+    async fn look(&self, now: &Readings, swept: &mut Swept) -> Result<Findings, AccessError> {
         let mut findings = Findings::default();
-        self.for_each_page(|page| {
-            for listed in page {
-                self.owners.follow(&listed.owner);
+        let mut after = None;
+        loop {
+            let page = self.staging.ready(after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.id);
+            for listed in &page {
                 self.look_at(listed, now, swept, &mut findings);
             }
-        });
+        }
         self.owners.looked_at_everything();
-        findings
+        Ok(findings)
     }
 
     fn look_at(&self, listed: &Listed, now: &Readings, swept: &mut Swept, findings: &mut Findings) {
+        self.owners.follow(&listed.owner);
         let before = listed.life.sighting;
         let sighting = if self.has_looked { before } else { before.unknown() };
         let life = Life { sighting, ..listed.life };
+        findings.looked_at += 1;
         findings.used += usize::from(life.is_used());
         if self.staging.is_in_use(listed.id) {
             swept.keep(Why::Downloading);
@@ -246,7 +261,7 @@ impl Sweeper {
                 swept.keep(kept.why);
             }
             Decision::Delete(reason) => {
-                let candidate = Candidate { id: listed.id, owner: Arc::clone(&listed.owner), reason };
+                let candidate = Candidate::new(listed, reason);
                 if needs_knowledge(reason, presence) {
                     findings.ownerless_used += usize::from(life.is_used());
                     findings.ownerless.push(candidate);
@@ -288,7 +303,7 @@ impl Sweeper {
             swept.held += 1;
             swept.withhold(held.id, Why::Held);
         }
-        for candidate in self.confirm(candidates, swept).await {
+        for candidate in self.confirm(candidates, swept).await? {
             self.delete(&candidate, now, swept).await?;
         }
         Ok(())

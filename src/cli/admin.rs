@@ -167,9 +167,26 @@ pub struct CleanArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
+    /// First accept the cluster with this uid of its namespace kube-system as the one to ask about owners
+    ///
+    /// While another cluster answers than the one that owners were seen in, nothing goes for lack of an owner.
+    #[arg(long, value_name = "UID", value_parser = cluster_uid)]
+    pub accept_cluster: Option<String>,
+
     /// What it looks like
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
+}
+
+/// It becomes a part of a path.
+fn cluster_uid(text: &str) -> Result<String, String> {
+    let is_one =
+        !text.is_empty() && text.len() <= 63 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    if is_one {
+        Ok(text.to_owned())
+    } else {
+        Err("not a uid: give the one that the log, the alert and cloakroom ls have".to_owned())
+    }
 }
 
 fn label(text: &str) -> Result<(String, String), OwnerError> {

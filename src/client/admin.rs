@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::http::HttpClient;
 use super::secret_file::AdminToken;
 use crate::protocol::admin::{
-    self, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
+    self, ClusterStatus, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
 };
 use crate::resource::{OwnerKind, ResourceId};
 use crate::spark::SparkDuration;
@@ -137,6 +137,12 @@ impl AdminClient {
             url.query_pairs_mut().append_pair(query::UNUSED, "true");
         }
         self.ask(&format!("remove resource {id}"), Method::DELETE, url, self.patience()).await
+    }
+
+    /// Accepts the cluster that the server asks now.
+    pub async fn accept_cluster(&self, uid: &str) -> Result<ClusterStatus, AdminError> {
+        let url = self.server.join(&admin::cluster_path(uid));
+        self.ask("accept the cluster", Method::PUT, url, self.patience()).await
     }
 
     /// Sweeps now, and waits for the end.

@@ -46,8 +46,11 @@ fn call_of<B>(request: &Request<B>) -> ApiCall {
     // `/api/v1` and `/apis/GROUP/VERSION`, and shorter.
     let path: Vec<&str> = request.uri().path().split('/').filter(|part| !part.is_empty()).collect();
     let is_document = matches!(path.as_slice(), ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _]);
+    let is_identity = matches!(path.as_slice(), ["api", "v1", "namespaces", "kube-system"]);
     if request.method() == Method::POST {
         ApiCall::Review
+    } else if is_identity {
+        ApiCall::Identify
     } else if has("watch") {
         ApiCall::Watch
     } else if is_document {
@@ -87,6 +90,7 @@ mod tests {
                 ApiCall::Watch,
             ),
             ("/api/v1/namespaces/demo", ApiCall::Get),
+            ("/api/v1/namespaces/kube-system", ApiCall::Identify),
             ("/apis", ApiCall::Discover),
             ("/api/v1", ApiCall::Discover),
             ("/apis/sparkoperator.k8s.io/v1beta2", ApiCall::Discover),

@@ -53,6 +53,15 @@ pub struct Stored {
     pub bytes: u64,
 }
 
+/// What a deletion gave back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Freed {
+    /// The namespace of the owner.
+    pub namespace: String,
+    /// The number of bytes.
+    pub size_bytes: u64,
+}
+
 impl std::iter::Sum for Stored {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| Self {
@@ -81,16 +90,27 @@ pub trait Ledger: Send + Sync {
     /// stands for "never downloaded". `false` if something changed.
     async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError>;
 
-    /// `deleting → deleted`: the bytes are gone, a tombstone remains. `false` if somebody else was faster.
-    async fn mark_deleted(&self, id: ResourceId) -> Result<bool, LedgerError>;
+    /// `deleting → deleted`: the bytes are gone, a [`Tombstone`](crate::resource::Tombstone) remains. Returns what that
+    /// gave back; `None` if another deletion was faster.
+    async fn mark_deleted(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError>;
 
     /// Removes tombstones of resources deleted before `before`; returns how many.
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
 
-    /// One row.
+    /// Removes tombstones beyond `most`, one after the other the oldest of the namespace that has most of them; returns
+    /// how many.
+    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
+
+    /// One row. [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
 
-    /// Up to `limit` ids in `state`, in order, after `after`.
+    /// The state of one row, whether the rest of it can be read or not.
+    async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError>;
+
+    /// The owners of those of `ids` that are ready and can be read.
+    async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError>;
+
+    /// Up to `limit` ids in `state`, in order, after `after`; none if there are no more.
     async fn ids_in(
         &self,
         state: State,
@@ -98,8 +118,8 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
-    /// Up to `limit` ready resources, in the order of their ids, after `after`.
-    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
+    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where they are large.
+    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError>;
 
     /// Notes what was seen of owners; rows that are not `ready` (any more) are left alone.
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError>;
@@ -110,8 +130,37 @@ pub trait Ledger: Send + Sync {
     /// How many rows there are in each state that has any.
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;
 
+    /// Which cluster was asked about owners, by the uid of its namespace `kube-system`; `None` if that was never found out.
+    async fn cluster(&self) -> Result<Option<String>, LedgerError>;
+
+    /// From now on that is the cluster.
+    async fn remember_cluster(&self, uid: String) -> Result<(), LedgerError>;
+
     /// Finishes what was accepted and lets go of the database.
     async fn close(&self);
+}
+
+/// A part of what is ready.
+#[derive(Debug, Default)]
+pub struct ReadyPage {
+    /// Those that can be read.
+    pub resources: Vec<Resource>,
+    /// Those that this version cannot read.
+    pub unreadable: Vec<UnreadableRow>,
+    /// After which one the next page begins; `None` if this was the last.
+    pub next: Option<ResourceId>,
+}
+
+/// A row with a value that is not what this version writes.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("resource {id} has an unreadable {column} in the ledger")]
+pub struct UnreadableRow {
+    /// Which row.
+    pub id: String,
+    /// Which column.
+    pub column: &'static str,
+    /// Hash of its secret, if that can be read: it says whose ticket this is.
+    pub secret_hash: Option<SecretHash>,
 }
 
 /// A decision to delete, and what it was made on.
@@ -172,13 +221,8 @@ pub enum LedgerError {
     #[error("the ledger failed")]
     Database(#[source] Arc<sqlx::Error>),
     /// A stored value is not what this version writes.
-    #[error("resource {id} has an unreadable {column} in the ledger")]
-    Unreadable {
-        /// Which row.
-        id: String,
-        /// Which column.
-        column: &'static str,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableRow),
     /// There is no pending row of that id.
     #[error("resource {id} is not pending in the ledger")]
     NotPending {

@@ -2,6 +2,7 @@
 
 mod operation;
 mod row;
+mod tombstones;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -9,14 +10,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, Row as _};
 
-use super::{Completion, Deletion, Ledger, LedgerError, PendingResource, Stored};
-use crate::resource::{Resource, ResourceId, Sighting, State};
+use super::{Completion, Deletion, Freed, Ledger, LedgerError, PendingResource, ReadyPage, Stored};
+use crate::resource::{Owner, Resource, ResourceId, Sighting, State};
 use operation::{Operation, Outcome};
 use writer::Writer;
 
@@ -25,6 +27,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Look-ups at once; more wait their turn.
 const READERS: u32 = 4;
+
+/// Tombstones that one change removes at most: uploads wait for it.
+const TRIMMED_AT_ONCE: u64 = 5000;
+
+/// A page that has more bytes of owners than this ends.
+const LARGEST_PAGE_BYTES: usize = 4 << 20;
 
 /// The ownership table in a SQLite file.
 pub struct SqliteLedger {
@@ -90,12 +98,26 @@ impl Ledger for SqliteLedger {
         self.change(Operation::MarkDeleting(decision)).await.map(Outcome::changed)
     }
 
-    async fn mark_deleted(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.change(Operation::MarkDeleted(id)).await.map(Outcome::changed)
+    async fn mark_deleted(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
+        Ok(self.change(Operation::MarkDeleted(id)).await?.freed)
     }
 
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
         self.change(Operation::ForgetTombstones(before)).await.map(|outcome| outcome.rows)
+    }
+
+    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError> {
+        let mut removed = 0;
+        loop {
+            let row = sqlx::query("SELECT COUNT(*) AS rows FROM resources WHERE state = 'deleted'")
+                .fetch_one(&self.readers)
+                .await?;
+            let surplus = row.try_get::<i64, _>("rows")?.unsigned_abs().saturating_sub(most);
+            if surplus == 0 {
+                return Ok(removed);
+            }
+            removed += self.change(Operation::TrimTombstones(surplus.min(TRIMMED_AT_ONCE))).await?.rows;
+        }
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -103,7 +125,28 @@ impl Ledger for SqliteLedger {
             .bind(id.to_string())
             .fetch_optional(&self.readers)
             .await?;
-        row.as_ref().map(row::resource).transpose()
+        Ok(row.as_ref().map(row::resource).transpose()?)
+    }
+
+    async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
+        let row = sqlx::query("SELECT id, state FROM resources WHERE id = ?")
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await?;
+        Ok(row.as_ref().map(row::state).transpose()?)
+    }
+
+    async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let rows = sqlx::query(
+            "SELECT id, owner_kind, owner_namespace, owner_labels, owner_name FROM resources \
+             WHERE id IN (SELECT value FROM json_each(?)) AND +state = 'ready'",
+        )
+        .bind(serde_json::Value::from(ids).to_string())
+        .fetch_all(&self.readers)
+        .await?;
+        let owners = rows.iter().map(|row| Some((row::id(row).ok()?, row::owner(row).ok()??)));
+        Ok(owners.flatten().collect())
     }
 
     async fn ids_in(
@@ -118,19 +161,39 @@ impl Ledger for SqliteLedger {
             .bind(limit)
             .fetch_all(&self.readers)
             .await?;
-        rows.iter().map(row::id).collect()
+        Ok(rows.iter().filter_map(|row| row::id(row).ok()).collect())
     }
 
-    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
+    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
         // The plus keeps SQLite from going by the index on the state, and so from sorting all rows for every page
         // (<https://www.sqlite.org/optoverview.html>, section 6).
-        let rows =
+        let mut rows =
             sqlx::query("SELECT * FROM resources WHERE +state = 'ready' AND id > ? ORDER BY id LIMIT ?")
                 .bind(after.map(|id| id.to_string()).unwrap_or_default())
                 .bind(limit)
-                .fetch_all(&self.readers)
-                .await?;
-        rows.iter().map(row::resource).collect()
+                .fetch(&self.readers);
+        let mut page = ReadyPage::default();
+        let (mut read, mut bytes) = (0, 0);
+        while let Some(row) = rows.next().await {
+            let row = row?;
+            read += 1;
+            // A row whose very id is damaged cannot be asked for: the next page begins before it.
+            page.next = row::id(&row).ok().or(page.next);
+            match row::resource(&row) {
+                Ok(resource) => {
+                    bytes += resource.owner.as_ref().map_or(0, Owner::memory_bytes);
+                    page.resources.push(resource);
+                }
+                Err(unreadable) => page.unreadable.push(unreadable),
+            }
+            if bytes > LARGEST_PAGE_BYTES {
+                return Ok(page);
+            }
+        }
+        if read < limit {
+            page.next = None;
+        }
+        Ok(page)
     }
 
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
@@ -163,6 +226,17 @@ impl Ledger for SqliteLedger {
         rows.iter()
             .map(|row| Ok((row::state(row)?.as_str(), row.try_get::<i64, _>("rows")?.unsigned_abs())))
             .collect()
+    }
+
+    async fn cluster(&self) -> Result<Option<String>, LedgerError> {
+        let row = sqlx::query("SELECT value FROM facts WHERE name = 'cluster'")
+            .fetch_optional(&self.readers)
+            .await?;
+        Ok(row.map(|row| row.try_get("value")).transpose()?)
+    }
+
+    async fn remember_cluster(&self, uid: String) -> Result<(), LedgerError> {
+        self.change(Operation::RememberCluster(uid)).await.map(drop)
     }
 
     async fn close(&self) {

@@ -43,6 +43,8 @@ words! {
         Get => "get",
         /// What kinds there are.
         Discover => "discover",
+        /// Which cluster this is. A role may lack the right, so that a 403 is no alarm.
+        Identify => "identify",
         /// Who somebody is, or what they may do.
         Review => "review",
     }

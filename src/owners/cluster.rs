@@ -13,7 +13,7 @@ use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
 use super::standing::{WatchReport, WatchState};
 use super::wanted::TooManyKeys;
-use super::{Admission, NotAdmitted, Owners, Presence, Unknown, fresh, watch};
+use super::{Admission, ClusterIdentity, NotAdmitted, Owners, Presence, Unknown, fresh, watch};
 use crate::metrics::Metrics;
 use crate::resource::{Namespaces, Owner, OwnerKind};
 
@@ -257,6 +257,10 @@ impl Owners for ClusterOwners {
             follower.contradict(scope);
         }
         fresh
+    }
+
+    async fn cluster(&self) -> ClusterIdentity {
+        fresh::cluster(&self.client, self.settings.call_timeout).await
     }
 
     fn watches(&self) -> Vec<WatchReport> {

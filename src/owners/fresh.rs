@@ -6,7 +6,7 @@ use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt as _};
 
-use super::{Presence, Unknown};
+use super::{ClusterIdentity, Presence, Unknown};
 use crate::kubernetes::{ApiFailure, within};
 use crate::resource::{Owner, POD};
 
@@ -92,12 +92,29 @@ async fn is_any(
 
 /// Whether a namespace is gone. Only a clear "not found" says so.
 pub(super) async fn is_namespace_gone(client: &Client, namespace: &str, patience: Duration) -> bool {
+    matches!(within(patience, namespaces(client).get(namespace)).await, Err(ApiFailure::NotFound { .. }))
+}
+
+fn namespaces(client: &Client) -> Api<PartialObjectMeta<DynamicObject>> {
     let namespaces = ApiResource::from_gvk_with_plural(
         &kube::core::GroupVersionKind::gvk("", "v1", "Namespace"),
         "namespaces",
     );
-    let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client.clone(), &namespaces);
-    matches!(within(patience, api.get(namespace)).await, Err(ApiFailure::NotFound { .. }))
+    Api::all_with(client.clone(), &namespaces)
+}
+
+/// Which cluster this is, as most tools tell clusters apart: by the uid of a namespace that every cluster has and that
+/// cannot be deleted.
+pub(super) async fn cluster(client: &Client, patience: Duration) -> ClusterIdentity {
+    match within(patience, namespaces(client).get("kube-system")).await {
+        Ok(namespace) => namespace.uid().map_or(ClusterIdentity::Unknown, ClusterIdentity::Uid),
+        Err(ApiFailure::Forbidden { .. }) => ClusterIdentity::Forbidden,
+        Err(ApiFailure::NotFound { .. }) => ClusterIdentity::Missing,
+        Err(failure) => {
+            tracing::debug!(error = %failure, "cannot read which cluster this is");
+            ClusterIdentity::Unknown
+        }
+    }
 }
 
 /// What a failed read leaves of the knowledge: where the namespace itself is gone, nothing in it is there.

@@ -89,6 +89,21 @@ impl From<&ApiFailure> for Unknown {
     }
 }
 
+/// Which cluster the API server belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClusterIdentity {
+    /// No cluster is asked.
+    NotAsked,
+    /// The uid of its namespace `kube-system`, which is made with the cluster and stays as long.
+    Uid(String),
+    /// This server may not read that namespace (403).
+    Forbidden,
+    /// There is no such namespace, as only something that is no whole cluster would say.
+    Missing,
+    /// The API server cannot be asked at the moment.
+    Unknown,
+}
+
 /// An owner whose presence could never be known, so that nothing may be staged for it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
@@ -164,6 +179,11 @@ pub trait Owners: Send + Sync {
 
     /// Asks the API server now, whatever the watches know. What contradicts a watch makes it begin anew.
     async fn confirm(&self, owner: &Owner) -> Presence;
+
+    /// Asks the API server now which cluster it belongs to.
+    async fn cluster(&self) -> ClusterIdentity {
+        ClusterIdentity::NotAsked
+    }
 
     /// Whether there is a cluster that is asked at all.
     fn are_asked_for(&self) -> bool {

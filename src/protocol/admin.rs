@@ -18,6 +18,11 @@ pub const SWEEPS: &str = "/admin/v1/sweeps";
 /// How the server is.
 pub const STATUS: &str = "/admin/v1/status";
 
+/// The path at which a cluster is accepted.
+pub fn cluster_path(uid: impl fmt::Display) -> String {
+    format!("/admin/v1/clusters/{uid}")
+}
+
 /// The path of one resource.
 pub fn resource_path(id: impl fmt::Display) -> String {
     format!("{RESOURCES}/{id}")
@@ -97,7 +102,7 @@ pub struct StagedResource {
     pub due_because: Option<String>,
 }
 
-/// All that the server knows of one resource, or of its tombstone.
+/// All that the server knows of one resource, or of its tombstone: of that one's owner only kind and namespace.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceDetails {
@@ -109,8 +114,9 @@ pub struct ResourceDetails {
     pub resource: StagedResource,
     /// `ready`, `deleting` or `deleted`.
     pub state: String,
-    /// SHA-256 of its bytes, in hexadecimal digits.
-    pub sha256: String,
+    /// SHA-256 of its bytes, in hexadecimal digits; a tombstone has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
     /// The name it was uploaded under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
@@ -184,6 +190,9 @@ pub struct SweepReport {
     pub stray_files: u64,
     /// Tombstones that had served their seven days.
     pub forgotten_tombstones: u64,
+    /// Tombstones that went before, because there were too many; absent from servers before this limit.
+    #[serde(default)]
+    pub dropped_tombstones: u64,
 }
 
 /// How the server is.
@@ -197,6 +206,12 @@ pub struct ServerStatus {
     pub now: Timestamp,
     /// Whether a cluster is asked about owners.
     pub owners_asked: bool,
+    /// Which cluster that is; absent before it was found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterStatus>,
+    /// Resources that this version of the server cannot read, and keeps.
+    #[serde(default)]
+    pub unreadable_resources: u64,
     /// The watches of owners; none before the first resource is staged for a kind.
     pub watches: Vec<WatchStatus>,
     /// Bytes of everything that is staged.
@@ -221,6 +236,16 @@ pub struct ServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_sweep_at: Option<Timestamp>,
+}
+
+/// Which cluster is asked about owners, by the uids of the namespace `kube-system`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStatus {
+    /// The cluster that owners were seen in.
+    pub known: String,
+    /// The cluster that answers now. Where it is another one, nothing goes for lack of an owner.
+    pub seen: String,
 }
 
 /// How much a server takes on. Sizes are in bytes.

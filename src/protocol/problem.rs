@@ -127,10 +127,12 @@ codes! {
     Overloaded => ("overloaded", 503),
     /// The API server cannot be asked who may upload.
     AuthorizationUnavailable => ("authorization-unavailable", 503),
+    /// Downloads cannot be served: the ledger or the data directory cannot be read.
+    NotReady => ("not-ready", 503),
     /// The server is starting, and does not serve yet.
     Starting => ("starting", 503),
     /// The server is about to stop.
     ShuttingDown => ("shutting-down", 503),
-    /// There is no room for the bundle.
+    /// There is no room for the bundle, or to write a deletion down.
     InsufficientStorage => ("insufficient-storage", 507),
 }

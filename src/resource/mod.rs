@@ -14,7 +14,7 @@ pub use file_name::{FileName, FileNameError};
 pub use id::{InvalidResourceId, ResourceId};
 pub use namespaces::Namespaces;
 pub use owner::{Owner, OwnerError, OwnerKind, OwnerKinds, POD};
-pub use record::{Bundle, Life, Lifetime, Resource};
+pub use record::{Bundle, Life, Lifetime, Resource, Tombstone};
 pub use secret::{ResourceSecret, SecretHash};
 pub use sighting::Sighting;
 pub use state::{DeletionReason, State, UnknownName};

@@ -88,9 +88,9 @@ impl fmt::Display for OwnerKinds {
 pub struct Owner {
     kind: OwnerKind,
     namespace: Box<str>,
-    /// In the order of their keys. A map would take three times the memory, and there is one of these for each
-    /// resource.
-    labels: Box<[(Box<str>, Box<str>)]>,
+    /// `KEY\0VALUE\0` for each, in the order of their keys. A map would take many times the memory, and there may be
+    /// one of these for each resource.
+    labels: Box<str>,
     name: Option<Box<str>>,
 }
 
@@ -160,6 +160,15 @@ pub enum OwnerError {
         /// How many were given.
         count: usize,
     },
+    /// Labels that are too long together.
+    #[error(
+        "the labels have {bytes} bytes, keys and values together: at most {MAX_LABEL_BYTES} may name an owner; use \
+         fewer or shorter ones"
+    )]
+    LabelsTooLong {
+        /// How many bytes they have.
+        bytes: usize,
+    },
     /// Not a DNS subdomain.
     #[error(
         "name “{name}” is not a Kubernetes object name: at most 253 characters of a-z, 0-9, - and ., \
@@ -189,6 +198,12 @@ pub enum OwnerError {
 
 const MAX_LABELS: usize = 64;
 
+/// Of all keys and values of one owner together.
+const MAX_LABEL_BYTES: usize = 4096;
+
+/// Ends each key and each value in memory.
+const END: char = '\0';
+
 impl Owner {
     /// Checks every part as Kubernetes' API validation would (`apimachinery/pkg/util/validation`): an owner that
     /// could never exist is refused now instead of keeping its resource for ever or not at all.
@@ -206,8 +221,25 @@ impl Owner {
         if labels.is_empty() && name.is_none() {
             return Err(OwnerError::NoSelector);
         }
-        let labels = labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        Ok(Self { kind, namespace: namespace.into(), labels, name: name.map(Into::into) })
+        Ok(Self { kind, namespace: namespace.into(), labels: packed(&labels), name: name.map(Into::into) })
+    }
+
+    /// An owner that was accepted once, by this version or by another one. Today's limits are not its own: `None` only
+    /// if it names nothing, or cannot be held in memory as it is.
+    pub fn read_back(
+        kind: OwnerKind,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+        name: Option<&str>,
+    ) -> Option<Self> {
+        let names_something = !namespace.is_empty() && (!labels.is_empty() || name.is_some());
+        let is_packable = !labels.iter().any(|(key, value)| key.contains(END) || value.contains(END));
+        (names_something && is_packable).then(|| Self {
+            kind,
+            namespace: namespace.into(),
+            labels: packed(labels),
+            name: name.map(Into::into),
+        })
     }
 
     /// Splits `KEY=VALUE` at the first equals sign.
@@ -229,13 +261,28 @@ impl Owner {
 
     /// The labels that all of them carry, in the order of their keys.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
-        self.labels.iter().map(|(key, value)| (&**key, &**value))
+        let mut parts = self.labels.split_terminator(END);
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+    }
+
+    /// About how much memory it takes.
+    pub fn memory_bytes(&self) -> usize {
+        let texts =
+            [self.kind.as_str(), &self.namespace, &self.labels, self.name.as_deref().unwrap_or_default()];
+        size_of::<Self>() + texts.map(|text| text.len() + ALLOCATION).iter().sum::<usize>()
     }
 
     /// The one object's name, if it is named.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
+}
+
+/// What an allocation takes beside its bytes.
+const ALLOCATION: usize = 16;
+
+fn packed(labels: &BTreeMap<String, String>) -> Box<str> {
+    labels.iter().flat_map(|(key, value)| [key, "\0", value, "\0"]).collect::<String>().into()
 }
 
 pub(super) fn check_namespace(namespace: &str) -> Result<(), OwnerError> {
@@ -265,10 +312,10 @@ fn checked_labels(
         checked.insert(key, value);
     }
     if checked.len() > MAX_LABELS {
-        Err(OwnerError::TooManyLabels { count: checked.len() })
-    } else {
-        Ok(checked)
+        return Err(OwnerError::TooManyLabels { count: checked.len() });
     }
+    let bytes = checked.iter().map(|(key, value)| key.len() + value.len()).sum();
+    if bytes > MAX_LABEL_BYTES { Err(OwnerError::LabelsTooLong { bytes }) } else { Ok(checked) }
 }
 
 /// Text from outside as an error may show it: short, and without control characters.
@@ -319,6 +366,40 @@ mod tests {
         for name in ["", "A", "a_b", "a..b", &"a".repeat(254)] {
             assert!(refusal("ns", &[], Some(name)).starts_with("name “"), "{name}");
         }
+    }
+
+    #[test]
+    fn labels_have_4_kib_in_all_and_what_was_accepted_before_is_read_back() {
+        // A key of 317 bytes and a value of 63 are the longest that Kubernetes takes: 380.
+        let key = |number: usize| format!("{}.{}/{number:0>63}", "a".repeat(63), vec!["b"; 95].join("."));
+        let long: BTreeMap<String, String> = (0..11).map(|number| (key(number), "v".repeat(63))).collect();
+        let bytes = long.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        assert!(bytes > 4096 && bytes < 4500, "{bytes}");
+        let refused = Owner::new(OwnerKind::default(), "ns", long.clone(), None).unwrap_err();
+        assert_eq!(refused, OwnerError::LabelsTooLong { bytes });
+        assert!(refused.to_string().contains("at most 4096"), "{refused}");
+        let read = Owner::read_back(OwnerKind::default(), "ns", &long, None).unwrap();
+        assert!(read.labels().eq(long.iter().map(|(key, value)| (&**key, &**value))));
+        let fits = long.into_iter().take(10);
+        Owner::new(OwnerKind::default(), "ns", fits, None).unwrap();
+    }
+
+    #[test]
+    fn labels_with_empty_values_come_out_as_they_went_in() {
+        let pairs = [("a", ""), ("b", "x"), ("c/d", "")];
+        let owner = Owner::new(OwnerKind::default(), "ns", labels(&pairs), None).unwrap();
+        assert_eq!(owner.labels().collect::<Vec<_>>(), pairs);
+    }
+
+    #[test]
+    fn what_names_nothing_is_not_read_back() {
+        let read = |namespace: &str, pairs: &[(&str, &str)], name| {
+            let labels = labels(pairs).into_iter().collect();
+            Owner::read_back(OwnerKind::default(), namespace, &labels, name)
+        };
+        assert!(read("ns", &[], None).is_none() && read("", &[("a", "b")], None).is_none());
+        assert!(read("ns", &[("a\0", "b")], None).is_none());
+        assert!(read("Not_today", &[("a b", "c")], Some("D")).is_some());
     }
 
     #[test]

@@ -42,7 +42,22 @@ pub struct Bundle {
     pub sha256: [u8; 32],
 }
 
-/// A row of the ledger. Owner and bundle are known from `ready` on.
+/// What stays of a resource that was deleted, beside its ticket and its times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tombstone {
+    /// When it was decided.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: DeletionReason,
+    /// The kind of the owner that it had.
+    pub owner_kind: String,
+    /// The namespace of that owner.
+    pub namespace: String,
+    /// How many bytes it had.
+    pub size_bytes: u64,
+}
+
+/// A row of the ledger. Owner and bundle are known from `ready` on, and forgotten with the deletion.
 #[derive(Debug, Clone)]
 pub struct Resource {
     /// Its public name.
@@ -69,8 +84,8 @@ pub struct Resource {
     pub expires_at: Option<Timestamp>,
     /// What was seen of its owner.
     pub sighting: Sighting,
-    /// When and why it was deleted.
-    pub deleted: Option<(Timestamp, DeletionReason)>,
+    /// What is known of its deletion, from the moment on that it was decided.
+    pub deleted: Option<Tombstone>,
     /// Who staged it: the address of the peer, as text.
     pub uploaded_by: Option<String>,
 }

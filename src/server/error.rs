@@ -65,6 +65,12 @@ impl ApiError {
         )
     }
 
+    /// Downloads cannot be served: for whoever decides where requests go.
+    pub(super) fn not_ready(error: &AccessError) -> Self {
+        tracing::warn!(error = %chain(error), "not ready");
+        Self::try_again(Code::NotReady, format!("downloads cannot be served: {}", chain(error)))
+    }
+
     /// About to stop. A successor may be there in a moment.
     pub(super) fn shutting_down() -> Self {
         Self::new(Code::ShuttingDown, "this server is about to stop: try again, its successor will answer")
@@ -151,6 +157,12 @@ impl From<AccessError> for ApiError {
             }
             AccessError::Store(StoreError::OutOfDescriptors { .. })
             | AccessError::Ledger(LedgerError::OutOfDescriptors) => Self::out_of_descriptors(&error),
+            AccessError::DiskFull => {
+                tracing::warn!(error = %chain(&error), "change refused");
+                Self::new(Code::InsufficientStorage, error.to_string())
+            }
+            // The log has it since it was set aside.
+            AccessError::SetAside { .. } => Self::new(Code::Internal, error.to_string()),
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {
                 Self::internal(&error)
             }

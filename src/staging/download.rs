@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use super::transfers::Transfer;
 use super::{AccessError, Holder, Parts, Staging};
 use crate::ledger::LedgerError;
-use crate::resource::{Resource, ResourceId, ResourceSecret};
+use crate::resource::{Resource, ResourceId, ResourceSecret, Tombstone};
 use crate::store::{StoreError, StoredBundle};
+use crate::telemetry::chain;
 
 /// A bundle that is being sent. As long as it lives, the resource is not deleted by the cleaner; what deletes it
 /// all the same does not break the download, because the bytes are open.
@@ -42,29 +43,36 @@ impl Staging {
         }
     }
 
-    /// Notes that bytes of the resource are about to be sent. The first use is durable when this returns, because
-    /// it changes when the resource goes.
+    /// Notes that bytes of the resource are about to be sent. Unless the ledger cannot be written, the use is durable when
+    /// this returns, because it changes when the resource goes.
     pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
         let Resource { id, .. } = download.resource;
         let now = self.parts.clock.now();
-        if self.note_use(id, now).await? {
+        if self.note_use(id, now).await {
             return Ok(());
         }
         match self.parts.ledger.find(id).await?.and_then(|resource| resource.deleted) {
-            Some((at, reason)) => Err(AccessError::Gone { id, at, reason }),
+            Some(Tombstone { at, reason, .. }) => Err(AccessError::Gone { id, at, reason }),
             None => Err(AccessError::NotFound),
         }
     }
 
-    /// A full disk is no reason to refuse a download: what cannot be written down is kept in mind. The reserve is for
-    /// deletions, which make room.
-    async fn note_use(&self, id: ResourceId, now: Timestamp) -> Result<bool, AccessError> {
+    /// A ledger that cannot be written, because the disk is full or for another reason, is no reason to refuse a download:
+    /// what cannot be written down is kept in mind. On a full disk the reserve is for deletions, which make room.
+    async fn note_use(&self, id: ResourceId, now: Timestamp) -> bool {
         match self.parts.write_use(id, now).await {
-            Err(LedgerError::Full) => {
-                self.parts.unwritten_uses().insert(id, now);
-                Ok(true)
+            Ok(is_there) => is_there,
+            Err(error) => {
+                let mut unwritten = self.parts.unwritten_uses();
+                if unwritten.is_empty() {
+                    tracing::warn!(
+                        resource_id = %id, error = %chain(&error),
+                        "a download could not be noted: it is kept in mind, as those after it, until a sweep can write it down"
+                    );
+                }
+                unwritten.insert(id, now);
+                true
             }
-            other => Ok(other?),
         }
     }
 }

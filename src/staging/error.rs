@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Holder, NoRoom};
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, UnreadableRow};
 use crate::resource::{DeletionReason, ResourceId};
 use crate::spark::format_size;
 use crate::store::StoreError;
@@ -115,7 +115,35 @@ pub enum AccessError {
     /// The store failed.
     #[error("the bundle could not be read")]
     Store(#[from] StoreError),
+    /// Its row has something that this version does not know.
+    #[error(
+        "this version of the server cannot read what it has written down of resource {id} ({column}), so it is set aside: \
+         nothing of it is lost; the server's admin can start the version that wrote it, or remove it so that it can be \
+         staged again"
+    )]
+    SetAside {
+        /// Which one.
+        id: String,
+        /// What cannot be read.
+        column: &'static str,
+    },
+    /// The ledger cannot grow.
+    #[error(
+        "the server's disk is full, so that the change could not be written down: free some space or give the server a \
+         larger volume, and try again"
+    )]
+    DiskFull,
     /// The ledger failed.
     #[error("the ledger could not be read or written")]
-    Ledger(#[from] LedgerError),
+    Ledger(#[source] LedgerError),
+}
+
+impl From<LedgerError> for AccessError {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Full => Self::DiskFull,
+            LedgerError::Unreadable(UnreadableRow { id, column, .. }) => Self::SetAside { id, column },
+            error => Self::Ledger(error),
+        }
+    }
 }

@@ -7,25 +7,27 @@
 mod capacity;
 mod download;
 mod error;
+mod known_owners;
 mod recover;
 mod release;
 mod roster;
+mod set_aside;
 mod share;
 mod stock;
 mod transfers;
 mod upload;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
-use crate::ledger::{Ledger, LedgerError, Stored};
+use crate::ledger::{Ledger, LedgerError, Stored, UnreadableRow};
 use crate::metrics::Metrics;
-use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State};
+use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State, Tombstone};
 use crate::store::Store;
 use capacity::Capacity;
 use roster::Roster;
@@ -43,6 +45,22 @@ pub use upload::{NewUpload, Staged, Terms, Upload};
 /// A tombstone answers for its ticket this long.
 pub const TOMBSTONE_LIFE: Duration = Duration::from_hours(7 * 24);
 
+/// Memory for owners, of what the shipped manifests give. A usual owner takes about 250 bytes, so that 100,000 different ones
+/// fit twice; clients may make them twenty times as long, and then sweeps look the others up in the ledger.
+pub const OWNER_MEMORY_BYTES: usize = 64 << 20;
+
+/// So many times `--max-resources` tombstones stay at most: the oldest of the namespace that has most go first.
+const TOMBSTONES_FOR_EACH: usize = 2;
+
+/// Tombstones that were removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// They had served their time.
+    pub expired: u64,
+    /// They were too many.
+    pub dropped: u64,
+}
+
 /// How much this server takes on.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -50,6 +68,8 @@ pub struct Limits {
     pub capacity: CapacityLimits,
     /// Resources at once, uploads in flight included.
     pub max_resources: usize,
+    /// Memory for the owners of all resources together; see [`OWNER_MEMORY_BYTES`].
+    pub owner_memory_bytes: usize,
     /// Uploads at once.
     pub max_concurrent_uploads: usize,
     /// Downloads at once.
@@ -73,8 +93,10 @@ struct Parts {
     roster: Roster,
     /// Clean-up of uploads whose client went away.
     background: TaskTracker,
-    /// Uses that could not be written down because the disk is full; the sweep does it when there is room.
+    /// Uses that could not be written down; the sweep does it when the ledger can be written again.
     unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
+    /// What a ticket was last used for, if the ledger failed then.
+    failed_look_up: Mutex<Option<ResourceId>>,
     metrics: Metrics,
     counted_states: CountedStates,
     limits: Limits,
@@ -100,9 +122,10 @@ impl Staging {
             clock,
             capacity,
             transfers,
-            roster: Roster::default(),
+            roster: Roster::new(limits.owner_memory_bytes),
             background,
             unwritten_uses: Mutex::default(),
+            failed_look_up: Mutex::default(),
             metrics,
             counted_states: CountedStates::default(),
             limits,
@@ -119,9 +142,11 @@ impl Staging {
     /// What the ticket opens, for whoever shows the right secret.
     pub async fn find(&self, id: ResourceId, secret: &ResourceSecret) -> Result<Resource, AccessError> {
         let resource = self.parts.authorized(id, secret).await?;
-        match (resource.state, resource.deleted) {
+        match (resource.state, &resource.deleted) {
             (State::Ready, _) => Ok(resource),
-            (_, Some((at, reason))) => Err(AccessError::Gone { id, at, reason }),
+            (_, Some(Tombstone { at, reason, .. })) => {
+                Err(AccessError::Gone { id, at: *at, reason: *reason })
+            }
             _ => Err(AccessError::NotFound),
         }
     }
@@ -131,12 +156,17 @@ impl Staging {
         self.parts.ledger.find(id).await
     }
 
-    /// Removes tombstones that have served their time.
-    pub async fn forget_tombstones(&self, now: Timestamp) -> Result<u64, LedgerError> {
-        match now.checked_sub(TOMBSTONE_LIFE) {
-            Ok(before) => self.parts.ledger.forget_tombstones(before).await,
-            Err(_) => Ok(0),
-        }
+    /// Removes tombstones that have served their time, and then those that are too many.
+    pub async fn forget_tombstones(&self, now: Timestamp) -> Result<Forgotten, LedgerError> {
+        let Parts { ledger, limits, metrics, .. } = &*self.parts;
+        let expired = match now.checked_sub(TOMBSTONE_LIFE) {
+            Ok(before) => ledger.forget_tombstones(before).await?,
+            Err(_) => 0,
+        };
+        let most = limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
+        let dropped = ledger.trim_tombstones(most).await?;
+        metrics.tombstones_dropped(dropped);
+        Ok(Forgotten { expired, dropped })
     }
 
     /// What is acknowledged and not yet removed, without what small resources count as more than they have.
@@ -144,12 +174,30 @@ impl Staging {
         Ok(self.parts.ledger.stored(0).await?.into_values().sum())
     }
 
-    /// Whether downloads can be served: the ledger answers and the store's place is there. A full disk does
-    /// not matter here.
+    /// Whether downloads can be served: the ledger answers, also to what it was last asked by a ticket, and the store's
+    /// place is there. A full disk does not matter here, nor does a ledger that cannot be written.
     pub async fn check_readable(&self) -> Result<(), AccessError> {
-        self.parts.ledger.find(ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound)?).await?;
+        let failed = *self.parts.failed_look_up();
+        let probe =
+            failed.map_or_else(|| ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound), Ok)?;
+        self.parts.look_up(probe).await?;
         self.parts.store.free_bytes().await?;
         Ok(())
+    }
+
+    /// Which cluster was asked about owners so far, by its uid.
+    pub async fn cluster(&self) -> Result<Option<String>, LedgerError> {
+        self.parts.ledger.cluster().await
+    }
+
+    /// From now on that is the cluster.
+    pub async fn remember_cluster(&self, uid: &str) -> Result<(), LedgerError> {
+        self.parts.ledger.remember_cluster(uid.to_owned()).await
+    }
+
+    /// Ready resources that this version cannot read.
+    pub fn count_set_aside(&self) -> usize {
+        self.parts.roster.count_set_aside()
     }
 
     /// The clock that times are taken from.
@@ -185,10 +233,38 @@ const PROBE_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 impl Parts {
     async fn authorized(&self, id: ResourceId, secret: &ResourceSecret) -> Result<Resource, AccessError> {
-        let resource = self.ledger.find(id).await?.ok_or(AccessError::NotFound)?;
+        let resource = match self.look_up(id).await {
+            Err(LedgerError::Unreadable(row)) => return Err(self.set_aside(id, row, secret)),
+            found => found?.ok_or(AccessError::NotFound)?,
+        };
         if resource.state == State::Pending {
             return Err(AccessError::NotFound);
         }
         if resource.secret_hash.matches(secret) { Ok(resource) } else { Err(AccessError::WrongSecret) }
+    }
+
+    /// Looks a row up, and remembers if the ledger failed.
+    async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        let found = self.ledger.find(id).await;
+        let has_failed = !matches!(found, Ok(_) | Err(LedgerError::Unreadable(_)));
+        *self.failed_look_up() = has_failed.then_some(id);
+        found
+    }
+
+    fn failed_look_up(&self) -> MutexGuard<'_, Option<ResourceId>> {
+        self.failed_look_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Only its ticket hears of a row that cannot be read.
+    fn set_aside(&self, id: ResourceId, row: UnreadableRow, secret: &ResourceSecret) -> AccessError {
+        if self.roster.contains(id) {
+            // It could be read before: the next sweep finds out what else has changed.
+            self.roster.doubt();
+        }
+        if row.secret_hash.is_some_and(|hash| hash.matches(secret)) {
+            LedgerError::Unreadable(row).into()
+        } else {
+            AccessError::WrongSecret
+        }
     }
 }

@@ -65,7 +65,7 @@ impl Parts {
         for id in self.store.ids().await? {
             // Nearly all of them are ready, and of those the memory knows.
             let known = self.roster.contains(id)
-                || self.ledger.find(id).await?.is_some_and(|resource| resource.state != State::Deleted);
+                || self.ledger.state(id).await?.is_some_and(|state| state != State::Deleted);
             if !known && !self.capacity.is_uploading(id) {
                 match self.store.remove(id).await {
                     Ok(()) => {
@@ -95,8 +95,7 @@ impl Parts {
     async fn finish_deletions(&self) -> Result<u64, AccessError> {
         let mut finished = 0;
         for id in self.all_in(State::Deleting).await? {
-            let Some(resource) = self.ledger.find(id).await? else { continue };
-            match self.finish_deletion(&resource).await {
+            match self.finish_deletion(id).await {
                 Ok(()) => finished += 1,
                 // One bundle that cannot be removed must not hold up all the others.
                 Err(AccessError::Store(error)) => tracing::warn!(
@@ -112,11 +111,10 @@ impl Parts {
         let mut ids: Vec<ResourceId> = Vec::new();
         loop {
             let page = self.ledger.ids_in(state, ids.last().copied(), PAGE).await?;
-            let is_last = page.len() < PAGE as usize;
-            ids.extend(page);
-            if is_last {
+            if page.is_empty() {
                 return Ok(ids);
             }
+            ids.extend(page);
         }
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Condition, Deletion, LedgerError};
-use crate::resource::{DeletionReason, Owner, Resource, ResourceId, ResourceSecret, State};
+use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State};
 use crate::store::StoreError;
 
 impl Staging {
@@ -13,14 +13,18 @@ impl Staging {
         let resource = self.parts.authorized(id, secret).await?;
         let at = self.parts.clock.now();
         let deletion = Deletion { id, reason: DeletionReason::Released, at, condition: Condition::Always };
-        self.parts.delete(&resource, deletion).await.map(drop)
+        self.parts.delete(resource.state, deletion).await.map(drop)
     }
 
-    /// Deletes a resource for the server's admin, whoever may need it.
-    pub async fn remove(&self, resource: &Resource) -> Result<(), AccessError> {
-        let at = self.parts.clock.now();
-        let (id, reason) = (resource.id, DeletionReason::Removed);
-        self.parts.delete(resource, Deletion { id, reason, at, condition: Condition::Always }).await.map(drop)
+    /// Deletes a resource for the server's admin, whoever may need it, whether its row can be read or not. `false` if there
+    /// is none that was acknowledged.
+    pub async fn remove(&self, id: ResourceId) -> Result<bool, AccessError> {
+        let state = self.parts.ledger.state(id).await?;
+        let Some(state) = state.filter(|state| *state != State::Pending) else { return Ok(false) };
+        let (at, reason) = (self.parts.clock.now(), DeletionReason::Removed);
+        self.parts.delete(state, Deletion { id, reason, at, condition: Condition::Always }).await?;
+        self.parts.metrics.unreadable(self.parts.roster.count_set_aside() as u64);
+        Ok(true)
     }
 
     /// Deletes a resource for the server's admin, if nobody has ever downloaded it or is about to. `false` if it stays.
@@ -43,24 +47,24 @@ impl Staging {
             return Ok(false);
         }
         let condition = Condition::LastUsedAt(resource.last_used_at);
-        self.parts.delete(resource, Deletion { id: resource.id, reason, at, condition }).await
+        self.parts.delete(resource.state, Deletion { id: resource.id, reason, at, condition }).await
     }
 }
 
 impl Parts {
-    async fn delete(&self, resource: &Resource, deletion: Deletion) -> Result<bool, AccessError> {
+    async fn delete(&self, state: State, deletion: Deletion) -> Result<bool, AccessError> {
         let id = deletion.id;
-        if resource.state == State::Ready {
+        if state == State::Ready {
             if !self.mark_deleting(deletion).await? {
                 return Ok(false);
             }
             // From here on it goes, even if it is another process that removes the bytes.
             self.metrics.deleted(deletion.reason.as_str());
         }
-        if resource.state != State::Deleted {
-            self.finish_deletion(resource).await?;
+        if state != State::Deleted {
+            self.finish_deletion(id).await?;
         }
-        if resource.state == State::Ready {
+        if state == State::Ready {
             tracing::info!(resource_id = %id, reason = %deletion.reason, "deleted");
         }
         Ok(true)
@@ -89,14 +93,12 @@ impl Parts {
     }
 
     /// Removes the bytes of a `deleting` row and leaves the tombstone. Safe to repeat.
-    pub(super) async fn finish_deletion(&self, resource: &Resource) -> Result<(), AccessError> {
-        let id = resource.id;
+    pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<(), AccessError> {
         self.store.remove(id).await?;
         let _settling = self.capacity.settling();
         // Several may be finishing the same deletion: its room is given back once.
-        if self.ledger.mark_deleted(id).await.inspect_err(|_| self.roster.doubt())? {
-            let namespace = resource.owner.as_ref().map_or("", Owner::namespace);
-            self.capacity.removed(namespace, resource.bundle.map_or(0, |bundle| bundle.size_bytes));
+        if let Some(freed) = self.ledger.mark_deleted(id).await.inspect_err(|_| self.roster.doubt())? {
+            self.capacity.removed(&freed.namespace, freed.size_bytes);
         }
         Ok(())
     }

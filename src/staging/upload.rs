@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::capacity::{Beginning, Hold, Settling, Shortage};
-use super::roster::Listed;
 use super::{Holder, Parts, StageError, Staging};
 use crate::ledger::{Completion, PendingResource};
 use crate::metrics::UploadMeasurement;
@@ -239,15 +238,10 @@ impl Acknowledgement {
         let settling = self.parts.capacity.settling();
         let created_at = self.parts.clock.now();
         let Terms { owner, lifetime, .. } = self.terms.clone();
-        let listed = Listed {
-            id: self.id,
-            owner: Arc::new(owner.clone()),
-            size_bytes: bundle.size_bytes,
-            life: Life { created_at, lifetime, last_used_at: None, sighting: Sighting::default() },
-        };
-        let completion = Completion { id: self.id, owner, bundle, lifetime, created_at };
+        let life = Life { created_at, lifetime, last_used_at: None, sighting: Sighting::default() };
+        let completion = Completion { id: self.id, owner: owner.clone(), bundle, lifetime, created_at };
         self.parts.ledger.complete(completion).await.inspect_err(|_| self.parts.roster.doubt())?;
-        self.parts.roster.add(listed);
+        self.parts.roster.add(self.id, owner, bundle.size_bytes, life);
         let expires_at = lifetime.expiry_if_unused(created_at);
         let staged = Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at };
         Ok((staged, settling))
@@ -294,7 +288,7 @@ impl Parts {
     /// acknowledged by a commit whose answer got lost, and keeps its bytes. Nobody completes the row any more: this
     /// comes after the last step of its upload.
     async fn remove_unacknowledged(&self, id: ResourceId) -> Result<(), StageError> {
-        if self.ledger.find(id).await?.is_some_and(|resource| resource.state != State::Pending) {
+        if self.ledger.state(id).await?.is_some_and(|state| state != State::Pending) {
             return Ok(());
         }
         self.store.remove(id).await?;

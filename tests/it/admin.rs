@@ -52,11 +52,11 @@ impl Administered {
         server
     }
 
-    async fn ask(&self, method: Method, path: &str) -> Response {
+    pub async fn ask(&self, method: Method, path: &str) -> Response {
         self.app.client.request(method, self.app.url(path)).bearer_auth(TOKEN).send().await.unwrap()
     }
 
-    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
+    pub async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
         read(self.ask(Method::GET, path).await).await
     }
 
@@ -87,7 +87,7 @@ impl Administered {
     }
 }
 
-async fn read<T: serde::de::DeserializeOwned>(response: Response) -> T {
+pub async fn read<T: serde::de::DeserializeOwned>(response: Response) -> T {
     let status = response.status();
     let text = response.text().await.unwrap();
     assert_eq!(status, 200, "{text}");
@@ -104,11 +104,12 @@ async fn admin_requests(app: &TestApp) -> Vec<(Method, String)> {
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys().filter(|_| path.starts_with("/admin/")) {
-            let path = path.replace("{id}", "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1");
+            let path =
+                path.replace("{id}", "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1").replace("{uid}", "a-cluster");
             found.push((Method::from_bytes(method.to_uppercase().as_bytes()).unwrap(), path));
         }
     }
-    assert_eq!(found.len(), 5, "{found:?}");
+    assert_eq!(found.len(), 6, "{found:?}");
     found
 }
 
@@ -272,7 +273,7 @@ async fn one_resource_is_shown_with_everything_that_is_known_and_so_is_its_tombs
     let path = format!("/admin/v1/resources/{}", ticket.resource_id);
     let details: ResourceDetails = server.get(&path).await;
     assert_eq!(details.resource.resource_id, ticket.resource_id);
-    assert_eq!((details.state.as_str(), &details.sha256), ("ready", &ticket.sha256));
+    assert_eq!((details.state.as_str(), &details.sha256), ("ready", &Some(ticket.sha256.clone())));
     assert_eq!(
         (details.file_name.as_deref(), details.uploaded_by.as_deref()),
         (Some("deps.tgz"), Some("127.0.0.1"))

@@ -142,7 +142,9 @@ async fn a_delete_that_fails_at_any_step_is_finished_or_never_happened() {
         let deleted = app.stage("to be deleted").await;
         app.faults.set(step, fault);
         let refused = problem(app.delete(&deleted).send().await.unwrap()).await;
-        assert_eq!((refused.status, refused.code.as_str()), (500, "internal"), "{what}");
+        let is_full = fault == Fault::Full && step != Step::StoreRemove;
+        let expected = if is_full { (507, "insufficient-storage") } else { (500, "internal") };
+        assert_eq!((refused.status, refused.code.as_str()), expected, "{what}");
 
         let app = then.recover(app).await;
         assert_whole(&app, &what).await;
@@ -211,7 +213,7 @@ async fn on_a_full_disk_the_reserve_is_given_up_for_deletions_only_and_renewed_b
         app.faults.set(step, Fault::Full);
         let request = if step == Step::LedgerMarkUsed { app.download(&ticket) } else { app.delete(&ticket) };
         // The fault stays, so the second try does not help; on a disk it would. A download goes on all the same.
-        let expected = if step == Step::LedgerMarkUsed { 200 } else { 500 };
+        let expected = if step == Step::LedgerMarkUsed { 200 } else { 507 };
         assert_eq!(request.send().await.unwrap().status(), expected);
         assert_eq!(reserve.exists(), step == Step::LedgerMarkUsed, "{step:?}");
         app.faults.clear();

@@ -226,10 +226,10 @@ async fn a_tombstone_answers_for_seven_days() {
     let ticket = app.stage("jars").await;
     assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
     app.clock.advance(Duration::from_hours(7 * 24));
-    assert_eq!(app.sweep().await.forgotten, 0);
+    assert_eq!(app.sweep().await.forgotten.expired, 0);
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 410);
     app.clock.advance(ALMOST);
-    assert_eq!(app.sweep().await.forgotten, 1);
+    assert_eq!(app.sweep().await.forgotten.expired, 1);
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 404);
     app.assert_nothing_kept().await;
 }

@@ -47,14 +47,12 @@ impl Crowd {
     }
 
     async fn metric(&self, name: &str) -> String {
-        let text = self.app.get("/metrics").send().await.unwrap().text().await.unwrap();
-        let line = text.lines().find(|line| line.starts_with(&format!("cloakroom_{name} "))).unwrap();
-        line.rsplit_once(' ').unwrap().1.to_owned()
+        self.app.metric(name).await
     }
 
     /// Why metadata say that one of those whose owners are lost is kept.
     async fn kept_because(&self, number: usize) -> Option<String> {
-        let all = self.app.staging.ready(None, 1000);
+        let all = self.app.staging.ready(None, 1000).await.unwrap();
         let id = all.iter().find(|listed| *listed.owner == nth(number)).unwrap().id;
         let request = self.app.get(&format!("/api/v1/resources/{id}/metadata")).bearer_auth("secret");
         let metadata: Metadata =

@@ -8,7 +8,7 @@ use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::Namespaces;
 
 use crate::support::WatchedApp;
-use crate::support::api_server::{FakeApiServer, Fault, Verb};
+use crate::support::api_server::{Call, FakeApiServer, Fault, Verb};
 use crate::support::cluster::{CLOAKROOM_USER, NAMESPACE, POD, rights};
 use crate::support::owners::owner;
 use crate::support::wait::until_true;
@@ -308,6 +308,8 @@ async fn a_sweep_that_deletes_nothing_costs_no_call() {
     let two = Two::start().await;
     let unused = two.watched.stage("namespace=demo&label=app%3Ddemo").await;
     two.watched.until_watches(WatchState::Ready).await;
+    // The first one finds out which cluster it is.
+    assert_eq!(two.watched.sweep().await.expired, 0);
     two.watched.api.forget_calls();
     for _ in 0..50 {
         assert_eq!(two.watched.sweep_after(30 * SECOND).await.expired, 0);
@@ -331,8 +333,10 @@ async fn two_bundles_of_one_owner_cost_one_fresh_read() {
     for ticket in &tickets {
         watched.assert_gone(ticket, "unused").await;
     }
+    let is_identity = |call: &Call| call.path.ends_with("/namespaces/kube-system");
+    let (identity, calls): (Vec<_>, Vec<_>) = watched.api.calls().into_iter().partition(is_identity);
+    assert_eq!(identity.len(), 1, "before anything goes, it is asked whether it is the same cluster");
     // First those at work, then all.
-    let calls = watched.api.calls();
     let fields: Vec<_> = calls.iter().map(|call| call.parameter("fieldSelector").unwrap()).collect();
     let unfinished = "metadata.name=driver,status.phase!=Succeeded,status.phase!=Failed";
     assert_eq!(fields, [unfinished, "metadata.name=driver"]);

@@ -81,7 +81,7 @@ impl Scripted {
 
     /// The memory has exactly what the ledger has, and each file has a row that is ready.
     async fn assert_agrees(&self, what: &str) {
-        let listed = self.app.staging.ready(None, 10_000);
+        let listed = self.app.staging.ready(None, 10_000).await.unwrap();
         let ready = self.app.rows().await.get("ready").copied().unwrap_or_default();
         assert_eq!(listed.len() as u64, ready, "{what}");
         for listed in listed {

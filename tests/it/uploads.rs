@@ -328,7 +328,7 @@ async fn what_was_deleted_is_gone_with_reason_and_time_until_its_tombstone_is_fo
     assert_eq!((stranger.status, stranger.deletion_reason), (404, None));
 
     app.clock.advance(Duration::from_hours(7 * 24));
-    assert_eq!(app.sweep().await.forgotten, 1);
+    assert_eq!(app.sweep().await.forgotten.expired, 1);
     app.assert_nothing_kept().await;
     for request in [app.download(&ticket), app.delete(&ticket)] {
         assert_eq!(problem(request.send().await.unwrap()).await.status, 404);

@@ -6,11 +6,14 @@
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
 mod api_server;
+#[expect(dead_code, reason = "shared with the other test binary")]
+mod control_group;
 mod control_plane;
 mod image;
 #[path = "../it/manifests/known.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod known;
+mod limits;
 mod manifests;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod needs;
@@ -29,6 +32,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let trials: Vec<Trial> = [
         try_it::trials(),
+        limits::trials(),
         spark_jars::trials(),
         old_client::trials(),
         image::trials(),

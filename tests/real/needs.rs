@@ -21,8 +21,8 @@ pub enum Need {
     Root,
     /// Namespaces of one's own, for what containers are.
     Namespaces,
-    /// Control groups that bound the memory of a process.
-    MemoryLimits,
+    /// Something that can be tried.
+    Working(&'static str, fn() -> bool),
 }
 
 impl Need {
@@ -45,9 +45,7 @@ impl Need {
             Self::Namespaces if !may_unshare() => {
                 Some("no namespaces to be had here: it takes unshare, and root with CAP_SYS_ADMIN".to_owned())
             }
-            Self::MemoryLimits if !may_limit_memory() => {
-                Some("no control groups for memory to be had here: it takes root".to_owned())
-            }
+            Self::Working(what, works) if !works() => Some(format!("{what} cannot be had here")),
             _ => None,
         }
     }
@@ -99,17 +97,6 @@ fn may_unshare() -> bool {
     let namespaces = ["--mount", "--pid", "--fork", "--ipc", "--uts", "--net", "true"];
     let tried = Command::new("unshare").args(namespaces).stdin(Stdio::null()).stderr(Stdio::null()).status();
     tried.is_ok_and(|status| status.success())
-}
-
-/// In version 1 of control groups, or in version 2.
-fn may_limit_memory() -> bool {
-    let root = Path::new("/sys/fs/cgroup");
-    let groups = [root.join("memory"), root.to_owned()];
-    let Some(groups) = groups.iter().find(|groups| groups.join("cgroup.procs").exists()) else {
-        return false;
-    };
-    let probe = groups.join(format!("cloakroom-probe-{}", std::process::id()));
-    std::fs::create_dir(&probe).and_then(|()| std::fs::remove_dir(probe)).is_ok()
 }
 
 fn user_id() -> String {

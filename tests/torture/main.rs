@@ -8,6 +8,7 @@
 mod abuser;
 mod abuses;
 mod connection;
+#[path = "../real/control_group.rs"]
 mod control_group;
 #[path = "../real/control_plane/mod.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
@@ -33,6 +34,7 @@ use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 
+use control_group::ControlGroup;
 use needs::{Need, trial};
 use scene::Scene;
 
@@ -55,7 +57,7 @@ fn main() {
 fn torture(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
     let needs = [
         Need::Path(control_plane::ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"),
-        Need::MemoryLimits,
+        Need::Working("a control group for memory", ControlGroup::can_be_made),
     ];
     trial(name, &needs, test)
 }

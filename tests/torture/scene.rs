@@ -150,7 +150,7 @@ impl Server {
         let container = container();
         let limit_bytes = bytes_of(known::text(&container["resources"]["limits"]["memory"]));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("cloakroom-torture-{}-{number}", std::process::id());
+        let name = format!("torture-{number}");
         let server = Self {
             process: Mutex::default(),
             group: ControlGroup::make(&name, limit_bytes).unwrap(),

@@ -7,9 +7,10 @@ use futures_util::{StreamExt as _, stream};
 
 use super::super::{Decision, Readings, Why, decide};
 use super::{Sweeper, Swept};
+use crate::ledger::LedgerError;
 use crate::owners::{Presence, Unknown};
 use crate::resource::{DeletionReason, Owner, Resource, ResourceId, State};
-use crate::staging::AccessError;
+use crate::staging::{AccessError, Listed};
 use crate::telemetry::chain;
 
 /// Fresh reads at once.
@@ -19,28 +20,82 @@ const READS_AT_ONCE: usize = 8;
 /// server, a sweep could take hours.
 const MOST_FAILED_READS: usize = 8;
 
+/// Owners that are not in memory are looked up for so many candidates together.
+const LOOK_UP: usize = 100;
+
 /// A resource that should go.
 pub(super) struct Candidate {
     pub(super) id: ResourceId,
-    pub(super) owner: Arc<Owner>,
     pub(super) reason: DeletionReason,
+    /// If it stays in memory anyway: of 100,000 candidates the others could fill it.
+    owner: Option<Arc<Owner>>,
+}
+
+impl Candidate {
+    pub(super) fn new(listed: &Listed, reason: DeletionReason) -> Self {
+        let owner = listed.is_owner_known.then(|| Arc::clone(&listed.owner));
+        Self { id: listed.id, reason, owner }
+    }
 }
 
 impl Sweeper {
-    /// Those candidates whose owners a fresh read does not find either. Each owner is asked for once.
-    pub(super) async fn confirm(&self, candidates: Vec<Candidate>, swept: &mut Swept) -> Vec<Candidate> {
-        let mut left: HashSet<ResourceId> = candidates.iter().map(|candidate| candidate.id).collect();
+    /// Those candidates whose owners a fresh read does not find either. Each owner that is in memory is asked for once.
+    pub(super) async fn confirm(
+        &self,
+        candidates: Vec<Candidate>,
+        swept: &mut Swept,
+    ) -> Result<Vec<Candidate>, AccessError> {
+        let mut by_owner: HashMap<Arc<Owner>, Vec<Candidate>> = HashMap::new();
+        let mut others = Vec::new();
+        for candidate in candidates {
+            match &candidate.owner {
+                Some(owner) => by_owner.entry(Arc::clone(owner)).or_default().push(candidate),
+                None => others.push(candidate),
+            }
+        }
+        let mut confirmed = Vec::new();
+        self.ask_for(by_owner, &mut confirmed, swept).await;
+        let mut others = others.into_iter().peekable();
+        while others.peek().is_some() {
+            let part: Vec<Candidate> = others.by_ref().take(LOOK_UP).collect();
+            let by_owner = self.looked_up(part).await?;
+            self.ask_for(by_owner, &mut confirmed, swept).await;
+        }
+        Ok(confirmed)
+    }
+
+    /// What is not ready any more is left out.
+    async fn looked_up(
+        &self,
+        candidates: Vec<Candidate>,
+    ) -> Result<HashMap<Arc<Owner>, Vec<Candidate>>, AccessError> {
+        let ids: Vec<ResourceId> = candidates.iter().map(|candidate| candidate.id).collect();
+        let mut owners = self.staging.owners(&ids).await?;
         let mut by_owner: HashMap<Arc<Owner>, Vec<Candidate>> = HashMap::new();
         for candidate in candidates {
-            by_owner.entry(Arc::clone(&candidate.owner)).or_default().push(candidate);
+            if let Some(owner) = owners.remove(&candidate.id) {
+                by_owner.entry(Arc::new(owner)).or_default().push(candidate);
+            }
         }
+        Ok(by_owner)
+    }
+
+    async fn ask_for(
+        &self,
+        by_owner: HashMap<Arc<Owner>, Vec<Candidate>>,
+        confirmed: &mut Vec<Candidate>,
+        swept: &mut Swept,
+    ) {
+        let ids = by_owner.values().flatten().map(|candidate| candidate.id);
+        let mut left: HashSet<ResourceId> = ids.collect();
         let reads = stream::iter(by_owner).map(async |(owner, candidates)| {
             let presence = self.owners.confirm(&owner).await;
             (presence, candidates)
         });
         let mut reads = std::pin::pin!(reads.buffer_unordered(READS_AT_ONCE));
-        let mut confirmed = Vec::new();
-        while let Some((presence, candidates)) = reads.next().await {
+        while swept.failed_reads < MOST_FAILED_READS
+            && let Some((presence, candidates)) = reads.next().await
+        {
             for candidate in candidates {
                 left.remove(&candidate.id);
                 match contradiction(candidate.reason, presence) {
@@ -49,14 +104,10 @@ impl Sweeper {
                 }
             }
             swept.failed_reads += usize::from(matches!(presence, Presence::Unknown(_)));
-            if swept.failed_reads >= MOST_FAILED_READS {
-                break;
-            }
         }
         for id in left {
             swept.withhold(id, Why::OwnerUnknown(Unknown::Failing));
         }
-        confirmed
     }
 
     /// Deletes one, if the row says the same as the memory did.
@@ -66,7 +117,12 @@ impl Sweeper {
         now: &Readings,
         swept: &mut Swept,
     ) -> Result<(), AccessError> {
-        let Some(resource) = self.staging.look_up(candidate.id).await? else { return Ok(()) };
+        let resource = match self.staging.look_up(candidate.id).await {
+            Ok(Some(resource)) => resource,
+            // What cannot be read (any more) is never deleted by a sweep.
+            Ok(None) | Err(LedgerError::Unreadable(_)) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
         if resource.state != State::Ready || !self.is_still_due(&resource, candidate, now) {
             return Ok(());
         }
@@ -86,7 +142,8 @@ impl Sweeper {
 
     fn is_still_due(&self, resource: &Resource, candidate: &Candidate, now: &Readings) -> bool {
         // The watch may know more than a moment ago, and then the next sweep looks at it.
-        let presence = self.owners.presence(&candidate.owner);
+        let Some(owner) = &resource.owner else { return false };
+        let presence = self.owners.presence(owner);
         decide(&resource.life(), presence, now, &self.policy) == Decision::Delete(candidate.reason)
     }
 }

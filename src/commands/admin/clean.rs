@@ -10,7 +10,12 @@ use crate::cli::{CleanArgs, Output};
 
 /// Sweeps now.
 pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
-    let report = connect(&args.admin)?.sweep().await?;
+    let client = connect(&args.admin)?;
+    if let Some(uid) = &args.accept_cluster {
+        client.accept_cluster(uid).await?;
+        eprintln!("owners are looked for in cluster {uid} from now on");
+    }
+    let report = client.sweep().await?;
     match args.output {
         Output::Json => print_json(&report)?,
         Output::Text => print(&text(&report))?,
@@ -31,6 +36,10 @@ fn text(report: &SweepReport) -> String {
         (report.interrupted_deletions, "interrupted deletions finished"),
         (report.stray_files, "files of no resource removed"),
         (report.forgotten_tombstones, "old tombstones forgotten"),
+        (
+            report.dropped_tombstones,
+            "tombstones dropped before their seven days, because there were too many",
+        ),
     ];
     lines
         .extend(others.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));

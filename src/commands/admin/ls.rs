@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use cloakroom::client::Selection;
-use cloakroom::protocol::admin::{NAMESPACE_GONE, READY, ServerStatus, StagedResource, WatchStatus};
+use cloakroom::protocol::admin::{
+    ClusterStatus, NAMESPACE_GONE, READY, ServerStatus, StagedResource, WatchStatus,
+};
 use cloakroom::spark::format_size;
 use cloakroom::text::harmless;
 
@@ -41,6 +43,9 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
         print(&table(&rows, now, width))?;
     }
     eprintln!("{}", totals(&rows, &server));
+    for warning in warnings(&server) {
+        eprintln!("{}", harmless(&warning));
+    }
     // Where a namespace is gone, nothing is in it: that is known.
     let blind = |watch: &&WatchStatus| watch.state != READY && watch.state != NAMESPACE_GONE;
     for watch in server.watches.iter().filter(blind) {
@@ -97,6 +102,22 @@ fn totals(rows: &[StagedResource], server: &ServerStatus) -> String {
         let _ = write!(text, ", {} of the disk free", format_size(free));
     }
     text
+}
+
+/// What else an admin must know.
+fn warnings(server: &ServerStatus) -> Vec<String> {
+    let other = server.cluster.as_ref().filter(|cluster| cluster.known != cluster.seen).map(|cluster| {
+        let ClusterStatus { known, seen } = cluster;
+        format!(
+            "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
+             this is meant: cloakroom clean --accept-cluster {seen}"
+        )
+    });
+    let unreadable = Some(server.unreadable_resources).filter(|count| *count > 0).map(|count| {
+        let count = resources(usize::try_from(count).unwrap_or(usize::MAX));
+        format!("warning: this version of the server cannot read {count}, and keeps what it cannot read; its log has the ids")
+    });
+    other.into_iter().chain(unreadable).collect()
 }
 
 /// Why owners of a kind are not known, in one line.

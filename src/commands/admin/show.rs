@@ -47,7 +47,7 @@ fn text(details: &ResourceDetails) -> String {
         ("state", Some(details.state.clone())),
         ("owner", Some(owner)),
         ("size", Some(format!("{} ({} bytes)", format_size(resource.size_bytes), resource.size_bytes))),
-        ("sha256", Some(details.sha256.clone())),
+        ("sha256", details.sha256.clone()),
         ("file name", details.file_name.clone()),
         ("staged", Some(staged)),
         ("may stay", Some(terms)),

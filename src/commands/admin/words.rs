@@ -65,6 +65,9 @@ pub(super) fn because(details: &ResourceDetails) -> String {
         }
         "downloading" => "somebody is downloading it at this moment".to_owned(),
         "held" => "it would go with more than half of all others, which is more likely a mistake".to_owned(),
+        "other-cluster" => {
+            "another cluster answers than the one that owners were seen in, and knows none of them".to_owned()
+        }
         // A server of another version may have other reasons.
         other => other.to_owned(),
     }
@@ -88,16 +91,20 @@ pub(super) fn end(details: &ResourceDetails) -> String {
         ("downloading", _) => "not before that is over".to_owned(),
         (_, Some(at)) => format!("{at}, whatever becomes known"),
         ("owner-gone", None) => "when another sweep has found the same".to_owned(),
+        ("other-cluster", None) => {
+            "when an admin accepts that cluster (cloakroom clean --accept-cluster)".to_owned()
+        }
         ("owners-not-asked", None) => "by hand only: by its ticket or with cloakroom rm".to_owned(),
         (_, None) => "when its owner is known to be gone".to_owned(),
     }
 }
 
-/// The owner in one word, as kubectl names objects: `Pod/NAME`, `Pod/KEY=VALUE,KEY=VALUE`.
+/// The owner in one word, as kubectl names objects: `Pod/NAME`, `Pod/KEY=VALUE,KEY=VALUE`. Of a tombstone's owner only the
+/// kind is known.
 pub(super) fn owner(owner: &OwnerMetadata) -> String {
     let labels = owner.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let parts: Vec<String> = owner.name.clone().into_iter().chain(labels).collect();
-    format!("{}/{}", owner.kind, parts.join(","))
+    if parts.is_empty() { owner.kind.clone() } else { format!("{}/{}", owner.kind, parts.join(",")) }
 }
 
 #[cfg(test)]
@@ -132,7 +139,7 @@ mod tests {
                 due_because: None,
             },
             state: "ready".to_owned(),
-            sha256: String::new(),
+            sha256: None,
             file_name: None,
             uploaded_by: None,
             unused_timeout: "30m".to_owned(),
@@ -202,5 +209,7 @@ mod tests {
         assert_eq!(owner(&of), "Pod/driver,app=x,role=y");
         of.labels.clear();
         assert_eq!(owner(&of), "Pod/driver");
+        of.name = None;
+        assert_eq!(owner(&of), "Pod");
     }
 }

@@ -21,7 +21,7 @@ use cloakroom::server::{
     Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
 };
 use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
-use cloakroom::staging::{CapacityLimits, LEAST_CHARGE, Limits};
+use cloakroom::staging::{CapacityLimits, LEAST_CHARGE, Limits, OWNER_MEMORY_BYTES};
 
 /// The original's port.
 const DEFAULT_PORT: u16 = 10_000;
@@ -351,6 +351,7 @@ fn limits(args: &ServeArgs, upload_auth: &UploadAuth) -> Limits {
             least_charge: LEAST_CHARGE,
         },
         max_resources: args.storage.max_resources,
+        owner_memory_bytes: OWNER_MEMORY_BYTES,
         max_concurrent_uploads: args.storage.max_concurrent_uploads,
         max_concurrent_downloads: args.storage.max_concurrent_downloads,
         share: matches!(upload_auth, UploadAuth::Kubernetes(_)).then_some(args.storage.share),

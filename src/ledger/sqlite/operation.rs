@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use crate::ledger::{Completion, Condition, Deletion, PendingResource};
+use super::tombstones;
+use crate::ledger::{Completion, Condition, Deletion, Freed, PendingResource};
 use crate::resource::{ResourceId, Sighting};
 
 /// One change to the table.
@@ -18,14 +20,18 @@ pub(super) enum Operation {
     MarkDeleting(Deletion),
     MarkDeleted(ResourceId),
     ForgetTombstones(Timestamp),
+    TrimTombstones(u64),
     Observe(Vec<(ResourceId, Sighting)>),
+    RememberCluster(String),
 }
 
 /// What a change did.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Outcome {
     /// Rows that it touched.
     pub(super) rows: u64,
+    /// What a deletion gave back.
+    pub(super) freed: Option<Freed>,
 }
 
 impl Outcome {
@@ -44,11 +50,13 @@ impl Operation {
             Self::Abandon(id) => abandon(*id, connection).await,
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
             Self::MarkDeleting(deletion) => mark_deleting(deletion, connection).await,
-            Self::MarkDeleted(id) => mark_deleted(*id, connection).await,
+            Self::MarkDeleted(id) => return mark_deleted(*id, connection).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
+            Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
             Self::Observe(sightings) => observe(sightings, connection).await,
+            Self::RememberCluster(uid) => remember_cluster(uid, connection).await,
         }?;
-        Ok(Outcome { rows })
+        Ok(Outcome { rows, freed: None })
     }
 }
 
@@ -143,12 +151,19 @@ async fn mark_deleting(deletion: &Deletion, connection: &mut SqliteConnection) -
     .map(|done| done.rows_affected())
 }
 
-async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    sqlx::query("UPDATE resources SET state = 'deleted' WHERE id = ? AND state = 'deleting'")
-        .bind(id.to_string())
-        .execute(connection)
-        .await
-        .map(|done| done.rows_affected())
+/// What a tombstone has no use for goes: clients decide how much that is.
+async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
+    let row = sqlx::query(
+        "UPDATE resources SET state = 'deleted', sha256 = NULL, owner_labels = NULL, owner_name = NULL, \
+         file_name = NULL, uploaded_by = NULL WHERE id = ? AND state = 'deleting' RETURNING owner_namespace, size_bytes",
+    )
+    .bind(id.to_string())
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(Outcome { rows: 0, freed: None }) };
+    let namespace: Option<String> = row.try_get("owner_namespace")?;
+    let size_bytes = row.try_get::<Option<i64>, _>("size_bytes")?.unwrap_or_default().unsigned_abs();
+    Ok(Outcome { rows: 1, freed: Some(Freed { namespace: namespace.unwrap_or_default(), size_bytes }) })
 }
 
 async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
@@ -179,4 +194,14 @@ async fn observe(
         .rows_affected();
     }
     Ok(rows)
+}
+
+async fn remember_cluster(uid: &str, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO facts (name, value) VALUES ('cluster', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
+    )
+    .bind(uid)
+    .execute(connection)
+    .await
+    .map(|done| done.rows_affected())
 }

@@ -20,12 +20,11 @@ pub(in crate::server) async fn healthz() -> &'static str {
     get, path = "/readyz", tag = "operations",
     responses(
         (status = 200, description = "ready", body = String, content_type = "text/plain"),
-        (status = 500, description = "internal", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "starting", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "starting, not-ready", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(in crate::server) async fn readyz(State(state): State<AppState>) -> Result<&'static str, ApiError> {
-    state.staging.check_readable().await?;
+    state.staging.check_readable().await.map_err(|error| ApiError::not_ready(&error))?;
     Ok(READY)
 }
 

@@ -13,6 +13,7 @@ fn limits(max_total_size: Option<u64>, min_free_space: u64) -> Limits {
             least_charge: 0,
         },
         max_resources: 1000,
+        owner_memory_bytes: usize::MAX,
         max_concurrent_uploads: 100,
         max_concurrent_downloads: 100,
         share: None,

@@ -7,10 +7,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cloakroom::ledger::{
-    Completion, Condition, Deletion, Ledger, LedgerError, PendingResource, SqliteLedger, Stored,
+    Completion, Condition, Deletion, Freed, Ledger, LedgerError, PendingResource, SqliteLedger, Stored,
 };
 use cloakroom::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, Sighting, State,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, Sighting,
+    State, Tombstone,
 };
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -41,6 +42,9 @@ suite!(
     a_deletion_holds_only_if_nothing_was_downloaded_since,
     a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way,
     tombstones_are_forgotten_by_the_time_of_their_deletion,
+    of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first,
+    owners_are_looked_up_of_what_is_ready,
+    the_cluster_that_was_written_down_last_is_the_one_that_is_known,
     ids_come_in_order_and_in_pages,
     what_is_ready_comes_in_order_and_in_pages,
     what_was_seen_of_an_owner_is_noted_on_ready_rows_only,
@@ -103,7 +107,8 @@ async fn deleting(ledger: &AnyLedger) -> ResourceId {
 
 async fn deleted(ledger: &AnyLedger) -> ResourceId {
     let id = deleting(ledger).await;
-    assert!(ledger.mark_deleted(id).await.unwrap());
+    let freed = Freed { namespace: "team-a".to_owned(), size_bytes: 1000 };
+    assert_eq!(ledger.mark_deleted(id).await.unwrap(), Some(freed));
     id
 }
 
@@ -228,12 +233,22 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
     }
     for id in [new_id(), waiting, ready(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        assert!(!ledger.mark_deleted(id).await.unwrap());
+        assert_eq!(ledger.mark_deleted(id).await.unwrap(), None);
         assert_eq!(state(&ledger, id).await, before, "bytes are removed before their tombstone is set");
     }
     let id = deleted(&ledger).await;
     let row = open().await.find(id).await.unwrap().unwrap();
-    assert_eq!((row.state, row.deleted), (State::Deleted, Some((at(200), DeletionReason::Unused))));
+    let tombstone = Tombstone {
+        at: at(200),
+        reason: DeletionReason::Unused,
+        owner_kind: "Job".to_owned(),
+        namespace: "team-a".to_owned(),
+        size_bytes: 1000,
+    };
+    assert_eq!((row.state, row.deleted), (State::Deleted, Some(tombstone)));
+    assert!(row.owner.is_none() && row.bundle.is_none(), "labels, name and digest go");
+    assert!(row.file_name.is_none() && row.uploaded_by.is_none());
+    assert_eq!(row.created_at, at(10));
     assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")), "its ticket still gets an answer");
 }
 
@@ -248,6 +263,53 @@ async fn tombstones_are_forgotten_by_the_time_of_their_deletion(open: impl Async
     }
     for id in kept {
         assert!(state(&ledger, id).await.is_some());
+    }
+}
+
+async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(
+    open: impl AsyncFn() -> AnyLedger,
+) {
+    let ledger = open().await;
+    let deleted_in = async |namespace: &str, second| {
+        let id = new_id();
+        ledger.begin(pending(id)).await.unwrap();
+        let labels = [("app".to_owned(), "demo".to_owned())];
+        let owner = Owner::new(OwnerKind::default(), namespace, labels, None).unwrap();
+        ledger.complete(Completion { owner, ..completion(id) }).await.unwrap();
+        let deletion = Deletion { at: at(second), ..deletion(id, Condition::Always) };
+        assert!(ledger.mark_deleting(deletion).await.unwrap());
+        ledger.mark_deleted(id).await.unwrap();
+        id
+    };
+    let small = deleted_in("small", 1).await;
+    let mut large = Vec::new();
+    for second in [7, 3, 5, 9] {
+        large.push(deleted_in("large", second).await);
+    }
+    ready(&ledger).await;
+    assert_eq!(ledger.trim_tombstones(5).await.unwrap(), 0);
+    assert_eq!(ledger.trim_tombstones(3).await.unwrap(), 2);
+    let mut left = vec![small, large[0], large[3]];
+    left.sort_unstable();
+    assert_eq!(ledger.ids_in(State::Deleted, None, 100).await.unwrap(), left);
+}
+
+async fn owners_are_looked_up_of_what_is_ready(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let (one, other) = (ready(&ledger).await, ready(&ledger).await);
+    let ids = [one, deleting(&ledger).await, new_id(), deleted(&ledger).await];
+    let owners = ledger.owners(&ids).await.unwrap();
+    assert_eq!(owners, BTreeMap::from([(one, completion(one).owner)]));
+    assert_eq!(ledger.state(other).await.unwrap(), Some(State::Ready));
+    assert_eq!(ledger.state(new_id()).await.unwrap(), None);
+}
+
+async fn the_cluster_that_was_written_down_last_is_the_one_that_is_known(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    assert_eq!(ledger.cluster().await.unwrap(), None);
+    for uid in ["one", "other"] {
+        ledger.remember_cluster(uid.to_owned()).await.unwrap();
+        assert_eq!(open().await.cluster().await.unwrap().as_deref(), Some(uid));
     }
 }
 
@@ -279,7 +341,7 @@ async fn what_is_ready_comes_in_order_and_in_pages(open: impl AsyncFn() -> AnyLe
     all.sort_unstable();
     let page = async |after, limit| {
         let page = ledger.ready(after, limit).await.unwrap();
-        page.into_iter().map(|resource| resource.id).collect::<Vec<_>>()
+        page.resources.into_iter().map(|resource| resource.id).collect::<Vec<_>>()
     };
     assert_eq!(page(None, 100).await, all);
     assert_eq!(page(None, 2).await, all[..2]);

@@ -18,9 +18,10 @@ use cloakroom::server::{
     UploadAuth,
 };
 use cloakroom::shutdown::Shutdown;
-use cloakroom::staging::{AccessError, CapacityLimits, Limits, Staging};
+use cloakroom::staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Staging};
 use cloakroom::store::{DataDirectory, DiskStore, Store, StoreError};
 use reqwest::{Client, RequestBuilder, Response};
+use sqlx::Connection as _;
 use tempfile::TempDir;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
@@ -60,6 +61,7 @@ impl Default for Options {
                     least_charge: 0,
                 },
                 max_resources: 100_000,
+                owner_memory_bytes: OWNER_MEMORY_BYTES,
                 max_concurrent_uploads: 64,
                 max_concurrent_downloads: 64,
                 share: None,
@@ -288,6 +290,17 @@ impl TestApp {
         self.ledger.count_by_state().await.unwrap()
     }
 
+    /// A change of the ledger that no version of this server makes, behind its back.
+    pub async fn change_ledger(&self, sql: &str) {
+        change_ledger(self.data_dir(), sql).await;
+    }
+
+    pub async fn metric(&self, name: &str) -> String {
+        let text = self.get("/metrics").send().await.unwrap().text().await.unwrap();
+        let line = text.lines().find(|line| line.starts_with(&format!("cloakroom_{name} "))).unwrap();
+        line.rsplit_once(' ').unwrap().1.to_owned()
+    }
+
     pub fn data_dir(&self) -> &Path {
         self.directory.path()
     }
@@ -324,6 +337,14 @@ impl Drop for TestApp {
             self.assert_nothing_leaked();
         }
     }
+}
+
+/// Runs statements on the ledger of a data directory, whether a server has it open or not.
+pub async fn change_ledger(data_dir: &Path, sql: &str) {
+    let url = format!("sqlite://{}", data_dir.join("ledger.db").display());
+    let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
 }
 
 /// Reads an error answer and checks its form.

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cloakroom::ledger::{Completion, Deletion, Ledger, LedgerError, PendingResource, Stored};
-use cloakroom::resource::{Bundle, Resource, ResourceId, Sighting, State};
+use cloakroom::ledger::{
+    Completion, Deletion, Freed, Ledger, LedgerError, PendingResource, ReadyPage, Stored,
+};
+use cloakroom::resource::{Bundle, Owner, Resource, ResourceId, Sighting, State};
 use cloakroom::store::{Incoming, Store, StoreError, StoredBundle};
 use jiff::Timestamp;
 
@@ -25,6 +27,7 @@ pub enum Step {
     StoreRemove,
     LedgerMarkDeleted,
     LedgerObserve,
+    LedgerFind,
 }
 
 /// What happens at a step.
@@ -126,7 +129,7 @@ impl Ledger for FaultyLedger {
         self.faults.ledger_after(Step::LedgerMarkDeleting, done)
     }
 
-    async fn mark_deleted(&self, id: ResourceId) -> Result<bool, LedgerError> {
+    async fn mark_deleted(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
         self.faults.ledger_before(Step::LedgerMarkDeleted)?;
         let done = self.inner.mark_deleted(id).await?;
         self.faults.ledger_after(Step::LedgerMarkDeleted, done)
@@ -136,8 +139,21 @@ impl Ledger for FaultyLedger {
         self.inner.forget_tombstones(before).await
     }
 
+    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError> {
+        self.inner.trim_tombstones(most).await
+    }
+
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        self.faults.ledger_before(Step::LedgerFind)?;
         self.inner.find(id).await
+    }
+
+    async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
+        self.inner.state(id).await
+    }
+
+    async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError> {
+        self.inner.owners(ids).await
     }
 
     async fn ids_in(
@@ -149,7 +165,7 @@ impl Ledger for FaultyLedger {
         self.inner.ids_in(state, after, limit).await
     }
 
-    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
+    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
         self.inner.ready(after, limit).await
     }
 
@@ -165,6 +181,14 @@ impl Ledger for FaultyLedger {
 
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
         self.inner.count_by_state().await
+    }
+
+    async fn cluster(&self) -> Result<Option<String>, LedgerError> {
+        self.inner.cluster().await
+    }
+
+    async fn remember_cluster(&self, uid: String) -> Result<(), LedgerError> {
+        self.inner.remember_cluster(uid).await
     }
 
     async fn close(&self) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use cloakroom::owners::{Admission, NotAdmitted, Owners, Presence, WatchReport};
+use cloakroom::owners::{Admission, ClusterIdentity, NotAdmitted, Owners, Presence, WatchReport};
 use cloakroom::resource::{Owner, OwnerKind};
 
 /// An owner in the namespace `demo`: a pod with these labels (`app=demo,role=driver`), or of this name.
@@ -31,13 +31,21 @@ struct Script {
     watched_of: HashMap<Owner, Presence>,
     fresh_of: HashMap<Owner, Presence>,
     reads: Vec<Owner>,
+    cluster: ClusterIdentity,
 }
 
 impl ScriptedOwners {
     /// All owners are so, for the watches and for a fresh read.
     pub fn all(presence: Presence) -> Arc<Self> {
         let (watched_of, fresh_of) = (HashMap::new(), HashMap::new());
-        let script = Script { watched: presence, fresh: presence, watched_of, fresh_of, reads: Vec::new() };
+        let script = Script {
+            watched: presence,
+            fresh: presence,
+            watched_of,
+            fresh_of,
+            reads: Vec::new(),
+            cluster: ClusterIdentity::NotAsked,
+        };
         Arc::new(Self(Mutex::new(script)))
     }
 
@@ -71,6 +79,11 @@ impl ScriptedOwners {
         self.lock().fresh_of.insert(owner.clone(), presence);
     }
 
+    /// From now on that cluster answers.
+    pub fn cluster_is(&self, cluster: ClusterIdentity) {
+        self.lock().cluster = cluster;
+    }
+
     /// The owners that were read afresh since this was last asked.
     pub fn take_reads(&self) -> Vec<Owner> {
         std::mem::take(&mut self.lock().reads)
@@ -98,6 +111,10 @@ impl Owners for ScriptedOwners {
         let mut script = self.lock();
         script.reads.push(owner.clone());
         script.fresh_of.get(owner).copied().unwrap_or(script.fresh)
+    }
+
+    async fn cluster(&self) -> ClusterIdentity {
+        self.lock().cluster.clone()
     }
 
     fn watches(&self) -> Vec<WatchReport> {

@@ -1,11 +1,14 @@
 //! What is known, as it goes over the wire.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use crate::cleaner::{Decision, Judge, Swept};
 use crate::protocol::admin::{ResourceDetails, StagedResource, SweepReport};
 use crate::protocol::digest;
-use crate::resource::{Resource, State};
+use crate::protocol::v1::OwnerMetadata;
+use crate::resource::{Resource, State, Tombstone};
 use crate::server::routes::v1::describe_owner;
 use crate::spark::format_duration;
 use crate::staging::Listed;
@@ -28,30 +31,31 @@ pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {
     }
 }
 
-/// Everything; `None` for what was never complete. Of what is gone, nothing is decided any more.
+/// Everything; `None` for what was never complete. Of what is gone, nothing is decided any more, and little is known.
 pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Option<ResourceDetails> {
-    let (life, state, bundle) = (resource.life(), resource.state, resource.bundle?);
-    let owner = resource.owner?;
-    let decision = (state == State::Ready).then(|| judge.judge(resource.id, &owner, &life).decision);
+    let life = resource.life();
+    let decision = resource.owner.as_ref().filter(|_| resource.state == State::Ready);
+    let decision = decision.map(|owner| judge.judge(resource.id, owner, &life).decision);
     let (kept, due) = match decision {
         Some(Decision::Keep(kept)) => (Some(kept), None),
         Some(Decision::Delete(reason)) => (None, Some(reason)),
         None => (None, None),
     };
+    let (owner, size_bytes) = remains(&resource)?;
     Some(ResourceDetails {
         now,
         resource: StagedResource {
             resource_id: resource.id.to_string(),
-            owner: describe_owner(&owner),
-            size_bytes: bundle.size_bytes,
+            owner,
+            size_bytes,
             created_at: resource.created_at,
             last_used_at: resource.last_used_at,
             kept_because: kept.map(|kept| kept.why.as_str().to_owned()),
             expires_at: kept.and_then(|kept| kept.until),
             due_because: due.map(|reason| reason.to_string()),
         },
-        state: state.to_string(),
-        sha256: digest::to_hex(&bundle.sha256),
+        state: resource.state.to_string(),
+        sha256: resource.bundle.map(|bundle| digest::to_hex(&bundle.sha256)),
         file_name: resource.file_name.map(|name| name.to_string()),
         uploaded_by: resource.uploaded_by,
         unused_timeout: format_duration(life.lifetime.unused_timeout),
@@ -60,14 +64,24 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
         owner_seen_at: life.sighting.seen_at,
         owner_absent_since: life.sighting.absent_since,
         owner_finished_since: life.sighting.finished_since,
-        deleted_at: resource.deleted.map(|(at, _)| at),
-        deletion_reason: resource.deleted.map(|(_, reason)| reason.to_string()),
+        deleted_at: resource.deleted.as_ref().map(|tombstone| tombstone.at),
+        deletion_reason: resource.deleted.map(|tombstone| tombstone.reason.to_string()),
     })
+}
+
+/// Owner and size, as far as a tombstone has them.
+fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
+    if let (Some(owner), Some(bundle)) = (&resource.owner, resource.bundle) {
+        return Some((describe_owner(owner), bundle.size_bytes));
+    }
+    let Tombstone { owner_kind, namespace, size_bytes, .. } = resource.deleted.clone()?;
+    let owner = OwnerMetadata { kind: owner_kind, namespace, labels: BTreeMap::new(), name: None };
+    Some((owner, size_bytes))
 }
 
 /// What a sweep did.
 pub(super) fn report(swept: &Swept) -> SweepReport {
-    let counts = |counts: &std::collections::BTreeMap<&'static str, u64>| {
+    let counts = |counts: &BTreeMap<&'static str, u64>| {
         counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
     };
     SweepReport {
@@ -77,6 +91,7 @@ pub(super) fn report(swept: &Swept) -> SweepReport {
         interrupted_uploads: swept.recovered.uploads,
         interrupted_deletions: swept.recovered.deletions,
         stray_files: swept.recovered.orphans,
-        forgotten_tombstones: swept.forgotten,
+        forgotten_tombstones: swept.forgotten.expired,
+        dropped_tombstones: swept.forgotten.dropped,
     }
 }

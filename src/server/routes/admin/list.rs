@@ -1,4 +1,4 @@
-//! What is staged, page by page, out of memory.
+//! What is staged, page by page, out of memory as far as that goes.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,17 +8,21 @@ use super::access::Administrator;
 use super::filter::{self, Filter};
 use super::{QueryPairs, describe};
 use crate::cleaner::Decision;
+use crate::ledger::LedgerError;
 use crate::protocol::admin::ResourcePage;
 use crate::protocol::problem::Problem;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
-use crate::staging::Listed;
+use crate::staging::{AccessError, Listed};
 
 /// Looked at in one go, before other requests have their turn.
 const CHUNK: usize = 1000;
 
 /// One answer looks at no more than this: a filter that nothing passes must not keep a request going for ever.
 const MOST_LOOKED_AT: usize = 10 * CHUNK;
+
+/// A page with more bytes of owners than this ends.
+const MOST_OWNER_BYTES: usize = 4 << 20;
 
 /// What is staged, in the order of ids. What comes or goes between two pages makes no difference to the rest: nothing is
 /// there twice, and nothing that stays is left out.
@@ -49,29 +53,31 @@ pub(super) async fn list(
 ) -> Result<Json<ResourcePage>, ApiError> {
     let now = state.staging.clock().now();
     let filter = Filter::parse(&filter::pairs(query)?, now)?;
-    Ok(Json(page(&state, &filter, now).await))
+    Ok(Json(page(&state, &filter, now).await.map_err(AccessError::from)?))
 }
 
-async fn page(state: &AppState, filter: &Filter, now: Timestamp) -> ResourcePage {
+async fn page(state: &AppState, filter: &Filter, now: Timestamp) -> Result<ResourcePage, LedgerError> {
     let (mut resources, mut after) = (Vec::new(), filter.after);
-    for _ in 0..MOST_LOOKED_AT / CHUNK {
-        let chunk = state.staging.ready(after, CHUNK);
-        let is_last = chunk.len() < CHUNK;
+    let (mut looked_at, mut owner_bytes) = (0, 0);
+    while looked_at < MOST_LOOKED_AT {
+        let chunk = state.staging.ready(after, CHUNK).await?;
+        if chunk.is_empty() {
+            return Ok(ResourcePage { now, resources, next: None });
+        }
+        looked_at += chunk.len();
         for listed in chunk {
-            if resources.len() == filter.limit {
-                return ResourcePage { now, resources, next: after.map(|id| id.to_string()) };
+            if resources.len() == filter.limit || owner_bytes > MOST_OWNER_BYTES {
+                return Ok(ResourcePage { now, resources, next: after.map(|id| id.to_string()) });
             }
             after = Some(listed.id);
             if let Some(decision) = passes(state, filter, &listed) {
+                owner_bytes += listed.owner.memory_bytes();
                 resources.push(describe::listed(&listed, decision));
             }
         }
-        if is_last {
-            return ResourcePage { now, resources, next: None };
-        }
         tokio::task::yield_now().await;
     }
-    ResourcePage { now, resources, next: after.map(|id| id.to_string()) }
+    Ok(ResourcePage { now, resources, next: after.map(|id| id.to_string()) })
 }
 
 /// What would become of it, if the list has it.

@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::ledger::LedgerError;
 use crate::protocol::admin::{Removal, ResourceDetails, SweepReport};
 use crate::protocol::problem::{Code, Problem};
 use crate::resource::{DeletionReason, Resource, ResourceId, State as LifeState};
@@ -34,6 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(show, remove))
         .routes(routes!(sweep))
         .routes(routes!(status::status))
+        .routes(routes!(status::accept_cluster))
 }
 
 /// All that is known of one resource, or of its tombstone.
@@ -52,7 +54,7 @@ async fn show(
     State(state): State<AppState>,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ResourceDetails>, ApiError> {
-    let resource = find(&state, path).await?;
+    let resource = known(state.staging.look_up(parsed(path)?).await)?;
     let now = state.staging.clock().now();
     describe::details(resource, &state.judge, now).map(Json).ok_or_else(unknown)
 }
@@ -71,6 +73,7 @@ async fn show(
         (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "in-use: with unused=true, and somebody has downloaded it", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down", body = Problem, content_type = "application/problem+json"),
     )
 )]
 async fn remove(
@@ -81,27 +84,52 @@ async fn remove(
     query: QueryPairs,
 ) -> Result<Json<Removal>, ApiError> {
     let only_unused = filter::only_unused(&filter::pairs(query)?)?;
-    let resource = find(&state, path).await?;
+    let id = parsed(path)?;
+    let resource = match state.staging.look_up(id).await {
+        Err(LedgerError::Unreadable(_)) if only_unused => return Err(in_use(id)),
+        Err(LedgerError::Unreadable(_)) => return remove_unreadable(&state, id, peer).await.map(Json),
+        found => known(found)?,
+    };
     let is_there = resource.state == LifeState::Ready;
     if only_unused && is_there {
         if !state.staging.remove_unused(&resource).await? {
-            return Err(in_use(resource.id));
+            return Err(in_use(id));
         }
     } else if resource.state != LifeState::Deleted {
-        state.staging.remove(&resource).await?;
+        state.staging.remove(id).await?;
     }
     if is_there {
-        let reason = DeletionReason::Removed;
-        tracing::info!(resource_id = %resource.id, %reason, peer = %peer.ip(), "removed by the admin");
+        log_removal(id, peer);
     }
-    let before = resource.deleted;
+    let (before, bundle) = (resource.deleted, resource.bundle);
+    let size_of_old = before.as_ref().map_or(0, |tombstone| tombstone.size_bytes);
     Ok(Json(Removal {
-        resource_id: resource.id.to_string(),
+        resource_id: id.to_string(),
         removed: is_there,
-        size_bytes: resource.bundle.map_or(0, |bundle| bundle.size_bytes),
-        deletion_reason: before.map(|(_, reason)| reason.to_string()),
-        deleted_at: before.map(|(at, _)| at),
+        size_bytes: bundle.map_or(size_of_old, |bundle| bundle.size_bytes),
+        deletion_reason: before.as_ref().map(|tombstone| tombstone.reason.to_string()),
+        deleted_at: before.map(|tombstone| tombstone.at),
     }))
+}
+
+/// What this version cannot read can only go whole, and what it was is not known.
+async fn remove_unreadable(state: &AppState, id: ResourceId, peer: SocketAddr) -> Result<Removal, ApiError> {
+    if !state.staging.remove(id).await? {
+        return Err(unknown());
+    }
+    log_removal(id, peer);
+    Ok(Removal {
+        resource_id: id.to_string(),
+        removed: true,
+        size_bytes: 0,
+        deletion_reason: None,
+        deleted_at: None,
+    })
+}
+
+fn log_removal(id: ResourceId, peer: SocketAddr) {
+    let reason = DeletionReason::Removed;
+    tracing::info!(resource_id = %id, %reason, peer = %peer.ip(), "removed by the admin");
 }
 
 /// Sweep now, and say what that did. Answers when the sweep is over.
@@ -120,17 +148,20 @@ async fn sweep(Administrator(admin): Administrator) -> Result<Json<SweepReport>,
     Ok(Json(describe::report(&swept?)))
 }
 
+fn parsed(path: Result<Path<String>, PathRejection>) -> Result<ResourceId, ApiError> {
+    path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok()).ok_or_else(unknown)
+}
+
 /// One whose upload is not finished is nobody's business yet.
-async fn find(state: &AppState, path: Result<Path<String>, PathRejection>) -> Result<Resource, ApiError> {
-    let id = path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok()).ok_or_else(unknown)?;
-    let resource = state.staging.look_up(id).await.map_err(AccessError::from)?;
+fn known(found: Result<Option<Resource>, LedgerError>) -> Result<Resource, ApiError> {
+    let resource = found.map_err(AccessError::from)?;
     resource.filter(|resource| resource.state != LifeState::Pending).ok_or_else(unknown)
 }
 
 fn unknown() -> ApiError {
     ApiError::new(
         Code::NotFound,
-        "there is no resource with this id, and none that was deleted in the last seven days: check the id",
+        "there is no resource with this id, and none that was deleted in the last seven days and is remembered: check the id",
     )
 }
 

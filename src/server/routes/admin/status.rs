@@ -1,13 +1,17 @@
 //! How the server is.
 
+use std::net::SocketAddr;
+
 use axum::Json;
-use axum::extract::State;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{ConnectInfo, Path, State};
 
 use super::access::Administrator;
 use super::describe;
+use crate::cleaner::Clusters;
 use crate::owners::WatchReport;
-use crate::protocol::admin::{ServerLimits, ServerStatus, WatchStatus};
-use crate::protocol::problem::Problem;
+use crate::protocol::admin::{ClusterStatus, ServerLimits, ServerStatus, WatchStatus};
+use crate::protocol::problem::{Code, Problem};
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::{Limits, Share};
@@ -33,6 +37,8 @@ pub(super) async fn status(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: state.staging.clock().now(),
         owners_asked: owners.are_asked_for(),
+        cluster: cluster(state.judge.clusters()),
+        unreadable_resources: state.staging.count_set_aside() as u64,
         watches: owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
         free_bytes: stock.free_bytes,
@@ -45,13 +51,49 @@ pub(super) async fn status(
     }))
 }
 
+fn cluster(clusters: Clusters) -> Option<ClusterStatus> {
+    let Clusters { known, seen } = clusters;
+    Some(ClusterStatus { known: known?, seen: seen? })
+}
+
+/// Accept the cluster that answers now as the one to ask about owners.
+#[utoipa::path(
+    put, path = "/admin/v1/clusters/{uid}", tag = "admin", security(("bearer" = [])),
+    params(("uid" = String, Path, description = "the uid of its namespace kube-system, as the status and the log have it")),
+    responses(
+        (status = 200, description = "it is the one from now on", body = ClusterStatus),
+        (status = 400, description = "invalid-parameter: this is not the cluster that answers", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "insufficient-storage: the disk is full", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn accept_cluster(
+    _: Administrator,
+    State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    path: Result<Path<String>, PathRejection>,
+) -> Result<Json<ClusterStatus>, ApiError> {
+    let uid = path.map(|Path(uid)| uid).unwrap_or_default();
+    if !state.judge.accept_cluster(&uid).await? {
+        let detail = match state.judge.clusters().seen {
+            Some(seen) => format!("this is not the uid of the cluster that answers: that one has {seen}"),
+            None => "it is not known yet which cluster answers: try again after the next sweep".to_owned(),
+        };
+        return Err(ApiError::new(Code::InvalidParameter, detail));
+    }
+    tracing::warn!(cluster = uid, peer = %peer.ip(), "the admin accepted the cluster");
+    Ok(Json(ClusterStatus { known: uid.clone(), seen: uid }))
+}
+
 fn watch(report: WatchReport) -> WatchStatus {
     let WatchReport { kind, namespace, unfinished_only, state, since, last_failure } = report;
     WatchStatus { kind, namespace, unfinished_only, state: state.as_str().to_owned(), since, last_failure }
 }
 
 fn limits(limits: &Limits) -> ServerLimits {
-    let Limits { capacity, max_resources, max_concurrent_uploads, max_concurrent_downloads, share } = *limits;
+    let Limits { capacity, max_resources, max_concurrent_uploads, max_concurrent_downloads, share, .. } =
+        *limits;
     ServerLimits {
         max_resource_size: capacity.max_resource_size,
         max_total_size: capacity.max_total_size,

@@ -91,6 +91,7 @@ pub(in crate::server::routes) fn describe_owner(owner: &Owner) -> OwnerMetadata 
         (status = 204, description = "released, now or before"),
         (status = 401, description = "unauthorized: no ticket", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn delete(

@@ -1,6 +1,7 @@
 //! A control group with as much memory as a container of the manifests may have, and no swap.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const ROOT: &str = "/sys/fs/cgroup";
 
@@ -39,17 +40,9 @@ const SECOND: Files = Files {
 impl ControlGroup {
     /// Fails where this machine has no such groups, or lets nobody make any.
     pub fn make(name: &str, limit_bytes: u64) -> std::io::Result<Self> {
-        let root = Path::new(ROOT);
-        let is_second = root.join("cgroup.controllers").exists();
-        let (parent, files) =
-            if is_second { (root.to_owned(), &SECOND) } else { (root.join("memory"), &FIRST) };
-        if is_second {
-            std::fs::write(root.join("cgroup.subtree_control"), "+memory")?;
-        } else if !parent.join(FIRST.limit).exists() {
-            return Err(std::io::ErrorKind::NotFound.into());
-        }
-        let group = Self { folder: parent.join(name), files };
-        std::fs::create_dir_all(&group.folder)?;
+        let (parent, files) = parent().ok_or_else(|| std::io::Error::other("no memory controller"))?;
+        let group = Self { folder: parent.join(format!("cloakroom-{name}-{}", std::process::id())), files };
+        std::fs::create_dir(&group.folder)?;
         std::fs::write(group.folder.join(files.limit), limit_bytes.to_string())?;
         let swap = group.folder.join(files.swap);
         // Absent where the kernel does not count swap.
@@ -58,6 +51,11 @@ impl ControlGroup {
             std::fs::write(swap, most.to_string())?;
         }
         Ok(group)
+    }
+
+    /// Whether one can be made here.
+    pub fn can_be_made() -> bool {
+        Self::make("probe", 64 << 20).is_ok()
     }
 
     /// Where a process writes its id to get in.
@@ -84,6 +82,35 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.folder);
+        // The kernel may take a moment to see that its last process has ended.
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
+}
+
+/// Where a group can be made beside or below this process's own, and by which files.
+fn parent() -> Option<(PathBuf, &'static Files)> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    for line in own.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let path = path.trim_start_matches('/');
+        if controllers.split(',').any(|controller| controller == "memory") {
+            return Some((Path::new(ROOT).join("memory").join(path), &FIRST));
+        }
+        // Of the second version, a group has either processes or groups: so it is made beside.
+        let group = Path::new(ROOT).join(path);
+        let beside = if path.is_empty() { group } else { group.parent()?.to_owned() };
+        let controlled = std::fs::read_to_string(beside.join("cgroup.subtree_control")).unwrap_or_default();
+        if controllers.is_empty() && controlled.split_whitespace().any(|controller| controller == "memory") {
+            return Some((beside, &SECOND));
+        }
+    }
+    None
 }

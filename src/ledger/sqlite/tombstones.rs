@@ -1,0 +1,111 @@
+//! Which tombstones go before their time, because there are too many.
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteConnection;
+
+/// How many tombstones a namespace has, or loses. What was never complete has no namespace.
+type Count = (Option<String>, u64);
+
+/// Removes that many tombstones: one after the other the oldest of the namespace that has most.
+pub(super) async fn trim(surplus: u64, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let rows = sqlx::query(
+        "SELECT owner_namespace, COUNT(*) AS rows FROM resources INDEXED BY resources_tombstones_by_namespace \
+         WHERE state = 'deleted' GROUP BY owner_namespace",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let count = |row: &sqlx::sqlite::SqliteRow| {
+        Ok((row.try_get("owner_namespace")?, row.try_get::<i64, _>("rows")?.unsigned_abs()))
+    };
+    let counts = rows.iter().map(count).collect::<Result<Vec<Count>, sqlx::Error>>()?;
+    let mut removed = 0;
+    for (namespace, count) in shared_out(surplus, counts) {
+        removed += sqlx::query(
+            "DELETE FROM resources WHERE id IN (SELECT id FROM resources WHERE state = 'deleted' \
+             AND owner_namespace IS ? ORDER BY deleted_at LIMIT ?)",
+        )
+        .bind(namespace)
+        .bind(i64::try_from(count).unwrap_or(i64::MAX))
+        .execute(&mut *connection)
+        .await?
+        .rows_affected();
+    }
+    Ok(removed)
+}
+
+/// How many of `surplus` each namespace loses, if it is always the largest that loses one.
+fn shared_out(surplus: u64, mut counts: Vec<Count>) -> Vec<Count> {
+    counts
+        .sort_unstable_by(|(one, larger), (other, smaller)| smaller.cmp(larger).then_with(|| one.cmp(other)));
+    let mut left = surplus;
+    let mut level = 0;
+    let mut losers = 0;
+    // The largest ones come down together to the size of the next one.
+    for place in 0..counts.len() {
+        losers += 1;
+        let next = counts.get(place + 1).map_or(0, |(_, count)| *count);
+        let room = (counts[place].1 - next) * losers;
+        if room >= left {
+            level = counts[place].1 - left / losers;
+            left %= losers;
+            break;
+        }
+        left -= room;
+    }
+    let shares = counts.into_iter().zip(0..losers).map(|((namespace, count), place)| {
+        let one_more = u64::from(place < left && level > 0);
+        (namespace, count - level + one_more)
+    });
+    shares.filter(|(_, count)| *count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    type Counts<'a> = &'a [(&'a str, u64)];
+
+    fn shares(surplus: u64, counts: Counts<'_>) -> Vec<(String, u64)> {
+        let counts = counts.iter().map(|(name, count)| (Some((*name).to_owned()), *count)).collect();
+        shared_out(surplus, counts).into_iter().map(|(name, count)| (name.unwrap(), count)).collect()
+    }
+
+    /// How many are left of each, in the order of their numbers: which of two equal ones loses makes no difference.
+    fn left(surplus: u64, counts: Counts<'_>) -> Vec<u64> {
+        let lost: BTreeMap<String, u64> = shares(surplus, counts).into_iter().collect();
+        let mut left: Vec<u64> =
+            counts.iter().map(|(name, count)| count - lost.get(*name).copied().unwrap_or_default()).collect();
+        left.sort_unstable();
+        left
+    }
+
+    /// The rule, one by one.
+    fn plainly_left(surplus: u64, counts: Counts<'_>) -> Vec<u64> {
+        let mut left: Vec<u64> = counts.iter().map(|(_, count)| *count).collect();
+        for _ in 0..surplus {
+            left.sort_unstable();
+            if let Some(largest) = left.last_mut() {
+                *largest = largest.saturating_sub(1);
+            }
+        }
+        left.sort_unstable();
+        left
+    }
+
+    #[test]
+    fn the_largest_namespace_loses_first_and_small_ones_nothing() {
+        assert_eq!(shares(5, &[("a", 3), ("b", 20)]), [("b".to_owned(), 5)]);
+        for surplus in 0..70 {
+            for counts in [
+                &[("a", 3), ("b", 20), ("c", 19), ("d", 20)][..],
+                &[("a", 1)],
+                &[],
+                &[("a", 5), ("b", 5), ("c", 5)],
+            ] {
+                assert_eq!(left(surplus, counts), plainly_left(surplus, counts), "{surplus} of {counts:?}");
+            }
+        }
+    }
+}

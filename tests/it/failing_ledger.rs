@@ -1,0 +1,66 @@
+//! A ledger that cannot be written, or not be read.
+
+use crate::support::app::problem;
+use crate::support::faults::{Fault, Step};
+use crate::support::{TestApp, logs};
+
+async fn readiness(app: &TestApp) -> u16 {
+    app.get("/readyz").send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_down_is_served_and_noted_later() {
+    let app = TestApp::start().await;
+    let (used, unused) = (app.stage("jars").await, app.stage("others").await);
+    assert_eq!(app.download(&used).send().await.unwrap().text().await.unwrap(), "jars");
+    for step in [Step::LedgerMarkUsed, Step::LedgerMarkDeleting, Step::LedgerBegin] {
+        app.faults.set(step, Fault::FailBefore);
+    }
+    for (ticket, bytes) in [(&used, "jars"), (&unused, "others")] {
+        for _ in 0..2 {
+            let answer = app.download(ticket).send().await.unwrap();
+            assert_eq!(answer.status(), 200);
+            assert_eq!(answer.text().await.unwrap(), bytes);
+        }
+    }
+    assert_eq!(readiness(&app).await, 200, "downloads are served");
+    let lines = logs::lines_with("a download could not be noted");
+    assert_eq!(lines.iter().filter(|line| line.contains(&used.resource_id)).count(), 1, "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains(&unused.resource_id)), "it is said once");
+    assert_eq!(app.put("", "more").send().await.unwrap().status(), 500);
+    assert!(app.try_sweep().await.is_err(), "the metric of failed sweeps tells of it");
+    assert!(!app.row(&unused.resource_id).await.unwrap().is_used());
+    app.faults.clear();
+    app.sweep().await;
+    assert!(app.row(&unused.resource_id).await.unwrap().is_used());
+}
+
+#[tokio::test]
+async fn a_ledger_that_cannot_be_read_makes_the_server_unready_as_long_as_downloads_fail() {
+    let app = TestApp::start().await;
+    let ticket = app.stage("jars").await;
+    app.faults.set(Step::LedgerFind, Fault::FailBefore);
+    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 500);
+    let answer = problem(app.get("/readyz").send().await.unwrap()).await;
+    assert_eq!((answer.status, answer.code.as_str()), (503, "not-ready"));
+    assert!(
+        answer.detail.starts_with("downloads cannot be served: the ledger could not be read"),
+        "{answer:?}"
+    );
+    app.faults.clear();
+    assert_eq!(readiness(&app).await, 200);
+    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_deletion_that_finds_no_room_to_be_written_down_is_a_507_and_deletes_nothing() {
+    let app = TestApp::start().await;
+    let ticket = app.stage("jars").await;
+    app.faults.set(Step::LedgerMarkDeleting, Fault::Full);
+    let answer = problem(app.delete(&ticket).send().await.unwrap()).await;
+    assert_eq!((answer.status, answer.code.as_str()), (507, "insufficient-storage"));
+    assert!(answer.detail.contains("the server's disk is full"), "{answer:?}");
+    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
+    app.faults.clear();
+    assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
+}

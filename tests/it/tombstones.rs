@@ -1,0 +1,90 @@
+//! What stays of a resource that was deleted, how much, and for how long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloakroom::protocol::admin::ResourceDetails;
+
+use crate::admin::Administered;
+use crate::support::app::{Options, change_ledger, problem};
+use crate::support::clock::ManualClock;
+use crate::support::{TestApp, logs};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_tombstone_has_kind_namespace_size_reason_and_times_and_nothing_else() {
+    let server = Administered::start().await;
+    let ticket = server.stage("demo", "Deployment", "long-label").await;
+    server.use_once(&ticket).await;
+    assert_eq!(server.app.delete(&ticket).send().await.unwrap().status(), 204);
+    let gone: ResourceDetails = server.get(&format!("/admin/v1/resources/{}", ticket.resource_id)).await;
+    let owner = &gone.resource.owner;
+    assert_eq!((owner.kind.as_str(), owner.namespace.as_str()), ("Deployment", "demo"));
+    assert!(owner.labels.is_empty() && owner.name.is_none());
+    assert_eq!((gone.resource.size_bytes, gone.deletion_reason.as_deref()), (4, Some("released")));
+    assert!(gone.deleted_at.is_some() && gone.first_used_at.is_some());
+    assert!(gone.sha256.is_none() && gone.file_name.is_none() && gone.uploaded_by.is_none());
+    let answer = problem(server.app.download(&ticket).send().await.unwrap()).await;
+    assert_eq!((answer.status, answer.deletion_reason.as_deref()), (410, Some("released")));
+}
+
+#[tokio::test]
+async fn tombstones_of_versions_before_lose_what_they_have_no_use_for() {
+    let app = TestApp::start().await;
+    let ticket = app.stage("jars").await;
+    assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ledger.db");
+    app.change_ledger(&format!("VACUUM INTO '{}'", path.display())).await;
+    // As it was before the third migration.
+    let before = "UPDATE resources SET owner_labels = '{}', owner_name = 'driver', file_name = 'a', uploaded_by = 'b', \
+                  sha256 = zeroblob(32); DROP INDEX resources_tombstones_by_namespace; DROP TABLE facts; \
+                  DELETE FROM _sqlx_migrations WHERE version > 2";
+    change_ledger(directory.path(), before).await;
+    let clock = Arc::new(ManualClock::new());
+    let app = TestApp::start_on(Arc::new(directory), clock, Options::default()).await;
+    let row = app.row(&ticket.resource_id).await.unwrap();
+    assert!(
+        row.file_name.is_none() && row.uploaded_by.is_none() && row.owner.is_none() && row.bundle.is_none()
+    );
+    let nothing_long =
+        "UPDATE resources SET state = 'none' WHERE owner_labels IS NOT NULL OR owner_name IS NOT NULL";
+    // It would break the rule for states if it touched a row.
+    app.change_ledger(nothing_long).await;
+    app.keep_secret(&ticket.resource_secret);
+    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 410);
+}
+
+#[tokio::test]
+async fn beyond_twice_max_resources_the_oldest_tombstones_of_the_largest_namespace_go_first() {
+    let mut options = Options::default();
+    options.limits.max_resources = 2;
+    let app = TestApp::start_with(options).await;
+    let deleted_in = async |namespace: &str| {
+        let url = app.url(&format!("/api/v1/resources/a?namespace={namespace}&label=app%3Ddemo"));
+        let ticket = app.ticket(app.client.put(url).body("jars").send().await.unwrap()).await;
+        assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
+        app.clock.advance(SECOND);
+        ticket
+    };
+    let small = deleted_in("small").await;
+    let mut large = Vec::new();
+    for _ in 0..5 {
+        large.push(deleted_in("large").await);
+    }
+    let swept = app.sweep().await;
+    assert_eq!((swept.forgotten.expired, swept.forgotten.dropped), (0, 2));
+    swept.log();
+    let status = async |ticket| app.download(ticket).send().await.unwrap().status().as_u16();
+    assert_eq!(status(&small).await, 410);
+    for (number, ticket) in large.iter().enumerate() {
+        assert_eq!(status(ticket).await, if number < 2 { 404 } else { 410 }, "{number}");
+    }
+    assert_eq!(app.metric("tombstones_dropped_total").await, "2");
+    let lines = logs::lines_with("more tombstones than twice --max-resources");
+    assert!(lines.iter().any(|line| line.contains("dropped=2")), "{lines:?}");
+    assert_eq!(app.sweep().await.forgotten.dropped, 0);
+    app.clock.advance(Duration::from_hours(7 * 24 + 1));
+    assert_eq!(app.sweep().await.forgotten.expired, 4);
+}
