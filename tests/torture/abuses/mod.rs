@@ -55,8 +55,8 @@ abuses! {
         with ["--max-resources", "1000"];
     labels::new_label_keys_and_kinds: 4 hands, comes to [("201", 50)];
     labels::staged_and_deleted: 4 hands, comes to [("204 of DELETE", 50)];
-    uploads::announced_and_trickled: 31 hands,
-        comes to [("413 too-large", 1), ("100", 1), ("507 insufficient-storage", 1)];
+    uploads::announced_and_trickled: 18 hands,
+        comes to [("413 too-large", 1), ("100", 1), ("nothing left", 1)];
     uploads::stalled: 80 hands, comes to [("100", 8), ("503 overloaded", 1)];
     uploads::chunks_of_one_byte: 64 hands, comes to [("block", 64), ("503 overloaded", 1)];
     uploads::broken_off: 8 hands, comes to [("broken off", 20)];

@@ -15,19 +15,22 @@ const LARGEST_BYTES: u64 = 8 << 30;
 
 const SLOWLY: Duration = Duration::from_secs(1);
 
-/// Holds room that it never fills, at four times the slowest pace that is taken: some large pieces, and pairs of ever
-/// smaller ones until nothing is left.
+/// Holds room that it never fills, at four times the slowest pace that is taken: as large a piece as there is, so that all
+/// hands together leave nothing.
 pub async fn announced_and_trickled(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
-    let bytes = match hand {
-        0 => TOO_LARGE_BYTES,
-        1..5 => LARGEST_BYTES,
-        smaller => LARGEST_BYTES >> ((smaller - 5) / 2 + 1),
-    };
-    let Some(mut connection) = let_in(&abuser, hand, bytes).await? else { return Ok(()) };
-    loop {
-        connection.send(vec![7; 64 << 10]).await?;
-        tokio::time::sleep(SLOWLY).await;
+    if hand == 0 {
+        return let_in(&abuser, hand, TOO_LARGE_BYTES).await.map(drop);
     }
+    for halvings in 0..14 {
+        if let Some(mut connection) = let_in(&abuser, hand, LARGEST_BYTES >> halvings).await? {
+            loop {
+                connection.send(vec![7; 64 << 10]).await?;
+                tokio::time::sleep(SLOWLY).await;
+            }
+        }
+    }
+    abuser.saw("nothing left");
+    Ok(())
 }
 
 /// Holds a slot, and sends nothing until it is thrown out.
