@@ -186,16 +186,14 @@ impl Sweeper {
         self.passes += 1;
         let mut swept = Swept { recovered: self.staging.recover(is_thorough).await?, ..Swept::default() };
         let now = self.time.read(self.staging.clock());
-        let findings = self.look(&now, &mut swept).await?;
+        let mut findings = self.look(&now, &mut swept).await?;
         if self.staging.observe_for_sweep(&findings.sightings).await? {
             self.has_looked = true;
         } else {
             // What is due without it goes all the same, and makes room.
             tracing::warn!("the disk is full: what was seen of owners cannot be noted");
         }
-        for candidate in &findings.timed_out {
-            self.delete(candidate, &now, &mut swept).await?;
-        }
+        self.delete_all(std::mem::take(&mut findings.timed_out), &now, &mut swept).await?;
         let finding = Finding {
             candidates: findings.ownerless_used,
             unknown: findings.unknown_used,
@@ -303,10 +301,8 @@ impl Sweeper {
             swept.held += 1;
             swept.withhold(held.id, Why::Held);
         }
-        for candidate in self.confirm(candidates, swept).await? {
-            self.delete(&candidate, now, swept).await?;
-        }
-        Ok(())
+        let confirmed = self.confirm(candidates, swept).await?;
+        self.delete_all(confirmed, now, swept).await
     }
 }
 

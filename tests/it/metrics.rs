@@ -111,6 +111,11 @@ async fn after_a_series_of_transfers_the_metrics_say_exactly_what_happened() {
     left.send(download_request(&large)).await;
     left.0.readable().await.unwrap();
     until_sample(&app, "transfers_in_flight{direction=\"download\"}", 1.0).await;
+    // The 6 bytes before, and some of these.
+    until("bytes of it are on their way", || async {
+        Scrape::of(&app).await.get("download_bytes_total") > Some(6.0)
+    })
+    .await;
     drop(left);
     until_sample(&app, "downloads_total{outcome=\"broken\"}", 1.0).await;
     assert_eq!(app.delete(&small).send().await.unwrap().status(), 204);

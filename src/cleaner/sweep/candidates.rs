@@ -23,6 +23,18 @@ const MOST_FAILED_READS: usize = 8;
 /// Owners that are not in memory are looked up for so many candidates together.
 const LOOK_UP: usize = 100;
 
+/// Deletions at once: what one tenant left must not hold up for long what others did.
+const DELETIONS_AT_ONCE: usize = 16;
+
+/// What became of a candidate.
+enum Ending {
+    Deleted(DeletionReason),
+    /// It is being downloaded.
+    InUse,
+    /// It changed since the decision, or cannot be removed now.
+    LeftAlone,
+}
+
 /// A resource that should go.
 pub(super) struct Candidate {
     pub(super) id: ResourceId,
@@ -110,34 +122,50 @@ impl Sweeper {
         }
     }
 
-    /// Deletes one, if the row says the same as the memory did.
-    pub(super) async fn delete(
+    /// Deletes them, those of which the row says the same as the memory did: several at once, because each waits for the
+    /// disk most of the time.
+    pub(super) async fn delete_all(
         &self,
-        candidate: &Candidate,
+        candidates: Vec<Candidate>,
         now: &Readings,
         swept: &mut Swept,
     ) -> Result<(), AccessError> {
+        let deletions = stream::iter(candidates).map(|candidate| self.delete(candidate, now));
+        let mut endings = std::pin::pin!(deletions.buffer_unordered(DELETIONS_AT_ONCE));
+        while let Some(ending) = endings.next().await {
+            match ending? {
+                Ending::Deleted(reason) => swept.delete(reason),
+                Ending::InUse => swept.keep(Why::Downloading),
+                Ending::LeftAlone => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, candidate: Candidate, now: &Readings) -> Result<Ending, AccessError> {
         let resource = match self.staging.look_up(candidate.id).await {
             Ok(Some(resource)) => resource,
             // What cannot be read (any more) is never deleted by a sweep.
-            Ok(None) | Err(LedgerError::Unreadable(_)) => return Ok(()),
+            Ok(None) | Err(LedgerError::Unreadable(_)) => return Ok(Ending::LeftAlone),
             Err(error) => return Err(error.into()),
         };
-        if resource.state != State::Ready || !self.is_still_due(&resource, candidate, now) {
-            return Ok(());
+        if resource.state != State::Ready || !self.is_still_due(&resource, &candidate, now) {
+            return Ok(Ending::LeftAlone);
         }
         let at = self.staging.clock().now();
         match self.staging.expire(&resource, candidate.reason, at).await {
-            Ok(true) => swept.delete(candidate.reason),
-            Ok(false) => swept.keep(Why::Downloading),
+            Ok(true) => Ok(Ending::Deleted(candidate.reason)),
+            Ok(false) => Ok(Ending::InUse),
             // One bundle that cannot be removed must not hold up all the others.
-            Err(AccessError::Store(error)) => tracing::warn!(
-                resource_id = %resource.id, error = %chain(&error),
-                "could not remove an expired bundle; the next sweep tries again"
-            ),
-            Err(error) => return Err(error),
+            Err(AccessError::Store(error)) => {
+                tracing::warn!(
+                    resource_id = %resource.id, error = %chain(&error),
+                    "could not remove an expired bundle; the next sweep tries again"
+                );
+                Ok(Ending::LeftAlone)
+            }
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 
     fn is_still_due(&self, resource: &Resource, candidate: &Candidate, now: &Readings) -> bool {

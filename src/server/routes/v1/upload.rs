@@ -11,7 +11,10 @@ use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, HOST, LOCATION};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use bytes::BytesMut;
+use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
+use hyper::body::Frame;
 
 use super::parameters::Parameters;
 use crate::metrics::UploadMeasurement;
@@ -28,6 +31,10 @@ use crate::telemetry::chain;
 
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Peer = ConnectInfo<SocketAddr>;
+
+/// Frames below this size are taken together, up to it and up to so many: in between, others have their turn.
+const SMALL_FRAME: usize = 16 << 10;
+const FRAMES_TOGETHER: usize = 1024;
 
 /// Everything an upload's handler is given.
 struct Request {
@@ -237,7 +244,8 @@ async fn receive(upload: &mut Upload, body: &mut Body) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What comes next of a body; `None` at its end. An error where it breaks off, or the upload is ended.
+/// What comes next of a body; `None` at its end. An error where it breaks off, or the upload is ended. Small frames are
+/// taken together as far as they have come: each costs as much as a large one.
 pub(in crate::server::routes) async fn next_bytes(
     body: &mut Body,
     mut upload: Option<&mut Upload>,
@@ -248,17 +256,33 @@ pub(in crate::server::routes) async fn next_bytes(
             None => std::future::pending().await,
         }
     };
-    let frame = tokio::select! {
+    let first = tokio::select! {
         biased;
         ended = ended => return Err(ended.into()),
         frame = body.frame() => frame,
     };
     let received = upload.map_or(0, |upload| upload.received_bytes());
-    match frame.transpose().map_err(|error| receive_error(&error, received))? {
-        // Trailers say nothing here.
-        Some(frame) => Ok(Some(frame.into_data().unwrap_or_default())),
-        None => Ok(None),
+    let Some(first) = first else { return Ok(None) };
+    let first = data(first, received)?;
+    if first.len() >= SMALL_FRAME {
+        return Ok(Some(first));
     }
+    let mut together = BytesMut::from(first);
+    for _ in 1..FRAMES_TOGETHER {
+        // At the end of the body, this is told again the next time.
+        let Some(Some(frame)) = body.frame().now_or_never() else { break };
+        together.extend_from_slice(&data(frame, received + together.len() as u64)?);
+        if together.len() >= SMALL_FRAME {
+            break;
+        }
+    }
+    Ok(Some(together.freeze()))
+}
+
+fn data(frame: Result<Frame<Bytes>, axum::Error>, received: u64) -> Result<Bytes, ApiError> {
+    let frame = frame.map_err(|error| receive_error(&error, received))?;
+    // Trailers say nothing here.
+    Ok(frame.into_data().unwrap_or_default())
 }
 
 /// Why a body ended too early.
