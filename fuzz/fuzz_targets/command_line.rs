@@ -34,7 +34,8 @@ fuzz_target!(|text: &str| {
 
 fn check(submit: &SubmitArguments, line: &CommandLine) {
     assert_eq!(submit.arguments, line.arguments());
-    assert!(submit.conf.get("spark.master").is_some_and(|master| master.starts_with("k8s://http")));
+    let master = submit.conf.get("spark.master").unwrap_or_default().to_ascii_lowercase();
+    assert!(master.starts_with("k8s://http"), "{master}");
     assert_eq!(submit.conf.get("spark.submit.deployMode"), Some("cluster"));
     assert!(submit.conf.contains("spark.app.name") && submit.conf.contains("spark.submit.pyFiles"));
     assert!(!submit.conf.contains("spark.driver.host"));

@@ -12,6 +12,8 @@ use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: UnpackLimits = UnpackLimits { max_entries: 40, max_bytes: 1 << 20 };
+/// What is gzip inside gzip is only unpacked once, so nothing can be compared.
+const GZIP_MAGIC: &[u8] = b"\x1f\x8b";
 const ENDINGS: [&str; 4] = ["jar", "txt", "parquet", "py"];
 
 fuzz_target!(|input: &[u8]| {
@@ -39,7 +41,7 @@ fn any_bytes(gzip: &[u8]) {
     let outcome = unpacked(gzip);
     let mut tar = Vec::new();
     let inflated = MultiGzDecoder::new(gzip).take(2 << 20).read_to_end(&mut tar);
-    if inflated.is_ok() && tar.len() < 2 << 20 {
+    if inflated.is_ok() && tar.len() < 2 << 20 && !tar.starts_with(GZIP_MAGIC) {
         if let Ok(files) = unpacked(&tar) {
             assert_eq!(outcome.expect("as without compression"), files);
         }
@@ -54,7 +56,7 @@ fn members(tar: &[u8], choice: u8) {
         bundle.extend(encoder.finish().expect("memory takes all"));
     }
     bundle.resize(bundle.len() + usize::from(choice) * 7, 0);
-    if tar.is_empty() {
+    if tar.is_empty() || tar.starts_with(GZIP_MAGIC) {
         return;
     }
     match (unpacked(tar), unpacked(&bundle)) {

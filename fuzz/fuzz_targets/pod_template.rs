@@ -1,4 +1,5 @@
-//! Pod templates, made into a whole submission: the YAML, and behind a NUL the name of the container.
+//! Pod templates, made into a whole submission: the YAML, behind a NUL the name of the container, and behind another one a
+//! value that is put into the YAML, so that values change without the YAML being broken.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -22,17 +23,27 @@ static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().build().expect("a runtime"));
 
 fuzz_target!(|text: &str| {
-    let (template, container) = two(text);
+    let (template, rest) = two(text);
+    let (container, change) = two(rest);
+    let template = changed(template, change);
+    let version = if text.len() % 2 == 0 { "4.3.0" } else { "3.5.9" };
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("driver.yaml"), template).expect("a file");
-    for version in ["3.5.9", "4.3.0"] {
-        let planned = planned(folder.path(), container, version);
-        match planned {
-            Ok(submission) => check(&submission),
-            Err(error) => assert!(!error.to_string().is_empty()),
-        }
+    match planned(folder.path(), container, version) {
+        Ok(submission) => check(&submission),
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 });
+
+/// With one value replaced: the first character says which one, the others are the new value.
+fn changed(template: &str, change: &str) -> String {
+    let mut change = change.chars();
+    let values: Vec<_> = template.match_indices(": ").map(|(at, _)| at + 2).collect();
+    let (Some(which), false) = (change.next(), values.is_empty()) else { return template.to_owned() };
+    let (before, value) = template.split_at(values[which as usize % values.len()]);
+    let end = value.find(['\n', ',', '}', ']']).unwrap_or(value.len());
+    format!("{before}{}{}", change.as_str(), &value[end..])
+}
 
 fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, PlanError> {
     let mut conf = SparkConf::default();

@@ -25,7 +25,8 @@ fuzz_target!(|text: &str| {
     if let Ok(url) = text.parse::<PublicUrl>() {
         let printed = url.to_string();
         assert_eq!(printed.parse(), Ok(url), "{text:?}");
-        assert!(!printed.contains('@') && !printed.contains('?'), "{printed:?}");
+        let authority = printed.split('/').nth(2).unwrap_or_default();
+        assert!(!authority.contains('@') && !printed.contains('?'), "{printed:?}");
     }
 });
 

@@ -92,7 +92,8 @@ impl FromStr for PublicUrl {
         let uri: Uri = text.parse().map_err(|_| refused())?;
         let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
         let has_user = uri.authority().is_none_or(|authority| authority.as_str().contains('@'));
-        if !is_http || has_user || uri.query().is_some() {
+        // What the library reads has no fragment any more.
+        if !is_http || has_user || uri.query().is_some() || text.contains('#') {
             return Err(refused());
         }
         Ok(Self(text.trim_end_matches('/').to_owned()))
@@ -102,5 +103,22 @@ impl FromStr for PublicUrl {
 impl fmt::Display for PublicUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_url_is_one_that_paths_can_be_added_to() {
+        for (text, shown) in [("https://h/", "https://h"), ("http://h:80/a@b//", "http://h:80/a@b")] {
+            assert_eq!(text.parse::<PublicUrl>().unwrap().to_string(), shown);
+        }
+        for text in
+            ["", "h", "ftp://h", "https://", "https://u:p@h", "https://h?x", "https://h#x", "https://h#u@v"]
+        {
+            assert!(text.parse::<PublicUrl>().is_err(), "{text}");
+        }
     }
 }

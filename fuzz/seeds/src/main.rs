@@ -23,7 +23,8 @@ fn main() -> io::Result<()> {
     write(&folder, "gzip", gzips())?;
     let sets = sets::read(&repository.join("tests/conformance/sets"))?;
     write(&folder, "command_line", sets.command_lines)?;
-    write(&folder, "pod_template", sets.templates)
+    let templates: Vec<_> = sets.templates.iter().flat_map(|template| with_values(template)).collect();
+    write(&folder, "pod_template", sets.templates.into_iter().chain(templates))
 }
 
 fn write(folder: &Path, target: &str, seeds: impl IntoIterator<Item = Vec<u8>>) -> io::Result<()> {
@@ -40,6 +41,12 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// The template with some values replaced, in the form that the target has for it.
+fn with_values(template: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let values = ["!1.5", "/-1", "=null", "Ktrue", "Y0644", "g\"\"", "u{}", "~[a]"];
+    values.into_iter().map(move |value| [template, b"\0\0", value.as_bytes()].concat())
 }
 
 fn ranges(value: &str) -> [Vec<u8>; 2] {
