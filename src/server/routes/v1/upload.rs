@@ -34,7 +34,7 @@ type Peer = ConnectInfo<SocketAddr>;
 
 /// Frames below this size are taken together, up to it and up to so many: in between, others have their turn.
 const SMALL_FRAME: usize = 16 << 10;
-const FRAMES_TOGETHER: usize = 1024;
+const FRAMES_TOGETHER: usize = 64;
 
 /// Everything an upload's handler is given.
 struct Request {
