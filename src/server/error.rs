@@ -170,7 +170,7 @@ impl From<AccessError> for ApiError {
     }
 }
 
-/// The body follows in [`finish`], which knows the request's id.
+/// The body follows in `finish`, which knows the request's id.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let problem = Problem {
