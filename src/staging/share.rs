@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub enum Holder {
     /// The namespace of the owner.
     Namespace(Arc<str>),
-    /// A user whose upload has not told its owner yet.
+    /// A user, but a service account, whose upload has not told its owner yet.
     User(Arc<str>),
 }
 
@@ -19,9 +19,11 @@ impl Holder {
         Self::Namespace(name.into())
     }
 
-    /// A user, as the API server calls them.
+    /// A user, as the API server calls them. A service account counts for its namespace, whose admin can make as many as
+    /// they like.
     pub fn user(name: &str) -> Self {
-        Self::User(name.into())
+        let account = name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        account.map_or_else(|| Self::User(name.into()), |(namespace, _)| Self::namespace(namespace))
     }
 }
 
@@ -74,6 +76,14 @@ impl fmt::Display for Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_account_counts_for_its_namespace_and_any_other_user_for_itself() {
+        assert_eq!(Holder::user("system:serviceaccount:spark:submitter"), Holder::namespace("spark"));
+        for name in ["jo", "system:serviceaccount:", "system:serviceaccounts:spark:x"] {
+            assert_eq!(Holder::user(name), Holder::User(name.into()));
+        }
+    }
 
     #[test]
     fn a_share_is_a_part_of_everything_and_never_nothing() {

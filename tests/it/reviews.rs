@@ -339,7 +339,7 @@ async fn what_comes_before_its_owner_counts_for_the_user_until_the_owner_is_know
     let guarded = guarded_by(PATIENT, options).await;
     let (mut first, _second) = (begun_v0(&guarded.app).await, begun_v0(&guarded.app).await);
     let refused = guarded.upload_v0("demo", Some(TOKEN), false).await;
-    crate::limits::assert_refused(refused, 503, "overloaded", &format!("user “{USER}” has 2 uploads")).await;
+    crate::limits::assert_refused(refused, 503, "overloaded", "namespace “spark” has 2 uploads").await;
     assert_eq!(guarded.status("demo").await, 201, "the namespace has its own share");
     // The right is missing: what came before goes.
     let owner = r#"{"ownerNamespace":"other","ownerLabels":{"a":"b"},"ownerType":"Pod"}"#;

@@ -105,6 +105,7 @@ fn api_server() {
     cluster().start_api_server();
     until("what lost its owner goes", || status("absent.json") == "410");
     more_than_the_grace();
-    assert_eq!(status("present.json"), "200");
+    // For a moment the controllers may take the pods of a node out of their Services that they have not heard of meanwhile.
+    until("what has its owner is still there", || status("present.json") == "200");
     goes_after_the_grace("present.json", &delete("present"));
 }

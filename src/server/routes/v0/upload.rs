@@ -76,7 +76,7 @@ async fn stage(
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let uploaded_by = uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned);
-    // What comes before its owner counts for the user.
+    // What comes before its owner counts for the user, or its namespace.
     let holder = uploader.name().map(Holder::user);
     let mut form = Form::new(state.staging.clone(), uploaded_by, holder);
     // The admission is held until the resource is ready, or the upload is over.
