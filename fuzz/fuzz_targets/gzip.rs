@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: UnpackLimits = UnpackLimits { max_entries: 40, max_bytes: 1 << 20 };
-/// What is gzip inside gzip is only unpacked once, so nothing can be compared.
+/// The project unpacks gzip inside gzip only once, so such an input cannot be compared.
 const GZIP_MAGIC: &[u8] = b"\x1f\x8b";
 const ENDINGS: [&str; 4] = ["jar", "txt", "parquet", "py"];
 
@@ -67,7 +67,7 @@ fn members(tar: &[u8], choice: u8) {
     }
 }
 
-/// What is packed is what every reader of gzip gets, with the file's content in it.
+/// Any reader of gzip gets the archive that was packed, with the content of the file in it.
 fn packed(content: &[u8], choice: u8) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     // Long contents cross the writer's blocks.

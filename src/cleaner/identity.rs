@@ -96,7 +96,8 @@ impl Identity {
                          one day at the same address; a get on namespaces lets it"
                     );
                 }
-                None
+                // Another one was seen, and what it forbids says nothing new.
+                self.clusters.get().is_other().then_some(Why::OtherCluster)
             }
             (ClusterIdentity::Unknown, _) => Some(Why::OwnerUnknown(Unknown::Failing)),
             (ClusterIdentity::Missing, Some(_)) => Some(Why::OtherCluster),

@@ -69,6 +69,17 @@ async fn while_another_cluster_answers_nothing_goes_until_an_admin_accepts_it() 
 }
 
 #[tokio::test]
+async fn another_cluster_that_was_seen_is_not_forgotten_when_it_forbids_the_question() {
+    let (server, owners, ticket) = settled(uid("known-one")).await;
+    owners.are(Presence::Absent);
+    owners.cluster_is(uid("strange-one"));
+    assert_eq!(kept_after_the_grace(&server, &ticket).await.as_deref(), Some("other-cluster"));
+    owners.cluster_is(ClusterIdentity::Forbidden);
+    assert_eq!(kept_after_the_grace(&server, &ticket).await.as_deref(), Some("other-cluster"));
+    assert_eq!(server.app.metric("other_cluster").await, "1");
+}
+
+#[tokio::test]
 async fn a_cluster_that_comes_back_needs_no_admin() {
     let (server, owners, ticket) = settled(uid("the-cluster")).await;
     owners.are(Presence::Absent);

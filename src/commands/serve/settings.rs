@@ -154,7 +154,7 @@ impl ServeSettings {
             ("largest bundle", format_size(self.limits.capacity.max_resource_size)),
             ("all bundles", total),
             ("resources at most", self.limits.max_resources.to_string()),
-            ("one namespace's share", share),
+            ("namespace's share", share),
             ("free space to leave", format_size(self.limits.capacity.min_free_space)),
             ("owners", owners),
             ("namespaces", namespaces),
