@@ -3,6 +3,7 @@
 mod admin;
 pub(super) mod health;
 pub(super) mod metrics;
+mod receive;
 mod v0;
 mod v1;
 

@@ -18,7 +18,8 @@ use crate::resource::{Lifetime, Owner, OwnerKind};
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
-use crate::server::routes::v1::{begin, next_bytes};
+use crate::server::routes::receive::Receiver;
+use crate::server::routes::v1::begin;
 use crate::server::state::{AppState, Settings};
 use crate::staging::{Holder, Terms};
 
@@ -69,7 +70,7 @@ async fn stage(
     state: AppState,
     peer: SocketAddr,
     headers: HeaderMap,
-    mut body: Body,
+    body: Body,
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
     let uploader = begin(&state, &headers).await?;
@@ -80,15 +81,16 @@ async fn stage(
     let holder = uploader.name().map(Holder::user);
     let mut form = Form::new(state.staging.clone(), uploaded_by, holder);
     // The admission is held until the resource is ready, or the upload is over.
-    let (terms, _admission) = match receive(&mut form, &mut parser, &mut body, (&state, &uploader)).await {
-        Ok(agreed) => agreed,
-        Err(error) => {
-            if let Some(upload) = form.take_upload() {
-                upload.abandon().await;
+    let (terms, _admission) =
+        match receive(&mut form, &mut parser, Receiver::new(body), (&state, &uploader)).await {
+            Ok(agreed) => agreed,
+            Err(error) => {
+                if let Some(upload) = form.take_upload() {
+                    upload.abandon().await;
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
-    };
+        };
     let owner = terms.owner.clone();
     let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured).await?;
     tracing::info!(
@@ -118,11 +120,11 @@ fn content_type(headers: &HeaderMap) -> Result<&str, ApiError> {
 async fn receive(
     form: &mut Form,
     parser: &mut Parser,
-    body: &mut Body,
+    mut receiver: Receiver,
     (state, uploader): (&AppState, &Uploader),
 ) -> Result<(Terms, Admission), ApiError> {
     let mut agreed = None;
-    while let Some(bytes) = next_bytes(body, form.upload_mut()).await? {
+    while let Some(bytes) = receiver.next(form.upload_mut()).await? {
         parser.push(bytes);
         while let Some(event) = parser.next()? {
             form.take(event).await?;

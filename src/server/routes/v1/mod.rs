@@ -17,7 +17,7 @@ pub(super) use download::{Ranges, send};
 pub use parameters::Parameters;
 pub use range::{Requested, parse as parse_range};
 pub(super) use resource::describe_owner;
-pub(super) use upload::{begin, next_bytes};
+pub(super) use upload::begin;
 
 /// The routes, with their documentation.
 pub(super) fn routes() -> OpenApiRouter<AppState> {

@@ -1,20 +1,15 @@
 //! The way in.
 
-use std::error::Error;
 use std::net::SocketAddr;
 
 use axum::Json;
-use axum::body::{Body, Bytes, HttpBody as _};
+use axum::body::{Body, HttpBody as _};
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, HOST, LOCATION};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use bytes::BytesMut;
-use futures_util::FutureExt as _;
-use http_body_util::BodyExt as _;
-use hyper::body::Frame;
 
 use super::parameters::Parameters;
 use crate::metrics::UploadMeasurement;
@@ -22,19 +17,14 @@ use crate::protocol::problem::{Code, Problem};
 use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
 use crate::resource::FileName;
 use crate::server::auth::Uploader;
-use crate::server::body::too_slow;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
+use crate::server::routes::receive::Receiver;
 use crate::server::state::{AppState, Settings};
 use crate::staging::{Holder, NewUpload, Staged, Terms, Upload};
-use crate::telemetry::chain;
 
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Peer = ConnectInfo<SocketAddr>;
-
-/// Frames below this size are taken together, up to it and up to so many: in between, others have their turn.
-const SMALL_FRAME: usize = 16 << 10;
-const FRAMES_TOGETHER: usize = 64;
 
 /// Everything an upload's handler is given.
 struct Request {
@@ -152,7 +142,7 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
 
 /// Everything that can be refused is refused before a byte of the body is read.
 async fn take(request: Request, measured: UploadMeasurement) -> Result<Response, ApiError> {
-    let Request { state, peer, headers, query, file_name, mut body } = request;
+    let Request { state, peer, headers, query, file_name, body } = request;
     let settings = &state.settings;
     let uploader = begin(&state, &headers).await?;
     refuse_wrong_kind(&headers)?;
@@ -171,7 +161,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
         holder: Some(Holder::namespace(terms.owner.namespace())),
     };
     let mut upload = state.staging.begin_upload(new).await?;
-    if let Err(error) = receive(&mut upload, &mut body).await {
+    if let Err(error) = receive(&mut upload, body).await {
         upload.abandon().await;
         return Err(error);
     }
@@ -237,64 +227,12 @@ fn whole_field(headers: &HeaderMap, name: &str) -> Option<Result<String, digest:
     }
 }
 
-async fn receive(upload: &mut Upload, body: &mut Body) -> Result<(), ApiError> {
-    while let Some(bytes) = next_bytes(body, Some(upload)).await? {
+async fn receive(upload: &mut Upload, body: Body) -> Result<(), ApiError> {
+    let mut receiver = Receiver::new(body);
+    while let Some(bytes) = receiver.next(Some(upload)).await? {
         upload.write(bytes).await?;
     }
     Ok(())
-}
-
-/// What comes next of a body; `None` at its end. An error where it breaks off, or the upload is ended. Small frames are
-/// taken together as far as they have come: each costs as much as a large one.
-pub(in crate::server::routes) async fn next_bytes(
-    body: &mut Body,
-    mut upload: Option<&mut Upload>,
-) -> Result<Option<Bytes>, ApiError> {
-    let ended = async {
-        match &mut upload {
-            Some(upload) => upload.ended().await,
-            None => std::future::pending().await,
-        }
-    };
-    let first = tokio::select! {
-        biased;
-        ended = ended => return Err(ended.into()),
-        frame = body.frame() => frame,
-    };
-    let received = upload.map_or(0, |upload| upload.received_bytes());
-    let Some(first) = first else { return Ok(None) };
-    let first = data(first, received)?;
-    if first.len() >= SMALL_FRAME {
-        return Ok(Some(first));
-    }
-    let mut together = BytesMut::from(first);
-    for _ in 1..FRAMES_TOGETHER {
-        // At the end of the body, this is told again the next time.
-        let Some(Some(frame)) = body.frame().now_or_never() else { break };
-        together.extend_from_slice(&data(frame, received + together.len() as u64)?);
-        if together.len() >= SMALL_FRAME {
-            break;
-        }
-    }
-    Ok(Some(together.freeze()))
-}
-
-fn data(frame: Result<Frame<Bytes>, axum::Error>, received: u64) -> Result<Bytes, ApiError> {
-    let frame = frame.map_err(|error| receive_error(&error, received))?;
-    // Trailers say nothing here.
-    Ok(frame.into_data().unwrap_or_default())
-}
-
-/// Why a body ended too early.
-fn receive_error(error: &(dyn Error + 'static), received: u64) -> ApiError {
-    if let Some(slow) = too_slow(error) {
-        return ApiError::too_slow(format!("the upload was given up after {received} bytes: {slow}"));
-    }
-    tracing::info!(received, error = %chain(error), "an upload broke off");
-    ApiError::new(
-        Code::IncompleteBody,
-        format!("the body broke off after {received} bytes: nothing was kept; send it again"),
-    )
 }
 
 fn ticket(staged: &Staged, settings: &Settings, headers: &HeaderMap) -> Result<Response, ApiError> {
