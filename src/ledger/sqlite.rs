@@ -51,8 +51,9 @@ impl SqliteLedger {
             .run(&mut connection)
             .await
             .map_err(|source| LedgerError::Migrate { path: shown(), source })?;
-        let readers =
-            SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(options.read_only(true));
+        // A file does not go away as a server does: no question before each look-up.
+        let readers = SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false);
+        let readers = readers.connect_lazy_with(options.read_only(true));
         Ok(Self { readers, writer: Writer::start(connection) })
     }
 
