@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::transfers::Transfer;
 use super::{AccessError, Holder, Parts, Staging};
@@ -12,6 +12,10 @@ use crate::ledger::LedgerError;
 use crate::resource::{Resource, ResourceId, ResourceSecret, Tombstone};
 use crate::store::{StoreError, StoredBundle};
 use crate::telemetry::chain;
+
+/// Downloads within this time of one that was noted count as the same use: a thousand executors that start together, or
+/// one client that asks for a range after another, cost one write.
+const SAME_USE: SignedDuration = SignedDuration::from_secs(1);
 
 /// A bundle that is being sent. As long as it lives, the resource is not deleted by the cleaner; what deletes it
 /// all the same does not break the download, because the bytes are open.
@@ -44,11 +48,12 @@ impl Staging {
     }
 
     /// Notes that bytes of the resource are about to be sent. Unless the ledger cannot be written, the use is durable when
-    /// this returns, because it changes when the resource goes.
+    /// this returns, because it changes when the resource goes; or one is that is less than [`SAME_USE`] old.
     pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
-        let Resource { id, .. } = download.resource;
+        let Resource { id, last_used_at, .. } = download.resource;
         let now = self.parts.clock.now();
-        if self.note_use(id, now).await {
+        let is_noted = |last: Timestamp| last <= now && now.duration_since(last) < SAME_USE;
+        if last_used_at.is_some_and(is_noted) || self.note_use(id, now).await {
             return Ok(());
         }
         match self.parts.ledger.find(id).await?.and_then(|resource| resource.deleted) {

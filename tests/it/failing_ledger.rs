@@ -1,5 +1,9 @@
 //! A ledger that cannot be written, or not be read.
 
+use std::time::Duration;
+
+use cloakroom::protocol::v1::Ticket;
+
 use crate::support::app::problem;
 use crate::support::faults::{Fault, Step};
 use crate::support::{TestApp, logs};
@@ -16,6 +20,11 @@ async fn what_cannot_be_written_down_is_served_and_noted_later() {
     for step in [Step::LedgerMarkUsed, Step::LedgerMarkDeleting, Step::LedgerBegin] {
         app.faults.set(step, Fault::FailBefore);
     }
+    let unnoted = || logs::lines_with("a download could not be noted");
+    let of = |ticket: &Ticket| unnoted().iter().filter(|line| line.contains(&ticket.resource_id)).count();
+    assert_eq!(app.download(&used).send().await.unwrap().status(), 200);
+    assert_eq!(of(&used), 0, "within a second it is the same use");
+    app.clock.advance(Duration::from_secs(1));
     for (ticket, bytes) in [(&used, "jars"), (&unused, "others")] {
         for _ in 0..2 {
             let answer = app.download(ticket).send().await.unwrap();
@@ -24,9 +33,7 @@ async fn what_cannot_be_written_down_is_served_and_noted_later() {
         }
     }
     assert_eq!(readiness(&app).await, 200, "downloads are served");
-    let lines = logs::lines_with("a download could not be noted");
-    assert_eq!(lines.iter().filter(|line| line.contains(&used.resource_id)).count(), 1, "{lines:?}");
-    assert!(!lines.iter().any(|line| line.contains(&unused.resource_id)), "it is said once");
+    assert_eq!((of(&used), of(&unused)), (1, 0), "it is said once: {:?}", unnoted());
     assert_eq!(app.put("", "more").send().await.unwrap().status(), 500);
     assert!(app.try_sweep().await.is_err(), "the metric of failed sweeps tells of it");
     assert!(!app.row(&unused.resource_id).await.unwrap().is_used());
