@@ -66,7 +66,7 @@ async fn serve(
     metrics: Metrics,
     shutdown: Shutdown,
 ) -> anyhow::Result<ExitCode> {
-    let sockets = Sockets::bind(&settings).await?;
+    let sockets = Sockets::bind(&settings)?;
     let addresses = sockets.addresses()?;
     let listeners = sockets.listeners(settings.tls.clone());
     let edge = Edge::open(listeners, settings::connections(&args, allotment), &metrics, &shutdown);

@@ -8,20 +8,32 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::settings::ServeSettings;
 use cloakroom::server::{Listener, ServerTls, Serves};
 
+/// Connections that wait in the kernel. One that finds no place comes again after a second. Linux allows
+/// `net.core.somaxconn`, which is 4096 as well.
+const BACKLOG: u32 = 4096;
+
 /// Says whether the addresses could be served on, and lets them go. It does not listen: no client is let in.
 pub fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     let addresses = [("--listen", Some(settings.listen)), ("--ops-listen", settings.ops_listen)];
     for (flag, address) in addresses.into_iter().filter_map(|(flag, address)| Some((flag, address?))) {
-        bind(address).map_err(|error| refused(flag, address, error))?;
+        bind(flag, address)?;
     }
     Ok(())
 }
 
-fn bind(address: SocketAddr) -> io::Result<()> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // As for the listeners: what a stopped server left in the kernel is no obstacle.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)
+fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpSocket> {
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // What a stopped server left in the kernel is no obstacle.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(socket)
+    };
+    bind().map_err(|error| refused(flag, address, error))
+}
+
+fn listen(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    bind(flag, address)?.listen(BACKLOG).map_err(|error| refused(flag, address, error))
 }
 
 fn refused(flag: &str, address: SocketAddr, error: io::Error) -> anyhow::Error {
@@ -48,15 +60,9 @@ pub struct Addresses {
 }
 
 impl Sockets {
-    pub async fn bind(settings: &ServeSettings) -> anyhow::Result<Self> {
-        let bind = async |flag, address| {
-            TcpListener::bind(address).await.map_err(|error| refused(flag, address, error))
-        };
-        let staging = bind("--listen", settings.listen).await?;
-        let operational = match settings.ops_listen {
-            Some(address) => Some(bind("--ops-listen", address).await?),
-            None => None,
-        };
+    pub fn bind(settings: &ServeSettings) -> anyhow::Result<Self> {
+        let staging = listen("--listen", settings.listen)?;
+        let operational = settings.ops_listen.map(|address| listen("--ops-listen", address)).transpose()?;
         Ok(Self { staging, operational })
     }
 
