@@ -24,8 +24,10 @@ use tower::ServiceExt as _;
 use super::in_flight::{AnswerBody, FlushedStream, Occupation};
 use super::listen::Connections;
 use super::phase::{Phase, Phases};
+use super::refusals::Refusals;
 use super::socket::{PacedSocket, Reset};
 use super::tls::ServerTls;
+use super::turns::{AwaitedBody, Turns};
 
 /// Headers of one request, in number and bytes: enough for browsers behind proxies.
 const MAX_HEADERS: usize = 100;
@@ -48,6 +50,9 @@ pub(super) struct Connection {
     pub(super) connections: Connections,
     pub(super) buffer_bytes: usize,
     pub(super) phases: Arc<Phases>,
+    /// Of all connections of the listener.
+    pub(super) turns: Turns,
+    pub(super) refusals: Refusals,
     /// The transfers of all connections.
     pub(super) in_flight: TaskTracker,
     pub(super) ends: Ends,
@@ -61,7 +66,10 @@ impl Connection {
         let reset = Reset::default();
         let socket = PacedSocket::new(socket, self.connections.pace, reset.clone());
         let Some(tls) = tls else { return self.serve(socket, &reset).await };
-        let handshake = tokio::time::timeout(self.connections.header_timeout, tls.acceptor().accept(socket));
+        let handshake = async {
+            let _turn = self.turns.take(self.peer.ip().into()).await;
+            tokio::time::timeout(self.connections.header_timeout, tls.acceptor().accept(socket)).await
+        };
         let handshake = tokio::select! {
             handshake = handshake => handshake,
             // Nothing was asked for yet: nothing to finish.
@@ -122,9 +130,15 @@ impl Connection {
         let token = self.in_flight.token();
         let (phase, router) = self.phases.now();
         let work = (phase == Phase::Serving).then(|| occupation.begin(token));
-        let mut request = request.map(Body::new);
+        let turn = Arc::new(self.turns.take(self.peer.ip().into()).await);
+        let awaited = |body| Body::new(AwaitedBody { body: Body::new(body), turn: Arc::clone(&turn) });
+        let mut request = request.map(awaited);
         request.extensions_mut().insert(ConnectInfo(self.peer));
         let mut response = router.oneshot(request).await?;
+        turn.end();
+        if phase == Phase::Serving {
+            self.refusals.pace(response.status()).await;
+        }
         if self.phases.now().0 == Phase::Stopping {
             // The successor is behind another connection.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -10,9 +10,11 @@ use tokio_util::task::TaskTracker;
 use super::connection::{Connection, Ends};
 use super::pace::PaceLimits;
 use super::phase::Phases;
+use super::refusals::Refusals;
 use super::router::{Entrance, Serves};
 use super::state::AppState;
 use super::tls::ServerTls;
+use super::turns::Turns;
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
 
@@ -87,6 +89,8 @@ impl Edge {
                 tls,
                 connections: Connections { max, ..connections },
                 phases,
+                turns: Turns::default(),
+                refusals: Refusals::default(),
                 in_flight: edge.in_flight.clone(),
                 running: edge.running.clone(),
                 ends: edge.ends.clone(),
@@ -131,6 +135,8 @@ struct Acceptor {
     tls: Option<ServerTls>,
     connections: Connections,
     phases: Arc<Phases>,
+    turns: Turns,
+    refusals: Refusals,
     in_flight: TaskTracker,
     running: TaskTracker,
     ends: Ends,
@@ -160,6 +166,8 @@ impl Acceptor {
                         connections: self.connections,
                         buffer_bytes: if is_one_of_few { LARGE_BUFFER } else { SMALL_BUFFER },
                         phases: Arc::clone(&self.phases),
+                        turns: self.turns.clone(),
+                        refusals: self.refusals.clone(),
                         in_flight: self.in_flight.clone(),
                         ends: self.ends.clone(),
                         _slot: slot,

@@ -10,12 +10,14 @@ mod listen;
 mod measure;
 mod pace;
 mod phase;
+mod refusals;
 mod request_id;
 mod router;
 mod routes;
 mod socket;
 mod state;
 mod tls;
+mod turns;
 
 pub use auth::{TokenFile, TokenFileError, TokenUse, UploadAuth};
 pub use error::ApiError;

@@ -1,0 +1,66 @@
+//! How fast requests are refused. One that is refused comes again, often at once, and refusing costs as much as any other
+//! small request. So refusals have a rate: beyond it they are answered later, and their clients come again later.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use tokio::time::Instant;
+
+/// Between two refusals, on average.
+const INTERVAL: Duration = Duration::from_millis(5);
+
+/// As many as come within this time at that rate are answered at once.
+const BURST: Duration = Duration::from_millis(500);
+
+/// No answer waits any longer.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The refusals of one listener. Clones are the same ones.
+#[derive(Clone)]
+pub(super) struct Refusals(Arc<Mutex<Instant>>);
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl Refusals {
+    /// Waits if the answer is one of too many refusals.
+    pub(super) async fn pace(&self, status: StatusCode) {
+        if status.is_client_error() || status.is_server_error() {
+            tokio::time::sleep(self.delay(Instant::now())).await;
+        }
+    }
+
+    /// The generic cell rate algorithm (ITU-T I.371): when the next one would be due if all came evenly.
+    fn delay(&self, now: Instant) -> Duration {
+        let mut due = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *due = ((*due).max(now) + INTERVAL).min(now + BURST + LONGEST);
+        due.duration_since(now).saturating_sub(BURST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_answered_later_and_none_after_more_than_a_second() {
+        let refusals = Refusals::default();
+        let start = Instant::now();
+        let many: Vec<Duration> = (0..1000).map(|_| refusals.delay(start)).collect();
+        assert_eq!(many[99], Duration::ZERO);
+        assert_eq!(many[100], INTERVAL);
+        assert_eq!(many[999], LONGEST);
+        assert_eq!(refusals.delay(start + BURST + LONGEST), Duration::ZERO);
+    }
+
+    #[test]
+    fn refusals_at_their_rate_are_answered_at_once() {
+        let refusals = Refusals::default();
+        let start = Instant::now();
+        assert!((0..1000).all(|number| refusals.delay(start + INTERVAL * number) == Duration::ZERO));
+    }
+}
