@@ -8,6 +8,7 @@
 mod api_server;
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod control_group;
+#[expect(dead_code, reason = "shared with the other test binaries")]
 mod control_plane;
 mod image;
 #[path = "../it/manifests/known.rs"]

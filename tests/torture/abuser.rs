@@ -229,7 +229,7 @@ fn runtime() -> &'static Runtime {
     RUNTIME.get_or_init(|| {
         let give_way = || {
             // Of this thread alone. If it may not, figures are a little worse.
-            let _ = rustix::process::setpriority_process(None, 5);
+            let _ = rustix::process::setpriority_process(None, 19);
         };
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(1).enable_all().on_thread_start(give_way).build().unwrap()

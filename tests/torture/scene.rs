@@ -66,6 +66,7 @@ impl Scene {
             until_in_force(&plane.api_with_token(&token), namespace).await;
             tokens.push(token);
         }
+        plane.give_way().await;
         let (abuser_token, honest_token) = (tokens.pop().unwrap(), tokens.pop().unwrap());
         Self { plane, honest_token, abuser_token }
     }

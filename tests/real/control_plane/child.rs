@@ -6,6 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
 
+use rustix::process::{Pid, setpriority_process};
+
+/// As nice has it.
+const LOWEST_PRIORITY: i32 = 19;
+
 /// A program that runs in the background, with its output in a file. Killed when dropped.
 pub struct Program {
     child: Mutex<Child>,
@@ -24,6 +29,16 @@ impl Program {
     pub fn assert_running(&self) {
         if let Some(status) = self.child.lock().unwrap().try_wait().unwrap() {
             panic!("ended with {status}: {}", self.last_words());
+        }
+    }
+
+    /// Lets all others go first, with its threads of now and those that they start.
+    pub fn give_way(&self) {
+        let process = self.child.lock().unwrap().id();
+        for thread in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+            let thread = thread.unwrap().file_name().into_string().unwrap().parse().unwrap();
+            // One that has ended meanwhile is no loss.
+            let _ = setpriority_process(Pid::from_raw(thread), LOWEST_PRIORITY);
         }
     }
 

@@ -171,6 +171,13 @@ impl ControlPlane {
         assert_eq!(status, 200, "{answer}");
     }
 
+    /// Lets all others go first: in a cluster it has processors of its own.
+    pub async fn give_way(&self) {
+        for program in [&self.controllers, &self.api_server, &self.etcd] {
+            program.lock().await.iter().for_each(Program::give_way);
+        }
+    }
+
     /// Ends all of it.
     pub async fn end(&self) {
         drop(self.controllers.lock().await.take());

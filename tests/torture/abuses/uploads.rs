@@ -42,14 +42,13 @@ pub async fn stalled(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
     Ok(())
 }
 
-/// 128 KiB, each byte of it with a length and two line ends, as fast as the server takes it: a server without optimisation
-/// takes half a minute for what the kernel keeps of more, when the abuser has gone.
+/// 8 KiB, each byte of it with a length and two line ends, as fast as the server takes it, which is not fast.
 pub async fn chunks_of_one_byte(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
-    const IN_A_BLOCK: usize = 16 << 10;
+    const IN_A_BLOCK: usize = 1 << 10;
     let head = abuser.upload(OWNER, "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n");
     let Some(mut connection) = begun(&abuser, hand, head).await? else { return Ok(()) };
     let block = b"1\r\nx\r\n".repeat(IN_A_BLOCK);
-    for _ in 0..(128 << 10) / IN_A_BLOCK {
+    for _ in 0..(8 << 10) / IN_A_BLOCK {
         connection.send(&block).await?;
         abuser.saw("block");
     }
