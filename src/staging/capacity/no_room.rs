@@ -97,7 +97,7 @@ impl NoRoom {
     }
 
     /// Whose share is used up, if it is one.
-    pub(super) fn holder(&self) -> Option<&Holder> {
+    pub fn holder(&self) -> Option<&Holder> {
         match self {
             Self::UploadsOf { holder, .. }
             | Self::ResourcesOf { holder, .. }
