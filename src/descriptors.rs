@@ -8,8 +8,11 @@ const RESERVE: usize = 64;
 /// An upload has its file, and while that is flushed, or moved into place, another descriptor.
 const OF_UPLOAD: usize = 2;
 
-/// Connections of probes and admins, where there are not enough for all.
+/// Connections of each listener, where there are not enough for all: with fewer, some slow clients keep all others out.
 const FEW: usize = 32;
+
+/// Bundles that are open for downloads, where there are not enough for all.
+const FEW_BUNDLES: usize = 16;
 
 /// What the flags come to, at the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,19 @@ pub struct Allotment {
     pub bundles: usize,
 }
 
+/// The limit of open files is too low for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the limit of open files is {limit}, and this server needs {least} at least: raise the limit (ulimit -n, LimitNOFILE), \
+     or lower --max-concurrent-uploads, of which each takes {OF_UPLOAD}"
+)]
+pub struct TooFew {
+    /// What there is.
+    pub limit: usize,
+    /// What is needed.
+    pub least: usize,
+}
+
 impl Demand {
     /// Descriptors for all of it.
     pub fn descriptors(&self) -> usize {
@@ -49,19 +65,34 @@ impl Demand {
         RESERVE.saturating_add(self.watches).saturating_add(self.uploads.saturating_mul(OF_UPLOAD))
     }
 
+    /// With fewer than these the server is of no use.
+    fn least(&self) -> usize {
+        let few = FEW.min(self.connections) + self.operations() + FEW_BUNDLES.min(self.downloads);
+        self.fixed().saturating_add(few)
+    }
+
+    /// Connections of probes and admins, where there are not enough for all.
+    fn operations(&self) -> usize {
+        if self.has_operations { FEW.min(self.connections) } else { 0 }
+    }
+
     /// Allots `limit` descriptors: with fewer than all of it needs, connections and bundles get less, so that what was
     /// let in finds what it needs.
-    pub fn allot(&self, limit: usize) -> Allotment {
+    pub fn allot(&self, limit: usize) -> Result<Allotment, TooFew> {
         if self.descriptors() <= limit {
             let Self { connections, downloads, .. } = *self;
-            return Allotment { connections, operations: connections, bundles: downloads };
+            return Ok(Allotment { connections, operations: connections, bundles: downloads });
         }
-        let operations = if self.has_operations { FEW.min(self.connections) } else { 0 };
-        let left = limit.saturating_sub(self.fixed() + operations);
+        let least = self.least();
+        if limit < least {
+            return Err(TooFew { limit, least });
+        }
+        let operations = self.operations();
+        let left = limit - self.fixed() - operations;
         // Many connections often download the same bundle.
-        let bundles = (left / 3).clamp(1, self.downloads);
-        let connections = left.saturating_sub(bundles).clamp(1, self.connections);
-        Allotment { connections, operations, bundles }
+        let bundles = (left / 3).max(left.saturating_sub(self.connections)).min(self.downloads);
+        let connections = (left - bundles).min(self.connections);
+        Ok(Allotment { connections, operations, bundles })
     }
 }
 
@@ -87,24 +118,34 @@ mod tests {
     fn with_enough_of_them_everything_is_as_the_flags_say() {
         assert_eq!(DEFAULTS.descriptors(), 2752);
         let all = Allotment { connections: 2048, operations: 2048, bundles: 512 };
-        assert_eq!(DEFAULTS.allot(2752), all);
-        assert_eq!(Demand { has_operations: true, ..DEFAULTS }.allot(2752 + 2048), all);
+        assert_eq!(DEFAULTS.allot(2752), Ok(all));
+        assert_eq!(Demand { has_operations: true, ..DEFAULTS }.allot(2752 + 2048), Ok(all));
     }
 
     #[test]
     fn with_fewer_what_is_let_in_fits_into_the_limit() {
         for demand in [DEFAULTS, Demand { has_operations: true, watches: 60, ..DEFAULTS }] {
-            for limit in [512, 1024, 2000] {
-                let allotment = demand.allot(limit);
-                let all = demand.fixed() + allotment.connections + allotment.operations + allotment.bundles;
-                assert!(all <= limit && all + 1 >= limit, "{allotment:?} of {limit} are {all}");
+            for limit in [332, 512, 1024, 2000] {
+                let Allotment { connections, operations, bundles } = demand.allot(limit).unwrap();
+                assert_eq!(demand.fixed() + connections + operations + bundles, limit);
             }
         }
-        assert!(DEFAULTS.allot(1024).connections > 500);
+        assert!(DEFAULTS.allot(1024).unwrap().connections > 500);
     }
 
     #[test]
-    fn with_next_to_none_there_is_still_one_of_each() {
-        assert_eq!(DEFAULTS.allot(3), Allotment { connections: 1, operations: 0, bundles: 1 });
+    fn with_too_few_for_a_server_of_use_there_is_none() {
+        for (demand, least) in [
+            (DEFAULTS, 240),
+            (Demand { has_operations: true, ..DEFAULTS }, 272),
+            (Demand { uploads: 1, watches: 6, ..DEFAULTS }, 120),
+            (Demand { connections: 1, ..DEFAULTS }, 209),
+            (Demand { downloads: 1, ..DEFAULTS }, 225),
+        ] {
+            assert_eq!(demand.allot(least - 1), Err(TooFew { limit: least - 1, least }));
+            let Allotment { connections, bundles, .. } = demand.allot(least).unwrap();
+            let few = (demand.connections.min(FEW), demand.downloads.min(FEW_BUNDLES));
+            assert_eq!((connections, bundles), few, "{demand:?}");
+        }
     }
 }

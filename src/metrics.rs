@@ -93,6 +93,13 @@ impl Metrics {
         UploadMeasurement::begin(self.clone())
     }
 
+    /// What uploads may be refused for: from then on each has a count, as of [`Metrics::deletions_have`].
+    pub fn upload_refusals_have(&self, reasons: impl IntoIterator<Item = &'static str>) {
+        for reason in reasons {
+            drop(self.of().upload_refusals.get_or_create(&reason.into()));
+        }
+    }
+
     /// Bytes of a bundle arrived.
     pub fn upload_received(&self, bytes: u64) {
         self.of().upload_bytes.inc_by(bytes);

@@ -171,9 +171,9 @@ pub struct StorageArgs {
           value_parser = at_least_one)]
     pub max_resources: usize,
 
-    /// What one namespace may have of resources, room, uploads and downloads, with --upload-auth kubernetes
-    #[arg(long, env = "CLOAKROOM_SHARE", value_name = "PERCENT", default_value = "25%")]
-    pub share: Share,
+    /// What one namespace may have of resources, room, uploads and downloads, with --upload-auth kubernetes [default: 25%]
+    #[arg(long, env = "CLOAKROOM_SHARE", value_name = "PERCENT")]
+    pub share: Option<Share>,
 
     /// Uploads at once
     #[arg(long, env = "CLOAKROOM_MAX_CONCURRENT_UPLOADS", value_name = "N", default_value_t = 64,

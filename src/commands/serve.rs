@@ -2,6 +2,7 @@
 
 mod cluster;
 mod descriptors;
+mod limits;
 mod reload;
 mod settings;
 mod sockets;
@@ -45,11 +46,11 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let allotment = descriptors::allot(&args, &settings);
+    let allotment = descriptors::allot(&args, &settings)?;
     if args.check {
         sockets::check(&settings)?;
         DataDirectory::check(&args.storage.data_dir)?;
-        print!("{}{}", settings.summary(&args), descriptors::summary(&args, &allotment));
+        print!("{}", settings.summary(&args, &allotment));
         return Ok(ExitCode::SUCCESS);
     }
     let shutdown = Shutdown::default();

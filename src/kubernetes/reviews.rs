@@ -1,10 +1,10 @@
 //! Who shows a bearer token, and whether that user may run pods in a namespace: the API server's word, kept shortly.
 
 mod cache;
+mod turns;
 mod user;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use self::cache::{Cache, Key, key};
+use self::turns::Turns;
 use super::{ApiFailure, ApiServer};
 use crate::clock::Clock;
 
@@ -36,9 +37,6 @@ const UNKNOWN_AT_ONCE: usize = 4;
 /// Those of which these are made wait, up to so many; further ones are told to come again.
 const UNKNOWN_IN_QUEUE: usize = 32;
 
-/// Questions at once about what one user may do: namespaces can be made up as well.
-const OF_USER_AT_ONCE: usize = 2;
-
 /// Asks, and remembers the answers.
 pub struct Reviews {
     server: ApiServer,
@@ -50,8 +48,7 @@ pub struct Reviews {
     slots: Semaphore,
     unknown_slots: Semaphore,
     unknown_queue: Semaphore,
-    /// Of those users about whom something is asked at the moment.
-    user_slots: Mutex<HashMap<Key, Weak<Semaphore>>>,
+    turns: Turns,
 }
 
 /// Why a caller does not pass.
@@ -88,7 +85,7 @@ impl Reviews {
             slots: Semaphore::new(AT_ONCE),
             unknown_slots: Semaphore::new(UNKNOWN_AT_ONCE),
             unknown_queue: Semaphore::new(UNKNOWN_IN_QUEUE),
-            user_slots: Mutex::default(),
+            turns: Turns::default(),
         }
     }
 
@@ -139,19 +136,6 @@ impl Reviews {
         locked(cache).put(key, value, self.clock.monotonic(), lasts);
     }
 
-    /// The user's own turns. Those of users about whom nothing is asked any more are forgotten.
-    fn slots_of(&self, user: &User) -> Arc<Semaphore> {
-        let mut all = self.user_slots.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, slots| slots.strong_count() > 0);
-        let key = key(&[user.name().as_bytes()]);
-        let slots = all.get(&key).and_then(Weak::upgrade);
-        slots.unwrap_or_else(|| {
-            let slots = Arc::new(Semaphore::new(OF_USER_AT_ONCE));
-            all.insert(key, Arc::downgrade(&slots));
-            slots
-        })
-    }
-
     async fn review_token(
         &self,
         token: &str,
@@ -179,7 +163,7 @@ impl Reviews {
         };
         let spec = SubjectAccessReviewSpec { resource_attributes: Some(pods), ..user.as_subject() };
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-        let of_user = self.slots_of(user);
+        let of_user = self.turns.of(user.name());
         Ok(self.create(&review, [&*of_user, &self.slots]).await?.status.is_some_and(|status| status.allowed))
     }
 

@@ -32,6 +32,7 @@ const SWEEP_SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 
 pub(super) struct Families {
     pub(super) http_requests: Family<RequestLabels, Counter>,
     pub(super) uploads: Family<OutcomeLabel, Counter>,
+    pub(super) upload_refusals: Family<ReasonLabel, Counter>,
     pub(super) upload_bytes: Counter,
     pub(super) upload_duration: Histogram,
     pub(super) downloads: Family<OutcomeLabel, Counter>,
@@ -65,6 +66,7 @@ impl Families {
         let families = Self {
             http_requests: all.family("http_requests", "HTTP requests that were answered or given up"),
             uploads: all.family("uploads", "Uploads that ended"),
+            upload_refusals: all.family("upload_refusals", "Uploads that were refused"),
             upload_bytes: all.counter("upload_bytes", "Bytes of bundles that arrived"),
             upload_duration: all.histogram(
                 "upload_duration_seconds",

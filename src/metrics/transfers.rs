@@ -30,9 +30,11 @@ impl UploadMeasurement {
         }
     }
 
-    /// The server does not want it.
-    pub fn refused(&self) {
-        self.0.end("refused");
+    /// The server does not want it, for this reason.
+    pub fn refused(&self, reason: &'static str) {
+        if self.0.end("refused") {
+            self.0.metrics.of().upload_refusals.get_or_create(&reason.into()).inc();
+        }
     }
 }
 

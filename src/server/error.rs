@@ -18,6 +18,9 @@ use crate::staging::{AccessError, StageError};
 use crate::store::StoreError;
 use crate::telemetry::chain;
 
+/// The word for a refusal that concerns one namespace or user alone.
+pub(super) const SHARE: &str = "share";
+
 /// An error answer.
 #[derive(Debug)]
 pub struct ApiError {
@@ -25,6 +28,8 @@ pub struct ApiError {
     status: StatusCode,
     detail: String,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// Whether one namespace or user has all of its share, and others go on.
+    is_share: bool,
     deleted: Option<(Timestamp, DeletionReason)>,
 }
 
@@ -32,7 +37,7 @@ impl ApiError {
     /// An answer of that code, with a text for people.
     pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, status, detail: detail.into(), headers: Vec::new(), deleted: None }
+        Self { code, status, detail: detail.into(), headers: Vec::new(), is_share: false, deleted: None }
     }
 
     /// Adds a header.
@@ -92,9 +97,14 @@ impl ApiError {
         Self::new(Code::Internal, "the server failed; its log says why, under this request's id")
     }
 
-    /// Whether the server would not, for the client's or its limits' sake; otherwise it could not, or the client left.
-    pub(super) fn is_refusal(&self) -> bool {
-        !matches!(self.code, Code::Internal | Code::IncompleteBody | Code::TooSlow)
+    /// Why the server would not, for the client's or its limits' sake, in the word of the metric. `None` if it could not,
+    /// or the client left.
+    pub(super) fn refusal(&self) -> Option<&'static str> {
+        match self.code {
+            Code::Internal | Code::IncompleteBody | Code::TooSlow => None,
+            _ if self.is_share => Some(SHARE),
+            code => Some(code.as_str()),
+        }
     }
 
     /// What v0 says where v1 is more precise: gone is `404`, a wrong secret is `401`.
@@ -121,10 +131,11 @@ impl From<NotAdmitted> for ApiError {
 
 impl From<StageError> for ApiError {
     fn from(error: StageError) -> Self {
+        let is_share = matches!(&error, StageError::NoRoom(no_room) if no_room.holder().is_some());
         let code = match &error {
             StageError::TooLarge { .. } => Code::TooLarge,
             StageError::NoRoom(no_room) if no_room.is_passing() => {
-                return Self::try_again(Code::Overloaded, error.to_string());
+                return Self { is_share, ..Self::try_again(Code::Overloaded, error.to_string()) };
             }
             StageError::Overdue { .. } => return Self::too_slow(error.to_string()),
             StageError::NoRoom(_) | StageError::DiskFull(_) => Code::InsufficientStorage,
@@ -134,10 +145,14 @@ impl From<StageError> for ApiError {
             | StageError::Ledger(LedgerError::OutOfDescriptors) => return Self::out_of_descriptors(&error),
             StageError::Store(_) | StageError::Ledger(_) => return Self::internal(&error),
         };
-        if code == Code::InsufficientStorage {
-            tracing::warn!(error = %chain(&error), "upload refused");
+        match code {
+            Code::InsufficientStorage if is_share => {
+                tracing::info!(error = %chain(&error), "upload refused");
+            }
+            Code::InsufficientStorage => tracing::warn!(error = %chain(&error), "upload refused"),
+            _ => {}
         }
-        Self::new(code, error.to_string())
+        Self { is_share, ..Self::new(code, error.to_string()) }
     }
 }
 

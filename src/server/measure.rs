@@ -5,8 +5,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Span;
 
-use super::error::ApiError;
+use super::error::{ApiError, SHARE};
 use crate::metrics::{DownloadMeasurement, Metrics, UploadMeasurement};
+use crate::protocol::problem::Code;
 use crate::resource::ResourceId;
 
 /// Counts every request once: by its answer, or as given up when its client left before.
@@ -36,16 +37,35 @@ impl Drop for Counted {
     }
 }
 
+/// What an upload may be refused for, in the words of the metric.
+pub(super) fn upload_refusals() -> impl Iterator<Item = &'static str> {
+    let codes = [
+        Code::InvalidOwner,
+        Code::InvalidParameter,
+        Code::InvalidHeader,
+        Code::DigestMismatch,
+        Code::InvalidMultipart,
+        Code::Unauthorized,
+        Code::Forbidden,
+        Code::TooLarge,
+        Code::UnsupportedMediaType,
+        Code::Overloaded,
+        Code::AuthorizationUnavailable,
+        Code::InsufficientStorage,
+    ];
+    codes.into_iter().map(Code::as_str).chain([SHARE])
+}
+
 /// An upload ended with an error: what is not said to be refused has failed.
 pub(super) fn not_stored(measured: &UploadMeasurement, error: &ApiError) {
-    if error.is_refusal() {
-        measured.refused();
+    if let Some(reason) = error.refusal() {
+        measured.refused(reason);
     }
 }
 
 /// A download ended with an error before its first byte.
 pub(super) fn not_sent(metrics: &Metrics, error: &ApiError) {
-    if error.is_refusal() { metrics.download_refused() } else { metrics.download_failed() }
+    if error.refusal().is_some() { metrics.download_refused() } else { metrics.download_failed() }
 }
 
 /// A download that is being sent, until its body is dropped.

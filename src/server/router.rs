@@ -56,6 +56,7 @@ pub(super) fn starting(serves: Serves, entrance: &Entrance) -> Router {
 
 /// What the server is there for.
 pub(super) fn serving(serves: Serves, state: &AppState, entrance: &Entrance) -> Router {
+    state.metrics.upload_refusals_have(measure::upload_refusals());
     let router = match serves {
         Serves::Resources => routes::api(),
         Serves::Operations => operational_routes(),

@@ -77,24 +77,24 @@ pub struct Admin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicUrl(String);
 
-/// Not a usable public URL.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Not a usable public URL. What was given is not repeated: there may be a password in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "“{0}” is not a public URL: write http://HOST[:PORT] or https://HOST[:PORT], with a path if a proxy adds one"
+    "not a public URL: write http://HOST[:PORT] or https://HOST[:PORT], with a path if a proxy adds one, and without a \
+     user name"
 )]
-pub struct PublicUrlError(String);
+pub struct PublicUrlError;
 
 impl FromStr for PublicUrl {
     type Err = PublicUrlError;
 
     fn from_str(text: &str) -> Result<Self, PublicUrlError> {
-        let refused = || PublicUrlError(text.to_owned());
-        let uri: Uri = text.parse().map_err(|_| refused())?;
+        let uri: Uri = text.parse().map_err(|_| PublicUrlError)?;
         let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
         let has_user = uri.authority().is_none_or(|authority| authority.as_str().contains('@'));
         // What the library reads has no fragment any more.
         if !is_http || has_user || uri.query().is_some() || text.contains('#') {
-            return Err(refused());
+            return Err(PublicUrlError);
         }
         Ok(Self(text.trim_end_matches('/').to_owned()))
     }

@@ -50,7 +50,7 @@ pub const TOMBSTONE_LIFE: Duration = Duration::from_hours(7 * 24);
 pub const OWNER_MEMORY_BYTES: usize = 64 << 20;
 
 /// So many times `--max-resources` tombstones stay at most: the oldest of the namespace that has most go first.
-const TOMBSTONES_FOR_EACH: usize = 2;
+pub const TOMBSTONES_FOR_EACH: usize = 2;
 
 /// Tombstones that were removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -46,8 +46,11 @@ pub struct Share(u8);
 pub struct ShareError;
 
 impl Share {
+    /// A quarter: four namespaces that take all they can leave nothing, and three leave room.
+    pub const DEFAULT: Self = Self(25);
+
     /// So many of `all`; at least one, or nothing would be possible.
-    pub(super) fn of(self, all: u64) -> u64 {
+    pub fn of(self, all: u64) -> u64 {
         let part = u128::from(all) * u128::from(self.0) / 100;
         u64::try_from(part).unwrap_or(u64::MAX).max(1)
     }

@@ -42,6 +42,19 @@ fn json(output: &Output) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_totals_name_the_limits() {
+    for (share, says) in [(None, ""), (Some("25%"), "; 25% of everything for one namespace")] {
+        let mut options = Options::default();
+        (options.limits.capacity.max_total_size, options.limits.max_resources) = (Some(1 << 20), 8);
+        options.limits.share = share.map(|share| share.parse().unwrap());
+        let server = Administered::start_with(options).await;
+        let listed = stderr(&run(&server, &["ls"]).await);
+        assert!(listed.contains("0 B stored in all of 1 MiB"), "{listed}");
+        assert!(listed.ends_with(&format!("; 8 resources at most{says}\n")), "{listed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_a_table_whose_columns_awk_can_count() {
     let server = Administered::start().await;
     let old = server.stage("demo", "Pod", "x").await;

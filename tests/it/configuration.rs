@@ -7,6 +7,8 @@ use tempfile::TempDir;
 
 use crate::support::{Cloakroom, process, tls};
 
+mod limits;
+
 const PORT: &str = "spark.kubernetes.resourceStagingServer.port";
 const TIMEOUT: &str = "spark.kubernetes.resourceStagingServer.initialAccessExpirationTimeout";
 const TLS: &str = "spark.ssl.kubernetes.resourceStagingServer";

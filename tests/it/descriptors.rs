@@ -112,6 +112,27 @@ async fn with_too_few_descriptors_for_its_bundles_a_download_is_told_to_come_aga
 }
 
 #[test]
+fn with_too_few_descriptors_for_a_server_of_use_it_does_not_start_and_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--no-kubernetes", "--data-dir", path.to_str().unwrap()];
+    for args in [&[&serve[..], &["--check"]].concat()[..], &serve] {
+        let refused = limited(128, args).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!((refused.status.code(), refused.stdout), (Some(1), vec![]), "{said}");
+        for expected in
+            ["limit of open files is 128", "needs 240 at least", "ulimit -n", "--max-concurrent-uploads"]
+        {
+            assert!(said.contains(expected), "“{expected}” is missing: {said}");
+        }
+        assert!(!path.exists(), "nothing was made");
+    }
+    let few = [&serve[..], &["--check", "--max-concurrent-uploads", "8"]].concat();
+    let said = String::from_utf8(limited(128, &few).output().unwrap().stdout).unwrap();
+    assert!(said.contains("32 of 2048: the limit of open files is too low"), "{said}");
+}
+
+#[test]
 fn the_check_says_how_many_connections_the_limit_leaves() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
@@ -121,6 +142,6 @@ fn the_check_says_how_many_connections_the_limit_leaves() {
     assert!(said.contains("555 of 2048: the limit of open files is too low"), "{said}");
     let few = [&args[..], &["--max-connections", "100"]].concat();
     let said = String::from_utf8(limited(1024, &few).output().unwrap().stdout).unwrap();
-    assert!(said.contains("connections         100\n"), "{said}");
+    assert!(said.contains("connections           100\n"), "{said}");
     assert!(run(&few).status.success());
 }

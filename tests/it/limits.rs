@@ -69,7 +69,8 @@ async fn all_bundles_together_stay_below_the_limit_and_a_delete_makes_room() {
     let (directory, clock) = (Arc::new(tempfile::tempdir().unwrap()), Arc::new(ManualClock::new()));
     let mut app = TestApp::start_on(Arc::clone(&directory), Arc::clone(&clock), total(1000)).await;
     let first = app.stage(vec![7; 600]).await;
-    assert_no_room(&app, 401, "may have 1000 B (--max-total-size), and 600 B are taken").await;
+    assert_no_room(&app, 401, "may have 1000 B (--max-total-size), and 600 B are taken by other bundles")
+        .await;
     let second = app.stage(vec![7; 400]).await;
     assert_no_room(&app, 1, "--max-total-size").await;
     app.stage("").await;

@@ -7,6 +7,7 @@ pub mod known;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cloakroom::protocol::problem::Code;
 use cloakroom::protocol::{HEALTHZ, METRICS, READYZ};
 use cloakroom::spark::SparkDuration;
 use serde_json::Value;
@@ -150,6 +151,26 @@ fn the_dashboard_shows_every_metric() {
     for name in expressions::documented_metrics().keys().filter(|name| name.starts_with("cloakroom_")) {
         assert!(dashboard.contains(name.as_str()), "no panel shows {name}");
     }
+}
+
+#[test]
+fn no_alert_is_about_the_share_of_one_namespace() {
+    let mut looked_at = 0;
+    for alert in alerts() {
+        let (name, expression) = (text(&alert["alert"]), text(&alert["expr"]));
+        assert!(
+            !expression.contains("status=\"507\"") && !expression.contains("outcome=\"refused\""),
+            "{name}"
+        );
+        for refusals in expression.split("cloakroom_upload_refusals_total").skip(1) {
+            let is_room =
+                refusals.starts_with(&format!("{{reason=\"{}\"}}", Code::InsufficientStorage.as_str()));
+            assert!(is_room || refusals.starts_with("{reason!=\"share\"}"), "{name}: {refusals}");
+            assert!(is_room || alert["labels"]["severity"] == "warning", "{name}");
+            looked_at += 1;
+        }
+    }
+    assert_eq!(looked_at, 3);
 }
 
 #[test]

@@ -318,6 +318,17 @@ async fn answers_are_remembered_for_a_minute_or_ten_seconds() {
     assert_eq!(upload("demo").await, 401);
 }
 
+#[tokio::test]
+async fn a_token_that_was_refused_is_not_asked_about_again_for_ten_seconds() {
+    let guarded = guarded().await;
+    let reviews = || guarded.cluster.asked().len();
+    for (after, asked) in [(0, 1), (9, 1), (1, 2)] {
+        guarded.app.clock.advance(Duration::from_secs(after));
+        assert_eq!(guarded.upload("demo", Some("a-made-up-token")).await.status(), 401);
+        assert_eq!(reviews(), asked);
+    }
+}
+
 /// An upload by the old protocol, of which only the first bytes of the bundle have come.
 async fn begun_v0(app: &TestApp) -> Wire {
     let before = app.staging.in_flight().0;

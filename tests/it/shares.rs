@@ -28,6 +28,16 @@ async fn upload(app: &TestApp, namespace: &str, bytes: usize) -> Response {
     app.client.put(app.url(&path(namespace))).body(vec![7; bytes]).send().await.unwrap()
 }
 
+/// Uploads that were refused so far because of one holder's share, and for lack of room.
+async fn refusals(app: &TestApp) -> (u64, u64) {
+    let text = app.get("/metrics").send().await.unwrap().text().await.unwrap();
+    let count = |reason: &str| {
+        let sample = format!("cloakroom_upload_refusals_total{{reason=\"{reason}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&*sample)).unwrap().parse().unwrap()
+    };
+    (count("share"), count("insufficient-storage"))
+}
+
 #[tokio::test]
 async fn a_namespace_has_its_share_of_the_room_before_and_after_a_restart() {
     let (directory, clock) = (Arc::new(tempfile::tempdir().unwrap()), Arc::new(ManualClock::new()));
@@ -48,16 +58,19 @@ async fn a_namespace_has_its_share_of_the_room_before_and_after_a_restart() {
 #[tokio::test]
 async fn a_namespace_has_its_share_of_the_resources() {
     let app = TestApp::start_with(shared()).await;
+    assert_eq!(refusals(&app).await, (0, 0), "what never happened is counted too");
     for _ in 0..2 {
         app.ticket(upload(&app, "greedy", 0).await).await;
     }
     let says = "no room for another resource of namespace “greedy”: it may have 2, its share (--share)";
     assert_refused(upload(&app, "greedy", 0).await, 507, "insufficient-storage", says).await;
+    assert_eq!(refusals(&app).await, (1, 0), "it is no lack of room");
     for namespace in ["honest", "fair", "honest", "fair", "just", "just"] {
         app.ticket(upload(&app, namespace, 0).await).await;
     }
     let says = "no room for another resource: this server keeps 8 at most (--max-resources)";
     assert_refused(upload(&app, "last", 0).await, 507, "insufficient-storage", says).await;
+    assert_eq!(refusals(&app).await, (1, 1));
 }
 
 #[tokio::test]
@@ -76,6 +89,7 @@ async fn a_namespace_has_its_share_of_uploads_at_once() {
     assert_eq!(refused.headers()["retry-after"], "2");
     let says = "namespace “greedy” has 2 uploads going on, which is its share (--share)";
     assert_refused(refused, 503, "overloaded", says).await;
+    assert_eq!(refusals(&app).await, (1, 0));
     app.ticket(upload(&app, "honest", 1).await).await;
 }
 

@@ -1,5 +1,7 @@
 //! The server at its limits in the memory that the manifests give it: it comes up, serves and sweeps.
 
+mod pods;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,6 +17,9 @@ use crate::process::{Cloakroom, command};
 
 /// What `manifests/base/deployment.yaml` says.
 const MEMORY: u64 = 512 << 20;
+
+/// Resources whose owners are there.
+const KNOWN: &str = "resources_kept{why=\"owner-present\"}";
 
 /// A debug build on a busy machine; a release build takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -32,56 +37,92 @@ pub fn trials() -> Vec<Trial> {
             &[group()],
             many_resources_with_more_labels_than_today_come_up_all_the_same,
         ),
+        trial(
+            "owners_at_the_limits_are_watched_in_the_memory_of_the_manifests",
+            &[group()],
+            owners_at_the_limits_are_watched_in_the_memory_of_the_manifests,
+        ),
     ]
 }
 
 /// 100,000 resources with 4 KiB of labels each, with the two that are staged, and 200,000 tombstones.
 fn a_ledger_at_the_limits_comes_up_in_the_memory_of_the_manifests() {
-    check(&Filled { ready: 99_998, labels: 16, key_bytes: 193, value_bytes: 63, tombstones: 200_000 });
+    check(&Filled { tombstones: 200_000, ..FULL });
 }
 
 /// What could be staged before labels had a limit in bytes.
 fn many_resources_with_more_labels_than_today_come_up_all_the_same() {
-    check(&Filled { ready: 32_777, labels: 60, key_bytes: 317, value_bytes: 63, tombstones: 0 });
+    check(&Filled { ready: 32_777, labels: 60, key_bytes: 317, ..FULL });
 }
 
-/// What a ledger is filled with.
+/// All label keys that are looked for, but those of one namespace: 1,000 in each of 99. A tenth of the owners are there.
+fn owners_at_the_limits_are_watched_in_the_memory_of_the_manifests() {
+    check(&Filled { namespaces: 99, keys: Keys::ThousandInEachNamespace, pods: 10_000, ..FULL });
+}
+
+/// As many resources as may be, with the two that are staged, and as long labels.
+const FULL: Filled = Filled {
+    ready: 99_998,
+    namespaces: 1000,
+    keys: Keys::NoTwoAlike,
+    labels: 16,
+    key_bytes: 193,
+    value_bytes: 63,
+    tombstones: 0,
+    pods: 0,
+};
+
+enum Keys {
+    NoTwoAlike,
+    ThousandInEachNamespace,
+}
+
+/// What a ledger is filled with, and the cluster: without any pods there is none.
 struct Filled {
     ready: u64,
+    namespaces: u64,
+    keys: Keys,
     labels: u64,
     key_bytes: usize,
     value_bytes: usize,
     tombstones: u64,
+    pods: u64,
 }
 
 fn check(filled: &Filled) {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    // The pods' API server answers from another thread: this one blocks while the server starts.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        let ticket = prepare(folder.path(), filled).await;
-        let group = ControlGroup::make(&format!("limits-{}", filled.ready), MEMORY).unwrap();
+        let (ticket, owners) = prepare(folder.path(), filled).await;
+        let kubeconfig = if owners.is_empty() { None } else { Some(pods::serve(folder.path(), owners).await) };
+        let name = format!("limits-{}-{}", filled.ready, filled.pods);
+        let group = ControlGroup::make(&name, MEMORY).unwrap();
         let began = Instant::now();
-        let server = start(&group, folder.path());
+        let server = start(&group, folder.path(), kubeconfig.as_deref());
         let ready_after = began.elapsed();
+        until_metric(&server, KNOWN, filled.pods as f64).await;
+        let known_after = began.elapsed();
         assert_eq!(metric(&server, "resources{state=\"ready\"}").await, filled.ready as f64 + 1.0);
         assert_eq!(metric(&server, "resources{state=\"deleted\"}").await, filled.tombstones as f64);
         assert_eq!(download(&server, &ticket).await, "jars");
         let other = stage(&server).await;
         assert_eq!(download(&server, &other).await, "jars");
         let swept = metric(&server, "sweeps_total{outcome=\"ok\"}").await;
-        let until = Instant::now() + PATIENCE;
-        while metric(&server, "sweeps_total{outcome=\"ok\"}").await < swept + 2.0 {
-            assert!(Instant::now() < until, "no sweep came to its end:\n{}", server.log());
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        until_metric(&server, "sweeps_total{outcome=\"ok\"}", swept + 2.0).await;
+        assert_eq!(metric(&server, KNOWN).await, filled.pods as f64);
         assert_eq!(metric(&server, "sweeps_total{outcome=\"failed\"}").await, 0.0, "{}", server.log());
         let sweep = metric(&server, "sweep_duration_seconds_sum").await
             / metric(&server, "sweep_duration_seconds_count").await;
         let peak = peak_bytes(server.pid());
         eprintln!(
-            "{} resources, {} tombstones: ready after {:.1} s, {:.1} s a sweep, {} MiB of memory at most",
+            "{} resources, {} tombstones, {} pods: ready after {:.1} s, owners known after {:.1} s, {:.1} s a sweep, {} MiB of \
+             memory at most",
             filled.ready,
             filled.tombstones,
+            filled.pods,
             ready_after.as_secs_f64(),
+            known_after.as_secs_f64(),
             sweep,
             peak >> 20
         );
@@ -92,8 +133,9 @@ fn check(filled: &Filled) {
     });
 }
 
-/// Starts a server once, stages a bundle, and fills its ledger behind its back.
-async fn prepare(folder: &Path, filled: &Filled) -> Ticket {
+/// Starts a server once, stages a bundle, and fills its ledger behind its back. With the ticket come the owners of which
+/// there are to be pods: namespaces and labels.
+async fn prepare(folder: &Path, filled: &Filled) -> (Ticket, Vec<(String, String)>) {
     let server = Cloakroom::serve(folder, &["--no-kubernetes"]);
     let ticket = stage(&server).await;
     server.signal("TERM");
@@ -108,19 +150,28 @@ async fn prepare(folder: &Path, filled: &Filled) -> Ticket {
         .await
         .unwrap();
     fill(&mut ledger, filled).await;
+    let owners = format!(
+        "SELECT owner_namespace, owner_labels FROM resources WHERE owner_namespace LIKE 'team-%' AND state = 'ready' LIMIT {}",
+        filled.pods
+    );
+    let owners = sqlx::query_as(AssertSqlSafe(owners)).fetch_all(&mut ledger).await.unwrap();
     ledger.close().await.unwrap();
-    ticket
+    (ticket, owners)
 }
 
 async fn fill(ledger: &mut SqliteConnection, filled: &Filled) {
-    let Filled { ready, labels, key_bytes, value_bytes, tombstones } = filled;
-    // No two keys and no two values are the same: a DNS prefix, a slash, a name.
+    let Filled { ready, namespaces, keys, labels, key_bytes, value_bytes, tombstones, .. } = filled;
+    // A DNS prefix, a slash, a name. No two values are the same.
+    let key_numbers = match keys {
+        Keys::NoTwoAlike => "i, j.value".to_owned(),
+        Keys::ThousandInEachNamespace => format!("(i / {namespaces} * {labels} + j.value) % 1000, 0"),
+    };
     let prefix = "a".repeat(59);
     let dots = (key_bytes - 20) / 60;
     let padding = "c".repeat((key_bytes - 20) % 60);
     let key = format!("{}r%06d/k%02d{padding}%s", format!("{prefix}.").repeat(dots));
     let value = "v".repeat(value_bytes - 9);
-    let one = format!("printf('\"{key}\":\"v%06d%02d{value}\"', i, j.value, 'abcdefghi', i, j.value)");
+    let one = format!("printf('\"{key}\":\"v%06d%02d{value}\"', {key_numbers}, 'abcdefghi', i, j.value)");
     let label_numbers: Vec<String> = (0..*labels).map(|number| number.to_string()).collect();
     let all = format!(
         "(SELECT '{{' || group_concat({one}, ',') || '}}' FROM json_each('[{}]') AS j)",
@@ -137,7 +188,7 @@ async fn fill(ledger: &mut SqliteConnection, filled: &Filled) {
         "INSERT INTO resources (id, secret_hash, state, size_bytes, sha256, owner_kind, owner_namespace, owner_labels, \
          created_at, unused_timeout_millis, uploaded_by) {} \
          SELECT printf('%08x-0000-4000-8000-%012x', i * 13, i), zeroblob(32), 'ready', 0, zeroblob(32), 'Pod', \
-         'team-' || (i % 1000), {all}, {now}, {year}, '10.0.0.1' FROM numbers",
+         'team-' || (i % {namespaces}), {all}, {now}, {year}, '10.0.0.1' FROM numbers",
         series(*ready)
     );
     sqlx::raw_sql(AssertSqlSafe(resources)).execute(&mut *ledger).await.unwrap();
@@ -146,7 +197,7 @@ async fn fill(ledger: &mut SqliteConnection, filled: &Filled) {
             "INSERT INTO resources (id, secret_hash, state, size_bytes, owner_kind, owner_namespace, created_at, \
              unused_timeout_millis, deleted_at, deletion_reason) {} \
              SELECT printf('%08x-0000-4000-9000-%012x', i * 7, i), zeroblob(32), 'deleted', 0, 'Pod', \
-             'team-' || (i % 1000), {now}, {year}, {now} - i, 'released' FROM numbers",
+             'team-' || (i % {namespaces}), {now}, {year}, {now} - i, 'released' FROM numbers",
             series(*tombstones)
         );
         sqlx::raw_sql(AssertSqlSafe(buried)).execute(&mut *ledger).await.unwrap();
@@ -154,10 +205,13 @@ async fn fill(ledger: &mut SqliteConnection, filled: &Filled) {
 }
 
 /// Starts the server in the group, and waits until it serves or has ended.
-fn start(group: &ControlGroup, folder: &Path) -> Cloakroom {
+fn start(group: &ControlGroup, folder: &Path, kubeconfig: Option<&Path>) -> Cloakroom {
     let mut serve = command();
-    serve.args(["serve", "--listen", "127.0.0.1:0", "--no-kubernetes", "--cleanup-interval", "1s"]);
-    serve.arg("--data-dir").arg(folder);
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--cleanup-interval", "1s", "--data-dir"]).arg(folder);
+    match kubeconfig {
+        Some(kubeconfig) => serve.arg("--kubeconfig").arg(kubeconfig),
+        None => serve.arg("--no-kubernetes"),
+    };
     let mut server = Cloakroom::launch(inside(group, &serve));
     let until = Instant::now() + PATIENCE;
     while !server.log().contains("serves on http") {
@@ -197,10 +251,19 @@ async fn download(server: &Cloakroom, ticket: &Ticket) -> String {
     answer.text().await.unwrap()
 }
 
+/// 0 for what has not happened.
 async fn metric(server: &Cloakroom, name: &str) -> f64 {
     let text = client().get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
-    let line = text.lines().find(|line| line.starts_with(&format!("cloakroom_{name} "))).unwrap();
-    line.rsplit_once(' ').unwrap().1.parse().unwrap()
+    let line = text.lines().find(|line| line.starts_with(&format!("cloakroom_{name} ")));
+    line.map_or(0.0, |line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
+}
+
+async fn until_metric(server: &Cloakroom, name: &str, at_least: f64) {
+    let until = Instant::now() + PATIENCE;
+    while metric(server, name).await < at_least {
+        assert!(Instant::now() < until, "{name} stays below {at_least}:\n{}", server.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// The most memory that the process ever had of its own.

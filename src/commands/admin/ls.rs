@@ -101,6 +101,12 @@ fn totals(rows: &[StagedResource], server: &ServerStatus) -> String {
     if let Some(free) = server.free_bytes {
         let _ = write!(text, ", {} of the disk free", format_size(free));
     }
+    if let Some(most) = server.limits.max_resources {
+        let _ = write!(text, "; {most} resources at most");
+    }
+    if let Some(percent) = server.limits.share_percent {
+        let _ = write!(text, "; {percent}% of everything for one namespace");
+    }
     text
 }
 

@@ -4,11 +4,12 @@ use super::settings::ServeSettings;
 use crate::cli::ServeArgs;
 use cloakroom::descriptors::{self, Allotment, Demand};
 
-/// Raises the limit as far as it goes, and allots it. Says so if it is too low for what the flags allow.
-pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> Allotment {
+/// Raises the limit as far as it goes, and allots it. Says so if it is too low for what the flags allow; it is an error if
+/// it is too low for any use.
+pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> anyhow::Result<Allotment> {
     let demand = demand(args, settings);
     let limit = descriptors::raise().unwrap_or(usize::MAX);
-    let allotment = demand.allot(limit);
+    let allotment = demand.allot(limit)?;
     if limit < demand.descriptors() {
         tracing::warn!(
             "the limit of open files is {limit}, and the flags could need {}: at most {} connections and {} bundles are open \
@@ -18,19 +19,17 @@ pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> Allotment {
             allotment.bundles
         );
     }
-    allotment
+    Ok(allotment)
 }
 
-/// The lines of `--check`.
+/// What `--check` says of it.
 pub fn summary(args: &ServeArgs, allotment: &Allotment) -> String {
-    let Allotment { connections, .. } = *allotment;
-    let asked = args.network.max_connections;
-    let why = if connections < asked {
-        format!(" of {asked}: the limit of open files is too low")
+    let (connections, asked) = (allotment.connections, args.network.max_connections);
+    if connections < asked {
+        format!("{connections} of {asked}: the limit of open files is too low")
     } else {
-        String::new()
-    };
-    format!("  {:<20}{connections}{why}\n", "connections")
+        connections.to_string()
+    }
 }
 
 fn demand(args: &ServeArgs, settings: &ServeSettings) -> Demand {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::bail;
 
 use super::cluster::{self, Pod};
+use super::{descriptors, limits};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use cloakroom::cleaner::Policy;
@@ -20,8 +21,8 @@ use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
 use cloakroom::server::{
     Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
 };
-use cloakroom::spark::{ByteSize, Properties, StagingServerProperties, format_duration, format_size};
-use cloakroom::staging::{CapacityLimits, LEAST_CHARGE, Limits, OWNER_MEMORY_BYTES};
+use cloakroom::spark::{Properties, StagingServerProperties, format_duration, format_size};
+use cloakroom::staging::Limits;
 
 /// The original's port.
 const DEFAULT_PORT: u16 = 10_000;
@@ -63,8 +64,7 @@ impl ServeSettings {
         let upload_auth = upload_auth(args, listen, file.is_some(), cluster.as_ref(), &mut warnings)?;
         check_data_dir(&args.storage.data_dir)?;
         check_times(args)?;
-        check_sizes(args)?;
-        let limits = limits(args, &upload_auth);
+        let limits = limits::resolve(args, &upload_auth, &mut warnings)?;
         let server = Settings {
             upload_auth,
             owner_kinds: args.kubernetes.owner_kinds.clone(),
@@ -125,7 +125,7 @@ impl ServeSettings {
     }
 
     /// What `--check` prints.
-    pub fn summary(&self, args: &ServeArgs) -> String {
+    pub fn summary(&self, args: &ServeArgs, allotment: &Allotment) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let auth = match self.server.upload_auth {
             UploadAuth::None => "none: everybody who reaches the port may upload".to_owned(),
@@ -162,9 +162,10 @@ impl ServeSettings {
         ]
         .into_iter()
         .chain(self.lifecycle_summary(args))
+        .chain([("connections", descriptors::summary(args, allotment))])
         {
             // Writing to a String does not fail.
-            let _ = writeln!(text, "  {name:<20}{value}");
+            let _ = writeln!(text, "  {name:<20}  {value}");
         }
         text
     }
@@ -321,39 +322,10 @@ fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Sizes that would refuse every bundle.
-fn check_sizes(args: &ServeArgs) -> anyhow::Result<()> {
-    let sizes = [
-        ("--max-resource-size", Some(args.storage.max_resource_size)),
-        ("--max-total-size", args.storage.max_total_size),
-    ];
-    match sizes.iter().find(|(_, size)| size.is_some_and(|size| size.bytes() == 0)) {
-        Some((flag, _)) => bail!("{flag} is zero: it would refuse every bundle; give a size, such as 8GiB"),
-        None => Ok(()),
-    }
-}
-
 fn pace(args: &ServeArgs) -> PaceLimits {
     PaceLimits {
         idle_timeout: args.network.idle_timeout.get(),
         min_rate: args.network.min_rate.bytes(),
         rate_window: RATE_WINDOW,
-    }
-}
-
-/// Namespaces have shares where it is known that an upload comes from one: the API server says so.
-fn limits(args: &ServeArgs, upload_auth: &UploadAuth) -> Limits {
-    Limits {
-        capacity: CapacityLimits {
-            max_resource_size: args.storage.max_resource_size.bytes(),
-            max_total_size: args.storage.max_total_size.map(ByteSize::bytes),
-            min_free_space: args.storage.min_free_space.bytes(),
-            least_charge: LEAST_CHARGE,
-        },
-        max_resources: args.storage.max_resources,
-        owner_memory_bytes: OWNER_MEMORY_BYTES,
-        max_concurrent_uploads: args.storage.max_concurrent_uploads,
-        max_concurrent_downloads: args.storage.max_concurrent_downloads,
-        share: matches!(upload_auth, UploadAuth::Kubernetes(_)).then_some(args.storage.share),
     }
 }

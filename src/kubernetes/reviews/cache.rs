@@ -39,10 +39,7 @@ impl<V: Clone> Cache<V> {
 
     pub(super) fn put(&mut self, key: Key, value: V, now: Duration, lasts: Duration) {
         if self.answers.len() >= MOST {
-            self.answers.retain(|_, (until, _)| now < *until);
-        }
-        if self.answers.len() >= MOST {
-            // A no before a yes, as a rule: it is good for less.
+            // What is over before what is good, and a no before a yes, as a rule: it is good for less.
             let oldest = self.answers.iter().min_by_key(|(_, (until, _))| *until).map(|(key, _)| *key);
             oldest.map(|oldest| self.answers.remove(&oldest));
         }

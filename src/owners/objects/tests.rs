@@ -75,6 +75,28 @@ fn a_complete_list_takes_away_what_is_not_in_it_and_nothing_of_other_namespaces(
     assert!(objects.find(&owner("a", &[("app", "y")], None)).only_in_all);
     assert!(objects.find(&owner("b", &[("app", "x")], None)).only_in_all);
     assert_eq!(objects.len(), 2);
+    objects.finish_list(Source::All, 2, Some("b"));
+    assert_eq!(
+        objects.namespaces.keys().map(|name| &**name).collect::<Vec<_>>(),
+        ["a"],
+        "nothing is left in b"
+    );
+}
+
+#[test]
+fn labels_that_no_object_carries_any_more_take_no_memory() {
+    let mut objects = objects(&["app"]);
+    let names = ["one", "two"];
+    for value in ["x", "y"] {
+        for name in names {
+            objects.apply(Source::All, 1, "a", name, [("app", value)].into_iter());
+        }
+    }
+    let carriers =
+        |objects: &Objects, value: &str| objects.namespaces["a"].by_label["app"].get(value).map(Names::len);
+    assert_eq!((carriers(&objects, "x"), carriers(&objects, "y")), (None, Some(2)));
+    objects.remove(Source::All, "a", "one");
+    assert_eq!(carriers(&objects, "y"), Some(1));
 }
 
 #[test]

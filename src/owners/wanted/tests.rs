@@ -58,6 +58,11 @@ fn what_an_upload_needs_stays_until_it_is_over() {
 }
 
 #[test]
+fn the_bounds_are_those_of_the_pages() {
+    assert_eq!((MOST_OF_NAMESPACE, MOST_OF_KIND), (1000, 100_000));
+}
+
+#[test]
 fn a_namespace_has_its_own_room_and_an_owner_gets_all_of_its_keys_or_none() {
     let mut wanted = Wanted::default();
     for from in (0..MOST_OF_NAMESPACE - 40).step_by(60) {

@@ -45,7 +45,7 @@ pub enum NoRoom {
     /// The sum of all bundles would pass the limit.
     #[error(
         "no room for this bundle: everything that is staged together may have {} (--max-total-size), and {} are \
-         taken by others; delete what is no longer needed, or try again when it has expired", format_size(*.limit), format_size(*.taken)
+         taken by other bundles; delete what is no longer needed, or try again when it has expired", format_size(*.limit), format_size(*.taken)
     )]
     Total {
         /// The limit.
@@ -97,7 +97,7 @@ impl NoRoom {
     }
 
     /// Whose share is used up, if it is one.
-    pub(super) fn holder(&self) -> Option<&Holder> {
+    pub fn holder(&self) -> Option<&Holder> {
         match self {
             Self::UploadsOf { holder, .. }
             | Self::ResourcesOf { holder, .. }

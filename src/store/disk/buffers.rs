@@ -102,6 +102,19 @@ mod tests {
     }
 
     #[test]
+    fn buffers_of_a_length_that_is_no_longer_asked_for_make_room() {
+        let buffers = Arc::new(Buffers::default());
+        for length in [KEPT_WHEN_IDLE / 2, KEPT_WHEN_IDLE / 2 + 1] {
+            for _ in 0..2 {
+                let both = [buffers.take(length), buffers.take(length)];
+                drop(both);
+            }
+            let kept: Vec<usize> = buffers.0.lock().unwrap().free.iter().map(Vec::len).collect();
+            assert!(kept.contains(&length), "{kept:?} and not {length}");
+        }
+    }
+
+    #[test]
     fn no_more_than_a_bound_is_kept_and_little_when_nothing_is_in_use() {
         let buffers = Arc::new(Buffers::default());
         let length = KEPT_WHEN_IDLE / 4;

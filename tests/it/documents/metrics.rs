@@ -32,6 +32,7 @@ fn after_everything() -> Metrics {
     let metrics = Metrics::new();
     metrics.http_request(None, "GET", Some(200));
     metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
+    metrics.upload_refusals_have(["share"]);
     metrics.swept(SweepOutcome::Ok, Duration::ZERO, Timestamp::UNIX_EPOCH);
     metrics.kept(&Why::all().map(|why| (why.as_str(), 1)).collect::<Vec<_>>());
     for state in WatchState::ALL {

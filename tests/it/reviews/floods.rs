@@ -42,6 +42,27 @@ async fn a_flood_of_unknown_tokens_waits_in_a_queue_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_token_that_is_no_longer_good_is_one_of_the_unknown() {
+    let guarded = guarded().await;
+    assert_eq!(guarded.status("demo").await, 201);
+    *guarded.cluster.is_token_good.lock().unwrap() = false;
+    guarded.app.clock.advance(Duration::from_secs(61));
+    assert_eq!(guarded.status("demo").await, 401);
+    guarded.app.clock.advance(Duration::from_secs(11));
+    guarded.cluster.set(Mood::HangsForStrangers);
+    let strangers: Vec<String> = (0..33).map(|number| format!("made-up-token-number-{number}")).collect();
+    let mut flood: FuturesUnordered<_> =
+        strangers.iter().map(|token| guarded.upload("demo", Some(token))).collect();
+    assert_eq!(
+        problem(flood.next().await.unwrap()).await.code,
+        "overloaded",
+        "the queue of the unknown is full"
+    );
+    assert_eq!(problem(guarded.upload("demo", Some(TOKEN)).await).await.code, "overloaded");
+    assert_eq!(asked(&guarded, "TokenReview"), 6);
+}
+
+#[tokio::test]
 async fn what_one_user_asks_for_keeps_no_other_waiting() {
     let guarded = guarded().await;
     assert_eq!(guarded.status("demo").await, 201);

@@ -1,0 +1,117 @@
+//! What the limits come to, and what of that an admin may not expect.
+
+use std::path::Path;
+
+use anyhow::bail;
+
+use crate::cli::ServeArgs;
+use cloakroom::server::UploadAuth;
+use cloakroom::spark::{ByteSize, format_size};
+use cloakroom::staging::{
+    CapacityLimits, LEAST_CHARGE, Limits, OWNER_MEMORY_BYTES, Share, TOMBSTONES_FOR_EACH,
+};
+
+/// What a resource takes of memory beside its owner's labels, as docs/operations.md has it from tests/real/limits.rs.
+const RESOURCE_MEMORY_BYTES: u64 = 1 << 10;
+
+/// For all resources together, of the 512 MiB that the shipped manifests give.
+const MEMORY_FOR_RESOURCES: u64 = 256 << 20;
+
+/// The limits of the flags. Namespaces have shares where it is known that an upload comes from one: the API server says so.
+pub fn resolve(
+    args: &ServeArgs,
+    upload_auth: &UploadAuth,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Limits> {
+    check_sizes(args)?;
+    let storage = &args.storage;
+    let knows_namespaces = matches!(upload_auth, UploadAuth::Kubernetes(_));
+    let limits = Limits {
+        capacity: CapacityLimits {
+            max_resource_size: storage.max_resource_size.bytes(),
+            max_total_size: storage.max_total_size.map(ByteSize::bytes),
+            min_free_space: storage.min_free_space.bytes(),
+            least_charge: LEAST_CHARGE,
+        },
+        max_resources: storage.max_resources,
+        owner_memory_bytes: OWNER_MEMORY_BYTES,
+        max_concurrent_uploads: storage.max_concurrent_uploads,
+        max_concurrent_downloads: storage.max_concurrent_downloads,
+        share: knows_namespaces.then(|| storage.share.unwrap_or(Share::DEFAULT)),
+    };
+    let without_effect = storage.share.filter(|_| !knows_namespaces).map(|share| {
+        format!(
+            "--share {share} has no effect: with another --upload-auth than kubernetes an uploader may name any namespace, \
+             so that there are no shares"
+        )
+    });
+    warnings.extend(without_effect);
+    warnings.extend(limits.share.and_then(|share| of_share(share, &limits, &storage.data_dir)));
+    warnings.extend(of_resources(limits.max_resources));
+    Ok(limits)
+}
+
+/// Sizes that would refuse every bundle.
+fn check_sizes(args: &ServeArgs) -> anyhow::Result<()> {
+    let sizes = [
+        ("--max-resource-size", Some(args.storage.max_resource_size)),
+        ("--max-total-size", args.storage.max_total_size),
+    ];
+    match sizes.iter().find(|(_, size)| size.is_some_and(|size| size.bytes() == 0)) {
+        Some((flag, _)) => bail!("{flag} is zero: it would refuse every bundle; give a size, such as 8GiB"),
+        None => Ok(()),
+    }
+}
+
+/// Where one bundle is more than a share: a share is as large as that at least.
+fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
+    let CapacityLimits { max_resource_size: largest, max_total_size, min_free_space, .. } = limits.capacity;
+    let on_disk = disk_bytes(data_dir).map(|bytes| (bytes.saturating_sub(min_free_space), "the disk's size"));
+    let total = max_total_size.map(|bytes| (bytes, "--max-total-size"));
+    let (room, of) = [total, on_disk].into_iter().flatten().min()?;
+    if largest >= room {
+        return Some(format!(
+            "one bundle of --max-resource-size ({}) takes all the room ({} by {of}), and a share is never below one bundle: one \
+             namespace can take the room of all others; lower --max-resource-size",
+            format_size(largest),
+            format_size(room)
+        ));
+    }
+    (largest > share.of(room)).then(|| {
+        let percent = (u128::from(largest) * 100).div_ceil(u128::from(room));
+        format!(
+            "one bundle of --max-resource-size ({}) is {percent}% of the room ({} by {of}), and a share is never below one \
+             bundle: one namespace may have that much in place of --share {share}; lower --max-resource-size, or raise --share",
+            format_size(largest),
+            format_size(room)
+        )
+    })
+}
+
+/// Where so many resources need more memory than the shipped manifests give.
+fn of_resources(most: usize) -> Option<String> {
+    let most = most as u64;
+    let memory = most.saturating_mul(RESOURCE_MEMORY_BYTES);
+    (memory > MEMORY_FOR_RESOURCES).then(|| {
+        format!(
+            "--max-resources {most} may take {} of memory, {} for each, and the shipped manifests give 512 MiB for everything; \
+             the ledger may have {} tombstones besides: give the server more memory and disk, or lower --max-resources",
+            format_size(memory),
+            format_size(RESOURCE_MEMORY_BYTES),
+            most.saturating_mul(TOMBSTONES_FOR_EACH as u64)
+        )
+    })
+}
+
+/// The size of the disk that the folder is on, or will be on.
+fn disk_bytes(data_dir: &Path) -> Option<u64> {
+    // The parent of a relative name is written as nothing.
+    let here = Path::new(".");
+    let present = data_dir
+        .ancestors()
+        .filter(|path| !path.as_os_str().is_empty())
+        .chain([here])
+        .find(|path| path.exists())?;
+    let space = rustix::fs::statvfs(present).ok()?;
+    Some(space.f_blocks.saturating_mul(space.f_frsize))
+}

@@ -1,0 +1,42 @@
+//! Each user's own turns: what one asks for keeps no other waiting.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::Semaphore;
+
+/// Questions at once about what one user may do: namespaces can be made up as well.
+const OF_USER_AT_ONCE: usize = 2;
+
+/// The turns of those users about whom something is asked at the moment, by name.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Mutex<HashMap<Box<str>, Weak<Semaphore>>>);
+
+impl Turns {
+    /// The user's own. Those of users about whom nothing is asked any more are forgotten.
+    pub(super) fn of(&self, user: &str) -> Arc<Semaphore> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, turns| turns.strong_count() > 0);
+        let turns = all.get(user).and_then(Weak::upgrade);
+        turns.unwrap_or_else(|| {
+            let turns = Arc::new(Semaphore::new(OF_USER_AT_ONCE));
+            all.insert(user.into(), Arc::downgrade(&turns));
+            turns
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_turns_of_its_own_as_long_as_something_is_asked_about_it() {
+        let all = Turns::default();
+        let (first, second, other) = (all.of("jo"), all.of("jo"), all.of("mo"));
+        assert!(Arc::ptr_eq(&first, &second) && !Arc::ptr_eq(&first, &other));
+        drop((first, second));
+        all.of("mo");
+        assert_eq!(all.0.lock().unwrap().len(), 1, "nothing is asked about jo any more");
+    }
+}
