@@ -192,6 +192,7 @@ impl HttpBody for AwaitedBody {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use http_body_util::BodyExt as _;
 
     use super::*;
 
@@ -242,6 +243,18 @@ mod tests {
         drop(taken);
         assert_eq!(turns.queue().taken, 0);
         assert!(turns.take(host(3)).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_turn_is_over_when_the_body_is_asked_for() {
+        let turns = Turns::default();
+        let turn = Arc::new(turns.take(host(1)).await);
+        let mut body = AwaitedBody { body: Body::from("jars"), turn: Arc::clone(&turn) };
+        assert_eq!(turns.queue().taken, 1);
+        body.frame().await.unwrap().unwrap();
+        assert_eq!(turns.queue().taken, 0);
+        drop((body, turn));
+        assert_eq!(turns.queue().taken, 0, "it is over once");
     }
 
     #[test]
