@@ -11,7 +11,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::owners::{ClusterIdentity, NoAnswer, NoUid, Owners, Unknown};
+use crate::owners::{ClusterIdentity, NoAnswer, NoUid, Owners, Presence, Unknown};
 use crate::protocol::admin::WITHOUT_UID;
 use crate::staging::{AccessError, Staging};
 use crate::telemetry::chain;
@@ -67,7 +67,7 @@ impl ClusterCheck {
         }
     }
 
-    /// Why owners are unknown, whatever the watches say.
+    /// Why nothing that the watches know counts.
     fn doubt(&self) -> Option<Unknown> {
         if self.state.is_other() {
             return Some(Unknown::OtherCluster);
@@ -120,7 +120,7 @@ impl Identity {
         self.lock().clone()
     }
 
-    /// Why owners are unknown, whatever the watches say.
+    /// Why nothing that the watches know counts.
     pub(super) fn doubt(&self) -> Option<Unknown> {
         self.lock().doubt()
     }
@@ -181,6 +181,14 @@ impl Identity {
     }
 }
 
+/// What the watches know of an owner, if nothing is in doubt. What they do not know has a reason of its own.
+pub(super) fn believed(watched: Presence, doubt: Option<Unknown>) -> Presence {
+    match watched {
+        Presence::Present | Presence::Finished | Presence::Absent => doubt.map_or(watched, Presence::Unknown),
+        Presence::Unknown(_) | Presence::NotAsked => watched,
+    }
+}
+
 async fn write_down(staging: &Staging, uid: &str) {
     match staging.remember_cluster(Some(uid.to_owned())).await {
         Ok(()) => tracing::info!(cluster = uid, "owners are looked for in this cluster from now on"),
@@ -190,8 +198,21 @@ async fn write_down(staging: &Staging, uid: &str) {
 
 /// Says once what has changed.
 fn tell(before: &ClusterCheck, after: &ClusterCheck) {
-    match &after.state {
-        state if *state == before.state => {}
+    if before.state != after.state {
+        tell_state(&after.state, before.state.is_other());
+    }
+    match (&before.failure, &after.failure) {
+        (None, Some(error)) => tracing::warn!(
+            error,
+            "the API server cannot be asked which cluster it is: nothing goes for lack of an owner until it can"
+        ),
+        (Some(_), None) => tracing::info!("the API server can be asked again which cluster it is"),
+        (None, None) | (Some(_), Some(_)) => {}
+    }
+}
+
+fn tell_state(state: &ClusterState, was_other: bool) {
+    match state {
         ClusterState::Other { known, seen: ClusterIdentity::Uid(seen) } => tracing::error!(
             known,
             seen,
@@ -210,18 +231,10 @@ fn tell(before: &ClusterCheck, after: &ClusterCheck) {
             "the uid of the cluster cannot be read, so another cluster at the same address would not be noticed; a get on \
              namespaces lets this server notice it"
         ),
-        ClusterState::Known(uid) if before.state.is_other() => {
+        ClusterState::Known(uid) if was_other => {
             tracing::info!(cluster = uid, "the cluster is the one that is known");
         }
         ClusterState::Known(_) | ClusterState::NotAsked => {}
-    }
-    match (&before.failure, &after.failure) {
-        (None, Some(error)) => tracing::warn!(
-            error,
-            "the API server cannot be asked which cluster it is: nothing goes for lack of an owner until it can"
-        ),
-        (Some(_), None) => tracing::info!("the API server can be asked again which cluster it is"),
-        (None, None) | (Some(_), Some(_)) => {}
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decide::needs_knowledge;
-use super::identity::Identity;
+use super::identity::{Identity, believed};
 use super::{Accepted, ClusterCheck, Decision, Kept, NotAccepted, Policy, Readings, Why, decide};
 use crate::owners::{Owners, Presence};
 use crate::resource::{Life, Owner, Resource, ResourceId};
@@ -108,7 +108,7 @@ impl Judge {
     }
 
     fn presence(&self, owner: &Owner) -> Presence {
-        self.identity.doubt().map_or_else(|| self.owners.presence(owner), Presence::Unknown)
+        believed(self.owners.presence(owner), self.identity.doubt())
     }
 }
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::decide::needs_knowledge;
 use super::guard::{Allowance, Finding, Guard};
-use super::identity::Identity;
+use super::identity::{Identity, believed};
 use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Judge, Policy, Why, decide};
@@ -264,7 +264,7 @@ impl Sweeper {
             findings.note(listed.id, before, sighting.unknown());
             return;
         }
-        let presence = findings.doubt.map_or_else(|| self.owners.presence(&listed.owner), Presence::Unknown);
+        let presence = believed(self.owners.presence(&listed.owner), findings.doubt);
         let after = self.observed(sighting, presence);
         findings.has_news |= before != after && !matches!(presence, Presence::Unknown(_));
         findings.note(listed.id, before, after);
@@ -299,7 +299,7 @@ impl Sweeper {
 
     /// What the watches know of an owner, if the cluster is the right one.
     fn presence(&self, owner: &Owner) -> Presence {
-        self.identity.doubt().map_or_else(|| self.owners.presence(owner), Presence::Unknown)
+        believed(self.owners.presence(owner), self.identity.doubt())
     }
 
     async fn delete_ownerless(
@@ -330,7 +330,9 @@ impl Sweeper {
         match self.identity.doubt() {
             None => self.delete_all(confirmed, now, swept).await?,
             Some(doubt) => {
-                confirmed.iter().for_each(|candidate| swept.withhold(candidate.id, Why::OwnerUnknown(doubt)));
+                for candidate in confirmed {
+                    swept.withhold(candidate.id, Why::OwnerUnknown(doubt));
+                }
             }
         }
         Ok(())

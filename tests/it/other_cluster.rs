@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom::kubernetes::ApiFailure;
-use cloakroom::owners::{ClusterIdentity, NoAnswer, NoUid, Presence};
+use cloakroom::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
 use cloakroom::protocol::admin::{AcceptedCluster, ClusterStatus, ServerStatus};
 use cloakroom::protocol::v1::Ticket;
 use reqwest::Method;
@@ -213,6 +213,9 @@ async fn another_cluster_that_was_seen_is_not_forgotten_whatever_it_answers_then
     owners.cluster_is(MISSING);
     assert!(refused(&server, "strange-one").await.2.contains("404"));
     assert_eq!(server.app.staging.cluster().await.unwrap().as_deref(), Some("known-one"));
+    // What the watches do not know themselves has a reason of its own.
+    owners.are(Presence::Unknown(Unknown::Forbidden));
+    assert_eq!(kept_after_the_grace(&server, &ticket).await.as_deref(), Some("forbidden"));
 }
 
 #[tokio::test]
