@@ -168,7 +168,7 @@ impl Metrics {
         self.of().unreadable.set(count);
     }
 
-    /// Whether another cluster answers than the one that owners were seen in.
+    /// Whether another cluster answers than the one that owners were seen in, or one that does not show which it is.
     pub fn other_cluster(&self, is_other: bool) {
         self.of().other_cluster.set(is_other.into());
     }

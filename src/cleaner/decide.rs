@@ -77,8 +77,6 @@ pub enum Why {
     Downloading,
     /// It would go, with more than half of all others: the sweep waits for that to prove true.
     Held,
-    /// It would go, but another cluster answers than the one that owners were seen in.
-    OtherCluster,
 }
 
 impl Why {
@@ -93,7 +91,6 @@ impl Why {
             Self::OwnersNotAsked,
             Self::Downloading,
             Self::Held,
-            Self::OtherCluster,
         ];
         known.into_iter().chain(Unknown::ALL.map(Self::OwnerUnknown))
     }
@@ -110,7 +107,6 @@ impl Why {
             Self::OwnersNotAsked => "owners-not-asked",
             Self::Downloading => "downloading",
             Self::Held => "held",
-            Self::OtherCluster => "other-cluster",
         }
     }
 }

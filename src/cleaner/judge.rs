@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decide::needs_knowledge;
-use super::identity::SharedClusters;
-use super::{Clusters, Decision, Kept, Policy, Readings, Why, decide};
+use super::identity::{Identity, believed};
+use super::{Accepted, ClusterCheck, Decision, Kept, NotAccepted, Policy, Readings, Why, decide};
 use crate::owners::{Owners, Presence};
 use crate::resource::{Life, Owner, Resource, ResourceId};
-use crate::staging::{AccessError, Staging};
+use crate::staging::Staging;
 use crate::telemetry::chain;
 
 /// What the last sweep would have deleted for lack of an owner, and why it did not: the guard holds it back, or the fresh
@@ -33,7 +33,7 @@ pub struct Judge {
     owners: Arc<dyn Owners>,
     policy: Policy,
     withheld: Withheld,
-    clusters: SharedClusters,
+    identity: Identity,
 }
 
 /// What is known and decided about a resource at this moment.
@@ -51,25 +51,20 @@ impl Judge {
         owners: Arc<dyn Owners>,
         policy: Policy,
         withheld: Withheld,
-        clusters: SharedClusters,
+        identity: Identity,
     ) -> Self {
-        Self { staging, owners, policy, withheld, clusters }
+        Self { staging, owners, policy, withheld, identity }
     }
 
-    /// Which cluster is asked about owners.
-    pub fn clusters(&self) -> Clusters {
-        self.clusters.get()
+    /// Which cluster is asked about owners, as a sweep found it out last.
+    pub fn cluster(&self) -> ClusterCheck {
+        self.identity.last()
     }
 
-    /// From now on the cluster of that uid is the right one, if it is the one that answers. `false` if it is not.
-    pub async fn accept_cluster(&self, uid: &str) -> Result<bool, AccessError> {
-        let clusters = self.clusters.get();
-        if clusters.seen.as_deref() != Some(uid) {
-            return Ok(false);
-        }
-        self.staging.remember_cluster(uid).await?;
-        self.clusters.set(Clusters { known: Some(uid.to_owned()), ..clusters });
-        Ok(true)
+    /// From now on the cluster that answers is the right one, if it is the one that `named` says: by its uid, or as the one
+    /// without a uid. It is asked now.
+    pub async fn accept_cluster(&self, named: &str) -> Result<Accepted, NotAccepted> {
+        self.identity.accept(&self.staging, &*self.owners, named).await
     }
 
     /// Who knows about owners.
@@ -83,7 +78,7 @@ impl Judge {
         let Some(owner) = resource.owner.as_ref().filter(|_| resource.sighting.seen_at.is_none()) else {
             return;
         };
-        if self.owners.presence(owner) != Presence::Present {
+        if self.presence(owner) != Presence::Present {
             return;
         }
         let sighting = resource.sighting.present(self.staging.clock().now());
@@ -94,7 +89,7 @@ impl Judge {
 
     /// Judges one resource. Makes no call and no query.
     pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Judgement {
-        let presence = self.owners.presence(owner);
+        let presence = self.presence(owner);
         let now = Readings::at(self.staging.clock().now());
         let decision = decide(life, presence, &now, &self.policy);
         let decision = match decision {
@@ -110,6 +105,10 @@ impl Judge {
             decision => decision,
         };
         Judgement { presence, decision }
+    }
+
+    fn presence(&self, owner: &Owner) -> Presence {
+        believed(self.owners.presence(owner), self.identity.doubt())
     }
 }
 

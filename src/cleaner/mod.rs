@@ -9,7 +9,7 @@ mod steady;
 mod sweep;
 
 pub use decide::{Decision, Kept, Policy, Why, decide};
-pub use identity::Clusters;
+pub use identity::{Accepted, ClusterCheck, ClusterState, NotAccepted};
 pub use judge::{Judge, Judgement};
 pub use run::{Cleaner, LastSweep, Stopped, run};
 pub use steady::Readings;

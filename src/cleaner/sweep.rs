@@ -10,13 +10,13 @@ use jiff::Timestamp;
 
 use super::decide::needs_knowledge;
 use super::guard::{Allowance, Finding, Guard};
-use super::identity::Identity;
+use super::identity::{Identity, believed};
 use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Judge, Policy, Why, decide};
 use crate::metrics::SweepOutcome;
-use crate::owners::{Owners, Presence};
-use crate::resource::{DeletionReason, Life, ResourceId, Sighting};
+use crate::owners::{Owners, Presence, Unknown, WatchState};
+use crate::resource::{DeletionReason, Life, Owner, ResourceId, Sighting};
 use crate::staging::{AccessError, Forgotten, Listed, Recovered, Staging};
 use candidates::Candidate;
 use rand::seq::SliceRandom as _;
@@ -118,6 +118,12 @@ struct Findings {
     unknown_used: usize,
     used: usize,
     sightings: Vec<(ResourceId, Sighting)>,
+    /// Whether one of those is more than that nobody knows.
+    has_news: bool,
+    /// What it kept, by why.
+    kept: BTreeMap<&'static str, u64>,
+    /// What made all owners unknown.
+    doubt: Option<Unknown>,
 }
 
 impl Sweeper {
@@ -142,8 +148,7 @@ impl Sweeper {
     /// What it would decide, for whoever asks.
     pub fn judge(&self) -> Judge {
         let (staging, owners) = (self.staging.clone(), Arc::clone(&self.owners));
-        let clusters = self.identity.clusters.clone();
-        Judge::new(staging, owners, self.policy, self.withheld.clone(), clusters)
+        Judge::new(staging, owners, self.policy, self.withheld.clone(), self.identity.clone())
     }
 
     /// What time it is for this sweeper.
@@ -186,7 +191,15 @@ impl Sweeper {
         self.passes += 1;
         let mut swept = Swept { recovered: self.staging.recover(is_thorough).await?, ..Swept::default() };
         let now = self.time.read(self.staging.clock());
-        let mut findings = self.look(&now, &mut swept).await?;
+        let mut findings = self.look(&now).await?;
+        if self.is_cluster_in_question(&findings) {
+            self.identity.check(&self.staging, &*self.owners).await?;
+            if findings.doubt.is_none() && self.identity.doubt().is_some() {
+                // What was seen there says nothing about owners here.
+                findings = self.look(&now).await?;
+            }
+        }
+        swept.kept = std::mem::take(&mut findings.kept);
         if self.staging.observe_for_sweep(&findings.sightings).await? {
             self.has_looked = true;
         } else {
@@ -201,43 +214,44 @@ impl Sweeper {
         };
         let most = self.policy.max_deletions_per_sweep;
         let allowance = self.guard.judge(finding, most, self.staging.clock().monotonic());
-        match self.keeps_all(&findings).await? {
-            Some(why) => findings.ownerless.iter().for_each(|candidate| swept.withhold(candidate.id, why)),
-            None => self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?,
-        }
+        self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?;
         swept.forgotten = self.staging.forget_tombstones(now.earliest()).await?;
         Ok(swept)
     }
 
-    /// Why nothing goes for lack of an owner, whatever is known of each. The start does not wait for the API server.
-    async fn keeps_all(&mut self, findings: &Findings) -> Result<Option<Why>, AccessError> {
-        let is_about_to_delete = !findings.ownerless.is_empty();
-        let is_start = self.passes == 1 && !is_about_to_delete;
-        if is_start || findings.looked_at == 0 || !self.owners.are_asked_for() {
-            return Ok(None);
+    /// Whether it must be known which cluster it is: before anything new about owners is written down, and until that is
+    /// known and nothing is in doubt. A watch that works says that the API server can be asked; the start does not wait
+    /// for it.
+    fn is_cluster_in_question(&self, findings: &Findings) -> bool {
+        if !self.owners.are_asked_for() {
+            return false;
         }
-        let keeps = self.identity.check(&self.staging, &*self.owners, is_about_to_delete).await?;
-        self.staging.metrics().other_cluster(keeps == Some(Why::OtherCluster));
-        Ok(keeps)
+        let is_open = findings.doubt.is_some() || (findings.looked_at > 0 && !self.identity.is_settled());
+        findings.has_news || (is_open && self.is_api_server_answering())
+    }
+
+    fn is_api_server_answering(&self) -> bool {
+        let watches = self.owners.watches();
+        watches.is_empty() || watches.iter().any(|watch| watch.state == WatchState::Ready)
     }
 
     /// Looks at everything without a call, and without a query but for owners that are not in memory.
-    async fn look(&self, now: &Readings, swept: &mut Swept) -> Result<Findings, AccessError> {
-        let mut findings = Findings::default();
+    async fn look(&self, now: &Readings) -> Result<Findings, AccessError> {
+        let mut findings = Findings { doubt: self.identity.doubt(), ..Findings::default() };
         let mut after = None;
         loop {
             let page = self.staging.ready(after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.id);
             for listed in &page {
-                self.look_at(listed, now, swept, &mut findings);
+                self.look_at(listed, now, &mut findings);
             }
         }
         self.owners.looked_at_everything();
         Ok(findings)
     }
 
-    fn look_at(&self, listed: &Listed, now: &Readings, swept: &mut Swept, findings: &mut Findings) {
+    fn look_at(&self, listed: &Listed, now: &Readings, findings: &mut Findings) {
         self.owners.follow(&listed.owner);
         let before = listed.life.sighting;
         let sighting = if self.has_looked { before } else { before.unknown() };
@@ -245,18 +259,20 @@ impl Sweeper {
         findings.looked_at += 1;
         findings.used += usize::from(life.is_used());
         if self.staging.is_in_use(listed.id) {
-            swept.keep(Why::Downloading);
+            findings.keep(Why::Downloading);
             // A download in flight is as good as an owner: how long that one was missing counts anew.
             findings.note(listed.id, before, sighting.unknown());
             return;
         }
-        let presence = self.owners.presence(&listed.owner);
-        findings.note(listed.id, before, self.observed(sighting, presence));
+        let presence = believed(self.owners.presence(&listed.owner), findings.doubt);
+        let after = self.observed(sighting, presence);
+        findings.has_news |= before != after && !matches!(presence, Presence::Unknown(_));
+        findings.note(listed.id, before, after);
         match decide(&life, presence, now, &self.policy) {
             Decision::Keep(kept) => {
                 let is_unknown = matches!(kept.why, Why::OwnerUnknown(_));
                 findings.unknown_used += usize::from(is_unknown && life.is_used());
-                swept.keep(kept.why);
+                findings.keep(kept.why);
             }
             Decision::Delete(reason) => {
                 let candidate = Candidate::new(listed, reason);
@@ -281,6 +297,11 @@ impl Sweeper {
         }
     }
 
+    /// What the watches know of an owner, if the cluster is the right one.
+    fn presence(&self, owner: &Owner) -> Presence {
+        believed(self.owners.presence(owner), self.identity.doubt())
+    }
+
     async fn delete_ownerless(
         &self,
         mut candidates: Vec<Candidate>,
@@ -302,11 +323,27 @@ impl Sweeper {
             swept.withhold(held.id, Why::Held);
         }
         let confirmed = self.confirm(candidates, swept).await?;
-        self.delete_all(confirmed, now, swept).await
+        if !confirmed.is_empty() {
+            // It was the same one before, so that the fresh reads were made in the right one.
+            self.identity.check(&self.staging, &*self.owners).await?;
+        }
+        match self.identity.doubt() {
+            None => self.delete_all(confirmed, now, swept).await?,
+            Some(doubt) => {
+                for candidate in confirmed {
+                    swept.withhold(candidate.id, Why::OwnerUnknown(doubt));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 impl Findings {
+    fn keep(&mut self, why: Why) {
+        *self.kept.entry(why.as_str()).or_default() += 1;
+    }
+
     fn note(&mut self, id: ResourceId, before: Sighting, after: Sighting) {
         if before != after {
             self.sightings.push((id, after));

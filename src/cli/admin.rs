@@ -169,7 +169,8 @@ pub struct CleanArgs {
 
     /// First accept the cluster with this uid of its namespace kube-system as the one to ask about owners
     ///
-    /// While another cluster answers than the one that owners were seen in, nothing goes for lack of an owner.
+    /// While another cluster answers than the one that owners were seen in, nothing goes for lack of an owner. The word
+    /// without-uid stands for a cluster whose uid cannot be read: from then on it is not checked which one answers.
     #[arg(long, value_name = "UID", value_parser = cluster_uid)]
     pub accept_cluster: Option<String>,
 
@@ -185,7 +186,7 @@ fn cluster_uid(text: &str) -> Result<String, String> {
     if is_one {
         Ok(text.to_owned())
     } else {
-        Err("not a uid: give the one that the log, the alert and cloakroom ls have".to_owned())
+        Err("not a uid: give the one that the log and cloakroom ls have".to_owned())
     }
 }
 

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::http::HttpClient;
 use super::secret_file::AdminToken;
 use crate::protocol::admin::{
-    self, ClusterStatus, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
+    self, AcceptedCluster, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
 };
 use crate::resource::{OwnerKind, ResourceId};
 use crate::spark::SparkDuration;
@@ -139,8 +139,8 @@ impl AdminClient {
         self.ask(&format!("remove resource {id}"), Method::DELETE, url, self.patience()).await
     }
 
-    /// Accepts the cluster that the server asks now.
-    pub async fn accept_cluster(&self, uid: &str) -> Result<ClusterStatus, AdminError> {
+    /// Accepts the cluster that the server asks now, if it has this uid, or none that can be read.
+    pub async fn accept_cluster(&self, uid: &str) -> Result<AcceptedCluster, AdminError> {
         let url = self.server.join(&admin::cluster_path(uid));
         self.ask("accept the cluster", Method::PUT, url, self.patience()).await
     }

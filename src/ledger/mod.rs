@@ -130,11 +130,11 @@ pub trait Ledger: Send + Sync {
     /// How many rows there are in each state that has any.
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;
 
-    /// Which cluster was asked about owners, by the uid of its namespace `kube-system`; `None` if that was never found out.
+    /// Which cluster was asked about owners, by the uid of its namespace `kube-system`; `None` if none is known.
     async fn cluster(&self) -> Result<Option<String>, LedgerError>;
 
-    /// From now on that is the cluster.
-    async fn remember_cluster(&self, uid: String) -> Result<(), LedgerError>;
+    /// From now on that is the cluster; `None` forgets it.
+    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError>;
 
     /// Finishes what was accepted and lets go of the database.
     async fn close(&self);

@@ -236,7 +236,7 @@ impl Ledger for SqliteLedger {
         Ok(row.map(|row| row.try_get("value")).transpose()?)
     }
 
-    async fn remember_cluster(&self, uid: String) -> Result<(), LedgerError> {
+    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
         self.change(Operation::RememberCluster(uid)).await.map(drop)
     }
 

@@ -13,7 +13,7 @@ use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
 use super::standing::{WatchReport, WatchState};
 use super::wanted::TooManyKeys;
-use super::{Admission, ClusterIdentity, NotAdmitted, Owners, Presence, Unknown, fresh, watch};
+use super::{Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, fresh, watch};
 use crate::metrics::Metrics;
 use crate::resource::{Namespaces, Owner, OwnerKind};
 
@@ -259,8 +259,8 @@ impl Owners for ClusterOwners {
         fresh
     }
 
-    async fn cluster(&self) -> ClusterIdentity {
-        fresh::cluster(&self.client, self.settings.call_timeout).await
+    async fn cluster(&self) -> Result<ClusterIdentity, NoAnswer> {
+        fresh::cluster(&self.client, self.settings.call_timeout).await.map_err(NoAnswer::Failed)
     }
 
     fn watches(&self) -> Vec<WatchReport> {

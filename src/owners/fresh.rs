@@ -6,7 +6,7 @@ use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt as _};
 
-use super::{ClusterIdentity, Presence, Unknown};
+use super::{ClusterIdentity, NoUid, Presence, Unknown};
 use crate::kubernetes::{ApiFailure, within};
 use crate::resource::{Owner, POD};
 
@@ -105,15 +105,15 @@ fn namespaces(client: &Client) -> Api<PartialObjectMeta<DynamicObject>> {
 
 /// Which cluster this is, as most tools tell clusters apart: by the uid of a namespace that every cluster has and that
 /// cannot be deleted.
-pub(super) async fn cluster(client: &Client, patience: Duration) -> ClusterIdentity {
+pub(super) async fn cluster(client: &Client, patience: Duration) -> Result<ClusterIdentity, ApiFailure> {
     match within(patience, namespaces(client).get("kube-system")).await {
-        Ok(namespace) => namespace.uid().map_or(ClusterIdentity::Unknown, ClusterIdentity::Uid),
-        Err(ApiFailure::Forbidden { .. }) => ClusterIdentity::Forbidden,
-        Err(ApiFailure::NotFound { .. }) => ClusterIdentity::Missing,
-        Err(failure) => {
-            tracing::debug!(error = %failure, "cannot read which cluster this is");
-            ClusterIdentity::Unknown
-        }
+        Ok(namespace) => namespace
+            .uid()
+            .map(ClusterIdentity::Uid)
+            .ok_or_else(|| ApiFailure::Unreadable { why: "an object without a uid".to_owned() }),
+        Err(ApiFailure::Forbidden { .. }) => Ok(ClusterIdentity::WithoutUid(NoUid::Forbidden)),
+        Err(ApiFailure::NotFound { .. }) => Ok(ClusterIdentity::WithoutUid(NoUid::Missing)),
+        Err(failure) => Err(failure),
     }
 }
 

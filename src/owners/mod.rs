@@ -54,17 +54,20 @@ pub enum Unknown {
     OtherNamespace,
     /// Resources ask for so many label keys that those of this owner are not kept.
     TooManyLabelKeys,
+    /// Another cluster answers than the one that owners were seen in, or it does not show that it is the same.
+    OtherCluster,
 }
 
 impl Unknown {
     /// Every value.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Starting,
         Self::Failing,
         Self::Forbidden,
         Self::NoSuchKind,
         Self::OtherNamespace,
         Self::TooManyLabelKeys,
+        Self::OtherCluster,
     ];
 
     /// The stable name, as logs and metrics have it.
@@ -76,6 +79,7 @@ impl Unknown {
             Self::NoSuchKind => "no-such-kind",
             Self::OtherNamespace => "other-namespace",
             Self::TooManyLabelKeys => "too-many-label-keys",
+            Self::OtherCluster => "other-cluster",
         }
     }
 }
@@ -89,19 +93,35 @@ impl From<&ApiFailure> for Unknown {
     }
 }
 
-/// Which cluster the API server belongs to.
+/// Which cluster the API server says that it is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterIdentity {
-    /// No cluster is asked.
-    NotAsked,
     /// The uid of its namespace `kube-system`, which is made with the cluster and stays as long.
     Uid(String),
-    /// This server may not read that namespace (403).
+    /// It does not show one.
+    WithoutUid(NoUid),
+}
+
+/// Why a cluster shows no uid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoUid {
+    /// This server may not read that namespace.
+    #[error("this server may not read the namespace kube-system (403)")]
     Forbidden,
-    /// There is no such namespace, as only something that is no whole cluster would say.
+    /// As only something that is no whole cluster would say.
+    #[error("there is no namespace kube-system (404)")]
     Missing,
-    /// The API server cannot be asked at the moment.
-    Unknown,
+}
+
+/// Why it is not known which cluster the API server is of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// No cluster is asked about owners.
+    #[error("this server asks no cluster about owners (--no-kubernetes, or none is configured)")]
+    NotAsked,
+    /// The API server did not say.
+    #[error("cannot read the namespace kube-system: {0}")]
+    Failed(ApiFailure),
 }
 
 /// An owner whose presence could never be known, so that nothing may be staged for it.
@@ -180,10 +200,8 @@ pub trait Owners: Send + Sync {
     /// Asks the API server now, whatever the watches know. What contradicts a watch makes it begin anew.
     async fn confirm(&self, owner: &Owner) -> Presence;
 
-    /// Asks the API server now which cluster it belongs to.
-    async fn cluster(&self) -> ClusterIdentity {
-        ClusterIdentity::NotAsked
-    }
+    /// Asks the API server now which cluster it is of.
+    async fn cluster(&self) -> Result<ClusterIdentity, NoAnswer>;
 
     /// Whether there is a cluster that is asked at all.
     fn are_asked_for(&self) -> bool {
@@ -216,6 +234,10 @@ impl Owners for NoCluster {
 
     async fn confirm(&self, _: &Owner) -> Presence {
         Presence::NotAsked
+    }
+
+    async fn cluster(&self) -> Result<ClusterIdentity, NoAnswer> {
+        Err(NoAnswer::NotAsked)
     }
 
     fn watches(&self) -> Vec<WatchReport> {

@@ -206,7 +206,7 @@ pub struct ServerStatus {
     pub now: Timestamp,
     /// Whether a cluster is asked about owners.
     pub owners_asked: bool,
-    /// Which cluster that is; absent before it was found out.
+    /// Which cluster that is; absent before it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterStatus>,
     /// Resources that this version of the server cannot read, and keeps.
@@ -238,14 +238,40 @@ pub struct ServerStatus {
     pub next_sweep_at: Option<Timestamp>,
 }
 
-/// Which cluster is asked about owners, by the uids of the namespace `kube-system`.
+/// Which cluster is asked about owners, by the uids of the namespace `kube-system`, as the server found it out last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
-    /// The cluster that owners were seen in.
-    pub known: String,
-    /// The cluster that answers now. Where it is another one, nothing goes for lack of an owner.
-    pub seen: String,
+    /// `same`: the one that owners were seen in. `other`: another one, or one that does not show its uid any more; nothing
+    /// goes for lack of an owner. `unchecked`: no uid is known, and none can be read. `not-asked`: there was no answer yet.
+    pub state: String,
+    /// The uid that the server knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<String>,
+    /// The uid of the cluster that answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// Why the uid of the cluster that answers cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// The state of a cluster that is not the one that owners were seen in, or does not show that it is.
+pub const OTHER_CLUSTER: &str = "other";
+
+/// What names a cluster whose uid cannot be read, in place of the uid.
+pub const WITHOUT_UID: &str = "without-uid";
+
+/// The answer to an admin who accepts the cluster that answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AcceptedCluster {
+    /// The uid that the server knows from now on; absent if it knows none, and checks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<String>,
+    /// The one that it knew before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_before: Option<String>,
 }
 
 /// How much a server takes on. Sizes are in bytes.

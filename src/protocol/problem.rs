@@ -127,6 +127,8 @@ codes! {
     Overloaded => ("overloaded", 503),
     /// The API server cannot be asked who may upload.
     AuthorizationUnavailable => ("authorization-unavailable", 503),
+    /// The API server cannot be asked which cluster it is.
+    ClusterUnavailable => ("cluster-unavailable", 503),
     /// Downloads cannot be served: the ledger or the data directory cannot be read.
     NotReady => ("not-ready", 503),
     /// The server is starting, and does not serve yet.

@@ -190,9 +190,9 @@ impl Staging {
         self.parts.ledger.cluster().await
     }
 
-    /// From now on that is the cluster.
-    pub async fn remember_cluster(&self, uid: &str) -> Result<(), LedgerError> {
-        self.parts.ledger.remember_cluster(uid.to_owned()).await
+    /// From now on that is the cluster; `None` forgets it.
+    pub async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
+        self.parts.ledger.remember_cluster(uid).await
     }
 
     /// Ready resources that this version cannot read.

@@ -36,12 +36,24 @@ impl Administered {
         Self::start_on(Arc::new(tempfile::tempdir().unwrap()), Arc::new(ManualClock::new()), options).await
     }
 
+    /// Another server on the same data.
+    pub async fn restart_with(self, mut options: Options) -> Self {
+        let Self { app, tokens, _folder: folder } = self;
+        options.admin_tokens = Some(TokenFile::open(&tokens, TokenUse::Admin).unwrap());
+        let app = app.crash_and_restart_with(options).await;
+        Self::settled(app, tokens, folder).await
+    }
+
     async fn start_on(directory: Directory, clock: Arc<ManualClock>, mut options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens");
         std::fs::write(&tokens, format!("{TOKEN}\nold-{TOKEN}\n")).unwrap();
         options.admin_tokens = Some(TokenFile::open(&tokens, TokenUse::Admin).unwrap());
         let app = TestApp::start_on(directory, clock, options).await;
+        Self::settled(app, tokens, folder).await
+    }
+
+    async fn settled(app: TestApp, tokens: PathBuf, folder: TempDir) -> Self {
         app.keep_secret(TOKEN);
         let server = Self { app, tokens, _folder: folder };
         // On a busy machine the first sweep would come later, and do what a test expects of another one.

@@ -5,6 +5,7 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+mod another_cluster;
 mod api_server;
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod control_group;
@@ -39,6 +40,7 @@ fn main() {
         image::trials(),
         manifests::trials(),
         api_server::trials(),
+        another_cluster::trials(),
     ]
     .into_iter()
     .flatten()

@@ -171,7 +171,7 @@ impl Sweeper {
     fn is_still_due(&self, resource: &Resource, candidate: &Candidate, now: &Readings) -> bool {
         // The watch may know more than a moment ago, and then the next sweep looks at it.
         let Some(owner) = &resource.owner else { return false };
-        let presence = self.owners.presence(owner);
+        let presence = self.presence(owner);
         decide(&resource.life(), presence, now, &self.policy) == Decision::Delete(candidate.reason)
     }
 }

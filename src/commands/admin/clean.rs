@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use cloakroom::protocol::admin::SweepReport;
+use cloakroom::protocol::admin::{AcceptedCluster, SweepReport};
+use cloakroom::text::harmless;
 
 use super::{connect, print, print_json};
 use crate::cli::{CleanArgs, Output};
@@ -12,8 +13,7 @@ use crate::cli::{CleanArgs, Output};
 pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
     let client = connect(&args.admin)?;
     if let Some(uid) = &args.accept_cluster {
-        client.accept_cluster(uid).await?;
-        eprintln!("owners are looked for in cluster {uid} from now on");
+        eprintln!("{}", harmless(&accepted(&client.accept_cluster(uid).await?)));
     }
     let report = client.sweep().await?;
     match args.output {
@@ -21,6 +21,23 @@ pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
         Output::Text => print(&text(&report))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn accepted(accepted: &AcceptedCluster) -> String {
+    let AcceptedCluster { known, known_before } = accepted;
+    match (known, known_before) {
+        (Some(now), Some(before)) if now == before => {
+            format!("cluster {now} was the known one already: nothing was changed")
+        }
+        (Some(now), Some(before)) => {
+            format!("owners are looked for in cluster {now} from now on, and no longer in {before}")
+        }
+        (Some(now), None) => format!("owners are looked for in cluster {now} from now on"),
+        (None, Some(before)) => {
+            format!("cluster {before} is forgotten: which cluster answers is not checked from now on")
+        }
+        (None, None) => "no cluster was known: nothing was changed".to_owned(),
+    }
 }
 
 fn text(report: &SweepReport) -> String {
@@ -60,6 +77,20 @@ fn counted(what: &str, counts: &BTreeMap<String, u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_accepted_cluster_is_told_with_what_it_changes() {
+        for (known, known_before, expected) in [
+            (Some("b"), Some("a"), "owners are looked for in cluster b from now on, and no longer in a"),
+            (Some("b"), None, "owners are looked for in cluster b from now on"),
+            (Some("b"), Some("b"), "cluster b was the known one already: nothing was changed"),
+            (None, Some("a"), "cluster a is forgotten: which cluster answers is not checked from now on"),
+            (None, None, "no cluster was known: nothing was changed"),
+        ] {
+            let [known, known_before] = [known, known_before].map(|uid| uid.map(str::to_owned));
+            assert_eq!(accepted(&AcceptedCluster { known, known_before }), expected);
+        }
+    }
 
     #[test]
     fn a_sweep_is_told_in_two_lines_and_what_is_unusual_in_more() {

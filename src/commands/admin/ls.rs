@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use cloakroom::client::Selection;
 use cloakroom::protocol::admin::{
-    ClusterStatus, NAMESPACE_GONE, READY, ServerStatus, StagedResource, WatchStatus,
+    ClusterStatus, NAMESPACE_GONE, OTHER_CLUSTER, READY, ServerStatus, StagedResource, WITHOUT_UID,
+    WatchStatus,
 };
 use cloakroom::spark::format_size;
 use cloakroom::text::harmless;
@@ -112,18 +113,35 @@ fn totals(rows: &[StagedResource], server: &ServerStatus) -> String {
 
 /// What else an admin must know.
 fn warnings(server: &ServerStatus) -> Vec<String> {
-    let other = server.cluster.as_ref().filter(|cluster| cluster.known != cluster.seen).map(|cluster| {
-        let ClusterStatus { known, seen } = cluster;
-        format!(
-            "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
-             this is meant: cloakroom clean --accept-cluster {seen}"
-        )
-    });
+    let cluster = server.cluster.as_ref().and_then(about_cluster);
     let unreadable = Some(server.unreadable_resources).filter(|count| *count > 0).map(|count| {
         let count = resources(usize::try_from(count).unwrap_or(usize::MAX));
         format!("warning: this version of the server cannot read {count}, and keeps what it cannot read; its log has the ids")
     });
-    other.into_iter().chain(unreadable).collect()
+    cluster.into_iter().chain(unreadable).collect()
+}
+
+/// Why nothing goes for lack of an owner, whatever is known of owners, and what to do.
+fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
+    let ClusterStatus { state, known, seen, failure } = cluster;
+    let known = known.as_deref().unwrap_or_default();
+    let failure = failure.as_deref();
+    match (state.as_str(), seen, failure) {
+        (OTHER_CLUSTER, Some(seen), _) => Some(format!(
+            "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
+             this is meant: cloakroom clean --accept-cluster {seen}"
+        )),
+        (OTHER_CLUSTER, None, failure) => Some(format!(
+            "warning: owners were seen in cluster {known}, and the one that answers does not show that it is the same: {}; \
+             nothing goes for lack of an owner; mend that, or go on without this check: cloakroom clean --accept-cluster \
+             {WITHOUT_UID}",
+            failure.unwrap_or("it has no uid")
+        )),
+        ("same" | "not-asked", _, Some(failure)) => Some(format!(
+            "warning: it is not known which cluster answers, so nothing goes for lack of an owner: {failure}"
+        )),
+        _ => None,
+    }
 }
 
 /// Why owners of a kind are not known, in one line.
@@ -189,6 +207,26 @@ mod tests {
                         a   demo       Pod/app=x  3MiB  3m   10s    not-used-yet  in 23m\n\
                         b   demo       Pod/app=x  1B    5s   never  -             next sweep\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_cluster_that_is_not_the_known_one_is_told_with_the_command_that_accepts_it() {
+        let about = |state: &str, seen: Option<&str>, failure: Option<&str>| {
+            let known = (state != "unchecked").then(|| "a".to_owned());
+            let [seen, failure] = [seen, failure].map(|text| text.map(str::to_owned));
+            about_cluster(&ClusterStatus { state: state.to_owned(), known, seen, failure })
+        };
+        let other = about("other", Some("b"), None).unwrap();
+        assert!(other.contains("cluster b answers") && other.ends_with("--accept-cluster b"), "{other}");
+        let hidden = about("other", None, Some("403")).unwrap();
+        assert!(
+            hidden.contains("the same: 403;") && hidden.ends_with("--accept-cluster without-uid"),
+            "{hidden}"
+        );
+        assert!(about("same", Some("a"), Some("no route")).unwrap().ends_with(": no route"));
+        assert!(about("not-asked", None, Some("no route")).unwrap().ends_with(": no route"));
+        assert_eq!(about("same", Some("a"), None), None);
+        assert_eq!(about("unchecked", None, Some("403")), None, "that is as ever");
     }
 
     #[test]

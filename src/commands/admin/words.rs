@@ -20,6 +20,7 @@ pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
         (_, Some(time)) => time,
         ("owner-gone", None) => "when that is certain".to_owned(),
         ("owners-not-asked", None) => "by hand".to_owned(),
+        ("other-cluster", None) => "when its owner's cluster answers".to_owned(),
         (_, None) => "when its owner is known".to_owned(),
     }
 }
@@ -66,7 +67,7 @@ pub(super) fn because(details: &ResourceDetails) -> String {
         "downloading" => "somebody is downloading it at this moment".to_owned(),
         "held" => "it would go with more than half of all others, which is more likely a mistake".to_owned(),
         "other-cluster" => {
-            "another cluster answers than the one that owners were seen in, and knows none of them".to_owned()
+            "another cluster answers than the one that owners were seen in, or it does not show that it is the same".to_owned()
         }
         // A server of another version may have other reasons.
         other => other.to_owned(),
@@ -92,7 +93,7 @@ pub(super) fn end(details: &ResourceDetails) -> String {
         (_, Some(at)) => format!("{at}, whatever becomes known"),
         ("owner-gone", None) => "when another sweep has found the same".to_owned(),
         ("other-cluster", None) => {
-            "when an admin accepts that cluster (cloakroom clean --accept-cluster)".to_owned()
+            "when the known cluster answers again, or an admin accepts this one (cloakroom clean --accept-cluster)".to_owned()
         }
         ("owners-not-asked", None) => "by hand only: by its ticket or with cloakroom rm".to_owned(),
         (_, None) => "when its owner is known to be gone".to_owned(),
@@ -176,6 +177,8 @@ mod tests {
             ("downloading", Some(5), "after the download"),
             ("owners-not-asked", None, "by hand"),
             ("owners-not-asked", Some(60), "in 60s"),
+            ("other-cluster", None, "when its owner's cluster answers"),
+            ("other-cluster", Some(60), "in 60s"),
             ("forbidden", None, "when its owner is known"),
             ("forbidden", Some(86_400), "in 24h"),
         ] {

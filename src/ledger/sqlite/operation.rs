@@ -22,7 +22,7 @@ pub(super) enum Operation {
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
     Observe(Vec<(ResourceId, Sighting)>),
-    RememberCluster(String),
+    RememberCluster(Option<String>),
 }
 
 /// What a change did.
@@ -54,7 +54,7 @@ impl Operation {
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
             Self::Observe(sightings) => observe(sightings, connection).await,
-            Self::RememberCluster(uid) => remember_cluster(uid, connection).await,
+            Self::RememberCluster(uid) => remember_cluster(uid.as_deref(), connection).await,
         }?;
         Ok(Outcome { rows, freed: None })
     }
@@ -196,12 +196,13 @@ async fn observe(
     Ok(rows)
 }
 
-async fn remember_cluster(uid: &str, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    sqlx::query(
-        "INSERT INTO facts (name, value) VALUES ('cluster', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
-    )
-    .bind(uid)
-    .execute(connection)
-    .await
-    .map(|done| done.rows_affected())
+async fn remember_cluster(uid: Option<&str>, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let change = match uid {
+        Some(uid) => sqlx::query(
+            "INSERT INTO facts (name, value) VALUES ('cluster', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
+        )
+        .bind(uid),
+        None => sqlx::query("DELETE FROM facts WHERE name = 'cluster'"),
+    };
+    change.execute(connection).await.map(|done| done.rows_affected())
 }

@@ -307,9 +307,9 @@ async fn owners_are_looked_up_of_what_is_ready(open: impl AsyncFn() -> AnyLedger
 async fn the_cluster_that_was_written_down_last_is_the_one_that_is_known(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     assert_eq!(ledger.cluster().await.unwrap(), None);
-    for uid in ["one", "other"] {
-        ledger.remember_cluster(uid.to_owned()).await.unwrap();
-        assert_eq!(open().await.cluster().await.unwrap().as_deref(), Some(uid));
+    for uid in [Some("one"), Some("other"), None, None, Some("one")] {
+        ledger.remember_cluster(uid.map(str::to_owned)).await.unwrap();
+        assert_eq!(open().await.cluster().await.unwrap().as_deref(), uid);
     }
 }
 

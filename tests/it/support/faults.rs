@@ -187,7 +187,7 @@ impl Ledger for FaultyLedger {
         self.inner.cluster().await
     }
 
-    async fn remember_cluster(&self, uid: String) -> Result<(), LedgerError> {
+    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
         self.inner.remember_cluster(uid).await
     }
 

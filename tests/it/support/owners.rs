@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use cloakroom::owners::{Admission, ClusterIdentity, NotAdmitted, Owners, Presence, WatchReport};
+use cloakroom::owners::{
+    Admission, ClusterIdentity, NoAnswer, NoUid, NotAdmitted, Owners, Presence, WatchReport,
+};
 use cloakroom::resource::{Owner, OwnerKind};
 
 /// An owner in the namespace `demo`: a pod with these labels (`app=demo,role=driver`), or of this name.
@@ -31,8 +33,13 @@ struct Script {
     watched_of: HashMap<Owner, Presence>,
     fresh_of: HashMap<Owner, Presence>,
     reads: Vec<Owner>,
-    cluster: ClusterIdentity,
+    cluster: ClusterAnswer,
+    /// What it is from the next fresh read of an owner on.
+    next_cluster: Option<ClusterAnswer>,
 }
+
+/// What an API server says of its cluster.
+pub type ClusterAnswer = Result<ClusterIdentity, NoAnswer>;
 
 impl ScriptedOwners {
     /// All owners are so, for the watches and for a fresh read.
@@ -44,7 +51,9 @@ impl ScriptedOwners {
             watched_of,
             fresh_of,
             reads: Vec::new(),
-            cluster: ClusterIdentity::NotAsked,
+            // As the fake API server.
+            cluster: Ok(ClusterIdentity::WithoutUid(NoUid::Missing)),
+            next_cluster: None,
         };
         Arc::new(Self(Mutex::new(script)))
     }
@@ -80,8 +89,13 @@ impl ScriptedOwners {
     }
 
     /// From now on that cluster answers.
-    pub fn cluster_is(&self, cluster: ClusterIdentity) {
+    pub fn cluster_is(&self, cluster: ClusterAnswer) {
         self.lock().cluster = cluster;
+    }
+
+    /// From the next fresh read of an owner on, that cluster answers.
+    pub fn cluster_changes_with_the_next_read(&self, cluster: ClusterAnswer) {
+        self.lock().next_cluster = Some(cluster);
     }
 
     /// The owners that were read afresh since this was last asked.
@@ -110,10 +124,13 @@ impl Owners for ScriptedOwners {
     async fn confirm(&self, owner: &Owner) -> Presence {
         let mut script = self.lock();
         script.reads.push(owner.clone());
+        if let Some(next) = script.next_cluster.take() {
+            script.cluster = next;
+        }
         script.fresh_of.get(owner).copied().unwrap_or(script.fresh)
     }
 
-    async fn cluster(&self) -> ClusterIdentity {
+    async fn cluster(&self) -> ClusterAnswer {
         self.lock().cluster.clone()
     }
 

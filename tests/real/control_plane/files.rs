@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
 
-use crate::support::cluster::kubeconfig;
+use crate::support::cluster::{CLOAKROOM_USER, kubeconfig};
 use crate::support::tls;
 
 /// The token of the group system:masters.
 pub const ADMIN_TOKEN: &str = "admin-of-the-tests";
+
+/// A token of the server's service account that every cluster with these files takes, as one with the same client CA takes
+/// the same certificates.
+pub const LASTING_TOKEN: &str = "cloakroom-of-the-tests";
 
 /// What was written.
 pub struct Files {
@@ -35,7 +39,13 @@ impl Files {
         Self {
             service_account_key: file("service-account.key", &key.serialize_pem()),
             service_account_public_key: file("service-account.pub", &key.public_key_pem()),
-            tokens: file("tokens.csv", &format!("{ADMIN_TOKEN},admin,admin,system:masters\n")),
+            tokens: file(
+                "tokens.csv",
+                &format!(
+                    "{ADMIN_TOKEN},admin,admin,system:masters\n\
+                     {LASTING_TOKEN},{CLOAKROOM_USER},cloakroom,system:serviceaccounts\n"
+                ),
+            ),
             admin_kubeconfig: file("admin.kubeconfig", &admin),
             ca: pem.ca,
             cert: pem.cert,

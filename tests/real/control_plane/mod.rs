@@ -15,13 +15,13 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use crate::needs::path;
-use crate::support::cluster::{Account, Api, Cluster, SPARK_APPLICATION, text};
+use crate::support::cluster::{Account, Api, Cluster, SPARK_APPLICATION, kubeconfig, text};
 use crate::support::port::ReservedPort;
 use crate::support::tls;
 use crate::support::wait::until;
 
 use child::Program;
-use files::{ADMIN_TOKEN, Files};
+use files::{ADMIN_TOKEN, Files, LASTING_TOKEN};
 
 /// Names the folder with the programs; the convention of Kubernetes' controller tests.
 pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
@@ -176,6 +176,21 @@ impl ControlPlane {
         for program in [&self.controllers, &self.api_server, &self.etcd] {
             program.lock().await.iter().for_each(Program::give_way);
         }
+    }
+
+    /// Another cluster takes its place: an empty one, at the same address, with the same certificates and tokens, and the
+    /// manifests applied. It has no controllers.
+    pub async fn replace(&self) {
+        self.end().await;
+        std::fs::remove_dir_all(self.folder.path().join("etcd")).unwrap();
+        *self.etcd.lock().await = Some(start_etcd(&self.folder, &self.ports));
+        self.start_api_server(WatchCache::On).await;
+        self.apply_manifests();
+    }
+
+    /// A kubeconfig of the server's account for this cluster and those that take its place.
+    pub fn lasting_kubeconfig(&self) -> String {
+        kubeconfig(Some(&self.files.ca), self.address(), LASTING_TOKEN)
     }
 
     /// Ends all of it.

@@ -8,9 +8,11 @@ use axum::extract::{ConnectInfo, Path, State};
 
 use super::access::Administrator;
 use super::describe;
-use crate::cleaner::Clusters;
-use crate::owners::WatchReport;
-use crate::protocol::admin::{ClusterStatus, ServerLimits, ServerStatus, WatchStatus};
+use crate::cleaner::{Accepted, ClusterCheck, ClusterState, NotAccepted};
+use crate::owners::{ClusterIdentity, NoAnswer, WatchReport};
+use crate::protocol::admin::{
+    AcceptedCluster, ClusterStatus, OTHER_CLUSTER, ServerLimits, ServerStatus, WatchStatus,
+};
 use crate::protocol::problem::{Code, Problem};
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
@@ -37,7 +39,7 @@ pub(super) async fn status(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: state.staging.clock().now(),
         owners_asked: owners.are_asked_for(),
-        cluster: cluster(state.judge.clusters()),
+        cluster: cluster(state.judge.cluster()),
         unreadable_resources: state.staging.count_set_aside() as u64,
         watches: owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
@@ -51,20 +53,35 @@ pub(super) async fn status(
     }))
 }
 
-fn cluster(clusters: Clusters) -> Option<ClusterStatus> {
-    let Clusters { known, seen } = clusters;
-    Some(ClusterStatus { known: known?, seen: seen? })
+fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
+    let ClusterCheck { state, failure } = check;
+    if state == ClusterState::NotAsked && failure.is_none() {
+        return None;
+    }
+    let (word, known, seen) = match state {
+        ClusterState::NotAsked => ("not-asked", None, None),
+        ClusterState::Known(uid) => ("same", Some(uid.clone()), Some(ClusterIdentity::Uid(uid))),
+        ClusterState::Unchecked(why) => ("unchecked", None, Some(ClusterIdentity::WithoutUid(why))),
+        ClusterState::Other { known, seen } => (OTHER_CLUSTER, Some(known), Some(seen)),
+    };
+    let (seen, no_uid) = match seen {
+        Some(ClusterIdentity::Uid(uid)) => (Some(uid), None),
+        Some(ClusterIdentity::WithoutUid(why)) => (None, Some(why.to_string())),
+        None => (None, None),
+    };
+    Some(ClusterStatus { state: word.to_owned(), known, seen, failure: failure.or(no_uid) })
 }
 
-/// Accept the cluster that answers now as the one to ask about owners.
+/// Accept the cluster that answers now as the one to ask about owners. It is asked now.
 #[utoipa::path(
     put, path = "/admin/v1/clusters/{uid}", tag = "admin", security(("bearer" = [])),
-    params(("uid" = String, Path, description = "the uid of its namespace kube-system, as the status and the log have it")),
+    params(("uid" = String, Path, description = "the uid of its namespace kube-system, as the status and the log have it; without-uid for a cluster whose uid cannot be read: from then on it is not checked")),
     responses(
-        (status = 200, description = "it is the one from now on", body = ClusterStatus),
-        (status = 400, description = "invalid-parameter: this is not the cluster that answers", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "it is the one from now on", body = AcceptedCluster),
+        (status = 400, description = "invalid-parameter: this is not the cluster that answers, or no cluster is asked", body = Problem, content_type = "application/problem+json"),
         (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
         (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "cluster-unavailable: the API server cannot be asked", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "insufficient-storage: the disk is full", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -73,17 +90,28 @@ pub(super) async fn accept_cluster(
     State(state): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     path: Result<Path<String>, PathRejection>,
-) -> Result<Json<ClusterStatus>, ApiError> {
-    let uid = path.map(|Path(uid)| uid).unwrap_or_default();
-    if !state.judge.accept_cluster(&uid).await? {
-        let detail = match state.judge.clusters().seen {
-            Some(seen) => format!("this is not the uid of the cluster that answers: that one has {seen}"),
-            None => "it is not known yet which cluster answers: try again after the next sweep".to_owned(),
-        };
-        return Err(ApiError::new(Code::InvalidParameter, detail));
+) -> Result<Json<AcceptedCluster>, ApiError> {
+    let named = path.map(|Path(uid)| uid).unwrap_or_default();
+    let Accepted { before, now } = state.judge.accept_cluster(&named).await?;
+    tracing::warn!(cluster = named, known_before = before, peer = %peer.ip(), "the admin accepted the cluster");
+    Ok(Json(AcceptedCluster { known: now, known_before: before }))
+}
+
+impl From<NotAccepted> for ApiError {
+    fn from(error: NotAccepted) -> Self {
+        match error {
+            NotAccepted::Access(error) => error.into(),
+            NotAccepted::NoAnswer(NoAnswer::Failed(_)) => Self::try_again(
+                Code::ClusterUnavailable,
+                format!("{error}: nothing was changed; try again later"),
+            ),
+            NotAccepted::NoAnswer(NoAnswer::NotAsked)
+            | NotAccepted::OtherUid { .. }
+            | NotAccepted::WithoutUid { .. } => {
+                Self::new(Code::InvalidParameter, format!("nothing was changed: {error}"))
+            }
+        }
     }
-    tracing::warn!(cluster = uid, peer = %peer.ip(), "the admin accepted the cluster");
-    Ok(Json(ClusterStatus { known: uid.clone(), seen: uid }))
 }
 
 fn watch(report: WatchReport) -> WatchStatus {
