@@ -86,6 +86,12 @@ impl ApiError {
         )
     }
 
+    /// The disk is read-only, or fails. That may pass; until then the log says why, and what was tried.
+    fn not_writable(error: &dyn Error) -> Self {
+        tracing::error!(error = %chain(error), "the data directory cannot be written");
+        Self::try_again(Code::NotWritable, error.to_string())
+    }
+
     /// A failure that is the server's own: the log has it all, the client only that it happened.
     pub(super) fn internal(error: &dyn Error) -> Self {
         tracing::error!(error = %chain(error), "request failed");
@@ -94,7 +100,7 @@ impl ApiError {
 
     /// Whether the server would not, for the client's or its limits' sake; otherwise it could not, or the client left.
     pub(super) fn is_refusal(&self) -> bool {
-        !matches!(self.code, Code::Internal | Code::IncompleteBody | Code::TooSlow)
+        !matches!(self.code, Code::Internal | Code::NotWritable | Code::IncompleteBody | Code::TooSlow)
     }
 
     /// What v0 says where v1 is more precise: gone is `404`, a wrong secret is `401`.
@@ -128,6 +134,7 @@ impl From<StageError> for ApiError {
             }
             StageError::Overdue { .. } => return Self::too_slow(error.to_string()),
             StageError::NoRoom(_) | StageError::DiskFull(_) => Code::InsufficientStorage,
+            StageError::NotWritable(_) => return Self::not_writable(&error),
             StageError::DigestMismatch => Code::DigestMismatch,
             StageError::WrongLength { .. } => Code::IncompleteBody,
             StageError::Store(StoreError::OutOfDescriptors { .. })
@@ -148,8 +155,8 @@ impl From<AccessError> for ApiError {
                 Code::NotFound,
                 "there is no resource with this id and secret: check both, or stage it again",
             ),
-            AccessError::Gone { at, reason, .. } => Self {
-                deleted: Some((at, reason)),
+            AccessError::Gone { deleted, .. } => Self {
+                deleted,
                 ..Self::new(Code::Gone, format!("{error}: stage it again if it is still needed"))
             },
             AccessError::TooManyDownloads | AccessError::TooManyDownloadsOf { .. } => {
@@ -161,6 +168,7 @@ impl From<AccessError> for ApiError {
                 tracing::warn!(error = %chain(&error), "change refused");
                 Self::new(Code::InsufficientStorage, error.to_string())
             }
+            AccessError::NotWritable(_) => Self::not_writable(&error),
             // The log has it since it was set aside.
             AccessError::SetAside { .. } => Self::new(Code::Internal, error.to_string()),
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {

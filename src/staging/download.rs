@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::transfers::Transfer;
 use super::{AccessError, Holder, Parts, Staging};
 use crate::ledger::LedgerError;
-use crate::resource::{Resource, ResourceId, ResourceSecret, Tombstone};
+use crate::resource::{Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBundle};
 use crate::telemetry::chain;
 
@@ -52,7 +52,7 @@ impl Staging {
             return Ok(());
         }
         match self.parts.ledger.find(id).await?.and_then(|resource| resource.deleted) {
-            Some(Tombstone { at, reason, .. }) => Err(AccessError::Gone { id, at, reason }),
+            Some(tombstone) => Err(AccessError::gone(id, &tombstone)),
             None => Err(AccessError::NotFound),
         }
     }
@@ -98,8 +98,12 @@ impl Parts {
         for (id, at) in uses {
             match self.write_use(id, at).await {
                 Err(LedgerError::Full) => return Ok(()),
-                written => written?,
-            };
+                // A row that takes no change holds up no others.
+                Err(error @ LedgerError::Refused(_)) => {
+                    tracing::warn!(resource_id = %id, error = %chain(&error), "a download could not be noted");
+                }
+                written => drop(written?),
+            }
             self.unwritten_uses().remove(&id);
         }
         Ok(())

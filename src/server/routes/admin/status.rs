@@ -10,8 +10,9 @@ use super::access::Administrator;
 use super::describe;
 use crate::cleaner::Clusters;
 use crate::owners::WatchReport;
-use crate::protocol::admin::{ClusterStatus, ServerLimits, ServerStatus, WatchStatus};
+use crate::protocol::admin::{ClusterStatus, ServerLimits, ServerStatus, UnreadableResource, WatchStatus};
 use crate::protocol::problem::{Code, Problem};
+use crate::resource::RowName;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::{Limits, Share};
@@ -39,6 +40,7 @@ pub(super) async fn status(
         owners_asked: owners.are_asked_for(),
         cluster: cluster(state.judge.clusters()),
         unreadable_resources: state.staging.count_set_aside() as u64,
+        unreadable: state.staging.first_set_aside().iter().map(unreadable).collect(),
         watches: owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
         free_bytes: stock.free_bytes,
@@ -49,6 +51,10 @@ pub(super) async fn status(
         last_sweep: last.and_then(|last| last.swept).as_ref().map(describe::report),
         next_sweep_at: next,
     }))
+}
+
+fn unreadable((name, column): &(RowName, &'static str)) -> UnreadableResource {
+    UnreadableResource { resource_id: name.to_string(), column: (*column).to_owned() }
 }
 
 fn cluster(clusters: Clusters) -> Option<ClusterStatus> {
