@@ -1,6 +1,6 @@
 //! What a row of the ledger is called, whether its id can be read or not.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use super::ResourceId;
@@ -9,7 +9,7 @@ use super::ResourceId;
 const DAMAGED: &str = "damaged-";
 
 /// The bytes of a damaged id that its name tells; an id has as many. Rows that only differ further on share their name.
-pub const NAMED_BYTES: usize = 36;
+pub const NAMED_BYTES: u8 = 36;
 
 /// An id, or in its place `damaged-` and the bytes of what should be one in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +25,12 @@ pub struct InvalidRowName;
 impl RowName {
     /// Names a row by what it has in place of an id.
     pub fn damaged(id: &[u8]) -> Self {
-        let digits: String = id.iter().take(NAMED_BYTES).map(|byte| format!("{byte:02x}")).collect();
-        Self(format!("{DAMAGED}{digits}"))
+        let mut name = DAMAGED.to_owned();
+        for byte in id.iter().take(NAMED_BYTES.into()) {
+            // Writing to a String does not fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        Self(name)
     }
 
     /// The id, unless it is damaged.
@@ -53,7 +57,7 @@ impl FromStr for RowName {
         let name = Self(text.to_owned());
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let is_one = match name.damaged_digits() {
-            Some(digits) => digits.len() <= 2 * NAMED_BYTES && digits.bytes().all(is_digit),
+            Some(digits) => digits.len() <= 2 * usize::from(NAMED_BYTES) && digits.bytes().all(is_digit),
             None => name.id().is_some(),
         };
         if is_one { Ok(name) } else { Err(InvalidRowName) }

@@ -186,7 +186,7 @@ async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<u64
         " AND state IS NOT 'deleted' AND lower(hex(substr(CAST(id AS BLOB), 1, ?2))) = ?1"
     );
     let deletion = match row.damaged_digits() {
-        Some(digits) => sqlx::query(by_damage).bind(digits.to_owned()).bind(NAMED_BYTES as i64),
+        Some(digits) => sqlx::query(by_damage).bind(digits.to_owned()).bind(i64::from(NAMED_BYTES)),
         None => sqlx::query(by_id).bind(row.to_string()),
     };
     deletion.execute(connection).await.map(|done| done.rows_affected())
