@@ -33,6 +33,8 @@ impl Staging {
         let parts = &self.parts;
         parts.keep_reserve().await?;
         parts.write_uses().await?;
+        let uploads = parts.give_up_interrupted().await?;
+        let deletions = parts.finish_deletions().await?;
         // Bytes first: they are listed before their rows are looked up, so that an upload that begins meanwhile cannot be
         // taken for an orphan.
         let with_bytes = if thorough { parts.store.ids().await? } else { Vec::new() };
@@ -42,11 +44,8 @@ impl Staging {
             parts.count_again().await?;
             parts.read_roster().await?;
         }
-        Ok(Recovered {
-            orphans: parts.remove_orphans(with_bytes).await?,
-            uploads: parts.give_up_interrupted().await?,
-            deletions: parts.finish_deletions().await?,
-        })
+        // Last, because what was just read says whether bytes without a row may belong to one.
+        Ok(Recovered { uploads, deletions, orphans: parts.remove_orphans(with_bytes).await? })
     }
 }
 
