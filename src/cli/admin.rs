@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use cloakroom::client::{Selection, ServerAddress};
-use cloakroom::resource::{Owner, OwnerError, OwnerKind, ResourceId};
+use cloakroom::resource::{Owner, OwnerError, OwnerKind, ResourceId, RowName};
 use cloakroom::spark::SparkDuration;
 
 /// How the server is reached, and who asks.
@@ -155,10 +155,9 @@ pub struct RmArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
 
-    /// Ids of resources
-    #[arg(value_name = "ID", value_parser = ResourceId::parse, conflicts_with = "which",
-          required_unless_present = "which")]
-    pub ids: Vec<ResourceId>,
+    /// Ids of resources, or what ls shows in place of a damaged one
+    #[arg(value_name = "ID", conflicts_with = "which", required_unless_present = "which")]
+    pub ids: Vec<RowName>,
 }
 
 /// Sweep now, and tell what went and what was kept

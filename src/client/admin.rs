@@ -14,7 +14,8 @@ use super::secret_file::AdminToken;
 use crate::protocol::admin::{
     self, AcceptedCluster, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
 };
-use crate::resource::{OwnerKind, ResourceId};
+use crate::protocol::problem::Code;
+use crate::resource::{OwnerKind, ResourceId, RowName};
 use crate::spark::SparkDuration;
 
 /// A full page has about a third of a mebibyte: what is much larger is none.
@@ -77,7 +78,16 @@ pub enum AdminError {
 impl AdminError {
     /// Whether the server knows no such resource.
     pub fn is_unknown_resource(&self) -> bool {
-        matches!(self, Self::Failed { failure: Failure::Answered(answer), .. } if answer.code.as_deref() == Some("not-found"))
+        self.has_code(Code::NotFound)
+    }
+
+    /// Whether the server cannot say anything of the resource: it cannot read it, or not when and why it was deleted.
+    pub fn is_unreadable_resource(&self) -> bool {
+        self.has_code(Code::Internal) || self.has_code(Code::Gone)
+    }
+
+    fn has_code(&self, code: Code) -> bool {
+        matches!(self, Self::Failed { failure: Failure::Answered(answer), .. } if answer.code.as_deref() == Some(code.as_str()))
     }
 }
 
@@ -131,7 +141,7 @@ impl AdminClient {
     }
 
     /// Deletes a resource; with `only_unused` only if nobody has downloaded it.
-    pub async fn remove(&self, id: ResourceId, only_unused: bool) -> Result<Removal, AdminError> {
+    pub async fn remove(&self, id: &RowName, only_unused: bool) -> Result<Removal, AdminError> {
         let mut url = self.server.join(&admin::resource_path(id));
         if only_unused {
             url.query_pairs_mut().append_pair(query::UNUSED, "true");

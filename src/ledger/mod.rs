@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, SecretHash, Sighting, State,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, RowName, SecretHash, Sighting,
+    State,
 };
 
 pub use sqlite::SqliteLedger;
@@ -101,16 +102,20 @@ pub trait Ledger: Send + Sync {
     /// how many.
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
 
+    /// Removes a row that this version cannot read, by the name that [`UnreadableRow`] has; `false` if there is none.
+    async fn discard(&self, row: RowName) -> Result<bool, LedgerError>;
+
     /// One row. [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
 
-    /// The state of one row, whether the rest of it can be read or not.
+    /// The state of one row, whether the rest of it can be read or not. One that this version does not know counts as
+    /// [`State::Ready`]: the row may have been acknowledged.
     async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError>;
 
     /// The owners of those of `ids` that are ready and can be read.
     async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError>;
 
-    /// Up to `limit` ids in `state`, in order, after `after`; none if there are no more.
+    /// Up to `limit` ids in `state`, in order, after `after`; none if there are no more. Damaged ids are left out.
     async fn ids_in(
         &self,
         state: State,
@@ -118,16 +123,18 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
-    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where they are large.
+    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where they are large. With them come
+    /// the unreadable rows that lie between: those that may have been acknowledged.
     async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError>;
 
     /// Notes what was seen of owners; rows that are not `ready` (any more) are left alone.
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError>;
 
-    /// What is acknowledged and not yet removed.
+    /// What is acknowledged and not yet removed, by namespace. Where the namespace or the size of a row cannot be read,
+    /// it counts for the namespace of no name, or as `least_bytes`.
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError>;
 
-    /// How many rows there are in each state that has any.
+    /// How many rows there are in each known state that has any.
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;
 
     /// Which cluster was asked about owners, by the uid of its namespace `kube-system`; `None` if none is known.
@@ -153,12 +160,16 @@ pub struct ReadyPage {
 
 /// A row with a value that is not what this version writes.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("resource {id} has an unreadable {column} in the ledger")]
+#[error("resource {name} has an unreadable {column} in the ledger")]
 pub struct UnreadableRow {
     /// Which row.
-    pub id: String,
-    /// Which column.
+    pub name: RowName,
+    /// Which column, the first of them.
     pub column: &'static str,
+    /// Its state, if that can be read.
+    pub state: Option<State>,
+    /// How many bytes it has, if that can be read.
+    pub size_bytes: Option<u64>,
     /// Hash of its secret, if that can be read: it says whose ticket this is.
     pub secret_hash: Option<SecretHash>,
 }
@@ -202,7 +213,7 @@ pub enum LedgerError {
     /// The database was written by a version that this one does not know, or it is damaged.
     #[error(
         "cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom, or be damaged; \
-         start the version that wrote it, or restore a backup"
+         start the newer version again, or restore a backup"
     )]
     Migrate {
         /// Its path.
@@ -217,6 +228,12 @@ pub enum LedgerError {
     /// SQLite cannot open a file that it needs: the limit of open files is reached.
     #[error("the ledger cannot open a file that it needs: too many are open")]
     OutOfDescriptors,
+    /// The file system is read-only, or the disk fails.
+    #[error("the ledger cannot be written")]
+    NotWritable(#[source] Arc<sqlx::Error>),
+    /// A rule of the table forbids the change: something in the row is not what this server writes.
+    #[error("the ledger does not take the change, because of what is in the row already")]
+    Refused(#[source] Arc<sqlx::Error>),
     /// SQLite failed otherwise.
     #[error("the ledger failed")]
     Database(#[source] Arc<sqlx::Error>),
@@ -240,18 +257,66 @@ impl From<Arc<sqlx::Error>> for LedgerError {
         const SQLITE_FULL: i32 = 13;
         /// The one for "unable to open database file". The file was there at the start.
         const SQLITE_CANTOPEN: i32 = 14;
-        let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-        let code = code.and_then(|code| code.parse::<i32>().ok());
-        match code.map(|code| code & 0xff) {
-            Some(SQLITE_FULL) => Self::Full,
-            Some(SQLITE_CANTOPEN) => Self::OutOfDescriptors,
+        /// "attempt to write a readonly database".
+        const SQLITE_READONLY: i32 = 8;
+        /// "disk I/O error" of a write, a sync, a truncation (<https://www.sqlite.org/rescode.html>). A write to a
+        /// read-only file system is one too.
+        const SQLITE_IOERR_ON_WRITE: [i32; 4] = [778, 1034, 1290, 1546];
+        let Some(code) = result_code(&error) else { return Self::Database(error) };
+        match code & 0xff {
+            SQLITE_FULL => Self::Full,
+            SQLITE_CANTOPEN => Self::OutOfDescriptors,
+            SQLITE_READONLY => Self::NotWritable(error),
+            SQLITE_CONSTRAINT => Self::Refused(error),
+            _ if SQLITE_IOERR_ON_WRITE.contains(&code) => Self::NotWritable(error),
             _ => Self::Database(error),
         }
     }
 }
 
+/// A rule for a column, or for the type of its values.
+const SQLITE_CONSTRAINT: i32 = 19;
+
+/// SQLite's extended result code.
+fn result_code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error()?.code()?.parse().ok()
+}
+
+/// Whether a rule of the table forbids a change; see [`LedgerError::Refused`].
+fn is_refusal(error: &sqlx::Error) -> bool {
+    result_code(error).is_some_and(|code| code & 0xff == SQLITE_CONSTRAINT)
+}
+
 impl From<sqlx::Error> for LedgerError {
     fn from(error: sqlx::Error) -> Self {
         Arc::new(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::{ConnectOptions as _, SqliteConnection};
+
+    async fn failure(connection: &mut SqliteConnection, sql: &'static str) -> LedgerError {
+        LedgerError::from(sqlx::raw_sql(sql).execute(connection).await.unwrap_err())
+    }
+
+    #[tokio::test]
+    async fn what_sqlite_says_is_told_apart() {
+        let mut memory = sqlx::sqlite::SqliteConnectOptions::new().connect().await.unwrap();
+        sqlx::raw_sql("CREATE TABLE t (n INTEGER NOT NULL CHECK (n > 0)) STRICT")
+            .execute(&mut memory)
+            .await
+            .unwrap();
+        for refused in
+            ["INSERT INTO t VALUES (0)", "INSERT INTO t VALUES ('text')", "INSERT INTO t VALUES (NULL)"]
+        {
+            let error = failure(&mut memory, refused).await;
+            assert!(matches!(error, LedgerError::Refused(_)), "{refused}: {error:?}");
+        }
+        assert!(matches!(failure(&mut memory, "SELECT nothing").await, LedgerError::Database(_)));
+        let error = failure(&mut memory, "PRAGMA query_only = ON; DELETE FROM t").await;
+        assert!(matches!(error, LedgerError::NotWritable(_)), "{error:?}");
     }
 }

@@ -18,8 +18,9 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Row as _};
 
 use super::{Completion, Deletion, Freed, Ledger, LedgerError, PendingResource, ReadyPage, Stored};
-use crate::resource::{Owner, Resource, ResourceId, Sighting, State};
+use crate::resource::{Owner, Resource, ResourceId, RowName, Sighting, State};
 use operation::{Operation, Outcome};
+use row::{has_id, known_size};
 use writer::Writer;
 
 /// How long a connection waits for another one's lock. There is one writer, so this is for checkpoints.
@@ -117,8 +118,16 @@ impl Ledger for SqliteLedger {
             if surplus == 0 {
                 return Ok(removed);
             }
-            removed += self.change(Operation::TrimTombstones(surplus.min(TRIMMED_AT_ONCE))).await?.rows;
+            let trimmed = self.change(Operation::TrimTombstones(surplus.min(TRIMMED_AT_ONCE))).await?.rows;
+            if trimmed == 0 {
+                return Ok(removed);
+            }
+            removed += trimmed;
         }
+    }
+
+    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
+        self.change(Operation::Discard(row)).await.map(Outcome::changed)
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -134,7 +143,7 @@ impl Ledger for SqliteLedger {
             .bind(id.to_string())
             .fetch_optional(&self.readers)
             .await?;
-        Ok(row.as_ref().map(row::state).transpose()?)
+        Ok(row.as_ref().map(|row| row::state(row).unwrap_or(State::Ready)))
     }
 
     async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError> {
@@ -156,30 +165,43 @@ impl Ledger for SqliteLedger {
         after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError> {
-        let rows = sqlx::query("SELECT id FROM resources WHERE state = ? AND id > ? ORDER BY id LIMIT ?")
-            .bind(state.as_str())
-            .bind(after.map(|id| id.to_string()).unwrap_or_default())
-            .bind(limit)
-            .fetch_all(&self.readers)
-            .await?;
+        let rows = sqlx::query(concat!(
+            "SELECT id FROM resources WHERE state = ? AND id > ? AND ",
+            has_id!(),
+            " ORDER BY id LIMIT ?"
+        ))
+        .bind(state.as_str())
+        .bind(after.map(|id| id.to_string()).unwrap_or_default())
+        .bind(limit)
+        .fetch_all(&self.readers)
+        .await?;
         Ok(rows.iter().filter_map(|row| row::id(row).ok()).collect())
     }
 
     async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
-        // The plus keeps SQLite from going by the index on the state, and so from sorting all rows for every page
-        // (<https://www.sqlite.org/optoverview.html>, section 6).
-        let mut rows =
-            sqlx::query("SELECT * FROM resources WHERE +state = 'ready' AND id > ? ORDER BY id LIMIT ?")
-                .bind(after.map(|id| id.to_string()).unwrap_or_default())
-                .bind(limit)
-                .fetch(&self.readers);
+        // A state that is not known may have been ready. Rows with damaged ids are read whatever they are, but tombstones,
+        // which go by themselves. The plus keeps SQLite from going by the index on the state, and so from sorting all rows
+        // for every page (<https://www.sqlite.org/optoverview.html>, section 6).
+        let mut rows = sqlx::query(concat!(
+            "SELECT * FROM resources WHERE id >= ?1 AND id IS NOT ?2 AND +state IS NOT 'deleted' \
+             AND (state IS NOT 'pending' AND state IS NOT 'deleting' OR NOT ",
+            has_id!(),
+            ") ORDER BY id"
+        ))
+        .bind(after.map(|id| id.to_string()).unwrap_or_default())
+        .bind(after.map(|id| id.to_string()))
+        .fetch(&self.readers);
         let mut page = ReadyPage::default();
         let (mut read, mut bytes) = (0, 0);
         while let Some(row) = rows.next().await {
             let row = row?;
-            read += 1;
-            // A row whose very id is damaged cannot be asked for: the next page begins before it.
-            page.next = row::id(&row).ok().or(page.next);
+            // A page ends with an id that can be asked for. It has no end of rows whose ids are damaged.
+            if let Ok(id) = row::id(&row) {
+                if read == limit || bytes > LARGEST_PAGE_BYTES {
+                    return Ok(page);
+                }
+                (page.next, read) = (Some(id), read + 1);
+            }
             match row::resource(&row) {
                 Ok(resource) => {
                     bytes += resource.owner.as_ref().map_or(0, Owner::memory_bytes);
@@ -187,13 +209,8 @@ impl Ledger for SqliteLedger {
                 }
                 Err(unreadable) => page.unreadable.push(unreadable),
             }
-            if bytes > LARGEST_PAGE_BYTES {
-                return Ok(page);
-            }
         }
-        if read < limit {
-            page.next = None;
-        }
+        page.next = None;
         Ok(page)
     }
 
@@ -202,30 +219,35 @@ impl Ledger for SqliteLedger {
     }
 
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
-        let rows = sqlx::query(
-            "SELECT owner_namespace, COUNT(*) AS resources, SUM(MAX(size_bytes, ?)) AS bytes \
-             FROM resources WHERE state IN ('ready', 'deleting') GROUP BY owner_namespace",
-        )
+        // A sum of integers fails where it overflows; TOTAL does not, and CAST goes to the largest integer at most.
+        let rows = sqlx::query(concat!(
+            "SELECT owner_namespace, COUNT(*) AS resources, CAST(TOTAL(MAX(",
+            known_size!(),
+            ", ?)) AS INTEGER) AS bytes FROM resources WHERE state IS NOT 'pending' AND state IS NOT 'deleted' \
+             GROUP BY owner_namespace"
+        ))
         .bind(i64::try_from(least_bytes).unwrap_or(i64::MAX))
         .fetch_all(&self.readers)
         .await?;
-        rows.iter()
-            .map(|row| {
-                let stored = Stored {
-                    resources: row.try_get::<i64, _>("resources")?.unsigned_abs(),
-                    bytes: row.try_get::<i64, _>("bytes")?.unsigned_abs(),
-                };
-                Ok((row.try_get("owner_namespace")?, stored))
-            })
-            .collect()
+        let mut stored: BTreeMap<String, Stored> = BTreeMap::new();
+        for row in &rows {
+            let here = Stored {
+                resources: row.try_get::<i64, _>("resources")?.unsigned_abs(),
+                bytes: row.try_get::<i64, _>("bytes")?.unsigned_abs(),
+            };
+            let all = stored.entry(row::namespace(row)).or_default();
+            *all = [*all, here].into_iter().sum();
+        }
+        Ok(stored)
     }
 
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
         let rows = sqlx::query("SELECT state, COUNT(*) AS rows FROM resources GROUP BY state")
             .fetch_all(&self.readers)
             .await?;
-        rows.iter()
-            .map(|row| Ok((row::state(row)?.as_str(), row.try_get::<i64, _>("rows")?.unsigned_abs())))
+        let known = rows.iter().filter_map(|row| Some((row::state(row).ok()?, row)));
+        known
+            .map(|(state, row)| Ok((state.as_str(), row.try_get::<i64, _>("rows")?.unsigned_abs())))
             .collect()
     }
 
@@ -233,7 +255,9 @@ impl Ledger for SqliteLedger {
         let row = sqlx::query("SELECT value FROM facts WHERE name = 'cluster'")
             .fetch_optional(&self.readers)
             .await?;
-        Ok(row.map(|row| row.try_get("value")).transpose()?)
+        // A damaged uid is still the uid of another cluster than the one that answers: nothing goes until an admin says so.
+        let uid = row.map(|row| row.try_get::<Vec<u8>, _>("value")).transpose()?;
+        Ok(uid.map(|uid| String::from_utf8_lossy(&uid).into_owned()))
     }
 
     async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {

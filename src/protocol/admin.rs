@@ -161,8 +161,9 @@ pub struct Removal {
     pub resource_id: String,
     /// `true` if it went by this request, `false` if it was gone already.
     pub removed: bool,
-    /// How many bytes it had.
-    pub size_bytes: u64,
+    /// How many bytes it had; absent if the server cannot read that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
     /// Why it was gone already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_reason: Option<String>,
@@ -212,6 +213,9 @@ pub struct ServerStatus {
     /// Resources that this version of the server cannot read, and keeps.
     #[serde(default)]
     pub unreadable_resources: u64,
+    /// The first of them.
+    #[serde(default)]
+    pub unreadable: Vec<UnreadableResource>,
     /// The watches of owners; none before the first resource is staged for a kind.
     pub watches: Vec<WatchStatus>,
     /// Bytes of everything that is staged.
@@ -236,6 +240,16 @@ pub struct ServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_sweep_at: Option<Timestamp>,
+}
+
+/// A resource that this version of the server cannot read, and keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnreadableResource {
+    /// Its id; where that is damaged, `damaged-` and its bytes in hexadecimal digits. A removal takes either.
+    pub resource_id: String,
+    /// The column of the ledger that cannot be read.
+    pub column: String,
 }
 
 /// Which cluster is asked about owners, by the uids of the namespace `kube-system`, as the server found it out last.

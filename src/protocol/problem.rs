@@ -131,6 +131,8 @@ codes! {
     ClusterUnavailable => ("cluster-unavailable", 503),
     /// Downloads cannot be served: the ledger or the data directory cannot be read.
     NotReady => ("not-ready", 503),
+    /// The change cannot be written down: the disk is read-only, or fails.
+    NotWritable => ("not-writable", 503),
     /// The server is starting, and does not serve yet.
     Starting => ("starting", 503),
     /// The server is about to stop.

@@ -91,6 +91,12 @@ impl ApiError {
         )
     }
 
+    /// The disk is read-only, or fails. That may pass; until then the log says why, and what was tried.
+    fn not_writable(error: &dyn Error) -> Self {
+        tracing::error!(error = %chain(error), "the data directory cannot be written");
+        Self::try_again(Code::NotWritable, error.to_string())
+    }
+
     /// A failure that is the server's own: the log has it all, the client only that it happened.
     pub(super) fn internal(error: &dyn Error) -> Self {
         tracing::error!(error = %chain(error), "request failed");
@@ -101,7 +107,7 @@ impl ApiError {
     /// or the client left.
     pub(super) fn refusal(&self) -> Option<&'static str> {
         match self.code {
-            Code::Internal | Code::IncompleteBody | Code::TooSlow => None,
+            Code::Internal | Code::NotWritable | Code::IncompleteBody | Code::TooSlow => None,
             _ if self.is_share => Some(SHARE),
             code => Some(code.as_str()),
         }
@@ -139,6 +145,7 @@ impl From<StageError> for ApiError {
             }
             StageError::Overdue { .. } => return Self::too_slow(error.to_string()),
             StageError::NoRoom(_) | StageError::DiskFull(_) => Code::InsufficientStorage,
+            StageError::NotWritable(_) => return Self::not_writable(&error),
             StageError::DigestMismatch => Code::DigestMismatch,
             StageError::WrongLength { .. } => Code::IncompleteBody,
             StageError::Store(StoreError::OutOfDescriptors { .. })
@@ -163,8 +170,8 @@ impl From<AccessError> for ApiError {
                 Code::NotFound,
                 "there is no resource with this id and secret: check both, or stage it again",
             ),
-            AccessError::Gone { at, reason, .. } => Self {
-                deleted: Some((at, reason)),
+            AccessError::Gone { deleted, .. } => Self {
+                deleted,
                 ..Self::new(Code::Gone, format!("{error}: stage it again if it is still needed"))
             },
             AccessError::TooManyDownloads | AccessError::TooManyDownloadsOf { .. } => {
@@ -176,6 +183,7 @@ impl From<AccessError> for ApiError {
                 tracing::warn!(error = %chain(&error), "change refused");
                 Self::new(Code::InsufficientStorage, error.to_string())
             }
+            AccessError::NotWritable(_) => Self::not_writable(&error),
             // The log has it since it was set aside.
             AccessError::SetAside { .. } => Self::new(Code::Internal, error.to_string()),
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {

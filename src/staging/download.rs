@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::transfers::Transfer;
 use super::{AccessError, Holder, Parts, Staging};
 use crate::ledger::LedgerError;
-use crate::resource::{Resource, ResourceId, ResourceSecret, Tombstone};
+use crate::resource::{Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBundle};
 use crate::telemetry::chain;
 
@@ -48,7 +48,7 @@ impl Staging {
     }
 
     /// Notes that bytes of the resource are about to be sent. Unless the ledger cannot be written, the use is durable when
-    /// this returns, because it changes when the resource goes; or one is that is less than [`SAME_USE`] old.
+    /// this returns, because it changes when the resource goes; or one of the same second is.
     pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
         let Resource { id, last_used_at, .. } = download.resource;
         let now = self.parts.clock.now();
@@ -57,7 +57,7 @@ impl Staging {
             return Ok(());
         }
         match self.parts.ledger.find(id).await?.and_then(|resource| resource.deleted) {
-            Some(Tombstone { at, reason, .. }) => Err(AccessError::Gone { id, at, reason }),
+            Some(tombstone) => Err(AccessError::gone(id, &tombstone)),
             None => Err(AccessError::NotFound),
         }
     }
@@ -103,8 +103,12 @@ impl Parts {
         for (id, at) in uses {
             match self.write_use(id, at).await {
                 Err(LedgerError::Full) => return Ok(()),
-                written => written?,
-            };
+                // A row that takes no change holds up no others.
+                Err(error @ LedgerError::Refused(_)) => {
+                    tracing::warn!(resource_id = %id, error = %chain(&error), "a download could not be noted");
+                }
+                written => drop(written?),
+            }
             self.unwritten_uses().remove(&id);
         }
         Ok(())

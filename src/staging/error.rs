@@ -4,9 +4,13 @@ use jiff::Timestamp;
 
 use super::{Holder, NoRoom};
 use crate::ledger::{LedgerError, UnreadableRow};
-use crate::resource::{DeletionReason, ResourceId};
+use crate::resource::{DeletionReason, ResourceId, RowName, State, Tombstone};
 use crate::spark::format_size;
 use crate::store::StoreError;
+
+/// What an upload, a deletion and a sweep say alike. What was done before it is finished by a later sweep.
+const NOT_WRITABLE: &str = "the server cannot write to its data directory: the disk is read-only, or it fails; what is \
+    staged can still be downloaded; the server's log has the cause, and its admin must make the disk writable again";
 
 /// An upload was refused, or failed; nothing of it is kept.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +51,9 @@ pub enum StageError {
         /// How many bytes had come.
         received: u64,
     },
+    /// The disk is read-only, or fails.
+    #[error("{}", NOT_WRITABLE)]
+    NotWritable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The store failed.
     #[error("the bundle could not be stored")]
     Store(#[source] StoreError),
@@ -57,17 +64,21 @@ pub enum StageError {
 
 impl From<StoreError> for StageError {
     fn from(error: StoreError) -> Self {
-        if matches!(error, StoreError::Full { .. }) {
-            Self::DiskFull(error.into())
-        } else {
-            Self::Store(error)
+        match error {
+            StoreError::Full { .. } => Self::DiskFull(error.into()),
+            StoreError::ReadOnly { .. } => Self::NotWritable(error.into()),
+            error => Self::Store(error),
         }
     }
 }
 
 impl From<LedgerError> for StageError {
     fn from(error: LedgerError) -> Self {
-        if matches!(error, LedgerError::Full) { Self::DiskFull(error.into()) } else { Self::Ledger(error) }
+        match error {
+            LedgerError::Full => Self::DiskFull(error.into()),
+            LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
+            error => Self::Ledger(error),
+        }
     }
 }
 
@@ -81,14 +92,12 @@ pub enum AccessError {
     #[error("not the secret of this resource")]
     WrongSecret,
     /// It was deleted.
-    #[error("resource {id} was deleted at {at} ({reason})")]
+    #[error("resource {id} was deleted{}", when_and_why(*.deleted))]
     Gone {
         /// Which one.
-        id: ResourceId,
-        /// When.
-        at: Timestamp,
-        /// Why.
-        reason: DeletionReason,
+        id: RowName,
+        /// When and why, if what is left of it says so in words that this version knows.
+        deleted: Option<(Timestamp, DeletionReason)>,
     },
     /// As many downloads as allowed are going on.
     #[error(
@@ -112,18 +121,21 @@ pub enum AccessError {
         /// Which one.
         id: ResourceId,
     },
+    /// The disk is read-only, or fails.
+    #[error("{}", NOT_WRITABLE)]
+    NotWritable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The store failed.
     #[error("the bundle could not be read")]
-    Store(#[from] StoreError),
+    Store(#[source] StoreError),
     /// Its row has something that this version does not know.
     #[error(
-        "this version of the server cannot read what it has written down of resource {id} ({column}), so it is set aside: \
-         nothing of it is lost; the server's admin can start the version that wrote it, or remove it so that it can be \
-         staged again"
+        "this version of the server cannot read what the ledger has of resource {id} ({column}), so it is set aside, and its \
+         bytes are kept: stage it again; the server's admin can start a newer version again, if one has run on this data \
+         directory, or remove the resource (cloakroom rm)"
     )]
     SetAside {
         /// Which one.
-        id: String,
+        id: RowName,
         /// What cannot be read.
         column: &'static str,
     },
@@ -138,12 +150,48 @@ pub enum AccessError {
     Ledger(#[source] LedgerError),
 }
 
+impl AccessError {
+    /// It was deleted, and this is what is left.
+    pub(super) fn gone(id: ResourceId, tombstone: &Tombstone) -> Self {
+        Self::Gone { id: id.into(), deleted: Some((tombstone.at, tombstone.reason)) }
+    }
+
+    /// Whether it is the matter of one resource, and says nothing of the others: what goes through many goes on.
+    pub fn is_of_one(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::SetAside { .. } | Self::Ledger(LedgerError::Refused(_)))
+    }
+}
+
+fn when_and_why(deleted: Option<(Timestamp, DeletionReason)>) -> String {
+    match deleted {
+        Some((at, reason)) => format!(" at {at} ({reason})"),
+        None => "; when and why is not known to this version of the server".to_owned(),
+    }
+}
+
 impl From<LedgerError> for AccessError {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::Full => Self::DiskFull,
-            LedgerError::Unreadable(UnreadableRow { id, column, .. }) => Self::SetAside { id, column },
+            LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
+            // Of a tombstone nothing else matters.
+            LedgerError::Unreadable(UnreadableRow { name, state: Some(State::Deleted), .. }) => {
+                Self::Gone { id: name, deleted: None }
+            }
+            LedgerError::Unreadable(UnreadableRow { name, column, .. }) => {
+                Self::SetAside { id: name, column }
+            }
             error => Self::Ledger(error),
+        }
+    }
+}
+
+impl From<StoreError> for AccessError {
+    fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::ReadOnly { .. }) {
+            Self::NotWritable(error.into())
+        } else {
+            Self::Store(error)
         }
     }
 }

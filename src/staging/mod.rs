@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::ledger::{Ledger, LedgerError, Stored, UnreadableRow};
 use crate::metrics::Metrics;
-use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State, Tombstone};
+use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::Store;
 use capacity::Capacity;
 use roster::Roster;
@@ -144,9 +144,7 @@ impl Staging {
         let resource = self.parts.authorized(id, secret).await?;
         match (resource.state, &resource.deleted) {
             (State::Ready, _) => Ok(resource),
-            (_, Some(Tombstone { at, reason, .. })) => {
-                Err(AccessError::Gone { id, at: *at, reason: *reason })
-            }
+            (_, Some(tombstone)) => Err(AccessError::gone(id, tombstone)),
             _ => Err(AccessError::NotFound),
         }
     }
@@ -195,9 +193,14 @@ impl Staging {
         self.parts.ledger.remember_cluster(uid).await
     }
 
-    /// Ready resources that this version cannot read.
+    /// How many resources this version cannot read.
     pub fn count_set_aside(&self) -> usize {
         self.parts.roster.count_set_aside()
+    }
+
+    /// The first of them, each with its unreadable column.
+    pub fn first_set_aside(&self) -> Vec<(RowName, &'static str)> {
+        self.parts.roster.first_set_aside()
     }
 
     /// The clock that times are taken from.

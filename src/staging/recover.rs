@@ -31,22 +31,21 @@ impl Staging {
     /// left something uncertain. What this process has in flight is left alone.
     pub async fn recover(&self, thorough: bool) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
-        parts.keep_reserve().await;
+        parts.keep_reserve().await?;
         parts.write_uses().await?;
-        let recovered = Recovered {
-            // Bytes first: they are listed before their rows are looked up, so that an upload that begins
-            // meanwhile cannot be taken for an orphan.
-            orphans: if thorough { parts.remove_orphans().await? } else { 0 },
-            uploads: parts.give_up_interrupted().await?,
-            deletions: parts.finish_deletions().await?,
-        };
+        let uploads = parts.give_up_interrupted().await?;
+        let deletions = parts.finish_deletions().await?;
+        // Bytes first: they are listed before their rows are looked up, so that an upload that begins meanwhile cannot be
+        // taken for an orphan.
+        let with_bytes = if thorough { parts.store.ids().await? } else { Vec::new() };
         // At the start everything has just been read.
         let is_new = parts.roster.take_newness();
         if parts.roster.is_doubtful() || thorough && !is_new {
             parts.count_again().await?;
             parts.read_roster().await?;
         }
-        Ok(recovered)
+        // Last, because what was just read says whether bytes without a row may belong to one.
+        Ok(Recovered { uploads, deletions, orphans: parts.remove_orphans(with_bytes).await? })
     }
 }
 
@@ -60,24 +59,38 @@ impl Parts {
         Ok(())
     }
 
-    async fn remove_orphans(&self) -> Result<u64, AccessError> {
-        let mut removed = 0;
-        for id in self.store.ids().await? {
+    /// As long as the id of any row is damaged, bytes without a row may be that row's, and stay.
+    async fn remove_orphans(&self, with_bytes: Vec<ResourceId>) -> Result<u64, AccessError> {
+        let are_kept = self.roster.has_damaged_ids();
+        let (mut removed, mut kept) = (0_u64, 0_u64);
+        for id in with_bytes {
             // Nearly all of them are ready, and of those the memory knows.
             let known = self.roster.contains(id)
                 || self.ledger.state(id).await?.is_some_and(|state| state != State::Deleted);
-            if !known && !self.capacity.is_uploading(id) {
-                match self.store.remove(id).await {
-                    Ok(()) => {
-                        tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
-                        removed += 1;
-                    }
-                    Err(error) => tracing::warn!(
-                        resource_id = %id, error = %chain(&error),
-                        "could not remove bytes that the ledger does not know"
-                    ),
-                }
+            if known || self.capacity.is_uploading(id) {
+                continue;
             }
+            if are_kept {
+                kept += 1;
+                continue;
+            }
+            match self.store.remove(id).await {
+                Ok(()) => {
+                    tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
+                    removed += 1;
+                }
+                Err(error) => tracing::warn!(
+                    resource_id = %id, error = %chain(&error),
+                    "could not remove bytes that the ledger does not know"
+                ),
+            }
+        }
+        if kept > 0 {
+            tracing::warn!(
+                bundles = kept,
+                "bytes that the ledger does not know are kept, because they may belong to rows with damaged ids: remove \
+                 those rows with cloakroom rm, or mend their ids"
+            );
         }
         Ok(removed)
     }
@@ -98,7 +111,7 @@ impl Parts {
             match self.finish_deletion(id).await {
                 Ok(()) => finished += 1,
                 // One bundle that cannot be removed must not hold up all the others.
-                Err(AccessError::Store(error)) => tracing::warn!(
+                Err(error) if error.is_of_one() => tracing::warn!(
                     resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"
                 ),
                 Err(error) => return Err(error),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Condition, Deletion, LedgerError};
-use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, State};
+use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::StoreError;
 
 impl Staging {
@@ -16,15 +16,41 @@ impl Staging {
         self.parts.delete(resource.state, deletion).await.map(drop)
     }
 
-    /// Deletes a resource for the server's admin, whoever may need it, whether its row can be read or not. `false` if there
-    /// is none that was acknowledged.
+    /// Deletes a resource for the server's admin, whoever may need it. `false` if there is none that was acknowledged.
     pub async fn remove(&self, id: ResourceId) -> Result<bool, AccessError> {
         let state = self.parts.ledger.state(id).await?;
         let Some(state) = state.filter(|state| *state != State::Pending) else { return Ok(false) };
         let (at, reason) = (self.parts.clock.now(), DeletionReason::Removed);
-        self.parts.delete(state, Deletion { id, reason, at, condition: Condition::Always }).await?;
+        let deletion = Deletion { id, reason, at, condition: Condition::Always };
+        let is_removed = self.parts.delete(state, deletion).await?;
         self.parts.metrics.unreadable(self.parts.roster.count_set_aside() as u64);
-        Ok(true)
+        Ok(is_removed)
+    }
+
+    /// Deletes what this version cannot read, for the server's admin. Where its row takes no change, or its id is damaged,
+    /// the row goes without a tombstone; bytes of which no row is known any more go with a later sweep. `false` if there
+    /// is no such row.
+    pub async fn remove_unreadable(&self, row: &RowName) -> Result<bool, AccessError> {
+        let Parts { ledger, roster, metrics, .. } = &*self.parts;
+        let removed = match row.id() {
+            Some(id) => self.remove(id).await,
+            None => Ok(false),
+        };
+        let is_removed = match removed {
+            Err(AccessError::Ledger(LedgerError::Refused(_))) | Ok(false) => {
+                ledger.discard(row.clone()).await?
+            }
+            removed => return removed,
+        };
+        if is_removed {
+            roster.discarded(row);
+            metrics.deleted(DeletionReason::Removed.as_str());
+            if let Some(id) = row.id() {
+                self.parts.store.remove(id).await?;
+            }
+        }
+        metrics.unreadable(roster.count_set_aside() as u64);
+        Ok(is_removed)
     }
 
     /// Deletes a resource for the server's admin, if nobody has ever downloaded it or is about to. `false` if it stays.
@@ -103,14 +129,17 @@ impl Parts {
         Ok(())
     }
 
-    /// Renews the reserve where there is room for it again.
-    pub(super) async fn keep_reserve(&self) {
+    /// Renews the reserve where there is room for it again. A disk that is read-only is an error: whatever a sweep would do
+    /// fails on it, and an alert is to tell of that before anything is due.
+    pub(super) async fn keep_reserve(&self) -> Result<(), StoreError> {
         match self.store.keep_reserve().await {
             Ok(()) => {}
+            Err(error @ StoreError::ReadOnly { .. }) => return Err(error),
             Err(StoreError::Full { path }) => {
                 tracing::warn!(path = %path.display(), "the disk is full: no reserve for deletions can be kept");
             }
             Err(error) => tracing::warn!(error = %error, "no reserve for deletions could be kept"),
         }
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{LedgerError, ReadyPage};
-use crate::resource::{Life, Owner, Resource, ResourceId, Sighting};
+use crate::resource::{Life, Owner, Resource, ResourceId, RowName, Sighting};
 
 /// Rows read together.
 const PAGE: u32 = 1000;
@@ -88,7 +88,17 @@ impl Roster {
         let mut entries = self.lock();
         entries.note(id);
         entries.remove(id);
-        entries.set_aside.remove(id);
+        if !entries.set_aside.is_empty() {
+            entries.set_aside.remove(&id.into());
+        }
+    }
+
+    /// A row that could not be read is gone.
+    pub(super) fn discarded(&self, name: &RowName) {
+        let mut entries = self.lock();
+        entries.set_aside.remove(name);
+        // It took room, and whether a resource was known under its true id is not known.
+        entries.is_doubtful = true;
     }
 
     pub(super) fn used(&self, id: ResourceId, at: Timestamp) {
@@ -172,6 +182,14 @@ impl Roster {
 
     pub(super) fn count_set_aside(&self) -> usize {
         self.lock().set_aside.count()
+    }
+
+    pub(super) fn first_set_aside(&self) -> Vec<(RowName, &'static str)> {
+        self.lock().set_aside.first()
+    }
+
+    pub(super) fn has_damaged_ids(&self) -> bool {
+        self.lock().set_aside.has_damaged_ids()
     }
 }
 

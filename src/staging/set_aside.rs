@@ -1,19 +1,19 @@
-//! Ready resources that this version cannot read: they stay, are said once, and hold up no others.
+//! Resources that this version cannot read: they stay, are said once, and hold up no others.
 
 use std::collections::BTreeMap;
 
 use crate::ledger::UnreadableRow;
-use crate::resource::ResourceId;
+use crate::resource::RowName;
 
-/// The log names so many; of more it has the number.
+/// The log and the status name so many; of more they have the number.
 const NAMED: usize = 20;
 
 /// Which ones, with the column.
 #[derive(Debug, Default)]
 pub(super) struct SetAside {
-    known: BTreeMap<String, &'static str>,
+    known: BTreeMap<RowName, &'static str>,
     /// What is found while everything is read again.
-    found: BTreeMap<String, &'static str>,
+    found: BTreeMap<RowName, &'static str>,
 }
 
 impl SetAside {
@@ -22,18 +22,19 @@ impl SetAside {
     }
 
     pub(super) fn take(&mut self, rows: Vec<UnreadableRow>) {
-        self.found.extend(rows.into_iter().map(|row| (row.id, row.column)));
+        self.found.extend(rows.into_iter().map(|row| (row.name, row.column)));
     }
 
     /// Says what is new, and returns how many there are.
     pub(super) fn finish_reading(&mut self) -> usize {
         let known = std::mem::replace(&mut self.known, std::mem::take(&mut self.found));
-        let mut new = self.known.iter().filter(|(id, _)| !known.contains_key(*id));
-        for (id, column) in new.by_ref().take(NAMED) {
+        let mut new = self.known.iter().filter(|(name, _)| !known.contains_key(*name));
+        for (name, column) in new.by_ref().take(NAMED) {
             tracing::error!(
-                resource_id = %id, column,
+                resource_id = %name, column,
                 "this version cannot read a resource in the ledger: it is set aside, and its ticket is answered with 500; \
-                 start the version that wrote it, or remove it with cloakroom rm"
+                 if a newer version has run on this data directory, start that one again, else remove the resource with \
+                 cloakroom rm"
             );
         }
         let more = new.count();
@@ -43,10 +44,22 @@ impl SetAside {
         self.count()
     }
 
-    pub(super) fn remove(&mut self, id: ResourceId) {
-        if !self.known.is_empty() {
-            self.known.remove(&id.to_string());
-        }
+    pub(super) fn remove(&mut self, name: &RowName) {
+        self.known.remove(name);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Whether there are rows of which it is not known which bytes are theirs.
+    pub(super) fn has_damaged_ids(&self) -> bool {
+        self.known.keys().any(|name| name.id().is_none())
+    }
+
+    /// The first of them, each with its unreadable column.
+    pub(super) fn first(&self) -> Vec<(RowName, &'static str)> {
+        self.known.iter().take(NAMED).map(|(name, column)| (name.clone(), *column)).collect()
     }
 
     pub(super) fn count(&self) -> usize {

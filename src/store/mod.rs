@@ -76,6 +76,14 @@ pub enum StoreError {
         /// Which file was to be opened.
         path: PathBuf,
     },
+    /// The file system takes no changes.
+    #[error("cannot {action} {}: its file system is read-only", path.display())]
+    ReadOnly {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+    },
     /// Another failure of the file system.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -153,13 +161,14 @@ pub struct NotPermitted {
 impl StoreError {
     /// Says what was tried on what, and tells a full disk from all else.
     fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let path = path.into();
         if is_out_of_descriptors(&source) {
             return Self::OutOfDescriptors { path };
         }
         match source.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => Self::Full { path },
+            ReadOnlyFilesystem => Self::ReadOnly { action, path },
             _ => Self::Io { action, path, source },
         }
     }

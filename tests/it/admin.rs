@@ -64,6 +64,12 @@ impl Administered {
         server
     }
 
+    /// The same data directory under another server, with an admin.
+    pub async fn restart(app: TestApp) -> Self {
+        let (directory, clock) = app.end().await;
+        Self::start_on(directory, clock, Options::default()).await
+    }
+
     pub async fn ask(&self, method: Method, path: &str) -> Response {
         self.app.client.request(method, self.app.url(path)).bearer_auth(TOKEN).send().await.unwrap()
     }
@@ -309,7 +315,7 @@ async fn a_removal_frees_the_room_and_the_ticket_is_told_who_did_it() {
     let ticket = server.app.stage("jars").await;
     server.use_once(&ticket).await;
     let removal: Removal = read(server.remove(&ticket, "").await).await;
-    assert!(removal.removed && removal.size_bytes == 4 && removal.deletion_reason.is_none());
+    assert!(removal.removed && removal.size_bytes == Some(4) && removal.deletion_reason.is_none());
     assert_eq!(server.app.files(), Vec::<String>::new());
     assert_eq!(server.app.staging.stored().await.unwrap().bytes, 0);
     let gone = problem(server.app.download(&ticket).send().await.unwrap()).await;

@@ -285,6 +285,49 @@ async fn watches_that_do_not_know_are_told_below_the_list() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_listed_by_name_and_removed_by_it() {
+    let server = Administered::start().await;
+    let (known, unknown, nameless) = (
+        server.stage("demo", "Pod", "x").await,
+        server.stage("demo", "Pod", "y").await,
+        server.stage("demo", "Pod", "z").await,
+    );
+    for (id, change) in [
+        (&known.resource_id, "owner_labels = 'none'"),
+        (&unknown.resource_id, "size_bytes = 9223372036854775807"),
+        (&nameless.resource_id, "id = 'no id'"),
+    ] {
+        server.app.change_ledger(&format!("UPDATE resources SET {change} WHERE id = '{id}'")).await;
+    }
+    let server = Administered::restart(server.app).await;
+    let listed = run(&server, &["ls"]).await;
+    for part in [
+        format!("{} (owner_labels)", known.resource_id),
+        format!("{} (size_bytes)", unknown.resource_id),
+        "damaged-6e6f206964 (id)".to_owned(),
+        "(cloakroom rm ID): ".to_owned(),
+    ] {
+        assert!(stderr(&listed).contains(&part), "no “{part}” in: {}", stderr(&listed));
+    }
+    let shown = run(&server, &["show", &known.resource_id]).await;
+    assert_eq!(shown.status.code(), Some(1));
+    assert!(stderr(&shown).contains("(owner_labels)"), "{}", stderr(&shown));
+    let removed =
+        run(&server, &["rm", "-y", &known.resource_id, &unknown.resource_id, "damaged-6e6f206964"]).await;
+    assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
+    let lines = [
+        format!("{} removed, 4 B", known.resource_id),
+        format!("{} removed", unknown.resource_id),
+        "damaged-6e6f206964 removed".to_owned(),
+    ];
+    assert_eq!(stdout(&removed).lines().collect::<Vec<_>>(), lines);
+    assert!(!stderr(&run(&server, &["ls"]).await).contains("warning"));
+    let again = run(&server, &["rm", "-y", "damaged-6e6f206964"]).await;
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("there is no resource with this id"), "{}", stderr(&again));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_default_server_serves_the_admin_on_its_one_listener() {
     let server = Administered::start_with(Options::default()).await;
     assert_eq!(run(&server, &["ls"]).await.status.code(), Some(0));

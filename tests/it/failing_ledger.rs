@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use cloakroom::protocol::v1::Ticket;
+use reqwest::Method;
 
+use crate::admin::Administered;
 use crate::support::app::problem;
 use crate::support::faults::{Fault, Step};
 use crate::support::{TestApp, logs};
@@ -57,6 +59,40 @@ async fn a_ledger_that_cannot_be_read_makes_the_server_unready_as_long_as_downlo
     app.faults.clear();
     assert_eq!(readiness(&app).await, 200);
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_words() {
+    let server = Administered::start().await;
+    let (kept, due) = (server.app.stage("jars").await, server.app.stage("others").await);
+    server.use_once(&kept).await;
+    server.app.clock.advance(std::time::Duration::from_hours(1));
+    for step in [Step::LedgerBegin, Step::LedgerMarkDeleting, Step::LedgerMarkUsed, Step::StoreRemove] {
+        server.app.faults.set(step, Fault::ReadOnly);
+    }
+    let mut answers = Vec::new();
+    for request in [server.app.put("", "more"), server.app.delete(&kept)] {
+        answers.push(problem(request.send().await.unwrap()).await);
+    }
+    answers.push(problem(server.ask(Method::POST, "/admin/v1/sweeps").await).await);
+    // The other half of the data directory.
+    server.app.faults.clear();
+    for step in [Step::StoreCreate, Step::StoreRemove] {
+        server.app.faults.set(step, Fault::ReadOnly);
+    }
+    answers.push(problem(server.app.put("", "more").send().await.unwrap()).await);
+    answers.push(problem(server.ask(Method::POST, "/admin/v1/sweeps").await).await);
+    for answer in &answers {
+        assert_eq!((answer.status, answer.code.as_str()), (503, "not-writable"), "{answer:?}");
+        assert!(answer.detail.contains("cannot write to its data directory"), "{answer:?}");
+        assert_eq!(answer.detail, answers[0].detail);
+    }
+    assert_eq!(server.app.download(&kept).send().await.unwrap().status(), 200);
+    assert_eq!(readiness(&server.app).await, 200);
+    server.app.faults.clear();
+    assert_eq!(server.ask(Method::POST, "/admin/v1/sweeps").await.status(), 200);
+    assert_eq!(server.app.download(&due).send().await.unwrap().status(), 410);
+    assert_eq!(server.app.delete(&kept).send().await.unwrap().status(), 204);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod conformance;
 mod connecting;
 mod contract;
 mod crashes;
+mod damaged_rows;
 mod descriptors;
 mod documents;
 mod downloads;

@@ -20,6 +20,7 @@ mod manifests;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod needs;
 mod old_client;
+mod read_only;
 #[path = "../it/scenarios/mod.rs"]
 mod scenarios;
 mod spark_jars;
@@ -35,6 +36,7 @@ fn main() {
     let trials: Vec<Trial> = [
         try_it::trials(),
         limits::trials(),
+        read_only::trials(),
         spark_jars::trials(),
         old_client::trials(),
         image::trials(),

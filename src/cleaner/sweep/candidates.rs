@@ -157,7 +157,7 @@ impl Sweeper {
             Ok(true) => Ok(Ending::Deleted(candidate.reason)),
             Ok(false) => Ok(Ending::InUse),
             // One bundle that cannot be removed must not hold up all the others.
-            Err(AccessError::Store(error)) => {
+            Err(error) if error.is_of_one() => {
                 tracing::warn!(
                     resource_id = %resource.id, error = %chain(&error),
                     "could not remove an expired bundle; the next sweep tries again"

@@ -115,8 +115,15 @@ fn totals(rows: &[StagedResource], server: &ServerStatus) -> String {
 fn warnings(server: &ServerStatus) -> Vec<String> {
     let cluster = server.cluster.as_ref().and_then(about_cluster);
     let unreadable = Some(server.unreadable_resources).filter(|count| *count > 0).map(|count| {
-        let count = resources(usize::try_from(count).unwrap_or(usize::MAX));
-        format!("warning: this version of the server cannot read {count}, and keeps what it cannot read; its log has the ids")
+        let more = usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(server.unreadable.len());
+        let more = (more > 0).then(|| format!("{more} more"));
+        let named = server.unreadable.iter().map(|row| format!("{} ({})", row.resource_id, row.column));
+        let which: Vec<String> = named.chain(more).collect();
+        format!(
+            "warning: this version of the server cannot read what its ledger has of some resources, and keeps them until they \
+             are removed (cloakroom rm ID): {}",
+            which.join(", ")
+        )
     });
     cluster.into_iter().chain(unreadable).collect()
 }

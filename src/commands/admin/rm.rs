@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use cloakroom::client::{AdminClient, AdminError, Selection};
 use cloakroom::protocol::admin::{Removal, ResourcePage, StagedResource};
-use cloakroom::resource::ResourceId;
+use cloakroom::resource::RowName;
 use cloakroom::spark::format_size;
 use cloakroom::telemetry::chain;
 use cloakroom::text::harmless;
@@ -17,6 +17,8 @@ use super::table::terminal_width;
 use super::{connect, ls, print_json, resources};
 use crate::cli::{Output, RmArgs};
 use crate::commands::UsageError;
+
+const REMOVED: &str = "removed";
 
 /// What became of one resource, as `-o json` has it.
 #[derive(Debug, Serialize)]
@@ -57,10 +59,13 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     let ids = if by_filter {
         let page = client.list(&Selection::from(args.selection)).await?;
         show(&page);
-        page.resources.iter().map(|row| ResourceId::parse(&row.resource_id)).collect::<Result<_, _>>()?
+        page.resources.iter().map(|row| row.resource_id.parse()).collect::<Result<Vec<RowName>, _>>()?
     } else {
         if !args.yes {
-            show(&found(&client, &args.ids).await?);
+            let page = found(&client, &args.ids).await?;
+            if !page.resources.is_empty() {
+                show(&page);
+            }
         }
         args.ids
     };
@@ -84,16 +89,17 @@ fn show(page: &ResourcePage) {
     eprintln!("{}, {}", resources(page.resources.len()), format_size(bytes));
 }
 
-/// Those that are still there. What is not is told when it is removed.
-async fn found(client: &AdminClient, ids: &[ResourceId]) -> Result<ResourcePage, AdminError> {
+/// Those that are still there and can be read. What is not is told when it is removed.
+async fn found(client: &AdminClient, names: &[RowName]) -> Result<ResourcePage, AdminError> {
     let mut page = ResourcePage { now: jiff::Timestamp::now(), resources: Vec::new(), next: None };
-    for id in ids {
-        match client.show(*id).await {
+    for id in names.iter().filter_map(RowName::id) {
+        match client.show(id).await {
             Ok(details) => {
                 page.now = details.now;
                 page.resources.extend(Some(details.resource).filter(is_there));
             }
             Err(error) if error.is_unknown_resource() => {}
+            Err(error) if error.is_unreadable_resource() => eprintln!("{}", harmless(&chain(&error))),
             Err(error) => return Err(error),
         }
     }
@@ -115,13 +121,13 @@ fn confirmed(count: usize) -> anyhow::Result<bool> {
 /// Goes on after a failure: each resource is a matter of its own.
 async fn remove_all(
     client: &AdminClient,
-    ids: Vec<ResourceId>,
+    names: Vec<RowName>,
     only_unused: bool,
     output: Output,
 ) -> Vec<Removed> {
     let mut outcomes = Vec::new();
-    for id in ids {
-        let outcome = outcome(id, client.remove(id, only_unused).await);
+    for name in names {
+        let outcome = outcome(&name, client.remove(&name, only_unused).await);
         if output == Output::Text {
             tell(&outcome);
         }
@@ -130,16 +136,12 @@ async fn remove_all(
     outcomes
 }
 
-fn outcome(id: ResourceId, result: Result<Removal, AdminError>) -> Removed {
-    let resource_id = id.to_string();
+fn outcome(name: &RowName, result: Result<Removal, AdminError>) -> Removed {
+    let resource_id = name.to_string();
     match result {
-        Ok(Removal { removed: true, size_bytes, .. }) => Removed {
-            resource_id,
-            outcome: "removed",
-            size_bytes: Some(size_bytes),
-            deletion_reason: None,
-            error: None,
-        },
+        Ok(Removal { removed: true, size_bytes, .. }) => {
+            Removed { resource_id, outcome: REMOVED, size_bytes, deletion_reason: None, error: None }
+        }
         Ok(Removal { deletion_reason, .. }) => {
             Removed { resource_id, outcome: "gone-already", size_bytes: None, deletion_reason, error: None }
         }
@@ -162,6 +164,7 @@ fn tell(outcome: &Removed) {
     }
     let line = match (outcome.size_bytes, outcome.deletion_reason.as_deref()) {
         (Some(bytes), _) => format!("{id} removed, {}", format_size(bytes)),
+        (None, _) if outcome.outcome == REMOVED => format!("{id} removed"),
         (None, Some(reason)) => format!("{id} was gone already ({})", harmless(reason)),
         (None, None) => format!("{id} was gone already"),
     };

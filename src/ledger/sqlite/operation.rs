@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
+use super::row::{self, has_id, known_size};
 use super::tombstones;
-use crate::ledger::{Completion, Condition, Deletion, Freed, PendingResource};
-use crate::resource::{ResourceId, Sighting};
+use crate::ledger::{Completion, Condition, Deletion, Freed, PendingResource, is_refusal};
+use crate::resource::{NAMED_BYTES, ResourceId, RowName, Sighting};
 
 /// One change to the table.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub(super) enum Operation {
     MarkDeleted(ResourceId),
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
+    Discard(RowName),
     Observe(Vec<(ResourceId, Sighting)>),
     RememberCluster(Option<String>),
 }
@@ -53,6 +55,7 @@ impl Operation {
             Self::MarkDeleted(id) => return mark_deleted(*id, connection).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
+            Self::Discard(row) => discard(row, connection).await,
             Self::Observe(sightings) => observe(sightings, connection).await,
             Self::RememberCluster(uid) => remember_cluster(uid.as_deref(), connection).await,
         }?;
@@ -102,6 +105,11 @@ async fn complete(completion: &Completion, connection: &mut SqliteConnection) ->
     .map(|done| done.rows_affected())
 }
 
+/// The last one that a [`Timestamp`] can be made of.
+fn last_milli() -> i64 {
+    Timestamp::MAX.as_second() * 1000
+}
+
 fn millis(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -114,7 +122,8 @@ async fn abandon(id: ResourceId, connection: &mut SqliteConnection) -> Result<u6
         .map(|done| done.rows_affected())
 }
 
-/// From the first use on only the `ttl` counts. A used mark that arrives late does not set the clock back.
+/// From the first use on only the `ttl` counts. A used mark that arrives late does not set the clock back. The end of time
+/// bounds the sum: SQLite makes a real number of one that overflows, and the column takes none.
 async fn mark_used(
     id: ResourceId,
     at: Timestamp,
@@ -122,11 +131,12 @@ async fn mark_used(
 ) -> Result<u64, sqlx::Error> {
     sqlx::query(
         "UPDATE resources SET first_used_at = COALESCE(first_used_at, ?1), \
-         last_used_at = MAX(COALESCE(last_used_at, ?1), ?1), expires_at = created_at + ttl_millis \
+         last_used_at = MAX(COALESCE(last_used_at, ?1), ?1), expires_at = MIN(created_at + MIN(ttl_millis, ?3), ?3) \
          WHERE id = ?2 AND state = 'ready'",
     )
     .bind(at.as_millisecond())
     .bind(id.to_string())
+    .bind(last_milli())
     .execute(connection)
     .await
     .map(|done| done.rows_affected())
@@ -153,25 +163,49 @@ async fn mark_deleting(deletion: &Deletion, connection: &mut SqliteConnection) -
 
 /// What a tombstone has no use for goes: clients decide how much that is.
 async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
-    let row = sqlx::query(
+    let row = sqlx::query(concat!(
         "UPDATE resources SET state = 'deleted', sha256 = NULL, owner_labels = NULL, owner_name = NULL, \
-         file_name = NULL, uploaded_by = NULL WHERE id = ? AND state = 'deleting' RETURNING owner_namespace, size_bytes",
-    )
+         file_name = NULL, uploaded_by = NULL WHERE id = ? AND state = 'deleting' RETURNING owner_namespace, ",
+        known_size!(),
+        " AS size_bytes"
+    ))
     .bind(id.to_string())
     .fetch_optional(connection)
     .await?;
     let Some(row) = row else { return Ok(Outcome { rows: 0, freed: None }) };
-    let namespace: Option<String> = row.try_get("owner_namespace")?;
-    let size_bytes = row.try_get::<Option<i64>, _>("size_bytes")?.unwrap_or_default().unsigned_abs();
-    Ok(Outcome { rows: 1, freed: Some(Freed { namespace: namespace.unwrap_or_default(), size_bytes }) })
+    let size_bytes = row.try_get::<i64, _>("size_bytes")?.unsigned_abs();
+    Ok(Outcome { rows: 1, freed: Some(Freed { namespace: row::namespace(&row), size_bytes }) })
 }
 
+/// By its id, or by the beginning of what it has in place of one. Tombstones go by themselves.
+async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let by_id = "DELETE FROM resources WHERE id = ? AND state IS NOT 'pending' AND state IS NOT 'deleted'";
+    let by_damage = concat!(
+        "DELETE FROM resources WHERE NOT ",
+        has_id!(),
+        " AND state IS NOT 'deleted' AND lower(hex(substr(CAST(id AS BLOB), 1, ?2))) = ?1"
+    );
+    let deletion = match row.damaged_digits() {
+        Some(digits) => sqlx::query(by_damage).bind(digits.to_owned()).bind(i64::from(NAMED_BYTES)),
+        None => sqlx::query(by_id).bind(row.to_string()),
+    };
+    deletion.execute(connection).await.map(|done| done.rows_affected())
+}
+
+/// A tombstone without a time, or with one that is none, goes by the time of its upload: the index finds both. Whatever is no
+/// number comes after all numbers (<https://www.sqlite.org/datatype3.html>, section 4.1).
 async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    sqlx::query("DELETE FROM resources WHERE state = 'deleted' AND deleted_at < ?")
-        .bind(before.as_millisecond())
-        .execute(connection)
-        .await
-        .map(|done| done.rows_affected())
+    sqlx::query(
+        "DELETE FROM resources WHERE id IN (\
+         SELECT id FROM resources WHERE state = 'deleted' AND deleted_at < ?1 \
+         UNION ALL SELECT id FROM resources WHERE state = 'deleted' AND deleted_at IS NULL AND created_at < ?1 \
+         UNION ALL SELECT id FROM resources WHERE state = 'deleted' AND deleted_at > ?2 AND created_at < ?1)",
+    )
+    .bind(before.as_millisecond())
+    .bind(last_milli())
+    .execute(connection)
+    .await
+    .map(|done| done.rows_affected())
 }
 
 async fn observe(
@@ -181,7 +215,7 @@ async fn observe(
     let mut rows = 0;
     for (id, sighting) in sightings {
         let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
-        rows += sqlx::query(
+        let noted = sqlx::query(
             "UPDATE resources SET owner_seen_at = ?, owner_absent_since = ?, owner_finished_since = ? \
              WHERE id = ? AND state = 'ready'",
         )
@@ -190,8 +224,13 @@ async fn observe(
         .bind(millis(sighting.finished_since))
         .bind(id.to_string())
         .execute(&mut *connection)
-        .await?
-        .rows_affected();
+        .await;
+        match noted {
+            Ok(done) => rows += done.rows_affected(),
+            // Something else in the row is damaged: the others are noted all the same.
+            Err(error) if is_refusal(&error) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(rows)
 }

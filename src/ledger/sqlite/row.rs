@@ -1,20 +1,58 @@
-//! Rows of the table as resources.
+//! Rows of the table as resources. Whatever is in a row, it only costs that row: damage or another version may have left any
+//! value in any column. So what is said of many rows, in SQL, says itself what it takes for an id and for a size.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::sqlite::{Sqlite, SqliteRow};
-use sqlx::{Decode, Row as _, Type};
+use sqlx::{Decode, Row as _, Type, ValueRef as _};
 
 use crate::ledger::UnreadableRow;
 use crate::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, SecretHash, Sighting,
-    State, Tombstone,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, RowName, SecretHash,
+    Sighting, State, Tombstone,
 };
+
+/// SQL: whether the id is what [`ResourceId::parse`] takes.
+macro_rules! has_id {
+    () => {
+        "(typeof(id) = 'text' AND length(CAST(id AS BLOB)) = 36 AND length(replace(id, '-', '')) = 32 \
+         AND id GLOB '????????-????-????-????-????????????' AND id NOT GLOB '*[^-0-9a-f]*')"
+    };
+}
+
+/// SQL: the size, or 0 if it is none. The bound is [`LARGEST_SIZE`].
+macro_rules! known_size {
+    () => {
+        "(CASE WHEN typeof(size_bytes) = 'integer' AND size_bytes BETWEEN 0 AND 9007199254740992 \
+         THEN size_bytes ELSE 0 END)"
+    };
+}
+
+pub(super) use {has_id, known_size};
+
+/// No disk holds more in one file. Sums of sizes up to this one are exact in SQL.
+const LARGEST_SIZE: u64 = 1 << 53;
 
 /// A whole row.
 pub(super) fn resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
+    let resource = any_resource(row)?;
+    if resource.state == State::Ready {
+        // The owner and the bundle of what is acknowledged are known, or the row is damaged.
+        for column in ["owner_kind", "owner_namespace", "owner_labels", "size_bytes", "sha256"] {
+            if is_null(row, column) {
+                return Err(unreadable(row, column));
+            }
+        }
+    }
+    if resource.state == State::Deleted && resource.deleted.is_none() {
+        return Err(unreadable(row, "deletion_reason"));
+    }
+    Ok(resource)
+}
+
+fn any_resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
     Ok(Resource {
         id: id(row)?,
         secret_hash: secret_hash(row).ok_or_else(|| unreadable(row, "secret_hash"))?,
@@ -23,8 +61,9 @@ pub(super) fn resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
         bundle: bundle(row)?,
         file_name: get::<Option<&str>>(row, "file_name")?.and_then(|name| FileName::parse(name).ok()),
         lifetime: Lifetime {
-            unused_timeout: duration(get(row, "unused_timeout_millis")?),
-            ttl: get::<Option<i64>>(row, "ttl_millis")?.map(duration),
+            unused_timeout: duration(row, "unused_timeout_millis")?
+                .ok_or_else(|| unreadable(row, "unused_timeout_millis"))?,
+            ttl: duration(row, "ttl_millis")?,
         },
         created_at: time(row, "created_at")?.ok_or_else(|| unreadable(row, "created_at"))?,
         first_used_at: time(row, "first_used_at")?,
@@ -50,6 +89,11 @@ pub(super) fn state(row: &SqliteRow) -> Result<State, UnreadableRow> {
     get::<&str>(row, "state")?.parse().map_err(|_| unreadable(row, "state"))
 }
 
+/// The namespace of a row's owner; empty where it cannot be read, or where there is none.
+pub(super) fn namespace(row: &SqliteRow) -> String {
+    row.try_get("owner_namespace").unwrap_or_default()
+}
+
 /// The owner of a row; none before it is ready, and none of a tombstone.
 pub(super) fn owner(row: &SqliteRow) -> Result<Option<Owner>, UnreadableRow> {
     let kind: Option<&str> = get(row, "owner_kind")?;
@@ -64,10 +108,9 @@ pub(super) fn owner(row: &SqliteRow) -> Result<Option<Owner>, UnreadableRow> {
 }
 
 fn bundle(row: &SqliteRow) -> Result<Option<Bundle>, UnreadableRow> {
-    let size: Option<i64> = get(row, "size_bytes")?;
+    let size = size(row)?;
     let sha256: Option<&[u8]> = get(row, "sha256")?;
-    let (Some(size), Some(sha256)) = (size, sha256) else { return Ok(None) };
-    let size_bytes = u64::try_from(size).map_err(|_| unreadable(row, "size_bytes"))?;
+    let (Some(size_bytes), Some(sha256)) = (size, sha256) else { return Ok(None) };
     let sha256 = sha256.try_into().map_err(|_| unreadable(row, "sha256"))?;
     Ok(Some(Bundle { size_bytes, sha256 }))
 }
@@ -79,7 +122,7 @@ fn deleted(row: &SqliteRow) -> Result<Option<Tombstone>, UnreadableRow> {
         reason: reason.parse::<DeletionReason>().map_err(|_| unreadable(row, "deletion_reason"))?,
         owner_kind: get::<Option<String>>(row, "owner_kind")?.unwrap_or_default(),
         namespace: get::<Option<String>>(row, "owner_namespace")?.unwrap_or_default(),
-        size_bytes: get::<Option<i64>>(row, "size_bytes")?.unwrap_or_default().unsigned_abs(),
+        size_bytes: size(row)?.unwrap_or_default(),
     }))
 }
 
@@ -88,8 +131,16 @@ fn time(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, Unre
     millis.map(|millis| Timestamp::from_millisecond(millis).map_err(|_| unreadable(row, column))).transpose()
 }
 
-fn duration(millis: i64) -> Duration {
-    Duration::from_millis(millis.unsigned_abs())
+fn duration(row: &SqliteRow, column: &'static str) -> Result<Option<Duration>, UnreadableRow> {
+    let millis: Option<i64> = get(row, column)?;
+    let millis = millis.map(|millis| u64::try_from(millis).map_err(|_| unreadable(row, column)));
+    Ok(millis.transpose()?.map(Duration::from_millis))
+}
+
+fn size(row: &SqliteRow) -> Result<Option<u64>, UnreadableRow> {
+    let size: Option<i64> = get(row, "size_bytes")?;
+    let readable = |size: i64| u64::try_from(size).ok().filter(|size| *size <= LARGEST_SIZE);
+    size.map(|size| readable(size).ok_or_else(|| unreadable(row, "size_bytes"))).transpose()
 }
 
 fn get<'r, T: Decode<'r, Sqlite> + Type<Sqlite>>(
@@ -103,6 +154,21 @@ fn secret_hash(row: &SqliteRow) -> Option<SecretHash> {
     SecretHash::from_bytes(row.try_get("secret_hash").ok()?)
 }
 
+fn is_null(row: &SqliteRow, column: &str) -> bool {
+    row.try_get_raw(column).is_ok_and(|value| value.is_null())
+}
+
 fn unreadable(row: &SqliteRow, column: &'static str) -> UnreadableRow {
-    UnreadableRow { id: row.try_get("id").unwrap_or_default(), column, secret_hash: secret_hash(row) }
+    let text = |column| row.try_get::<&str, _>(column).ok();
+    let size = row.try_get::<Option<i64>, _>("size_bytes").ok().flatten();
+    let size = size.and_then(|size| u64::try_from(size).ok());
+    let id = text("id").and_then(|id| ResourceId::parse(id).ok());
+    let bytes = || row.try_get::<&[u8], _>("id").unwrap_or_default();
+    UnreadableRow {
+        name: id.map_or_else(|| RowName::damaged(bytes()), RowName::from),
+        column,
+        state: text("state").and_then(|state| state.parse().ok()),
+        size_bytes: size.filter(|size| *size <= LARGEST_SIZE),
+        secret_hash: secret_hash(row),
+    }
 }

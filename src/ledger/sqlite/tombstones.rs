@@ -3,8 +3,9 @@
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-/// How many tombstones a namespace has, or loses. What was never complete has no namespace.
-type Count = (Option<String>, u64);
+/// How many tombstones a namespace has, or loses. What was never complete has no namespace, and a damaged one is no text: so
+/// it is bytes.
+type Count = (Option<Vec<u8>>, u64);
 
 /// Removes that many tombstones: one after the other the oldest of the namespace that has most.
 pub(super) async fn trim(surplus: u64, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
@@ -15,14 +16,15 @@ pub(super) async fn trim(surplus: u64, connection: &mut SqliteConnection) -> Res
     .fetch_all(&mut *connection)
     .await?;
     let count = |row: &sqlx::sqlite::SqliteRow| {
-        Ok((row.try_get("owner_namespace")?, row.try_get::<i64, _>("rows")?.unsigned_abs()))
+        let rows = row.try_get::<i64, _>("rows").ok()?;
+        Some((row.try_get("owner_namespace").ok()?, rows.unsigned_abs()))
     };
-    let counts = rows.iter().map(count).collect::<Result<Vec<Count>, sqlx::Error>>()?;
+    let counts: Vec<Count> = rows.iter().filter_map(count).collect();
     let mut removed = 0;
     for (namespace, count) in shared_out(surplus, counts) {
         removed += sqlx::query(
             "DELETE FROM resources WHERE id IN (SELECT id FROM resources WHERE state = 'deleted' \
-             AND owner_namespace IS ? ORDER BY deleted_at LIMIT ?)",
+             AND owner_namespace IS CAST(? AS TEXT) ORDER BY deleted_at LIMIT ?)",
         )
         .bind(namespace)
         .bind(i64::try_from(count).unwrap_or(i64::MAX))
@@ -68,8 +70,9 @@ mod tests {
     type Counts<'a> = &'a [(&'a str, u64)];
 
     fn shares(surplus: u64, counts: Counts<'_>) -> Vec<(String, u64)> {
-        let counts = counts.iter().map(|(name, count)| (Some((*name).to_owned()), *count)).collect();
-        shared_out(surplus, counts).into_iter().map(|(name, count)| (name.unwrap(), count)).collect()
+        let counts = counts.iter().map(|(name, count)| (Some(name.as_bytes().to_vec()), *count)).collect();
+        let text = |name: Option<Vec<u8>>| String::from_utf8(name.unwrap()).unwrap();
+        shared_out(surplus, counts).into_iter().map(|(name, count)| (text(name), count)).collect()
     }
 
     /// How many are left of each, in the order of their numbers: which of two equal ones loses makes no difference.

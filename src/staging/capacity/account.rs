@@ -52,11 +52,11 @@ impl Account {
 
     pub(super) fn add_stored(&mut self, holder: Option<Holder>, bytes: u64) {
         self.stored.resources += 1;
-        self.stored.bytes += bytes;
+        self.stored.bytes = self.stored.bytes.saturating_add(bytes);
         if let Some(holder) = holder {
             let stored = self.stored_by.entry(holder).or_default();
             stored.resources += 1;
-            stored.bytes += bytes;
+            stored.bytes = stored.bytes.saturating_add(bytes);
         }
     }
 

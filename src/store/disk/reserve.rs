@@ -9,10 +9,12 @@ use super::StoreError;
 /// Enough for the ledger's log to write down some hundred deletions.
 const RESERVE_BYTES: usize = 4 << 20;
 
-/// Writes the file unless it is there. Real bytes, because not every file system can allocate without them.
+/// Writes the file unless it is there; then it only looks whether it could be written. Real bytes, because not every file
+/// system can allocate without them.
 pub(super) fn keep(path: &Path) -> Result<(), StoreError> {
     if fs::metadata(path).is_ok_and(|found| found.len() == RESERVE_BYTES as u64) {
-        return Ok(());
+        let opened = OpenOptions::new().write(true).open(path);
+        return opened.map(drop).map_err(|error| StoreError::io("write the reserve", path, error));
     }
     let written = OpenOptions::new()
         .create(true)

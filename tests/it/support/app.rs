@@ -209,13 +209,15 @@ impl TestApp {
     }
 
     /// The same, with the options of the other one.
-    pub async fn crash_and_restart_with(mut self, options: Options) -> Self {
-        self.stop().await;
-        let directory = Arc::clone(&self.directory);
-        let clock = Arc::clone(&self.clock);
-        self.assert_nothing_leaked();
-        drop(self);
+    pub async fn crash_and_restart_with(self, options: Options) -> Self {
+        let (directory, clock) = self.end().await;
         Self::start_on(directory, clock, options).await
+    }
+
+    /// Stops this server; its data directory and its clock are left.
+    pub async fn end(mut self) -> (Directory, Arc<ManualClock>) {
+        self.stop().await;
+        (Arc::clone(&self.directory), Arc::clone(&self.clock))
     }
 
     /// Asks the server to stop; `true` if all transfers finished.

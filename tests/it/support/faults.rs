@@ -8,7 +8,7 @@ use bytes::Bytes;
 use cloakroom::ledger::{
     Completion, Deletion, Freed, Ledger, LedgerError, PendingResource, ReadyPage, Stored,
 };
-use cloakroom::resource::{Bundle, Owner, Resource, ResourceId, Sighting, State};
+use cloakroom::resource::{Bundle, Owner, Resource, ResourceId, RowName, Sighting, State};
 use cloakroom::store::{Incoming, Store, StoreError, StoredBundle};
 use jiff::Timestamp;
 
@@ -41,6 +41,8 @@ pub enum Fault {
     Full,
     /// It is not done, and the disk is full until the reserve is given up.
     FullButForTheReserve,
+    /// It is not done, and the disk is read-only.
+    ReadOnly,
 }
 
 /// Which steps are at fault. Clones share the plan.
@@ -64,6 +66,7 @@ impl Faults {
         match self.at(step) {
             Some(Fault::FailBefore) => Err(LedgerError::Closed),
             Some(Fault::Full | Fault::FullButForTheReserve) => Err(LedgerError::Full),
+            Some(Fault::ReadOnly) => Err(LedgerError::NotWritable(Arc::new(sqlx::Error::WorkerCrashed))),
             _ => Ok(()),
         }
     }
@@ -78,6 +81,7 @@ impl Faults {
             Some(Fault::Full | Fault::FullButForTheReserve) => {
                 Err(StoreError::Full { path: "bundles".into() })
             }
+            Some(Fault::ReadOnly) => Err(StoreError::ReadOnly { action: "use", path: "bundles".into() }),
             _ => Ok(()),
         }
     }
@@ -141,6 +145,10 @@ impl Ledger for FaultyLedger {
 
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError> {
         self.inner.trim_tombstones(most).await
+    }
+
+    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
+        self.inner.discard(row).await
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {

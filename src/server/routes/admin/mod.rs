@@ -16,10 +16,10 @@ use std::net::SocketAddr;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, UnreadableRow};
 use crate::protocol::admin::{Removal, ResourceDetails, SweepReport};
 use crate::protocol::problem::{Code, Problem};
-use crate::resource::{DeletionReason, Resource, ResourceId, State as LifeState};
+use crate::resource::{DeletionReason, Resource, ResourceId, RowName, State as LifeState};
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::AccessError;
@@ -44,6 +44,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
     params(("id" = String, Path, description = "the resource's id")),
     responses(
         (status = 200, description = "what is known", body = ResourceDetails),
+        (status = 410, description = "gone: when and why cannot be read", body = Problem, content_type = "application/problem+json"),
         (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
         (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
@@ -63,7 +64,7 @@ async fn show(
 #[utoipa::path(
     delete, path = "/admin/v1/resources/{id}", tag = "admin", security(("bearer" = [])),
     params(
-        ("id" = String, Path, description = "the resource's id"),
+        ("id" = String, Path, description = "the resource's id, or what the status has in place of a damaged one"),
         ("unused" = Option<bool>, Query, description = "true: only if nobody has downloaded it"),
     ),
     responses(
@@ -73,6 +74,7 @@ async fn show(
         (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "in-use: with unused=true, and somebody has downloaded it", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "not-writable: the disk is read-only, or fails", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -84,52 +86,71 @@ async fn remove(
     query: QueryPairs,
 ) -> Result<Json<Removal>, ApiError> {
     let only_unused = filter::only_unused(&filter::pairs(query)?)?;
-    let id = parsed(path)?;
-    let resource = match state.staging.look_up(id).await {
-        Err(LedgerError::Unreadable(_)) if only_unused => return Err(in_use(id)),
-        Err(LedgerError::Unreadable(_)) => return remove_unreadable(&state, id, peer).await.map(Json),
-        found => known(found)?,
+    let Path(name) = path.map_err(|_| unknown())?;
+    let name: RowName = name.parse().map_err(|_| unknown())?;
+    let found = match name.id() {
+        Some(id) => state.staging.look_up(id).await.map(|found| (id, found)),
+        None => return remove_unreadable(&state, &name, None, only_unused, peer).await.map(Json),
+    };
+    let (id, resource) = match found {
+        Err(LedgerError::Unreadable(row)) => {
+            return remove_unreadable(&state, &name, Some(row), only_unused, peer).await.map(Json);
+        }
+        Err(error) => return Err(AccessError::from(error).into()),
+        Ok((id, found)) => (id, known(Ok(found))?),
     };
     let is_there = resource.state == LifeState::Ready;
     if only_unused && is_there {
         if !state.staging.remove_unused(&resource).await? {
-            return Err(in_use(id));
+            return Err(in_use(&name));
         }
     } else if resource.state != LifeState::Deleted {
         state.staging.remove(id).await?;
     }
     if is_there {
-        log_removal(id, peer);
+        log_removal(&name, peer);
     }
     let (before, bundle) = (resource.deleted, resource.bundle);
-    let size_of_old = before.as_ref().map_or(0, |tombstone| tombstone.size_bytes);
+    let size_of_old = before.as_ref().map(|tombstone| tombstone.size_bytes);
     Ok(Json(Removal {
         resource_id: id.to_string(),
         removed: is_there,
-        size_bytes: bundle.map_or(size_of_old, |bundle| bundle.size_bytes),
+        size_bytes: bundle.map(|bundle| bundle.size_bytes).or(size_of_old),
         deletion_reason: before.as_ref().map(|tombstone| tombstone.reason.to_string()),
         deleted_at: before.map(|tombstone| tombstone.at),
     }))
 }
 
-/// What this version cannot read can only go whole, and what it was is not known.
-async fn remove_unreadable(state: &AppState, id: ResourceId, peer: SocketAddr) -> Result<Removal, ApiError> {
-    if !state.staging.remove(id).await? {
-        return Err(unknown());
+/// What this version cannot read can only go whole, and whether it is used is not known. `row` is what can be read of it.
+async fn remove_unreadable(
+    state: &AppState,
+    name: &RowName,
+    row: Option<UnreadableRow>,
+    only_unused: bool,
+    peer: SocketAddr,
+) -> Result<Removal, ApiError> {
+    let is_there = row.as_ref().is_none_or(|row| row.state != Some(LifeState::Deleted));
+    if is_there && only_unused {
+        return Err(in_use(name));
     }
-    log_removal(id, peer);
+    if is_there {
+        if !state.staging.remove_unreadable(name).await? {
+            return Err(unknown());
+        }
+        log_removal(name, peer);
+    }
     Ok(Removal {
-        resource_id: id.to_string(),
-        removed: true,
-        size_bytes: 0,
+        resource_id: name.to_string(),
+        removed: is_there,
+        size_bytes: row.and_then(|row| row.size_bytes),
         deletion_reason: None,
         deleted_at: None,
     })
 }
 
-fn log_removal(id: ResourceId, peer: SocketAddr) {
+fn log_removal(name: &RowName, peer: SocketAddr) {
     let reason = DeletionReason::Removed;
-    tracing::info!(resource_id = %id, %reason, peer = %peer.ip(), "removed by the admin");
+    tracing::info!(resource_id = %name, %reason, peer = %peer.ip(), "removed by the admin");
 }
 
 /// Sweep now, and say what that did. Answers when the sweep is over.
@@ -140,7 +161,7 @@ fn log_removal(id: ResourceId, peer: SocketAddr) {
         (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
         (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
         (status = 500, description = "internal: the sweep failed", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "starting, shutting-down", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "not-writable, starting, shutting-down", body = Problem, content_type = "application/problem+json"),
     )
 )]
 async fn sweep(Administrator(admin): Administrator) -> Result<Json<SweepReport>, ApiError> {
@@ -165,11 +186,11 @@ fn unknown() -> ApiError {
     )
 }
 
-fn in_use(id: ResourceId) -> ApiError {
+fn in_use(name: &RowName) -> ApiError {
     ApiError::new(
         Code::InUse,
         format!(
-            "resource {id} is in use since it was last looked at: remove it by its id alone if it is to go all the same"
+            "resource {name} is in use since it was last looked at: remove it by its id alone if it is to go all the same"
         ),
     )
 }

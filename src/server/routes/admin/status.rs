@@ -11,9 +11,11 @@ use super::describe;
 use crate::cleaner::{Accepted, ClusterCheck, ClusterState, NotAccepted};
 use crate::owners::{ClusterIdentity, NoAnswer, WatchReport};
 use crate::protocol::admin::{
-    AcceptedCluster, ClusterStatus, OTHER_CLUSTER, ServerLimits, ServerStatus, WatchStatus,
+    AcceptedCluster, ClusterStatus, OTHER_CLUSTER, ServerLimits, ServerStatus, UnreadableResource,
+    WatchStatus,
 };
 use crate::protocol::problem::{Code, Problem};
+use crate::resource::RowName;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::{Limits, Share};
@@ -41,6 +43,7 @@ pub(super) async fn status(
         owners_asked: owners.are_asked_for(),
         cluster: cluster(state.judge.cluster()),
         unreadable_resources: state.staging.count_set_aside() as u64,
+        unreadable: state.staging.first_set_aside().iter().map(unreadable).collect(),
         watches: owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
         free_bytes: stock.free_bytes,
@@ -51,6 +54,10 @@ pub(super) async fn status(
         last_sweep: last.and_then(|last| last.swept).as_ref().map(describe::report),
         next_sweep_at: next,
     }))
+}
+
+fn unreadable((name, column): &(RowName, &'static str)) -> UnreadableResource {
+    UnreadableResource { resource_id: name.to_string(), column: (*column).to_owned() }
 }
 
 fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {

@@ -1,0 +1,100 @@
+//! A data directory whose file system becomes read-only under a running server: a real mount.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use cloakroom::protocol::problem::Problem;
+use cloakroom::protocol::v1::Ticket;
+use libtest_mimic::Trial;
+use reqwest::{RequestBuilder, StatusCode};
+
+use crate::needs::{Need, trial};
+use crate::process::{Cloakroom, command, stderr};
+
+const TOKEN: &str = "admin-horse-battery-staple";
+
+pub fn trials() -> Vec<Trial> {
+    vec![trial(
+        "a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served",
+        &[Need::Root, Need::Namespaces, Need::Program("nsenter")],
+        a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served,
+    )]
+}
+
+/// A file system with open files does not become read-only on demand. So the folder is mounted over itself, read-only: the
+/// server's open ledger can still be written, but no file can be made or removed.
+fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = folder.path().join("tokens");
+        std::fs::write(&tokens, TOKEN).unwrap();
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        let mut server = start(&data, &tokens);
+        let client = client();
+        let upload = || {
+            client.put(server.url("/api/v1/resources/deps.tgz?namespace=demo&label=app%3Ddemo")).body("jars")
+        };
+        let staged = upload().send().await.unwrap();
+        assert_eq!(staged.status(), StatusCode::CREATED);
+        let ticket: Ticket = serde_json::from_str(&staged.text().await.unwrap()).unwrap();
+        let bundle = server.url(&format!("/api/v1/resources/{}", ticket.resource_id));
+        let with_ticket = |request: RequestBuilder| request.bearer_auth(&ticket.resource_secret);
+
+        in_its_mounts(&server, "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\"", &data);
+        for request in [upload(), with_ticket(client.delete(&bundle))] {
+            let answer = request.send().await.unwrap();
+            let problem: Problem = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+            assert_eq!((problem.status, problem.code.as_str()), (503, "not-writable"), "{problem:?}");
+            assert!(problem.detail.contains("the disk is read-only"), "{problem:?}");
+        }
+        let cleaned = administer(&server, &tokens, &["clean"]);
+        assert!(stderr(&cleaned).contains("the disk is read-only"), "{}", stderr(&cleaned));
+        let listed = administer(&server, &tokens, &["ls"]);
+        assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
+        let shown = administer(&server, &tokens, &["show", &ticket.resource_id]);
+        assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+        assert!(server.log().contains("the data directory cannot be written"), "{}", server.log());
+
+        in_its_mounts(&server, "umount -l \"$0\"", &data);
+        let cleaned = administer(&server, &tokens, &["clean"]);
+        assert_eq!(cleaned.status.code(), Some(0), "{}", stderr(&cleaned));
+        let gone = with_ticket(client.get(&bundle)).send().await.unwrap();
+        assert_eq!(gone.status(), StatusCode::GONE, "the deletion was written down, and is finished");
+        assert_eq!(upload().send().await.unwrap().status(), StatusCode::CREATED);
+        server.signal("TERM");
+        assert!(server.wait().success());
+    });
+}
+
+/// In a mount namespace of its own, so that the mount goes with it.
+fn start(data: &Path, tokens: &Path) -> Cloakroom {
+    let mut server = Command::new("unshare");
+    let script = "mount -t tmpfs -o size=64m tmpfs \"$0\" && exec \"$@\"";
+    server.args(["--mount", "--propagation", "private", "sh", "-c", script]).arg(data);
+    server.arg(command().get_program()).args(["serve", "--listen", "127.0.0.1:0", "--no-kubernetes"]);
+    server.args(["--min-free-space", "0b", "--admin-token-file"]).arg(tokens).arg("--data-dir").arg(data);
+    Cloakroom::start(server)
+}
+
+fn in_its_mounts(server: &Cloakroom, script: &str, data: &Path) {
+    let mut nsenter = Command::new("nsenter");
+    nsenter.args(["--mount", "--target", &server.pid().to_string(), "sh", "-c", script]).arg(data);
+    let output = nsenter.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+fn administer(server: &Cloakroom, tokens: &Path, args: &[&str]) -> Output {
+    command()
+        .args(args)
+        .args(["--admin-url", &server.url(""), "--admin-token-file"])
+        .arg(tokens)
+        .output()
+        .unwrap()
+}
+
+fn client() -> reqwest::Client {
+    let tls = crate::support::tls::no_roots();
+    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
+}
