@@ -16,7 +16,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -25,6 +24,7 @@ use super::in_flight::{AnswerBody, FlushedStream, Occupation};
 use super::listen::Connections;
 use super::phase::{Phase, Phases};
 use super::refusals::Refusals;
+use super::seats::Seat;
 use super::socket::{PacedSocket, Reset};
 use super::tls::ServerTls;
 use super::turns::{AwaitedBody, Turns};
@@ -56,7 +56,7 @@ pub(super) struct Connection {
     /// The transfers of all connections.
     pub(super) in_flight: TaskTracker,
     pub(super) ends: Ends,
-    pub(super) _slot: OwnedSemaphorePermit,
+    pub(super) seat: Seat,
 }
 
 impl Connection {
@@ -74,6 +74,7 @@ impl Connection {
             handshake = handshake => handshake,
             // Nothing was asked for yet: nothing to finish.
             () = self.ends.closing.cancelled() => return,
+            () = self.seat.leave.cancelled() => return,
         };
         match handshake {
             Ok(Ok(stream)) => self.serve(stream, &reset).await,
@@ -86,9 +87,9 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let occupation = Occupation::default();
+        let occupation = &self.seat.occupation;
         let stream = FlushedStream { stream, occupation: occupation.clone() };
-        let service = service_fn(|request| self.answer(request, &occupation));
+        let service = service_fn(|request| self.answer(request, occupation));
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -100,7 +101,8 @@ impl Connection {
         );
         let served = tokio::select! {
             served = connection.as_mut() => served,
-            () = self.is_cut_off(&occupation) => return reset.at_the_end(),
+            () = self.is_cut_off() => return reset.at_the_end(),
+            () = self.is_to_leave() => return,
             () = self.ends.closing.cancelled() => {
                 // Closes at once unless an answer is being written.
                 connection.as_mut().graceful_shutdown();
@@ -114,9 +116,17 @@ impl Connection {
     }
 
     /// Once transfers are given up nothing is let in any more: it is enough to look once.
-    async fn is_cut_off(&self, occupation: &Occupation) {
+    async fn is_cut_off(&self) {
         self.ends.cut_off.cancelled().await;
-        if !occupation.has_work() {
+        if !self.seat.occupation.has_work() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// A request that came in the same moment is served.
+    async fn is_to_leave(&self) {
+        self.seat.leave.cancelled().await;
+        if self.seat.occupation.has_work() {
             std::future::pending::<()>().await;
         }
     }

@@ -1,10 +1,10 @@
 //! Taking connections, bounded in number, from before the start is over until the process ends.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{Connection, Ends};
@@ -12,6 +12,7 @@ use super::pace::PaceLimits;
 use super::phase::Phases;
 use super::refusals::Refusals;
 use super::router::{Entrance, Serves};
+use super::seats::Seats;
 use super::state::AppState;
 use super::tls::ServerTls;
 use super::turns::Turns;
@@ -145,22 +146,23 @@ struct Acceptor {
 impl Acceptor {
     async fn run(self, socket: TcpListener) {
         // For each listener its own, so that probes are answered when there are too many clients.
-        let slots = Arc::new(Semaphore::new(self.connections.max.min(Semaphore::MAX_PERMITS)));
+        let seats = Seats::new(self.connections.max);
         let mut is_failing = false;
         loop {
             let next = async {
-                // Waiting connections queue up in the kernel.
-                let slot = Arc::clone(&slots).acquire_owned().await.ok()?;
-                Some((socket.accept().await, slot))
+                let (stream, peer) = socket.accept().await?;
+                // Meanwhile others queue up in the kernel.
+                let seat = seats.take(peer.ip().into()).await;
+                io::Result::Ok(seat.map(|seat| (stream, peer, seat)))
             };
             let accepted = tokio::select! {
                 accepted = next => accepted,
                 () = self.ends.closing.cancelled() => return,
             };
             match accepted {
-                Some((Ok((stream, peer)), slot)) => {
+                Ok(Some((stream, peer, seat))) => {
                     is_failing = false;
-                    let is_one_of_few = slots.available_permits() + FEW_CONNECTIONS >= self.connections.max;
+                    let is_one_of_few = seats.count() <= FEW_CONNECTIONS;
                     let connection = Connection {
                         peer,
                         connections: self.connections,
@@ -170,18 +172,18 @@ impl Acceptor {
                         refusals: self.refusals.clone(),
                         in_flight: self.in_flight.clone(),
                         ends: self.ends.clone(),
-                        _slot: slot,
+                        seat,
                     };
                     self.running.spawn(connection.run(stream, self.tls.clone()));
                 }
-                Some((Err(error), _)) => {
+                Err(error) => {
                     // Once, and not ten times a second.
                     if !std::mem::replace(&mut is_failing, true) {
                         tracing::warn!(error = %error, "could not take a connection");
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-                None => return,
+                Ok(None) => return,
             }
         }
     }

@@ -14,6 +14,7 @@ mod refusals;
 mod request_id;
 mod router;
 mod routes;
+mod seats;
 mod socket;
 mod state;
 mod tls;

@@ -1,17 +1,16 @@
 //! Whose request is begun next. Clients take turns by their address: one that asks for much at once makes the others wait
 //! for one request of its own, not for all.
 //!
-//! Only the beginning of a request takes a turn: from its head until its body is asked for, or its answer is there. That
-//! part uses the ledger and the processor, and is short. One that waits for something else, such as the API server, keeps
-//! the others waiting for [`PATIENCE`] and no longer.
+//! Only the beginning takes a turn: a TLS handshake, and a request from its head until its body is asked for, or its answer
+//! is there. That uses the processor and the ledger, and is short. What takes longer than [`PATIENCE`] waits for something
+//! else, such as its client or the API server, so its turn is over.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{iter, mem};
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -21,7 +20,7 @@ use tokio::sync::oneshot;
 /// Requests that are begun at once.
 const AT_ONCE: usize = 8;
 
-/// After this time without a turn for those who wait, one more is given.
+/// No turn lasts longer.
 const PATIENCE: Duration = Duration::from_millis(2);
 
 /// A host, as far as its address tells.
@@ -44,8 +43,10 @@ pub(super) struct Turns(Arc<Mutex<Queue>>);
 
 #[derive(Default)]
 struct Queue {
-    /// Turns that were given and are not over.
-    taken: usize,
+    /// Turns that are not over: which they are, and since when. The oldest first.
+    given: VecDeque<(u64, Instant)>,
+    /// The number of the next turn.
+    next: u64,
     /// Hosts that wait, the next one first; each of them once.
     hosts: VecDeque<Host>,
     /// Their requests, the oldest first; never empty.
@@ -57,7 +58,7 @@ struct Queue {
 /// The beginning of one request.
 pub(super) struct Turn {
     turns: Turns,
-    is_over: AtomicBool,
+    number: u64,
 }
 
 impl Turns {
@@ -65,7 +66,7 @@ impl Turns {
     pub(super) async fn take(&self, host: Host) -> Turn {
         let given = {
             let mut queue = self.queue();
-            if queue.taken < AT_ONCE && queue.hosts.is_empty() {
+            if queue.has_room() && queue.hosts.is_empty() {
                 return self.give(&mut queue);
             }
             let (sender, given) = oneshot::channel();
@@ -83,23 +84,38 @@ impl Turns {
     }
 
     fn give(&self, queue: &mut Queue) -> Turn {
-        queue.taken += 1;
-        Turn { turns: self.clone(), is_over: AtomicBool::new(false) }
+        let number = queue.next;
+        queue.next += 1;
+        queue.given.push_back((number, Instant::now()));
+        Turn { turns: self.clone(), number }
     }
 
-    /// As long as there are some who wait, none of them waits for requests that wait themselves.
-    async fn go_on(self) {
-        loop {
-            tokio::time::sleep(PATIENCE).await;
-            let mut queue = self.queue();
-            let Some(sender) = queue.pop() else {
-                queue.goes_on = false;
-                return;
-            };
-            let turn = self.give(&mut queue);
-            drop(queue);
+    /// Gives the turns that are free to those who wait. `false` if none waits any more.
+    fn hand_on(&self, mut queue: MutexGuard<'_, Queue>) -> bool {
+        let mut given = Vec::new();
+        while queue.has_room()
+            && let Some(sender) = queue.pop()
+        {
+            given.push((sender, self.give(&mut queue)));
+        }
+        let some_wait = !queue.hosts.is_empty();
+        queue.goes_on &= some_wait;
+        drop(queue);
+        for (sender, turn) in given {
             // The turn of one that is gone ends here.
             drop(sender.send(turn));
+        }
+        some_wait
+    }
+
+    /// Hands on the turns that do not end by themselves, as long as there are some who wait.
+    async fn go_on(self) {
+        loop {
+            let oldest = self.queue().given.front().map(|(_, since)| since.elapsed());
+            tokio::time::sleep(PATIENCE.saturating_sub(oldest.unwrap_or(PATIENCE))).await;
+            if !self.hand_on(self.queue()) {
+                return;
+            }
         }
     }
 
@@ -109,6 +125,11 @@ impl Turns {
 }
 
 impl Queue {
+    fn has_room(&mut self) -> bool {
+        while self.given.pop_front_if(|(_, since)| since.elapsed() >= PATIENCE).is_some() {}
+        self.given.len() < AT_ONCE
+    }
+
     fn push(&mut self, host: Host, sender: oneshot::Sender<Turn>) {
         let waiting = self.waiting.entry(host).or_default();
         if waiting.is_empty() {
@@ -138,21 +159,9 @@ impl Queue {
 impl Turn {
     /// The beginning is over.
     pub(super) fn end(&self) {
-        if self.is_over.swap(true, Ordering::Relaxed) {
-            return;
-        }
         let mut queue = self.turns.queue();
-        queue.taken -= 1;
-        let mut given = Vec::new();
-        while queue.taken < AT_ONCE
-            && let Some(sender) = queue.pop()
-        {
-            given.push((sender, self.turns.give(&mut queue)));
-        }
-        drop(queue);
-        for (sender, turn) in given {
-            drop(sender.send(turn));
-        }
+        queue.given.retain(|(number, _)| *number != self.number);
+        self.turns.hand_on(queue);
     }
 }
 
@@ -224,25 +233,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_that_wait_for_something_else_do_not_keep_others_waiting() {
+    async fn what_waits_for_something_else_keeps_no_other_waiting_but_once() {
         let turns = Turns::default();
         let taken = all(&turns, host(1)).await;
-        for _ in 0..3 {
-            turns.take(host(2)).await.end();
-        }
-        assert_eq!(turns.queue().taken, taken.len());
-    }
-
-    #[tokio::test]
-    async fn clients_that_are_gone_take_no_turn() {
-        let turns = Turns::default();
-        let taken = all(&turns, host(1)).await;
-        for _ in 0..100_000 {
-            assert!(turns.take(host(2)).now_or_never().is_none());
+        turns.take(host(2)).await.end();
+        for _ in 0..AT_ONCE {
+            let turn = turns.take(host(2)).now_or_never();
+            assert!(turn.is_some(), "the turns of those that wait are over");
         }
         drop(taken);
-        assert_eq!(turns.queue().taken, 0);
-        assert!(turns.take(host(3)).now_or_never().is_some());
+        assert!(turns.queue().given.is_empty());
+    }
+
+    #[test]
+    fn clients_that_are_gone_take_no_turn() {
+        let mut queue = Queue::default();
+        let (sender, _given) = oneshot::channel();
+        for last in (0..=u8::MAX).cycle().take(1000) {
+            queue.push(host(last), oneshot::channel().0);
+        }
+        queue.push(host(7), sender);
+        assert!(queue.pop().is_some_and(|sender| !sender.is_closed()));
+        assert!(queue.pop().is_none() && queue.waiting.is_empty());
     }
 
     #[tokio::test]
@@ -250,11 +262,9 @@ mod tests {
         let turns = Turns::default();
         let turn = Arc::new(turns.take(host(1)).await);
         let mut body = AwaitedBody { body: Body::from("jars"), turn: Arc::clone(&turn) };
-        assert_eq!(turns.queue().taken, 1);
+        assert_eq!(turns.queue().given.len(), 1);
         body.frame().await.unwrap().unwrap();
-        assert_eq!(turns.queue().taken, 0);
-        drop((body, turn));
-        assert_eq!(turns.queue().taken, 0, "it is over once");
+        assert!(turns.queue().given.is_empty());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod downloads;
 mod durability;
 mod expiry;
 mod failing_ledger;
+mod fairness;
 mod fake_api_server;
 mod fetch;
 mod fetch_command;

@@ -14,23 +14,24 @@ use crate::server::error::ApiError;
 use crate::staging::Upload;
 use crate::telemetry::chain;
 
-/// A frame costs some five microseconds of the processor, however small it is. So many frames that are smaller than
-/// [`TINY_FRAME`] on average are followed by a rest: then one upload takes less than a fiftieth of a processor for them.
+/// A frame costs some five microseconds of the processor, however small it is. So many that are smaller than [`TINY`], in
+/// less than [`ENOUGH`] bytes, are followed by a rest: then one upload takes less than a fiftieth of a processor for them.
 const FRAMES: usize = 64;
-const TINY_FRAME: usize = 256;
+const TINY: usize = 256;
+const ENOUGH: usize = 1 << 20;
 const REST: Duration = Duration::from_millis(20);
 
 /// A body that is being received.
 pub(super) struct Receiver {
     body: Body,
-    /// Since the last rest was due.
-    frames: usize,
+    /// Tiny frames, and bytes of all, since the former were counted last.
+    tiny: usize,
     bytes: usize,
 }
 
 impl Receiver {
     pub(super) fn new(body: Body) -> Self {
-        Self { body, frames: 0, bytes: 0 }
+        Self { body, tiny: 0, bytes: 0 }
     }
 
     /// What comes next; `None` at the end. An error where the body breaks off, or the upload is ended.
@@ -57,14 +58,15 @@ impl Receiver {
         Ok(Some(bytes))
     }
 
-    /// Whether enough frames were tiny, with the one of this length.
+    /// Whether too many frames were tiny, with the one of this length.
     fn is_rest_due(&mut self, length: usize) -> bool {
-        (self.frames, self.bytes) = (self.frames + 1, self.bytes + length);
-        if self.frames < FRAMES {
+        self.bytes += length;
+        self.tiny += usize::from(length < TINY);
+        if self.tiny < FRAMES {
             return false;
         }
-        let (frames, bytes) = (mem::take(&mut self.frames), mem::take(&mut self.bytes));
-        bytes < frames * TINY_FRAME
+        self.tiny = 0;
+        mem::take(&mut self.bytes) < ENOUGH
     }
 }
 
@@ -84,16 +86,23 @@ fn receive_error(error: &(dyn Error + 'static), received: u64) -> ApiError {
 mod tests {
     use super::*;
 
-    fn rests(frames: usize, size: usize) -> usize {
+    /// How many rests there are, where these lengths come again and again until there are so many frames.
+    fn rests(frames: usize, lengths: &[usize]) -> usize {
         let mut receiver = Receiver::new(Body::empty());
-        (0..frames).filter(|_| receiver.is_rest_due(size)).count()
+        lengths.iter().cycle().take(frames).filter(|length| receiver.is_rest_due(**length)).count()
     }
 
     #[test]
     fn frames_that_only_keep_the_processor_busy_are_followed_by_rests() {
-        assert_eq!(rests(10 * FRAMES, 1), 10);
-        assert_eq!(rests(FRAMES - 1, 1), 0);
-        assert_eq!(rests(10 * FRAMES, TINY_FRAME - 1), 10);
-        assert_eq!(rests(10 * FRAMES, TINY_FRAME), 0);
+        assert_eq!(rests(10 * FRAMES, &[1]), 10);
+        assert_eq!(rests(FRAMES - 1, &[1]), 0);
+        assert_eq!(rests(10 * FRAMES, &[TINY - 1]), 10);
+        assert_eq!(rests(10 * FRAMES, &[TINY]), 0);
+    }
+
+    #[test]
+    fn tiny_frames_between_others_count_unless_they_are_a_small_part() {
+        assert_eq!(rests(20 * FRAMES, &[1, 8 << 10]), 10);
+        assert_eq!(rests(20 * FRAMES, &[1, 17 << 10]), 0);
     }
 }

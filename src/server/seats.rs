@@ -1,0 +1,176 @@
+//! Places for connections, bounded in number. Where none is left, the host that has most of them gives one up that is idle:
+//! who holds connections open and says nothing keeps no other client out.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::in_flight::Occupation;
+use super::turns::Host;
+
+/// The places of one listener. Clones are the same ones.
+#[derive(Clone)]
+pub(super) struct Seats {
+    most: usize,
+    free: Arc<Semaphore>,
+    taken: Arc<Mutex<Taken>>,
+}
+
+#[derive(Default)]
+struct Taken {
+    /// The oldest connection of each host first; never empty.
+    hosts: HashMap<Host, VecDeque<Guest>>,
+    next: u64,
+}
+
+struct Guest {
+    number: u64,
+    occupation: Occupation,
+    leave: CancellationToken,
+}
+
+/// The place of one connection, until it is dropped.
+pub(super) struct Seat {
+    /// What the connection is at.
+    pub(super) occupation: Occupation,
+    /// Another one needs the place more.
+    pub(super) leave: CancellationToken,
+    seats: Seats,
+    host: Host,
+    number: u64,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Seats {
+    pub(super) fn new(most: usize) -> Self {
+        let most = most.min(Semaphore::MAX_PERMITS);
+        Self { most, free: Arc::new(Semaphore::new(most)), taken: Arc::default() }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.most - self.free.available_permits()
+    }
+
+    /// Waits for a place. `None` once there are none any more, which never happens.
+    pub(super) async fn take(&self, host: Host) -> Option<Seat> {
+        if self.free.available_permits() == 0 {
+            self.taken().make_room_for(host);
+        }
+        let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
+        let (occupation, leave) = (Occupation::default(), CancellationToken::new());
+        let number = self.taken().add(host, &occupation, &leave);
+        Some(Seat { occupation, leave, seats: self.clone(), host, number, _permit: permit })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn add(&mut self, host: Host, occupation: &Occupation, leave: &CancellationToken) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let guest = Guest { number, occupation: occupation.clone(), leave: leave.clone() };
+        self.hosts.entry(host).or_default().push_back(guest);
+        number
+    }
+
+    fn remove(&mut self, host: Host, number: u64) {
+        let Some(guests) = self.hosts.get_mut(&host) else { return };
+        guests.retain(|guest| guest.number != number);
+        if guests.is_empty() {
+            self.hosts.remove(&host);
+        }
+    }
+
+    /// Tells the oldest idle connection of the host that has most to leave: one that has more than the new one's host
+    /// would have, or that host itself.
+    fn make_room_for(&mut self, new: Host) {
+        let own = self.hosts.get(&new).map_or(0, VecDeque::len) + 1;
+        let with_idle = self.hosts.iter().filter_map(|(host, guests)| {
+            let idle = guests.iter().position(|guest| !guest.occupation.has_work())?;
+            let count = guests.len() + usize::from(*host == new);
+            (count > own || *host == new).then_some((count, *host, idle))
+        });
+        let Some((_, host, idle)) = with_idle.max_by_key(|(count, ..)| *count) else { return };
+        let guest = self.hosts.get_mut(&host).and_then(|guests| guests.remove(idle));
+        if let Some(guest) = guest {
+            guest.leave.cancel();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.seats.taken().remove(self.host, self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use futures_util::FutureExt as _;
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+
+    fn host(last: u8) -> Host {
+        IpAddr::from([10, 0, 0, last]).into()
+    }
+
+    fn left(seats: &[Seat]) -> Vec<bool> {
+        seats.iter().map(|seat| seat.leave.is_cancelled()).collect()
+    }
+
+    async fn taken(seats: &Seats, hosts: &[u8]) -> Vec<Seat> {
+        let mut all = Vec::new();
+        for last in hosts {
+            all.push(seats.take(host(*last)).await.unwrap());
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn the_host_that_has_most_gives_up_its_oldest_idle_connection() {
+        let seats = Seats::new(6);
+        let mut all = taken(&seats, &[1, 2, 2, 1, 2, 3]).await;
+        let mut waiting = Box::pin(seats.take(host(4)));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        assert_eq!(left(&all), [false, true, false, false, false, false]);
+        drop(all.remove(1));
+        assert!(waiting.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_at_work_stays() {
+        let (seats, work) = (Seats::new(3), TaskTracker::new());
+        let all = taken(&seats, &[1, 1, 1]).await;
+        let _first = all[0].occupation.begin(work.token());
+        assert!(seats.take(host(2)).now_or_never().is_none());
+        assert_eq!(left(&all), [false, true, false]);
+    }
+
+    #[tokio::test]
+    async fn a_host_that_has_most_takes_from_itself_and_from_no_other() {
+        let seats = Seats::new(4);
+        let all = taken(&seats, &[1, 1, 1, 2]).await;
+        assert!(seats.take(host(1)).now_or_never().is_none());
+        assert_eq!(left(&all), [true, false, false, false]);
+        let work = TaskTracker::new();
+        let _busy = [all[1].occupation.begin(work.token()), all[2].occupation.begin(work.token())];
+        assert!(seats.take(host(1)).now_or_never().is_none());
+        assert_eq!(left(&all), [true, false, false, false]);
+    }
+
+    #[tokio::test]
+    async fn hosts_that_are_gone_take_no_memory() {
+        let seats = Seats::new(4);
+        drop(taken(&seats, &[1, 2, 2]).await);
+        assert!(seats.taken().hosts.is_empty());
+        assert_eq!(seats.count(), 0);
+    }
+}
