@@ -268,6 +268,10 @@ pub struct ClusterStatus {
     /// Why the uid of the cluster that answers cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Whether the API server did not answer when it was asked last, or with an error: `state` and `seen` are from before,
+    /// `failure` says why. No cluster can be accepted then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
 }
 
 /// The state of a cluster that is not the one that owners were seen in, or does not show that it is.

@@ -18,12 +18,14 @@ use tokio_util::sync::CancellationToken;
 use super::{Holder, Limits};
 use crate::ledger::Stored;
 use crate::resource::ResourceId;
-use account::{Account, Ask};
+use account::Ask;
 use flight::Flight;
 
+pub(super) use account::Account;
 pub(super) use hold::Hold;
 pub use no_room::NoRoom;
 pub(super) use no_room::Shortage;
+pub(super) use overdue::Room;
 
 /// A resource counts as this many bytes at least: its row, its names and its place in memory cost room too.
 pub const LEAST_CHARGE: u64 = 4 << 10;
@@ -82,16 +84,17 @@ impl Capacity {
         self.account().stored.bytes
     }
 
-    /// Holds a place for an upload and the room that it announced, given how much the disk has.
+    /// Holds a place for an upload and the room that it announced, given how much the disk has. `account` is this one's,
+    /// which [`Self::take_room`] has locked.
     pub(super) fn begin(
         self: &Arc<Self>,
+        account: &mut Account,
         beginning: Beginning,
         free_on_disk: Option<u64>,
     ) -> Result<Hold, Shortage> {
         let Beginning { id, holder, announced, at } = beginning;
         let holder = holder.filter(|_| self.limits.share.is_some());
         let bytes = charge(&self.limits, announced.unwrap_or(0));
-        let mut account = self.account();
         account.check(Ask { holder: holder.as_ref(), is_new: true, bytes }, &self.limits, free_on_disk)?;
         let flight = Flight {
             holder,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::capacity::{Beginning, Hold, Settling, Shortage};
+use super::capacity::{Account, Beginning, Hold, Room, Settling, Shortage};
 use super::{Holder, Parts, StageError, Staging};
 use crate::ledger::{Completion, PendingResource};
 use crate::metrics::UploadMeasurement;
@@ -82,8 +82,8 @@ impl Staging {
         parts.check_size(new.announced_bytes.unwrap_or(0))?;
         let at = parts.clock.monotonic();
         let beginning = Beginning { id, holder: new.holder, announced: new.announced_bytes, at };
-        let hold =
-            parts.with_room(id, |free_on_disk| parts.capacity.begin(beginning.clone(), free_on_disk)).await?;
+        let begin = |account: &mut Account, free| parts.capacity.begin(account, beginning.clone(), free);
+        let hold = parts.with_room(id, begin).await?;
         let end = hold.end();
         let pending = PendingResource {
             id,
@@ -129,7 +129,7 @@ impl Upload {
     /// From now on it counts for another holder: whose it is was not known when it began.
     pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), StageError> {
         let Some(Progress { hold, .. }) = &self.progress else { return Ok(()) };
-        self.parts.with_room(self.id, |free_on_disk| hold.pass_to(holder, free_on_disk)).await
+        self.parts.with_room(self.id, |account, free| hold.pass_to(account, holder, free)).await
     }
 
     /// Takes the next bytes, as far as the limits allow.
@@ -142,7 +142,9 @@ impl Upload {
             let step = missing.min(self.parts.capacity.max_resource_size() - self.received_bytes);
             // Where a whole step does not fit, the bytes that are here may.
             let hold = &progress.hold;
-            let grow = |free| hold.grow(step, free).or_else(|_| hold.grow(length, free));
+            let grow = |account: &mut Account, free| {
+                hold.grow(account, step, free).or_else(|_| hold.grow(account, length, free))
+            };
             self.parts.with_room(self.id, grow).await?;
         }
         progress.incoming.write(bytes).await?;
@@ -254,20 +256,19 @@ impl Parts {
         if bytes > limit { Err(StageError::TooLarge { limit }) } else { Ok(()) }
     }
 
-    /// Does what needs room; where there is none, ends uploads that are overdue, and does it again.
+    /// Does what needs room; where there is none, ends uploads that are overdue, and does it again. An error at once if the
+    /// upload itself is ended.
     async fn with_room<T>(
         &self,
         id: ResourceId,
-        attempt: impl Fn(Option<u64>) -> Result<T, Shortage>,
+        attempt: impl Fn(&mut Account, Option<u64>) -> Result<T, Shortage>,
     ) -> Result<T, StageError> {
         loop {
-            match attempt(self.store.free_bytes().await?) {
-                Ok(done) => return Ok(done),
-                Err(shortage) => {
-                    if !self.capacity.end_overdue(&shortage, self.clock.monotonic(), id).await {
-                        return Err(shortage.no_room.into());
-                    }
-                }
+            let free_on_disk = self.store.free_bytes().await?;
+            let now = self.clock.monotonic();
+            match self.capacity.take_room(id, now, |account| attempt(account, free_on_disk))? {
+                Room::Taken(done) => return Ok(done),
+                Room::Coming(departures) => self.capacity.wait_for(departures).await?,
             }
         }
     }

@@ -93,6 +93,7 @@ async fn while_another_cluster_answers_nothing_goes_until_an_admin_accepts_it() 
         known: Some("first-cluster".to_owned()),
         seen: Some("second-cluster".to_owned()),
         failure: None,
+        unanswered: false,
     };
     assert_eq!(status(&server).await, expected);
     let (code, name, detail) = refused(&server, "third-cluster").await;
@@ -103,6 +104,8 @@ async fn while_another_cluster_answers_nothing_goes_until_an_admin_accepts_it() 
     assert_eq!(accept(&server, "second-cluster").await, (second.clone(), first));
     assert_eq!(server.app.metric("other_cluster").await, "0");
     assert_eq!(accept(&server, "second-cluster").await, (second.clone(), second), "nothing is changed");
+    assert_eq!(said("WARN", &["second-cluster", "the admin accepted the cluster"]), 1);
+    assert_eq!(said("INFO", &["second-cluster", "nothing was changed"]), 1);
     assert_eq!(server.app.sweep().await.deleted, [].into(), "the grace begins now");
     assert_eq!(kept_after_the_grace(&server, &ticket).await, None, "it went");
 }
@@ -117,7 +120,7 @@ async fn a_cluster_that_hides_its_uid_from_a_restarted_server_loses_nothing_unti
     assert_eq!(server.app.metric("other_cluster").await, "1");
     // A server in a test has two sweepers, and both begin with its start.
     assert!((1..=2).contains(&said("ERROR", &["open-one", "does not show any more", "403"])));
-    let ClusterStatus { state, known, seen, failure } = status(&server).await;
+    let ClusterStatus { state, known, seen, failure, .. } = status(&server).await;
     assert_eq!((state.as_str(), known.as_deref(), seen), ("other", Some("open-one"), None));
     assert!(failure.unwrap().contains("403"));
     // A uid that cannot be seen is not believed to anybody.
@@ -204,6 +207,7 @@ async fn another_cluster_that_was_seen_is_not_forgotten_whatever_it_answers_then
         let kept = kept_after_the_grace(&server, &ticket).await;
         assert_eq!(kept.as_deref(), Some("other-cluster"), "{answer:?}");
         assert_eq!(server.app.metric("other_cluster").await, "1", "{answer:?}");
+        assert_eq!(status(&server).await.unanswered, answer.is_err(), "{answer:?}");
     }
     assert_eq!(said("ERROR", &["known-one", "does not show any more", "404"]), 1);
     // It is the last uid that was seen, and not the one of the cluster that answers.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cloakroom::protocol::problem::Problem;
+use cloakroom::staging::{NewUpload, StageError, Upload};
 
 use crate::limits::{begun, finish};
 use crate::support::app::Options;
@@ -81,4 +82,31 @@ async fn an_overdue_upload_of_the_old_protocol_ends_as_well() {
     app.clock.advance(SIX_MINUTES);
     app.stage("its slot is needed now").await;
     assert_ended(&wire.answer().await);
+}
+
+#[tokio::test]
+async fn of_two_overdue_uploads_that_need_each_others_room_one_gets_it() {
+    let mut options = Options::default();
+    options.limits.capacity.max_total_size = Some(1000);
+    let app = TestApp::start_with(options).await;
+    let begin = async || {
+        let mut upload = app.staging.begin_upload(NewUpload::default()).await.unwrap();
+        upload.write(vec![7; 400].into()).await.unwrap();
+        upload
+    };
+    let (one, other) = (begin().await, begin().await);
+    app.clock.advance(SIX_MINUTES);
+    let go_on = async |mut upload: Upload| match upload.write(vec![7; 300].into()).await {
+        Ok(()) => Ok(upload),
+        Err(error) => {
+            upload.abandon().await;
+            Err(error)
+        }
+    };
+    let ends = tokio::join!(go_on(one), go_on(other));
+    let (Ok(upload), Err(error)) = (if ends.0.is_ok() { ends } else { (ends.1, ends.0) }) else {
+        panic!("both got room, or none did");
+    };
+    assert_eq!(upload.received_bytes(), 700);
+    assert!(matches!(error, StageError::Overdue { received: 400 }), "{error}");
 }

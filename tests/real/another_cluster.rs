@@ -42,6 +42,7 @@ fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
             known: Some(known.clone()),
             seen: Some(known.clone()),
             failure: None,
+            unanswered: false,
         })
         .await;
 
@@ -52,6 +53,7 @@ fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
             known: Some(known.clone()),
             seen: Some(seen.clone()),
             failure: None,
+            unanswered: false,
         };
         desk.until_cluster_is(&other).await;
         desk.assert_nothing_goes().await;

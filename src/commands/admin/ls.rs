@@ -130,10 +130,23 @@ fn warnings(server: &ServerStatus) -> Vec<String> {
 
 /// Why nothing goes for lack of an owner, whatever is known of owners, and what to do.
 fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
-    let ClusterStatus { state, known, seen, failure } = cluster;
+    let ClusterStatus { state, known, seen, failure, unanswered } = cluster;
     let known = known.as_deref().unwrap_or_default();
     let failure = failure.as_deref();
     match (state.as_str(), seen, failure) {
+        // What answered before cannot be accepted now.
+        (OTHER_CLUSTER, seen, failure) if *unanswered => {
+            let before = match seen {
+                Some(seen) => format!("cluster {seen} answered"),
+                None => "the one that answered did not show its uid".to_owned(),
+            };
+            Some(format!(
+                "warning: owners were seen in cluster {known}, then {before}, and now the API server cannot be asked which \
+                 cluster it is: {}; nothing goes for lack of an owner; wait until it answers, or mend the API server or the \
+                 way to it",
+                failure.unwrap_or("it does not answer")
+            ))
+        }
         (OTHER_CLUSTER, Some(seen), _) => Some(format!(
             "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
              this is meant: cloakroom clean --accept-cluster {seen}"
@@ -216,13 +229,29 @@ mod tests {
         assert_eq!(text, expected);
     }
 
+    fn told(state: &str, seen: Option<&str>, failure: Option<&str>, unanswered: bool) -> Option<String> {
+        let known = (state != "unchecked").then(|| "a".to_owned());
+        let [seen, failure] = [seen, failure].map(|text| text.map(str::to_owned));
+        about_cluster(&ClusterStatus { state: state.to_owned(), known, seen, failure, unanswered })
+    }
+
+    fn about(state: &str, seen: Option<&str>, failure: Option<&str>) -> Option<String> {
+        told(state, seen, failure, false)
+    }
+
+    #[test]
+    fn while_no_cluster_answers_there_is_no_command_that_accepts_one() {
+        for (seen, before) in
+            [(Some("b"), "then cluster b answered,"), (None, "the one that answered did not show its uid,")]
+        {
+            let text = told("other", seen, Some("etcd is away (500)"), true).unwrap();
+            assert!(text.contains(before) && text.contains("etcd is away (500); nothing goes"), "{text}");
+            assert!(!text.contains("--accept-cluster") && text.contains("wait until it answers"), "{text}");
+        }
+    }
+
     #[test]
     fn a_cluster_that_is_not_the_known_one_is_told_with_the_command_that_accepts_it() {
-        let about = |state: &str, seen: Option<&str>, failure: Option<&str>| {
-            let known = (state != "unchecked").then(|| "a".to_owned());
-            let [seen, failure] = [seen, failure].map(|text| text.map(str::to_owned));
-            about_cluster(&ClusterStatus { state: state.to_owned(), known, seen, failure })
-        };
         let other = about("other", Some("b"), None).unwrap();
         assert!(other.contains("cluster b answers") && other.ends_with("--accept-cluster b"), "{other}");
         let hidden = about("other", None, Some("403")).unwrap();

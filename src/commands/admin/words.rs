@@ -93,7 +93,8 @@ pub(super) fn end(details: &ResourceDetails) -> String {
         (_, Some(at)) => format!("{at}, whatever becomes known"),
         ("owner-gone", None) => "when another sweep has found the same".to_owned(),
         ("other-cluster", None) => {
-            "when the known cluster answers again, or an admin accepts this one (cloakroom clean --accept-cluster)".to_owned()
+            "when the known cluster answers again, or an admin accepts another one (cloakroom ls says how)"
+                .to_owned()
         }
         ("owners-not-asked", None) => "by hand only: by its ticket or with cloakroom rm".to_owned(),
         (_, None) => "when its owner is known to be gone".to_owned(),

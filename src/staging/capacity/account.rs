@@ -10,7 +10,7 @@ use crate::staging::{Holder, Limits};
 
 /// What is stored and what was promised.
 #[derive(Debug, Default)]
-pub(super) struct Account {
+pub(in crate::staging) struct Account {
     /// Acknowledged bundles.
     pub(super) stored: Stored,
     /// Of those, what each holder has; empty where there are no shares.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::account::Ask;
+use super::account::{Account, Ask};
 use super::flight::Flight;
 use super::no_room::Shortage;
 use super::{Capacity, charge};
@@ -29,8 +29,12 @@ impl Hold {
     }
 
     /// Adds `bytes` to the promise, given how much the disk has.
-    pub(in crate::staging) fn grow(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), Shortage> {
-        let mut account = self.capacity.account();
+    pub(in crate::staging) fn grow(
+        &self,
+        account: &mut Account,
+        bytes: u64,
+        free_on_disk: Option<u64>,
+    ) -> Result<(), Shortage> {
         let Some(flight) = account.flights.get(&self.id) else { return Ok(()) };
         let ask = Ask { holder: flight.holder.as_ref(), is_new: false, bytes };
         let own = flight.reserved;
@@ -47,13 +51,13 @@ impl Hold {
     /// From now on it counts for another holder, if that one's share allows it.
     pub(in crate::staging) fn pass_to(
         &self,
+        account: &mut Account,
         holder: &Holder,
         free_on_disk: Option<u64>,
     ) -> Result<(), Shortage> {
         if self.capacity.limits.share.is_none() {
             return Ok(());
         }
-        let mut account = self.capacity.account();
         let Some(flight) = account.flights.remove(&self.id) else { return Ok(()) };
         let checked = account.check_share(flight.reserved, true, holder, &self.capacity.limits, free_on_disk);
         let holder = if checked.is_ok() { Some(holder.clone()) } else { flight.holder };

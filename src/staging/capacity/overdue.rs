@@ -1,40 +1,85 @@
 //! Ending uploads that hold what others need for longer than an upload takes.
 
+use std::cmp::Reverse;
 use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::Capacity;
 use super::account::Account;
 use super::no_room::{NoRoom, Shortage};
 use crate::resource::ResourceId;
+use crate::staging::StageError;
 
 /// How long the clean-up of uploads that were ended is waited for.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
+/// What an upload that needs room gets.
+#[derive(Debug)]
+pub(in crate::staging) enum Room<T> {
+    /// The room.
+    Taken(T),
+    /// Others were told to end, and make up for what is missing.
+    Coming(Departures),
+}
+
+/// Uploads that were told to end because another one needs what they hold.
+#[derive(Debug)]
+pub(in crate::staging) struct Departures {
+    of: Vec<ResourceId>,
+    /// Why the upload that waits for them is refused if they stay.
+    no_room: NoRoom,
+    /// The upload that waits. It may be told to end, too.
+    waiting: ResourceId,
+    /// `None` if it has not begun.
+    end: Option<CancellationToken>,
+}
+
 impl Capacity {
-    /// Ends as many overdue uploads as make up for a shortage, the most overdue ones first, and waits until they are
-    /// gone. `false` if there are too few of them, and then none is ended, or if they do not go.
+    /// Takes room for the upload `id`. Where there is too little, it ends as many overdue uploads as make up for that, the
+    /// most overdue ones first, and none if there are too few of them.
     ///
-    /// `beside` is the upload that has the shortage: it does not end itself.
-    pub(in crate::staging) async fn end_overdue(
+    /// All of this is one step: an upload ends only for what is missing at that moment, and never by one that is itself
+    /// told to end.
+    pub(in crate::staging) fn take_room<T>(
         &self,
-        shortage: &Shortage,
+        id: ResourceId,
         now: Duration,
-        beside: ResourceId,
-    ) -> bool {
-        let chosen = chosen(&self.account(), shortage, now, beside);
+        attempt: impl FnOnce(&mut Account) -> Result<T, Shortage>,
+    ) -> Result<Room<T>, StageError> {
+        let mut account = self.account();
+        let end = account.flights.get(&id).map(|flight| flight.end.clone());
+        if end.as_ref().is_some_and(CancellationToken::is_cancelled) {
+            return Err(ended(&account, id));
+        }
+        let shortage = match attempt(&mut account) {
+            Ok(done) => return Ok(Room::Taken(done)),
+            Err(shortage) => shortage,
+        };
+        let chosen = chosen(&account, &shortage, now, id);
         if chosen.is_empty() {
-            return false;
+            return Err(shortage.no_room.into());
         }
         for id in &chosen {
-            if let Some(flight) = self.account().flights.get(id) {
-                tracing::warn!(
-                    resource_id = %id, received = flight.received, announced = flight.announced,
-                    "ended an upload that was too slow, because another one needs its place"
-                );
-                flight.end.cancel();
-            }
+            end_one(&account, *id);
         }
-        tokio::time::timeout(CLEAN_UP, self.are_over(&chosen)).await.is_ok()
+        Ok(Room::Coming(Departures { of: chosen, no_room: shortage.no_room, waiting: id, end }))
+    }
+
+    /// Waits until they are gone. An error if they stay, and at once if the upload that waits is told to end.
+    pub(in crate::staging) async fn wait_for(&self, departures: Departures) -> Result<(), StageError> {
+        let Departures { of, no_room, waiting, end } = departures;
+        let told_to_end = async {
+            match &end {
+                Some(end) => end.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = told_to_end => Err(ended(&self.account(), waiting)),
+            in_time = tokio::time::timeout(CLEAN_UP, self.are_over(&of)) => in_time.map_err(|_| no_room.into()),
+        }
     }
 
     async fn are_over(&self, ids: &[ResourceId]) {
@@ -50,7 +95,21 @@ impl Capacity {
     }
 }
 
-/// Which ones; none if all of them together would not be enough.
+fn ended(account: &Account, id: ResourceId) -> StageError {
+    StageError::Overdue { received: account.flights.get(&id).map_or(0, |flight| flight.received) }
+}
+
+fn end_one(account: &Account, id: ResourceId) {
+    let Some(flight) = account.flights.get(&id).filter(|flight| !flight.end.is_cancelled()) else { return };
+    tracing::warn!(
+        resource_id = %id, received = flight.received, announced = flight.announced,
+        "ended an upload that was too slow, because another one needs its place"
+    );
+    flight.end.cancel();
+}
+
+/// Which ones, the most overdue first; none if all of them together would not be enough. Those that were told to end
+/// already come before all others, which may then stay.
 fn chosen(account: &Account, shortage: &Shortage, now: Duration, beside: ResourceId) -> Vec<ResourceId> {
     let mut overdue: Vec<_> = account
         .flights
@@ -59,14 +118,16 @@ fn chosen(account: &Account, shortage: &Shortage, now: Duration, beside: Resourc
         .filter(|(_, flight)| {
             shortage.no_room.holder().is_none_or(|holder| flight.holder.as_ref() == Some(holder))
         })
-        .filter_map(|(id, flight)| Some((flight.overdue(now)?, *id, flight.reserved)))
+        .filter_map(|(id, flight)| {
+            Some((flight.end.is_cancelled(), flight.overdue(now)?, *id, flight.reserved))
+        })
         .collect();
-    overdue.sort_unstable_by(|one, other| other.cmp(one));
+    overdue.sort_unstable_by_key(|one| Reverse(*one));
     let counts_bytes =
         matches!(shortage.no_room, NoRoom::Total { .. } | NoRoom::Disk { .. } | NoRoom::RoomOf { .. });
     let mut missing = shortage.missing;
     let mut chosen = Vec::new();
-    for (_, id, reserved) in overdue {
+    for (_, _, id, reserved) in overdue {
         if missing == 0 {
             break;
         }

@@ -1,6 +1,9 @@
+use futures_util::FutureExt as _;
+
 use super::hold::STEP_BYTES;
+use super::overdue::Departures;
 use super::*;
-use crate::staging::Share;
+use crate::staging::{Share, StageError};
 
 const GIB: u64 = 1 << 30;
 
@@ -45,10 +48,26 @@ impl<T: std::fmt::Debug> Refused for Result<T, Shortage> {
     }
 }
 
+impl Capacity {
+    fn begun(self: &Arc<Self>, beginning: Beginning, free_on_disk: Option<u64>) -> Result<Hold, Shortage> {
+        self.begin(&mut self.account(), beginning, free_on_disk)
+    }
+}
+
+impl Hold {
+    fn grown(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), Shortage> {
+        self.grow(&mut self.capacity.account(), bytes, free_on_disk)
+    }
+
+    fn passed_to(&self, holder: &Holder, free_on_disk: Option<u64>) -> Result<(), Shortage> {
+        self.pass_to(&mut self.capacity.account(), holder, free_on_disk)
+    }
+}
+
 #[test]
 fn what_is_stored_and_what_is_promised_count_together() {
     let capacity = capacity(limits(Some(100), 0));
-    let begin = |bytes| capacity.begin(beginning("new", Some(bytes)), None);
+    let begin = |bytes| capacity.begun(beginning("new", Some(bytes)), None);
     let first = begin(60).unwrap();
     assert_eq!(begin(31).refusal(), NoRoom::Total { limit: 100, taken: 70 });
     begin(30).unwrap();
@@ -62,7 +81,7 @@ fn what_is_stored_and_what_is_promised_count_together() {
 #[test]
 fn bytes_that_are_promised_but_not_written_are_not_promised_again() {
     let capacity = capacity(limits(None, 100));
-    let begin = |bytes, free| capacity.begin(beginning("new", Some(bytes)), Some(free));
+    let begin = |bytes, free| capacity.begun(beginning("new", Some(bytes)), Some(free));
     let first = begin(500, 1000).unwrap();
     assert_eq!(begin(401, 1000).refusal(), NoRoom::Disk { free: 500, keep: 100 });
     first.written(500);
@@ -72,7 +91,7 @@ fn bytes_that_are_promised_but_not_written_are_not_promised_again() {
 #[test]
 fn the_truth_is_taken_over_only_if_nothing_changed_meanwhile() {
     let capacity = capacity(limits(Some(100), 0));
-    let begin = |bytes| capacity.begin(beginning("new", Some(bytes)), None);
+    let begin = |bytes| capacity.begun(beginning("new", Some(bytes)), None);
     let truth = || BTreeMap::from([("old".to_owned(), Stored { resources: 9, bytes: 90 })]);
     let before = capacity.quiet().unwrap();
     let settling = capacity.settling();
@@ -88,9 +107,9 @@ fn the_truth_is_taken_over_only_if_nothing_changed_meanwhile() {
 #[test]
 fn an_upload_of_unknown_length_reserves_in_steps() {
     let capacity = capacity(limits(None, 0));
-    let hold = capacity.begin(beginning("new", None), None).unwrap();
+    let hold = capacity.begun(beginning("new", None), None).unwrap();
     assert_eq!(hold.missing_for(1), STEP_BYTES);
-    hold.grow(STEP_BYTES, None).unwrap();
+    hold.grown(STEP_BYTES, None).unwrap();
     assert_eq!(hold.missing_for(STEP_BYTES), 0);
     hold.written(STEP_BYTES - 1);
     assert_eq!(hold.missing_for(2), STEP_BYTES);
@@ -101,7 +120,7 @@ fn resources_are_bounded_by_number_and_each_counts_for_something() {
     let mut limits = limits(Some(100), 0);
     (limits.max_resources, limits.capacity.least_charge) = (3, 40);
     let capacity = capacity(limits);
-    let begin = |bytes| capacity.begin(beginning("new", bytes), None);
+    let begin = |bytes| capacity.begun(beginning("new", bytes), None);
     begin(Some(0)).unwrap().stored(0);
     assert_eq!(capacity.stored_bytes(), 50);
     assert_eq!(begin(Some(51)).refusal(), NoRoom::Total { limit: 100, taken: 50 });
@@ -123,7 +142,7 @@ fn shared(max_total_size: Option<u64>) -> Arc<Capacity> {
 #[test]
 fn a_holder_has_its_share_of_the_room_and_others_theirs() {
     let capacity = shared(Some(8 * GIB));
-    let begin = |namespace, bytes| capacity.begin(beginning(namespace, Some(bytes)), None);
+    let begin = |namespace, bytes| capacity.begun(beginning(namespace, Some(bytes)), None);
     begin("greedy", GIB).unwrap().stored(GIB);
     let second = begin("greedy", GIB).unwrap();
     let (holder, limit) = (Holder::namespace("greedy"), 2 * GIB);
@@ -139,7 +158,7 @@ fn a_holder_has_its_share_of_the_room_and_others_theirs() {
 #[test]
 fn without_a_limit_the_disk_is_the_room_and_one_bundle_always_fits_a_share() {
     let capacity = shared(None);
-    let begin = |namespace, bytes, free| capacity.begin(beginning(namespace, Some(bytes)), Some(free));
+    let begin = |namespace, bytes, free| capacity.begun(beginning(namespace, Some(bytes)), Some(free));
     // 9 GiB free, of which one is to be left: a share is 2 GiB, whatever of it is written already.
     let first = begin("greedy", 2 * GIB, 9 * GIB).unwrap();
     let refused = |limit| NoRoom::RoomOf { holder: Holder::namespace("greedy"), limit, taken: 2 * GIB };
@@ -153,7 +172,7 @@ fn without_a_limit_the_disk_is_the_room_and_one_bundle_always_fits_a_share() {
 #[test]
 fn a_holder_has_its_share_of_uploads_and_of_resources() {
     let capacity = shared(Some(u64::MAX));
-    let begin = |namespace| capacity.begin(beginning(namespace, Some(0)), None);
+    let begin = |namespace| capacity.begun(beginning(namespace, Some(0)), None);
     let uploads: Vec<Hold> = (0..25).map(|_| begin("greedy").unwrap()).collect();
     let holder = || Holder::namespace("greedy");
     assert_eq!(begin("greedy").refusal(), NoRoom::UploadsOf { holder: holder(), limit: 25 });
@@ -172,20 +191,20 @@ fn a_holder_has_its_share_of_uploads_and_of_resources() {
 fn what_a_user_began_counts_for_the_namespace_once_that_is_known() {
     let capacity = shared(Some(8 * GIB));
     let user = Beginning { holder: Some(Holder::user("jo")), ..beginning("", Some(GIB)) };
-    let hold = capacity.begin(user, None).unwrap();
+    let hold = capacity.begun(user, None).unwrap();
     begin_all(&capacity, "full", 2);
-    let refused = hold.pass_to(&Holder::namespace("full"), None).refusal();
+    let refused = hold.passed_to(&Holder::namespace("full"), None).refusal();
     let (holder, limit) = (Holder::namespace("full"), 2 * GIB);
     assert_eq!(refused, NoRoom::RoomOf { holder, limit, taken: 2 * GIB });
-    hold.pass_to(&Holder::namespace("empty"), None).unwrap();
+    hold.passed_to(&Holder::namespace("empty"), None).unwrap();
     hold.stored(GIB);
     begin_all(&capacity, "empty", 1);
-    assert!(capacity.begin(beginning("empty", Some(1)), None).is_err());
+    assert!(capacity.begun(beginning("empty", Some(1)), None).is_err());
 }
 
 fn begin_all(capacity: &Arc<Capacity>, namespace: &str, bundles: usize) {
     for _ in 0..bundles {
-        capacity.begin(beginning(namespace, Some(GIB)), None).unwrap().stored(GIB);
+        capacity.begun(beginning(namespace, Some(GIB)), None).unwrap().stored(GIB);
     }
 }
 
@@ -193,8 +212,8 @@ fn begin_all(capacity: &Arc<Capacity>, namespace: &str, bundles: usize) {
 fn shares_hold_from_the_start_by_what_the_ledger_knows() {
     let stored = BTreeMap::from([("greedy".to_owned(), Stored { resources: 250, bytes: 0 })]);
     let capacity = Arc::new(Capacity::new(shared(None).limits, &stored));
-    assert!(capacity.begin(beginning("greedy", Some(0)), None).is_err());
-    capacity.begin(beginning("honest", Some(0)), None).unwrap();
+    assert!(capacity.begun(beginning("greedy", Some(0)), None).is_err());
+    capacity.begun(beginning("honest", Some(0)), None).unwrap();
 }
 
 /// Six minutes later, an upload of nothing is overdue.
@@ -209,47 +228,89 @@ fn obedient(hold: Hold) -> tokio::task::JoinHandle<()> {
     })
 }
 
+/// What an upload gets that would begin now.
+fn asks(capacity: &Arc<Capacity>, beginning: &Beginning, now: Duration) -> Result<Room<Hold>, StageError> {
+    capacity.take_room(beginning.id, now, |account| capacity.begin(account, beginning.clone(), None))
+}
+
+/// The uploads that it waits for.
+fn departures<T: std::fmt::Debug>(asked: Result<Room<T>, StageError>) -> Departures {
+    match asked {
+        Ok(Room::Coming(departures)) => departures,
+        other => panic!("nothing was ended: {other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn overdue_uploads_end_when_another_one_needs_their_room_the_worst_ones_first() {
     let capacity = capacity(limits(Some(110), 0));
     let begin = |at, bytes| {
         let at = Duration::from_secs(at);
-        obedient(capacity.begin(Beginning { at, ..beginning("new", Some(bytes)) }, None).unwrap())
+        obedient(capacity.begun(Beginning { at, ..beginning("new", Some(bytes)) }, None).unwrap())
     };
     let (worst, bad, fresh) = (begin(0, 40), begin(10, 40), begin(300, 20));
     let needy = beginning("new", Some(30));
-    let shortage = capacity.begin(needy.clone(), None).unwrap_err();
-    assert!(!capacity.end_overdue(&shortage, Duration::from_secs(299), needy.id).await);
+    assert!(asks(&capacity, &needy, Duration::from_secs(299)).is_err());
     assert_eq!(capacity.uploads(), 3);
-    assert!(capacity.end_overdue(&shortage, LATER, needy.id).await);
+    capacity.wait_for(departures(asks(&capacity, &needy, LATER))).await.unwrap();
     worst.await.unwrap();
-    capacity.begin(needy, None).unwrap();
+    capacity.begun(needy, None).unwrap();
     assert!(!bad.is_finished() && !fresh.is_finished());
 }
 
 #[tokio::test]
 async fn no_upload_ends_in_vain() {
     let capacity = capacity(limits(Some(110), 0));
-    let _overdue = obedient(capacity.begin(beginning("new", Some(50)), None).unwrap());
-    let _fresh = capacity.begin(Beginning { at: LATER, ..beginning("new", Some(50)) }, None).unwrap();
+    let _overdue = obedient(capacity.begun(beginning("new", Some(50)), None).unwrap());
+    let _fresh = capacity.begun(Beginning { at: LATER, ..beginning("new", Some(50)) }, None).unwrap();
     let needy = beginning("new", Some(51));
-    let shortage = capacity.begin(needy.clone(), None).unwrap_err();
-    assert!(!capacity.end_overdue(&shortage, LATER, needy.id).await);
+    assert!(asks(&capacity, &needy, LATER).is_err());
     assert_eq!(capacity.uploads(), 2);
 }
 
 #[tokio::test]
 async fn a_used_up_share_ends_no_upload_of_another_holder() {
     let capacity = shared(Some(u64::MAX));
-    let begin = |namespace: &str| capacity.begin(beginning(namespace, Some(0)), None);
+    let begin = |namespace: &str| capacity.begun(beginning(namespace, Some(0)), None);
     let honest = obedient(begin("honest").unwrap());
     let _fresh: Vec<Hold> = (0..25)
-        .map(|_| capacity.begin(Beginning { at: LATER, ..beginning("greedy", Some(0)) }, None).unwrap())
+        .map(|_| capacity.begun(Beginning { at: LATER, ..beginning("greedy", Some(0)) }, None).unwrap())
         .collect();
-    let shortage = begin("greedy").unwrap_err();
-    assert!(!capacity.end_overdue(&shortage, LATER, id()).await);
+    assert!(asks(&capacity, &beginning("greedy", Some(0)), LATER).is_err());
     let others: Vec<_> = (0..24).map(|_| obedient(begin("honest").unwrap())).collect();
-    let shortage = begin("honest").unwrap_err();
-    assert!(capacity.end_overdue(&shortage, LATER, id()).await);
+    let coming = departures(asks(&capacity, &beginning("honest", Some(0)), LATER));
+    capacity.wait_for(coming).await.unwrap();
     assert_eq!(usize::from(honest.is_finished()) + others.iter().filter(|it| it.is_finished()).count(), 1);
+}
+
+#[tokio::test]
+async fn an_upload_that_is_told_to_end_ends_at_once_and_ends_no_other() {
+    let capacity = capacity(limits(Some(110), 0));
+    let begin = |bytes| capacity.begun(beginning("new", Some(bytes)), None).unwrap();
+    // All three are overdue; the last one does not go although it is told to.
+    let (one, other, stubborn) = (begin(30), begin(30), begin(40));
+    let grow = |hold: &Hold| capacity.take_room(hold.id, LATER, |account| hold.grow(account, 1, None));
+    let waiting = departures(grow(&one));
+    let first_to_end = if other.end().is_cancelled() { &other } else { &stubborn };
+    assert!(matches!(grow(first_to_end), Err(StageError::Overdue { .. })));
+    assert!(!one.end().is_cancelled(), "it ended the one that ended it");
+    // What is missing now takes all others, and the one that waits is told so where it waits.
+    let needy = beginning("new", Some(100));
+    let _all = departures(asks(&capacity, &needy, LATER));
+    let waited = capacity.wait_for(waiting).now_or_never();
+    assert!(matches!(waited, Some(Err(StageError::Overdue { .. }))), "{waited:?}");
+    drop((one, other, stubborn));
+}
+
+#[tokio::test]
+async fn uploads_that_are_told_to_end_already_make_room_before_others_are() {
+    let capacity = capacity(limits(Some(110), 0));
+    let begin = |at, bytes| {
+        let at = Duration::from_secs(at);
+        capacity.begun(Beginning { at, ..beginning("new", Some(bytes)) }, None).unwrap()
+    };
+    let (worst, ending) = (begin(0, 40), begin(10, 60));
+    ending.end().cancel();
+    departures(asks(&capacity, &beginning("new", Some(30)), LATER));
+    assert!(!worst.end().is_cancelled());
 }

@@ -76,7 +76,8 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
         Some(ClusterIdentity::WithoutUid(why)) => (None, Some(why.to_string())),
         None => (None, None),
     };
-    Some(ClusterStatus { state: word.to_owned(), known, seen, failure: failure.or(no_uid) })
+    let unanswered = failure.is_some();
+    Some(ClusterStatus { state: word.to_owned(), known, seen, failure: failure.or(no_uid), unanswered })
 }
 
 /// Accept the cluster that answers now as the one to ask about owners. It is asked now.
@@ -100,7 +101,12 @@ pub(super) async fn accept_cluster(
 ) -> Result<Json<AcceptedCluster>, ApiError> {
     let named = path.map(|Path(uid)| uid).unwrap_or_default();
     let Accepted { before, now } = state.judge.accept_cluster(&named).await?;
-    tracing::warn!(cluster = named, known_before = before, peer = %peer.ip(), "the admin accepted the cluster");
+    let peer = peer.ip();
+    if now == before {
+        tracing::info!(cluster = named, %peer, "the admin accepted the cluster that is known: nothing was changed");
+    } else {
+        tracing::warn!(cluster = named, known_before = before, %peer, "the admin accepted the cluster");
+    }
     Ok(Json(AcceptedCluster { known: now, known_before: before }))
 }
 

@@ -21,7 +21,7 @@ use crate::server::measure::not_stored;
 use crate::server::routes::receive::Receiver;
 use crate::server::routes::v1::begin;
 use crate::server::state::{AppState, Settings};
-use crate::staging::{Holder, Terms};
+use crate::staging::{Holder, Terms, Upload};
 
 /// What a form may have besides the bundle: boundaries, headers, the owner.
 const FORM_BYTES: u64 = 1 << 20;
@@ -132,10 +132,12 @@ async fn receive(
                 && let Some(owner) = form.owner()?
             {
                 let terms = terms(owner, &state.settings)?;
-                state.settings.upload_auth.permit(uploader, &terms.owner).await?;
+                let permit = state.settings.upload_auth.permit(uploader, &terms.owner);
+                unless_ended(form.upload_mut(), permit).await?;
                 form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
                 // Whose owner could never be known is refused.
-                let admission = state.judge.owners().admit(&terms.owner).await?;
+                let admit = state.judge.owners().admit(&terms.owner);
+                let admission = unless_ended(form.upload_mut(), admit).await?;
                 agreed = Some((terms, admission));
             }
         }
@@ -145,6 +147,19 @@ async fn receive(
         return Err(no_resources());
     }
     agreed.ok_or_else(no_owner)
+}
+
+/// What has to be asked while the upload goes on, unless it is ended meanwhile.
+async fn unless_ended<T, E: Into<ApiError>>(
+    upload: Option<&mut Upload>,
+    asked: impl Future<Output = Result<T, E>>,
+) -> Result<T, ApiError> {
+    let Some(upload) = upload else { return asked.await.map_err(Into::into) };
+    tokio::select! {
+        biased;
+        ended = upload.ended() => Err(ended.into()),
+        answer = asked => answer.map_err(Into::into),
+    }
 }
 
 fn terms(owner: StagedResourcesOwner, settings: &Settings) -> Result<Terms, ApiError> {
