@@ -13,7 +13,7 @@ use crate::support::faults::{Fault, Step};
 use crate::support::{TestApp, logs};
 
 /// What the table's own rules allow, or would if SQLite held to them: `CHECK` does not see what is text.
-const DAMAGE: [(&str, &str); 15] = [
+const DAMAGE: [(&str, &str); 17] = [
     ("size_bytes", "9223372036854775807"),
     ("size_bytes", "9223372036854775806"),
     ("size_bytes", "-1"),
@@ -22,6 +22,8 @@ const DAMAGE: [(&str, &str); 15] = [
     ("sha256", "x'00'"),
     ("owner_namespace", "CAST(x'ff' AS TEXT)"),
     ("owner_namespace", "NULL"),
+    ("owner_namespace", "'Bad NS/../'"),
+    ("owner_name", "'A name/../'"),
     ("owner_labels", "NULL"),
     ("owner_kind", "NULL"),
     ("created_at", "9223372036854775807"),
