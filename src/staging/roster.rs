@@ -97,7 +97,7 @@ impl Roster {
     pub(super) fn discarded(&self, name: &RowName) {
         let mut entries = self.lock();
         entries.set_aside.remove(name);
-        // It took room, and whether a resource was known under its true id is not known.
+        // Whether a resource was known under its true id is not known.
         entries.is_doubtful = true;
     }
 
