@@ -169,6 +169,8 @@ pub struct UnreadableRow {
     pub column: &'static str,
     /// Its state, if that can be read.
     pub state: Option<State>,
+    /// The namespace of its owner, if that can be read.
+    pub namespace: Option<String>,
     /// How many bytes it has, if that can be read.
     pub size_bytes: Option<u64>,
     /// Hash of its secret, if that can be read: it says whose ticket this is.

@@ -178,6 +178,7 @@ fn unreadable(row: &SqliteRow, column: &'static str) -> UnreadableRow {
         name: id.map_or_else(|| RowName::damaged(bytes()), RowName::from),
         column,
         state: text("state").and_then(|state| state.parse().ok()),
+        namespace: known_namespace(row),
         size_bytes: size.filter(|size| *size <= LARGEST_SIZE),
         secret_hash: secret_hash(row),
     }
