@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use cloakroom::client::{Selection, ServerAddress};
-use cloakroom::resource::{Owner, OwnerError, OwnerKind, ResourceId, RowName};
+use cloakroom::resource::{Owner, OwnerError, OwnerKind, RowName};
 use cloakroom::spark::SparkDuration;
 
 /// How the server is reached, and who asks.
@@ -130,9 +130,9 @@ pub struct ShowArgs {
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 
-    /// The resource's id
-    #[arg(value_name = "ID", value_parser = ResourceId::parse)]
-    pub id: ResourceId,
+    /// The resource's id, or what ls shows in place of a damaged one
+    #[arg(value_name = "ID")]
+    pub id: RowName,
 }
 
 /// Remove resources now, whoever may need them

@@ -15,7 +15,7 @@ use crate::protocol::admin::{
     self, AcceptedCluster, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
 };
 use crate::protocol::problem::Code;
-use crate::resource::{OwnerKind, ResourceId, RowName};
+use crate::resource::{OwnerKind, RowName};
 use crate::spark::SparkDuration;
 
 /// A full page has about a third of a mebibyte: what is much larger is none.
@@ -134,8 +134,8 @@ impl AdminClient {
         self.ask("list what is staged", Method::GET, url, self.patience()).await
     }
 
-    /// All that is known of one resource, or of its tombstone.
-    pub async fn show(&self, id: ResourceId) -> Result<ResourceDetails, AdminError> {
+    /// All that is known of one resource, or of its tombstone. An error if the server cannot read it.
+    pub async fn show(&self, id: &RowName) -> Result<ResourceDetails, AdminError> {
         let url = self.server.join(&admin::resource_path(id));
         self.ask(&format!("show resource {id}"), Method::GET, url, self.patience()).await
     }

@@ -102,8 +102,9 @@ pub trait Ledger: Send + Sync {
     /// how many.
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
 
-    /// Removes a row that this version cannot read, by the name that [`UnreadableRow`] has; `false` if there is none.
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError>;
+    /// Removes what this version cannot read, by the name that [`UnreadableRow`] has: more than one row where damaged ids
+    /// begin alike. Returns what each gave back of what is stored; `None` if there is no such row.
+    async fn discard(&self, row: RowName) -> Result<Option<Vec<Freed>>, LedgerError>;
 
     /// One row. [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
@@ -168,6 +169,8 @@ pub struct UnreadableRow {
     pub column: &'static str,
     /// Its state, if that can be read.
     pub state: Option<State>,
+    /// The namespace of its owner, if that can be read.
+    pub namespace: Option<String>,
     /// How many bytes it has, if that can be read.
     pub size_bytes: Option<u64>,
     /// Hash of its secret, if that can be read: it says whose ticket this is.

@@ -101,7 +101,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn mark_deleted(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
-        Ok(self.change(Operation::MarkDeleted(id)).await?.freed)
+        Ok(self.change(Operation::MarkDeleted(id)).await?.freed.pop())
     }
 
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
@@ -126,8 +126,9 @@ impl Ledger for SqliteLedger {
         }
     }
 
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
-        self.change(Operation::Discard(row)).await.map(Outcome::changed)
+    async fn discard(&self, row: RowName) -> Result<Option<Vec<Freed>>, LedgerError> {
+        let outcome = self.change(Operation::Discard(row)).await?;
+        Ok((outcome.rows > 0).then_some(outcome.freed))
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {

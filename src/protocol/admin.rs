@@ -250,6 +250,12 @@ pub struct UnreadableResource {
     pub resource_id: String,
     /// The column of the ledger that cannot be read.
     pub column: String,
+    /// The namespace of its owner, if that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// How many bytes it has, if that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
 }
 
 /// Which cluster is asked about owners, by the uids of the namespace `kube-system`, as the server found it out last.

@@ -215,31 +215,30 @@ impl Owner {
     ) -> Result<Self, OwnerError> {
         check_namespace(namespace)?;
         let labels = checked_labels(labels)?;
-        if let Some(name) = name.filter(|name| !is_dns_subdomain(name)) {
-            return Err(OwnerError::Name { name: shown(name) });
-        }
+        check_name(name)?;
         if labels.is_empty() && name.is_none() {
             return Err(OwnerError::NoSelector);
         }
         Ok(Self { kind, namespace: namespace.into(), labels: packed(&labels), name: name.map(Into::into) })
     }
 
-    /// An owner that was accepted once, by this version or by another one. Today's limits are not its own: `None` only
-    /// if it names nothing, or cannot be held in memory as it is.
+    /// An owner that was accepted once, by this version or by another one. Today's limits on labels are not its own. An error
+    /// if it names nothing that Kubernetes can have, or cannot be held in memory as it is.
     pub fn read_back(
         kind: OwnerKind,
         namespace: &str,
         labels: &BTreeMap<String, String>,
         name: Option<&str>,
-    ) -> Option<Self> {
-        let names_something = !namespace.is_empty() && (!labels.is_empty() || name.is_some());
-        let is_packable = !labels.iter().any(|(key, value)| key.contains(END) || value.contains(END));
-        (names_something && is_packable).then(|| Self {
-            kind,
-            namespace: namespace.into(),
-            labels: packed(labels),
-            name: name.map(Into::into),
-        })
+    ) -> Result<Self, OwnerError> {
+        check_namespace(namespace)?;
+        check_name(name)?;
+        if labels.is_empty() && name.is_none() {
+            return Err(OwnerError::NoSelector);
+        }
+        if let Some((key, _)) = labels.iter().find(|(key, value)| key.contains(END) || value.contains(END)) {
+            return Err(OwnerError::LabelKey { key: shown(key) });
+        }
+        Ok(Self { kind, namespace: namespace.into(), labels: packed(labels), name: name.map(Into::into) })
     }
 
     /// Splits `KEY=VALUE` at the first equals sign.
@@ -292,6 +291,13 @@ pub(super) fn check_namespace(namespace: &str) -> Result<(), OwnerError> {
         Ok(())
     } else {
         Err(OwnerError::Namespace { namespace: shown(namespace) })
+    }
+}
+
+fn check_name(name: Option<&str>) -> Result<(), OwnerError> {
+    match name.filter(|name| !is_dns_subdomain(name)) {
+        Some(name) => Err(OwnerError::Name { name: shown(name) }),
+        None => Ok(()),
     }
 }
 
@@ -392,14 +398,17 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing_is_not_read_back() {
+    fn what_can_name_nothing_is_not_read_back() {
         let read = |namespace: &str, pairs: &[(&str, &str)], name| {
             let labels = labels(pairs).into_iter().collect();
             Owner::read_back(OwnerKind::default(), namespace, &labels, name)
         };
-        assert!(read("ns", &[], None).is_none() && read("", &[("a", "b")], None).is_none());
-        assert!(read("ns", &[("a\0", "b")], None).is_none());
-        assert!(read("Not_today", &[("a b", "c")], Some("D")).is_some());
+        assert_eq!(read("ns", &[], None), Err(OwnerError::NoSelector));
+        assert_eq!(read("", &[("a", "b")], None), Err(OwnerError::NoNamespace));
+        assert!(matches!(read("Bad NS/../", &[("a", "b")], None), Err(OwnerError::Namespace { .. })));
+        assert!(matches!(read("ns", &[("a", "b")], Some("D")), Err(OwnerError::Name { .. })));
+        assert!(matches!(read("ns", &[("a\0", "b")], None), Err(OwnerError::LabelKey { .. })));
+        assert!(read("ns", &[("a b", "c")], Some("d")).is_ok(), "labels as another version took them");
     }
 
     #[test]

@@ -198,9 +198,14 @@ impl Staging {
         self.parts.roster.count_set_aside()
     }
 
-    /// The first of them, each with its unreadable column.
-    pub fn first_set_aside(&self) -> Vec<(RowName, &'static str)> {
+    /// The first of them.
+    pub fn first_set_aside(&self) -> Vec<UnreadableRow> {
         self.parts.roster.first_set_aside()
+    }
+
+    /// One of them.
+    pub fn find_set_aside(&self, name: &RowName) -> Option<UnreadableRow> {
+        self.parts.roster.find_set_aside(name)
     }
 
     /// The clock that times are taken from.

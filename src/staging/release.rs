@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
-use crate::ledger::{Condition, Deletion, LedgerError};
+use crate::ledger::{Condition, Deletion, Freed, LedgerError};
 use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::StoreError;
 
@@ -31,25 +31,18 @@ impl Staging {
     /// the row goes without a tombstone; bytes of which no row is known any more go with a later sweep. `false` if there
     /// is no such row.
     pub async fn remove_unreadable(&self, row: &RowName) -> Result<bool, AccessError> {
-        let Parts { ledger, roster, metrics, .. } = &*self.parts;
         let removed = match row.id() {
             Some(id) => self.remove(id).await,
             None => Ok(false),
         };
         let is_removed = match removed {
-            Err(AccessError::Ledger(LedgerError::Refused(_))) | Ok(false) => {
-                ledger.discard(row.clone()).await?
-            }
+            Err(AccessError::Ledger(LedgerError::Refused(_))) | Ok(false) => self.parts.discard(row).await?,
             removed => return removed,
         };
-        if is_removed {
-            roster.discarded(row);
-            metrics.deleted(DeletionReason::Removed.as_str());
-            if let Some(id) = row.id() {
-                self.parts.store.remove(id).await?;
-            }
+        if let Some(id) = row.id().filter(|_| is_removed) {
+            self.parts.store.remove(id).await?;
         }
-        metrics.unreadable(roster.count_set_aside() as u64);
+        self.parts.metrics.unreadable(self.parts.roster.count_set_aside() as u64);
         Ok(is_removed)
     }
 
@@ -93,6 +86,21 @@ impl Parts {
         if state == State::Ready {
             tracing::info!(resource_id = %id, reason = %deletion.reason, "deleted");
         }
+        Ok(true)
+    }
+
+    /// Removes a row without a tombstone. `false` if there is none.
+    async fn discard(&self, row: &RowName) -> Result<bool, AccessError> {
+        let _settling = self.capacity.settling();
+        let discarded = self.ledger.discard(row.clone()).await.inspect_err(|_| self.roster.doubt())?;
+        let Some(freed) = discarded else { return Ok(false) };
+        for Freed { namespace, size_bytes } in &freed {
+            self.capacity.removed(namespace, *size_bytes);
+        }
+        self.roster.discarded(row);
+        let reason = DeletionReason::Removed;
+        self.metrics.deleted(reason.as_str());
+        tracing::info!(resource_id = %row, %reason, "deleted");
         Ok(true)
     }
 

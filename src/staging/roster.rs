@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
 use super::{AccessError, Parts, Staging};
-use crate::ledger::{LedgerError, ReadyPage};
+use crate::ledger::{LedgerError, ReadyPage, UnreadableRow};
 use crate::resource::{Life, Owner, Resource, ResourceId, RowName, Sighting};
 
 /// Rows read together.
@@ -97,7 +97,7 @@ impl Roster {
     pub(super) fn discarded(&self, name: &RowName) {
         let mut entries = self.lock();
         entries.set_aside.remove(name);
-        // It took room, and whether a resource was known under its true id is not known.
+        // Whether a resource was known under its true id is not known.
         entries.is_doubtful = true;
     }
 
@@ -184,8 +184,12 @@ impl Roster {
         self.lock().set_aside.count()
     }
 
-    pub(super) fn first_set_aside(&self) -> Vec<(RowName, &'static str)> {
+    pub(super) fn first_set_aside(&self) -> Vec<UnreadableRow> {
         self.lock().set_aside.first()
+    }
+
+    pub(super) fn find_set_aside(&self, name: &RowName) -> Option<UnreadableRow> {
+        self.lock().set_aside.find(name)
     }
 
     pub(super) fn has_damaged_ids(&self) -> bool {

@@ -8,12 +8,12 @@ use crate::resource::RowName;
 /// The log and the status name so many; of more they have the number.
 const NAMED: usize = 20;
 
-/// Which ones, with the column.
+/// Which ones, with what can be read of them.
 #[derive(Debug, Default)]
 pub(super) struct SetAside {
-    known: BTreeMap<RowName, &'static str>,
+    known: BTreeMap<RowName, UnreadableRow>,
     /// What is found while everything is read again.
-    found: BTreeMap<RowName, &'static str>,
+    found: BTreeMap<RowName, UnreadableRow>,
 }
 
 impl SetAside {
@@ -22,16 +22,16 @@ impl SetAside {
     }
 
     pub(super) fn take(&mut self, rows: Vec<UnreadableRow>) {
-        self.found.extend(rows.into_iter().map(|row| (row.name, row.column)));
+        self.found.extend(rows.into_iter().map(|row| (row.name.clone(), row)));
     }
 
     /// Says what is new, and returns how many there are.
     pub(super) fn finish_reading(&mut self) -> usize {
         let known = std::mem::replace(&mut self.known, std::mem::take(&mut self.found));
         let mut new = self.known.iter().filter(|(name, _)| !known.contains_key(*name));
-        for (name, column) in new.by_ref().take(NAMED) {
+        for (name, row) in new.by_ref().take(NAMED) {
             tracing::error!(
-                resource_id = %name, column,
+                resource_id = %name, column = row.column,
                 "this version cannot read a resource in the ledger: it is set aside, and its ticket is answered with 500; \
                  if a newer version has run on this data directory, start that one again, else remove the resource with \
                  cloakroom rm"
@@ -57,9 +57,14 @@ impl SetAside {
         self.known.keys().any(|name| name.id().is_none())
     }
 
-    /// The first of them, each with its unreadable column.
-    pub(super) fn first(&self) -> Vec<(RowName, &'static str)> {
-        self.known.iter().take(NAMED).map(|(name, column)| (name.clone(), *column)).collect()
+    /// The first of them.
+    pub(super) fn first(&self) -> Vec<UnreadableRow> {
+        self.known.values().take(NAMED).cloned().collect()
+    }
+
+    /// What is known of one.
+    pub(super) fn find(&self, name: &RowName) -> Option<UnreadableRow> {
+        self.known.get(name).cloned()
     }
 
     pub(super) fn count(&self) -> usize {

@@ -302,16 +302,22 @@ async fn what_cannot_be_read_is_listed_by_name_and_removed_by_it() {
     let server = Administered::restart(server.app).await;
     let listed = run(&server, &["ls"]).await;
     for part in [
-        format!("{} (owner_labels)", known.resource_id),
-        format!("{} (size_bytes)", unknown.resource_id),
-        "damaged-6e6f206964 (id)".to_owned(),
+        format!("{} (owner_labels; namespace demo; 4 B)", known.resource_id),
+        format!("{} (size_bytes; namespace demo)", unknown.resource_id),
+        "damaged-6e6f206964 (id; namespace demo; 4 B)".to_owned(),
         "(cloakroom rm ID): ".to_owned(),
     ] {
         assert!(stderr(&listed).contains(&part), "no “{part}” in: {}", stderr(&listed));
     }
-    let shown = run(&server, &["show", &known.resource_id]).await;
-    assert_eq!(shown.status.code(), Some(1));
-    assert!(stderr(&shown).contains("(owner_labels)"), "{}", stderr(&shown));
+    for (name, column) in [(&*known.resource_id, "owner_labels"), ("damaged-6e6f206964", "id")] {
+        let shown = run(&server, &["show", name]).await;
+        assert_eq!((shown.status.code(), stdout(&shown)), (Some(1), String::new()));
+        for part in
+            [&format!("cannot read what the ledger has of resource {name} ({column})"), "cloakroom rm"]
+        {
+            assert!(stderr(&shown).contains(part), "no “{part}” in: {}", stderr(&shown));
+        }
+    }
     let removed =
         run(&server, &["rm", "-y", &known.resource_id, &unknown.resource_id, "damaged-6e6f206964"]).await;
     assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
@@ -322,9 +328,11 @@ async fn what_cannot_be_read_is_listed_by_name_and_removed_by_it() {
     ];
     assert_eq!(stdout(&removed).lines().collect::<Vec<_>>(), lines);
     assert!(!stderr(&run(&server, &["ls"]).await).contains("warning"));
-    let again = run(&server, &["rm", "-y", "damaged-6e6f206964"]).await;
-    assert_eq!(again.status.code(), Some(1));
-    assert!(stderr(&again).contains("there is no resource with this id"), "{}", stderr(&again));
+    for again in [&["rm", "-y", "damaged-6e6f206964"][..], &["show", "damaged-6e6f206964"]] {
+        let again = run(&server, again).await;
+        assert_eq!(again.status.code(), Some(1));
+        assert!(stderr(&again).contains("there is no resource with this id"), "{}", stderr(&again));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use crate::support::faults::{Fault, Step};
 use crate::support::{TestApp, logs};
 
 /// What the table's own rules allow, or would if SQLite held to them: `CHECK` does not see what is text.
-const DAMAGE: [(&str, &str); 15] = [
+const DAMAGE: [(&str, &str); 17] = [
     ("size_bytes", "9223372036854775807"),
     ("size_bytes", "9223372036854775806"),
     ("size_bytes", "-1"),
@@ -22,6 +22,8 @@ const DAMAGE: [(&str, &str); 15] = [
     ("sha256", "x'00'"),
     ("owner_namespace", "CAST(x'ff' AS TEXT)"),
     ("owner_namespace", "NULL"),
+    ("owner_namespace", "'Bad NS/../'"),
+    ("owner_name", "'A name/../'"),
     ("owner_labels", "NULL"),
     ("owner_kind", "NULL"),
     ("created_at", "9223372036854775807"),
@@ -123,6 +125,59 @@ async fn whatever_is_in_a_row_an_admin_can_remove_it() {
     assert_eq!(server.app.files().len(), 1);
     assert_eq!(server.app.staging.stored().await.unwrap().bytes, 4);
     assert_eq!(server.app.download(&good).send().await.unwrap().status(), 200);
+}
+
+/// With room for `total` bytes in all, of which each resource takes 4 KiB at least.
+fn with_room(total: u64) -> Options {
+    let mut options = Options::default();
+    options.limits.capacity.least_charge = 4 << 10;
+    options.limits.capacity.max_total_size = Some(total);
+    options
+}
+
+#[tokio::test]
+async fn the_room_of_an_unreadable_row_is_free_as_soon_as_it_is_removed() {
+    const GOOD: u64 = 7919;
+    let total = GOOD + 12_007 * 3 + 4096 * 3;
+    let server = Administered::start_with(with_room(total)).await;
+    server.app.stage(vec![b'g'; GOOD as usize]).await;
+    let alike = |last: char| format!("'{}{last}'", "x".repeat(36));
+    let mut named = Vec::new();
+    for (size, column, value, charge) in [
+        (12_007, "sha256", "NULL".to_owned(), 12_007),
+        (12_007, "state", "'frozen'".to_owned(), 12_007),
+        (12_007, "id", "'no id of any'".to_owned(), 12_007),
+        (6, "size_bytes", "-1".to_owned(), 4096),
+        (6, "id", alike('a'), 4096),
+        (6, "id", alike('b'), 4096),
+    ] {
+        let id = server.app.stage(vec![b'b'; size]).await.resource_id;
+        server.app.change_ledger(&damage(&id, column, &value)).await;
+        named.push((id, column, charge));
+    }
+    let server = server.restart_with(with_room(total)).await;
+    let stored = async || server.app.metric("stored_bytes").await.parse::<u64>().unwrap();
+    assert_eq!(stored().await, total);
+    assert_eq!(server.app.put("", "more").send().await.unwrap().status(), 507);
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (damaged, two) = (hex("no id of any"), hex(&"x".repeat(36)));
+    named.truncate(4);
+    named[2].0 = format!("damaged-{damaged}");
+    named.push((format!("damaged-{two}"), "id", 2 * 4096));
+    let mut left = total;
+    for (name, column, charge) in named {
+        let removal: Removal = read(server.ask(Method::DELETE, &path(&name)).await).await;
+        left -= charge;
+        assert_eq!((removal.removed, stored().await), (true, left), "{column} of {name}");
+        let lines = logs::lines_with(&name);
+        let is_told = |line: &String| line.contains(" deleted ") && line.contains("reason=removed");
+        assert_eq!(lines.iter().filter(|line| is_told(line)).count(), 1, "{lines:?}");
+    }
+    assert_eq!(left, GOOD);
+    server.app.sweep().await;
+    let corrections = logs::lines_with("the account of the room was wrong");
+    assert!(!corrections.iter().any(|line| line.contains(&format!("stored={GOOD}"))), "{corrections:?}");
+    server.app.stage(vec![b'm'; 12_007 * 3]).await;
 }
 
 #[tokio::test]

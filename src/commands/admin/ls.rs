@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use cloakroom::client::Selection;
 use cloakroom::protocol::admin::{
-    ClusterStatus, NAMESPACE_GONE, OTHER_CLUSTER, READY, ServerStatus, StagedResource, WITHOUT_UID,
-    WatchStatus,
+    ClusterStatus, NAMESPACE_GONE, OTHER_CLUSTER, READY, ServerStatus, StagedResource, UnreadableResource,
+    WITHOUT_UID, WatchStatus,
 };
 use cloakroom::spark::format_size;
 use cloakroom::text::harmless;
@@ -117,7 +117,7 @@ fn warnings(server: &ServerStatus) -> Vec<String> {
     let unreadable = Some(server.unreadable_resources).filter(|count| *count > 0).map(|count| {
         let more = usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(server.unreadable.len());
         let more = (more > 0).then(|| format!("{more} more"));
-        let named = server.unreadable.iter().map(|row| format!("{} ({})", row.resource_id, row.column));
+        let named = server.unreadable.iter().map(about_unreadable);
         let which: Vec<String> = named.chain(more).collect();
         format!(
             "warning: this version of the server cannot read what its ledger has of some resources, and keeps them until they \
@@ -126,6 +126,14 @@ fn warnings(server: &ServerStatus) -> Vec<String> {
         )
     });
     cluster.into_iter().chain(unreadable).collect()
+}
+
+/// Its name and its column, and whose it is as far as that is known.
+fn about_unreadable(row: &UnreadableResource) -> String {
+    let UnreadableResource { resource_id, column, namespace, size_bytes } = row;
+    let namespace = namespace.as_ref().map(|namespace| format!("namespace {namespace}"));
+    let known = [Some(column.clone()), namespace, size_bytes.map(format_size)];
+    format!("{resource_id} ({})", known.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
 /// Why nothing goes for lack of an owner, whatever is known of owners, and what to do.

@@ -92,8 +92,8 @@ fn show(page: &ResourcePage) {
 /// Those that are still there and can be read. What is not is told when it is removed.
 async fn found(client: &AdminClient, names: &[RowName]) -> Result<ResourcePage, AdminError> {
     let mut page = ResourcePage { now: jiff::Timestamp::now(), resources: Vec::new(), next: None };
-    for id in names.iter().filter_map(RowName::id) {
-        match client.show(id).await {
+    for name in names {
+        match client.show(name).await {
             Ok(details) => {
                 page.now = details.now;
                 page.resources.extend(Some(details.resource).filter(is_there));

@@ -14,7 +14,7 @@ use crate::cli::{Output, ShowArgs};
 
 /// Shows one.
 pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
-    let details = connect(&args.admin)?.show(args.id).await?;
+    let details = connect(&args.admin)?.show(&args.id).await?;
     match args.output {
         Output::Json => print_json(&details)?,
         Output::Text => print(&text(&details))?,

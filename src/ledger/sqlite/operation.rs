@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use sqlx::Row as _;
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::row::{self, has_id, known_size};
 use super::tombstones;
@@ -32,8 +32,8 @@ pub(super) enum Operation {
 pub(super) struct Outcome {
     /// Rows that it touched.
     pub(super) rows: u64,
-    /// What a deletion gave back.
-    pub(super) freed: Option<Freed>,
+    /// What deletions gave back.
+    pub(super) freed: Vec<Freed>,
 }
 
 impl Outcome {
@@ -55,11 +55,11 @@ impl Operation {
             Self::MarkDeleted(id) => return mark_deleted(*id, connection).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
-            Self::Discard(row) => discard(row, connection).await,
+            Self::Discard(row) => return discard(row, connection).await,
             Self::Observe(sightings) => observe(sightings, connection).await,
             Self::RememberCluster(uid) => remember_cluster(uid.as_deref(), connection).await,
         }?;
-        Ok(Outcome { rows, freed: None })
+        Ok(Outcome { rows, freed: Vec::new() })
     }
 }
 
@@ -172,24 +172,51 @@ async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Resu
     .bind(id.to_string())
     .fetch_optional(connection)
     .await?;
-    let Some(row) = row else { return Ok(Outcome { rows: 0, freed: None }) };
-    let size_bytes = row.try_get::<i64, _>("size_bytes")?.unsigned_abs();
-    Ok(Outcome { rows: 1, freed: Some(Freed { namespace: row::namespace(&row), size_bytes }) })
+    let freed = row.iter().map(freed).collect::<Result<Vec<_>, _>>()?;
+    Ok(Outcome { rows: freed.len() as u64, freed })
 }
 
-/// By its id, or by the beginning of what it has in place of one. Tombstones go by themselves.
-async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    let by_id = "DELETE FROM resources WHERE id = ? AND state IS NOT 'pending' AND state IS NOT 'deleted'";
+/// Of a row with its namespace and its [`known_size`].
+fn freed(row: &SqliteRow) -> Result<Freed, sqlx::Error> {
+    let size_bytes = row.try_get::<i64, _>("size_bytes")?.unsigned_abs();
+    Ok(Freed { namespace: row::namespace(row), size_bytes })
+}
+
+/// SQL: what a removal of rows tells of each. What is pending was never counted as stored.
+macro_rules! returning_freed {
+    () => {
+        concat!(
+            " RETURNING state IS NOT 'pending' AS is_stored, owner_namespace, ",
+            known_size!(),
+            " AS size_bytes"
+        )
+    };
+}
+
+/// By its id, or by the beginning of what it has in place of one: several rows may begin alike. Tombstones go by themselves.
+async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
+    let by_id = concat!(
+        "DELETE FROM resources WHERE id = ? AND state IS NOT 'pending' AND state IS NOT 'deleted'",
+        returning_freed!()
+    );
     let by_damage = concat!(
         "DELETE FROM resources WHERE NOT ",
         has_id!(),
-        " AND state IS NOT 'deleted' AND lower(hex(substr(CAST(id AS BLOB), 1, ?2))) = ?1"
+        " AND state IS NOT 'deleted' AND lower(hex(substr(CAST(id AS BLOB), 1, ?2))) = ?1",
+        returning_freed!()
     );
     let deletion = match row.damaged_digits() {
         Some(digits) => sqlx::query(by_damage).bind(digits.to_owned()).bind(i64::from(NAMED_BYTES)),
         None => sqlx::query(by_id).bind(row.to_string()),
     };
-    deletion.execute(connection).await.map(|done| done.rows_affected())
+    let rows = deletion.fetch_all(connection).await?;
+    let mut outcome = Outcome { rows: rows.len() as u64, freed: Vec::new() };
+    for row in &rows {
+        if row.try_get("is_stored")? {
+            outcome.freed.push(freed(row)?);
+        }
+    }
+    Ok(outcome)
 }
 
 /// A tombstone without a time, or with one that is none, goes by the time of its upload: the index finds both. Whatever is no

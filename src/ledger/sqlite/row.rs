@@ -10,8 +10,8 @@ use sqlx::{Decode, Row as _, Type, ValueRef as _};
 
 use crate::ledger::UnreadableRow;
 use crate::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, RowName, SecretHash,
-    Sighting, State, Tombstone,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerError, OwnerKind, Resource, ResourceId, RowName,
+    SecretHash, Sighting, State, Tombstone, is_dns_label,
 };
 
 /// SQL: whether the id is what [`ResourceId::parse`] takes.
@@ -91,7 +91,12 @@ pub(super) fn state(row: &SqliteRow) -> Result<State, UnreadableRow> {
 
 /// The namespace of a row's owner; empty where it cannot be read, or where there is none.
 pub(super) fn namespace(row: &SqliteRow) -> String {
-    row.try_get("owner_namespace").unwrap_or_default()
+    known_namespace(row).unwrap_or_default()
+}
+
+fn known_namespace(row: &SqliteRow) -> Option<String> {
+    let namespace: Option<&str> = row.try_get("owner_namespace").ok()?;
+    namespace.filter(|namespace| is_dns_label(namespace)).map(ToOwned::to_owned)
 }
 
 /// The owner of a row; none before it is ready, and none of a tombstone.
@@ -104,7 +109,12 @@ pub(super) fn owner(row: &SqliteRow) -> Result<Option<Owner>, UnreadableRow> {
     let labels: BTreeMap<String, String> =
         serde_json::from_str(labels).map_err(|_| unreadable(row, "owner_labels"))?;
     let owner = Owner::read_back(kind, namespace, &labels, get(row, "owner_name")?);
-    owner.map(Some).ok_or_else(|| unreadable(row, "owner_labels"))
+    let column = |error| match error {
+        OwnerError::NoNamespace | OwnerError::Namespace { .. } => "owner_namespace",
+        OwnerError::Name { .. } => "owner_name",
+        _ => "owner_labels",
+    };
+    owner.map(Some).map_err(|error| unreadable(row, column(error)))
 }
 
 fn bundle(row: &SqliteRow) -> Result<Option<Bundle>, UnreadableRow> {
@@ -168,6 +178,7 @@ fn unreadable(row: &SqliteRow, column: &'static str) -> UnreadableRow {
         name: id.map_or_else(|| RowName::damaged(bytes()), RowName::from),
         column,
         state: text("state").and_then(|state| state.parse().ok()),
+        namespace: known_namespace(row),
         size_bytes: size.filter(|size| *size <= LARGEST_SIZE),
         secret_hash: secret_hash(row),
     }

@@ -147,7 +147,7 @@ impl Ledger for FaultyLedger {
         self.inner.trim_tombstones(most).await
     }
 
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
+    async fn discard(&self, row: RowName) -> Result<Option<Vec<Freed>>, LedgerError> {
         self.inner.discard(row).await
     }
 

@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 use crate::ledger::{LedgerError, UnreadableRow};
 use crate::protocol::admin::{Removal, ResourceDetails, SweepReport};
 use crate::protocol::problem::{Code, Problem};
-use crate::resource::{DeletionReason, Resource, ResourceId, RowName, State as LifeState};
+use crate::resource::{DeletionReason, Resource, RowName, State as LifeState};
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::AccessError;
@@ -41,13 +41,14 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 /// All that is known of one resource, or of its tombstone.
 #[utoipa::path(
     get, path = "/admin/v1/resources/{id}", tag = "admin", security(("bearer" = [])),
-    params(("id" = String, Path, description = "the resource's id")),
+    params(("id" = String, Path, description = "the resource's id, or what the status has in place of a damaged one")),
     responses(
         (status = 200, description = "what is known", body = ResourceDetails),
         (status = 410, description = "gone: when and why cannot be read", body = Problem, content_type = "application/problem+json"),
         (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
         (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
+        (status = 500, description = "internal: this version of the server cannot read it", body = Problem, content_type = "application/problem+json"),
     )
 )]
 async fn show(
@@ -55,7 +56,12 @@ async fn show(
     State(state): State<AppState>,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ResourceDetails>, ApiError> {
-    let resource = known(state.staging.look_up(parsed(path)?).await)?;
+    let name = parsed(path)?;
+    let Some(id) = name.id() else {
+        let row = state.staging.find_set_aside(&name).ok_or_else(unknown)?;
+        return Err(AccessError::from(LedgerError::from(row)).into());
+    };
+    let resource = known(state.staging.look_up(id).await)?;
     let now = state.staging.clock().now();
     describe::details(resource, &state.judge, now).map(Json).ok_or_else(unknown)
 }
@@ -86,8 +92,7 @@ async fn remove(
     query: QueryPairs,
 ) -> Result<Json<Removal>, ApiError> {
     let only_unused = filter::only_unused(&filter::pairs(query)?)?;
-    let Path(name) = path.map_err(|_| unknown())?;
-    let name: RowName = name.parse().map_err(|_| unknown())?;
+    let name = parsed(path)?;
     let found = match name.id() {
         Some(id) => state.staging.look_up(id).await.map(|found| (id, found)),
         None => return remove_unreadable(&state, &name, None, only_unused, peer).await.map(Json),
@@ -169,8 +174,8 @@ async fn sweep(Administrator(admin): Administrator) -> Result<Json<SweepReport>,
     Ok(Json(describe::report(&swept?)))
 }
 
-fn parsed(path: Result<Path<String>, PathRejection>) -> Result<ResourceId, ApiError> {
-    path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok()).ok_or_else(unknown)
+fn parsed(path: Result<Path<String>, PathRejection>) -> Result<RowName, ApiError> {
+    path.ok().and_then(|Path(name)| name.parse().ok()).ok_or_else(unknown)
 }
 
 /// One whose upload is not finished is nobody's business yet.

@@ -9,13 +9,13 @@ use axum::extract::{ConnectInfo, Path, State};
 use super::access::Administrator;
 use super::describe;
 use crate::cleaner::{Accepted, ClusterCheck, ClusterState, NotAccepted};
+use crate::ledger::UnreadableRow;
 use crate::owners::{ClusterIdentity, NoAnswer, WatchReport};
 use crate::protocol::admin::{
     AcceptedCluster, ClusterStatus, OTHER_CLUSTER, ServerLimits, ServerStatus, UnreadableResource,
     WatchStatus,
 };
 use crate::protocol::problem::{Code, Problem};
-use crate::resource::RowName;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::{Limits, Share};
@@ -43,7 +43,7 @@ pub(super) async fn status(
         owners_asked: owners.are_asked_for(),
         cluster: cluster(state.judge.cluster()),
         unreadable_resources: state.staging.count_set_aside() as u64,
-        unreadable: state.staging.first_set_aside().iter().map(unreadable).collect(),
+        unreadable: state.staging.first_set_aside().into_iter().map(unreadable).collect(),
         watches: owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
         free_bytes: stock.free_bytes,
@@ -56,8 +56,9 @@ pub(super) async fn status(
     }))
 }
 
-fn unreadable((name, column): &(RowName, &'static str)) -> UnreadableResource {
-    UnreadableResource { resource_id: name.to_string(), column: (*column).to_owned() }
+fn unreadable(row: UnreadableRow) -> UnreadableResource {
+    let UnreadableRow { name, column, namespace, size_bytes, .. } = row;
+    UnreadableResource { resource_id: name.to_string(), column: column.to_owned(), namespace, size_bytes }
 }
 
 fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
