@@ -141,7 +141,7 @@ impl Connection {
         let (phase, router) = self.phases.now();
         let work = (phase == Phase::Serving).then(|| occupation.begin(token));
         let turn = Arc::new(self.turns.take(self.peer.ip().into()).await);
-        let awaited = |body| Body::new(AwaitedBody { body: Body::new(body), turn: Arc::clone(&turn) });
+        let awaited = |body| Body::new(AwaitedBody::new(Body::new(body), &turn));
         let mut request = request.map(awaited);
         request.extensions_mut().insert(ConnectInfo(self.peer));
         let mut response = router.oneshot(request).await?;

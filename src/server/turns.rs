@@ -90,22 +90,19 @@ impl Turns {
         Turn { turns: self.clone(), number }
     }
 
-    /// Gives the turns that are free to those who wait. `false` if none waits any more.
-    fn hand_on(&self, mut queue: MutexGuard<'_, Queue>) -> bool {
+    /// Gives the turns that are free to those who wait.
+    fn hand_on(&self, mut queue: MutexGuard<'_, Queue>) {
         let mut given = Vec::new();
         while queue.has_room()
             && let Some(sender) = queue.pop()
         {
             given.push((sender, self.give(&mut queue)));
         }
-        let some_wait = !queue.hosts.is_empty();
-        queue.goes_on &= some_wait;
         drop(queue);
         for (sender, turn) in given {
             // The turn of one that is gone ends here.
             drop(sender.send(turn));
         }
-        some_wait
     }
 
     /// Hands on the turns that do not end by themselves, as long as there are some who wait.
@@ -113,9 +110,12 @@ impl Turns {
         loop {
             let oldest = self.queue().given.front().map(|(_, since)| since.elapsed());
             tokio::time::sleep(PATIENCE.saturating_sub(oldest.unwrap_or(PATIENCE))).await;
-            if !self.hand_on(self.queue()) {
+            let mut queue = self.queue();
+            if queue.hosts.is_empty() {
+                queue.goes_on = false;
                 return;
             }
+            self.hand_on(queue);
         }
     }
 
@@ -173,8 +173,14 @@ impl Drop for Turn {
 
 /// The body of a request, whose turn is over when it is asked for.
 pub(super) struct AwaitedBody {
-    pub(super) body: Body,
-    pub(super) turn: Arc<Turn>,
+    body: Body,
+    turn: Option<Arc<Turn>>,
+}
+
+impl AwaitedBody {
+    pub(super) fn new(body: Body, turn: &Arc<Turn>) -> Self {
+        Self { body, turn: Some(Arc::clone(turn)) }
+    }
 }
 
 impl HttpBody for AwaitedBody {
@@ -185,7 +191,9 @@ impl HttpBody for AwaitedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.turn.end();
+        if let Some(turn) = self.turn.take() {
+            turn.end();
+        }
         Pin::new(&mut self.body).poll_frame(context)
     }
 
@@ -261,7 +269,7 @@ mod tests {
     async fn a_turn_is_over_when_the_body_is_asked_for() {
         let turns = Turns::default();
         let turn = Arc::new(turns.take(host(1)).await);
-        let mut body = AwaitedBody { body: Body::from("jars"), turn: Arc::clone(&turn) };
+        let mut body = AwaitedBody::new(Body::from("jars"), &turn);
         assert_eq!(turns.queue().given.len(), 1);
         body.frame().await.unwrap().unwrap();
         assert!(turns.queue().given.is_empty());
