@@ -3,12 +3,17 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::in_flight::Occupation;
 use super::turns::Host;
+
+/// How often one that waits looks again who could give way.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// The places of one listener. Clones are the same ones.
 #[derive(Clone)]
@@ -55,10 +60,15 @@ impl Seats {
 
     /// Waits for a place. `None` once there are none any more, which never happens.
     pub(super) async fn take(&self, host: Host) -> Option<Seat> {
-        if self.free.available_permits() == 0 {
-            self.taken().make_room_for(host);
-        }
-        let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
+        let permit = loop {
+            if self.free.available_permits() == 0 {
+                self.taken().make_room_for(host);
+            }
+            // Connections become idle while this one waits.
+            if let Ok(permit) = timeout(AGAIN, Arc::clone(&self.free).acquire_owned()).await {
+                break permit.ok()?;
+            }
+        };
         let (occupation, leave) = (Occupation::default(), CancellationToken::new());
         let number = self.taken().add(host, &occupation, &leave);
         Some(Seat { occupation, leave, seats: self.clone(), host, number, _permit: permit })

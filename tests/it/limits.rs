@@ -187,19 +187,21 @@ async fn more_downloads_than_allowed_are_told_to_come_again() {
 }
 
 #[tokio::test]
-async fn more_connections_than_allowed_wait_until_one_ends() {
+async fn more_connections_than_allowed_wait_until_one_is_idle() {
     let mut options = Options::default();
     options.connections.max = 1;
     let app = TestApp::start_with(options).await;
     let mut first = Wire::connect(app.address).await;
-    first.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
-    assert_eq!(first.answer().await.status, 200);
+    first.send(upload_head("Content-Length: 4\r\nExpect: 100-continue\r\n")).await;
+    assert_eq!(first.answer().await.status, 100);
     let mut second = Wire::connect(app.address).await;
     second.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let nothing = tokio::time::timeout(crate::support::wire::SOON, second.0.readable()).await;
     assert!(nothing.is_err(), "the second connection was served beside the first");
-    drop(first);
+    first.send("jars").await;
+    assert_eq!(first.answer().await.status, 201);
     assert_eq!(second.answer().await.status, 200);
+    assert_eq!(first.rest().await, b"", "it has given way");
 }
 
 #[tokio::test]
