@@ -181,7 +181,7 @@ impl Identity {
     }
 }
 
-/// What the watches know of an owner, if nothing is in doubt. What they do not know has a reason of its own.
+/// The watches' word for an owner, or the doubt in its place. An owner that they do not know keeps their own reason.
 pub(super) fn believed(watched: Presence, doubt: Option<Unknown>) -> Presence {
     match watched {
         Presence::Present | Presence::Finished | Presence::Absent => doubt.map_or(watched, Presence::Unknown),

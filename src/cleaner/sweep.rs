@@ -114,11 +114,11 @@ struct Findings {
     ownerless: Vec<Candidate>,
     /// Used ones among those.
     ownerless_used: usize,
-    /// Used ones of whose owners nobody knows.
+    /// Used ones whose owners are unknown.
     unknown_used: usize,
     used: usize,
     sightings: Vec<(ResourceId, Sighting)>,
-    /// Whether one of those is more than that nobody knows.
+    /// Whether a sighting says more than that the owner is unknown.
     has_news: bool,
     /// What it kept, by why.
     kept: BTreeMap<&'static str, u64>,
@@ -297,7 +297,7 @@ impl Sweeper {
         }
     }
 
-    /// What the watches know of an owner, if the cluster is the right one.
+    /// The watches' word for an owner; unknown while the cluster is in doubt.
     fn presence(&self, owner: &Owner) -> Presence {
         believed(self.owners.presence(owner), self.identity.doubt())
     }

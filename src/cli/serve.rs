@@ -171,7 +171,7 @@ pub struct StorageArgs {
           value_parser = at_least_one)]
     pub max_resources: usize,
 
-    /// What one namespace may have of resources, room, uploads and downloads, with --upload-auth kubernetes [default: 25%]
+    /// Share of resources, room, uploads and downloads for one namespace, with --upload-auth kubernetes [default: 25%]
     #[arg(long, env = "CLOAKROOM_SHARE", value_name = "PERCENT")]
     pub share: Option<Share>,
 

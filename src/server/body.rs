@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 
 use super::pace::{Pace, PaceLimits, TooSlow};
+use super::turns::Turn;
 
 /// So long the rest of a refused body is read, so that a client that is still sending sees the answer and not a
 /// broken pipe: clients like OkHttp look for an answer only when they have sent everything.
@@ -23,9 +25,11 @@ const DRAIN_TIME: Duration = Duration::from_secs(2);
 const DRAIN_BYTES: usize = 256 << 20;
 
 /// Wraps the body of every request.
-pub(super) async fn guard(State(limits): State<PaceLimits>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(limits): State<PaceLimits>, mut request: Request, next: Next) -> Response {
     let waits_for_continue = request.headers().contains_key(EXPECT);
-    next.run(request.map(|body| Body::new(GuardedBody::new(body, limits, waits_for_continue)))).await
+    let turn = request.extensions_mut().remove::<Arc<Turn>>();
+    let guarded = |body| GuardedBody::new(body, limits, waits_for_continue, turn);
+    next.run(request.map(|body| Body::new(guarded(body)))).await
 }
 
 /// A request body that ends with [`TooSlow`] when its client is, and that reads a little further after it is
@@ -35,12 +39,14 @@ struct GuardedBody {
     pace: Pace,
     is_wanted: bool,
     waits_for_continue: bool,
+    /// Over when the body is asked for.
+    turn: Option<Arc<Turn>>,
 }
 
 impl GuardedBody {
-    fn new(body: Body, limits: PaceLimits, waits_for_continue: bool) -> Self {
+    fn new(body: Body, limits: PaceLimits, waits_for_continue: bool, turn: Option<Arc<Turn>>) -> Self {
         let body = (!body.is_end_stream()).then_some(body);
-        Self { body, pace: Pace::new(limits), is_wanted: false, waits_for_continue }
+        Self { body, pace: Pace::new(limits), is_wanted: false, waits_for_continue, turn }
     }
 
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
@@ -74,6 +80,9 @@ impl HttpBody for GuardedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.is_wanted = true;
+        if let Some(turn) = self.turn.take() {
+            turn.end();
+        }
         self.poll_body(context)
     }
 
@@ -118,4 +127,24 @@ pub(super) fn too_slow(error: &(dyn Error + 'static)) -> Option<TooSlow> {
         cause = error.source();
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::server::turns::Turns;
+
+    #[tokio::test]
+    async fn a_turn_is_over_when_the_body_is_asked_for() {
+        let turns = Turns::default();
+        let turn = Arc::new(turns.take(IpAddr::from([10, 0, 0, 1]).into()).await);
+        let second = Duration::from_secs(1);
+        let limits = PaceLimits { idle_timeout: second, min_rate: 0, rate_window: second };
+        let mut body = GuardedBody::new(Body::from("jars"), limits, false, Some(Arc::clone(&turn)));
+        assert_eq!(turns.count(), 1);
+        body.frame().await.unwrap().unwrap();
+        assert_eq!(turns.count(), 0);
+    }
 }

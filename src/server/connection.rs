@@ -27,7 +27,7 @@ use super::refusals::Refusals;
 use super::seats::Seat;
 use super::socket::{PacedSocket, Reset};
 use super::tls::ServerTls;
-use super::turns::{AwaitedBody, Turns};
+use super::turns::Turns;
 
 /// Headers of one request, in number and bytes: enough for browsers behind proxies.
 const MAX_HEADERS: usize = 100;
@@ -141,9 +141,9 @@ impl Connection {
         let (phase, router) = self.phases.now();
         let work = (phase == Phase::Serving).then(|| occupation.begin(token));
         let turn = Arc::new(self.turns.take(self.peer.ip().into()).await);
-        let awaited = |body| Body::new(AwaitedBody::new(Body::new(body), &turn));
-        let mut request = request.map(awaited);
+        let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(self.peer));
+        request.extensions_mut().insert(Arc::clone(&turn));
         let mut response = router.oneshot(request).await?;
         turn.end();
         if phase == Phase::Serving {

@@ -7,14 +7,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use std::{iter, mem};
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 
 /// Requests that are begun at once.
@@ -119,6 +115,12 @@ impl Turns {
         }
     }
 
+    /// How many are not over.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.queue().given.len()
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,45 +173,9 @@ impl Drop for Turn {
     }
 }
 
-/// The body of a request, whose turn is over when it is asked for.
-pub(super) struct AwaitedBody {
-    body: Body,
-    turn: Option<Arc<Turn>>,
-}
-
-impl AwaitedBody {
-    pub(super) fn new(body: Body, turn: &Arc<Turn>) -> Self {
-        Self { body, turn: Some(Arc::clone(turn)) }
-    }
-}
-
-impl HttpBody for AwaitedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if let Some(turn) = self.turn.take() {
-            turn.end();
-        }
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
-    use http_body_util::BodyExt as _;
 
     use super::*;
 
@@ -263,16 +229,6 @@ mod tests {
         queue.push(host(7), sender);
         assert!(queue.pop().is_some_and(|sender| !sender.is_closed()));
         assert!(queue.pop().is_none() && queue.waiting.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_turn_is_over_when_the_body_is_asked_for() {
-        let turns = Turns::default();
-        let turn = Arc::new(turns.take(host(1)).await);
-        let mut body = AwaitedBody::new(Body::from("jars"), &turn);
-        assert_eq!(turns.queue().given.len(), 1);
-        body.frame().await.unwrap().unwrap();
-        assert!(turns.queue().given.is_empty());
     }
 
     #[test]
