@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use super::access::{Access, Reading};
 use super::api_server::Timeouts;
+use super::client_keys;
 use super::connect_error::ConnectError;
 use super::files::Seen;
 use super::throttled::with_retry_after;
@@ -125,6 +126,7 @@ fn build(reading: Reading, timeouts: Timeouts) -> Result<Client, ConnectError> {
     config.write_timeout = Some(timeouts.silence);
     // A connection that waited in the pool was silent too, and that does not count.
     config.reset_reader_on_write = true;
+    client_keys::install();
     Client::try_from(config).map_err(|error| {
         let why = match (&error, plugin) {
             (kube::Error::Auth(error), Some(plugin)) => format!("{plugin} {}", plugin_failure(error)),

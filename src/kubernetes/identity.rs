@@ -4,11 +4,11 @@ use kube::config::AuthInfo;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::CertifiedKey;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::client_keys::belong_together;
 use super::connect_error::ConnectError;
 use super::files::Content;
 
@@ -24,22 +24,17 @@ pub(super) fn roots(content: &Content) -> Result<Vec<Vec<u8>>, ConnectError> {
     Ok(certificates.into_iter().map(|certificate| certificate.to_vec()).collect())
 }
 
-/// Gives a client certificate and its key, which must belong together, to `auth`.
+/// Gives a client certificate and its key, which must belong together, to `auth`. Whether the certificate is a good one is
+/// for the API server to say.
 pub(super) fn present(auth: &mut AuthInfo, certificate: &Content, key: &Content) -> Result<(), ConnectError> {
     let chain = certificates(certificate)?;
     let private = PrivateKeyDer::from_pem_slice(&key.bytes)
         .map_err(|_| key.refuse("has no private key in PEM form (without a password)"))?;
-    CertifiedKey::from_der(chain, private, &rustls::crypto::ring::default_provider()).map_err(|error| {
-        match error {
-            rustls::Error::InconsistentKeys(_) => {
-                key.refuse(format!("does not fit the certificate in {}", certificate.place))
-            }
-            // An X.509 certificate of version 1, for one: openssl makes it unless it is given extensions.
-            error => certificate.refuse(format!(
-                "has a certificate that cannot be used ({error}): it must be an X.509 certificate of version 3"
-            )),
-        }
-    })?;
+    let fits = belong_together(&chain[0], private)
+        .map_err(|error| key.refuse(format!("has a private key that cannot be used: {error}")))?;
+    if !fits {
+        return Err(key.refuse(format!("does not fit the certificate in {}", certificate.place)));
+    }
     auth.client_certificate = None;
     auth.client_certificate_data = Some(STANDARD.encode(&certificate.bytes));
     auth.client_key = None;

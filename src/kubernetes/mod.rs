@@ -3,6 +3,7 @@
 mod access;
 mod address;
 mod api_server;
+mod client_keys;
 mod connect_error;
 mod connection;
 mod counted;

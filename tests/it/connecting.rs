@@ -1,5 +1,6 @@
 //! How the API server is reached: what goes over the wire, what changes with the files, and what is refused.
 
+mod client_certificates;
 mod kubeconfig;
 pub mod place;
 mod service_account;

@@ -1,10 +1,15 @@
 //! A real API server: what the fake one of the other tests must do alike, and the scenarios on the real thing.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
-use cloakroom::kubernetes::Timeouts;
+use cloakroom::kubernetes::{Access, ApiServer, SubmissionAccess, Timeouts};
+use cloakroom::spark::SubmissionCredentials;
 use cloakroom::submit::create::Undo;
 use cloakroom::submit::jobs::{SubmissionId, kill, status};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::Api;
+use kube::api::PostParams;
 use libtest_mimic::Trial;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -67,6 +72,7 @@ pub fn trials() -> Vec<Trial> {
         shared kinds::an_owner_may_be_of_any_kind,
         shared kinds::a_kind_that_the_cluster_does_not_have_is_refused,
         shared the_role_of_the_submitter_is_enough,
+        shared a_client_certificate_of_version_1_is_taken,
         shared submissions::what_is_made_belongs_to_the_driver_pod,
         shared submissions::a_submission_that_fails_leaves_only_what_was_there_before,
         shared submissions::a_pod_that_is_not_valid_is_refused_in_the_api_servers_words,
@@ -119,6 +125,38 @@ async fn the_role_of_the_submitter_is_enough(plane: &ControlPlane) {
     planned.after_pod.push(pod_group());
     let error = submitter.create(&planned).await.unwrap_err();
     assert_eq!(error.undo, Undo::Removed(vec![format!("pod {DRIVER}")]), "{error}");
+}
+
+/// `openssl x509 -req` makes such a certificate unless it is told more.
+async fn a_client_certificate_of_version_1_is_taken(plane: &ControlPlane) {
+    const CERTIFICATE: &str = include_str!("../it/fixtures/client-of-version-1/cert.pem");
+    const KEY: &str = include_str!("../it/fixtures/client-of-version-1/key.pem");
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        Some(path)
+    };
+    let credentials = SubmissionCredentials {
+        ca_cert_file: plane.ca().map(Path::to_owned),
+        client_cert_file: file("client.pem", CERTIFICATE),
+        client_key_file: file("client.key", KEY),
+        ..SubmissionCredentials::default()
+    };
+    let access = SubmissionAccess {
+        url: format!("https://{}", plane.address()),
+        credentials,
+        context: None,
+        kubeconfig: None,
+        folder: folder.path().to_owned(),
+    };
+    let server = ApiServer::connect(&Access::Submission(Box::new(access))).unwrap();
+    let review: SelfSubjectReview = Api::all(server.client())
+        .create(&PostParams::default(), &SelfSubjectReview::default())
+        .await
+        .unwrap();
+    let user = review.status.unwrap().user_info.unwrap();
+    assert_eq!(user.username.as_deref(), Some("client-of-version-1"));
 }
 
 /// What the past is to etcd itself, and what a watch without the watch cache is told.

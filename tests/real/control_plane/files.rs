@@ -15,9 +15,14 @@ pub const ADMIN_TOKEN: &str = "admin-of-the-tests";
 /// the same certificates.
 pub const LASTING_TOKEN: &str = "cloakroom-of-the-tests";
 
+/// Signed the client certificate of version 1 that stands beside it.
+const CLIENTS_CA: &str = include_str!("../../it/fixtures/client-of-version-1/ca.pem");
+
 /// What was written.
 pub struct Files {
     pub ca: PathBuf,
+    /// Who may sign certificates of clients.
+    pub client_cas: PathBuf,
     pub cert: PathBuf,
     pub key: PathBuf,
     pub service_account_key: PathBuf,
@@ -36,7 +41,9 @@ impl Files {
             path
         };
         let admin = kubeconfig(Some(&pem.ca), api_server, ADMIN_TOKEN);
+        let ca = std::fs::read_to_string(&pem.ca).unwrap();
         Self {
+            client_cas: file("client-cas.pem", &format!("{ca}{CLIENTS_CA}")),
             service_account_key: file("service-account.key", &key.serialize_pem()),
             service_account_public_key: file("service-account.pub", &key.public_key_pem()),
             tokens: file(

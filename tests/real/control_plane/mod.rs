@@ -127,7 +127,7 @@ impl ControlPlane {
             format!("--secure-port={port}"),
             format!("--tls-cert-file={}", files.cert.display()),
             format!("--tls-private-key-file={}", files.key.display()),
-            format!("--client-ca-file={}", files.ca.display()),
+            format!("--client-ca-file={}", files.client_cas.display()),
             format!("--token-auth-file={}", files.tokens.display()),
             "--authorization-mode=RBAC".to_owned(),
             "--anonymous-auth=false".to_owned(),

@@ -1,0 +1,104 @@
+//! Client certificates that rustls could not parse: they are sent, and the server decides about them.
+
+use std::sync::{Arc, Mutex};
+
+use cloakroom::kubernetes::{Access, ApiServer};
+use cloakroom::spark::ApiServerProperties;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme};
+
+use super::place::{Place, answer, properties, quick, version};
+use super::refused;
+use crate::support::scripted::Scripted;
+
+/// Made by `openssl x509 -req -in client.csr -CA ca.pem -CAkey ca.key`, without extensions.
+const CERTIFICATE: &str = include_str!("../fixtures/client-of-version-1/cert.pem");
+const KEY: &str = include_str!("../fixtures/client-of-version-1/key.pem");
+
+fn access(place: &Place, url: &str) -> Access {
+    let properties = ApiServerProperties {
+        ca_cert_file: Some(place.path("server/ca.pem")),
+        client_cert_file: Some(place.path("client.pem")),
+        client_key_file: Some(place.path("client.key")),
+        ..properties()
+    };
+    Access::Properties { url: url.to_owned(), properties, folder: place.path("nowhere") }
+}
+
+#[tokio::test]
+async fn a_client_certificate_of_version_1_is_sent_as_it_is() {
+    let place = Place::new();
+    let pem = place.certificate("server");
+    let shown = Arc::new(Shown::default());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(Arc::clone(&shown) as Arc<dyn ClientCertVerifier>)
+        .with_single_cert(
+            vec![CertificateDer::from_pem_file(&pem.cert).unwrap()],
+            PrivateKeyDer::from_pem_file(&pem.key).unwrap(),
+        )
+        .unwrap();
+    let server = Scripted::start_tls(config, |_, _| answer(200, "{}").into()).await;
+    place.write("client.pem", CERTIFICATE);
+    place.write("client.key", KEY);
+    version(&ApiServer::connect_with(&access(&place, &server.url()), quick()).unwrap()).await.unwrap();
+    let sent = shown.0.lock().unwrap().clone();
+    assert_eq!(sent, [CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap().to_vec()]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_of_the_certificate_is_refused_whatever_its_version() {
+    let place = Place::new();
+    let pem = place.certificate("server");
+    place.write("client.pem", CERTIFICATE);
+    place.write("client.key", &std::fs::read_to_string(&pem.key).unwrap());
+    let said = refused(&access(&place, "https://192.0.2.1"));
+    assert!(said.contains("clientKeyFile") && said.contains("does not fit the certificate in"), "{said}");
+}
+
+/// Takes any certificate, and remembers it: webpki would parse it.
+#[derive(Debug, Default)]
+struct Shown(Mutex<Vec<Vec<u8>>>);
+
+impl ClientCertVerifier for Shown {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.0.lock().unwrap().push(certificate.to_vec());
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
