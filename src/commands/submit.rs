@@ -13,7 +13,7 @@ mod work;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use crate::commands::tell;
 
@@ -41,8 +41,7 @@ pub async fn run(arguments: Vec<String>) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
     let settings = settings(&line, &submitter)?;
     match (line.value(Purpose::Kill), line.value(Purpose::Status)) {
-        (Some(_), Some(_)) => bail!("--kill and --status exclude each other: leave one of them out"),
-        (Some(submission), None) => work::kill(submission, settings.conf, &submitter).await,
+        (Some(submission), _) => work::kill(submission, settings.conf, &submitter).await,
         (None, Some(submission)) => work::status(submission, settings.conf, &submitter).await,
         (None, None) => submit(&line, settings, &submitter).await,
     }

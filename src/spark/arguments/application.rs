@@ -5,7 +5,7 @@ use std::path::Path;
 use thiserror::Error;
 
 use super::command_line::CommandLine;
-use super::options::Purpose;
+use super::options::{self, Purpose};
 use super::{MainResource, SubmitArguments, master, paths};
 use crate::spark::conf::{Origin, SettingError, SparkConf};
 use crate::spark::jar::{self, JarError};
@@ -100,7 +100,9 @@ impl SubmitArguments {
         let given = line.resource.as_deref().ok_or(ArgumentsError::MissingApplication)?;
         let class = line.value(Purpose::Class);
         check_applicable([Some(given), class])?;
+        check_java_options(&conf)?;
         check_positive(&conf)?;
+        check_total_cores(line, &conf)?;
         let proxy_user = line.value(Purpose::ProxyUser).map(str::to_owned);
         if proxy_user.is_some() && conf.contains("spark.kerberos.principal") {
             return Err(ArgumentsError::ProxyUserAndPrincipal);
@@ -146,12 +148,42 @@ fn check_positive(conf: &SparkConf) -> Result<(), SettingError> {
     let is_dynamic = conf.boolean("spark.dynamicAllocation.enabled")?.unwrap_or_default();
     let instances = (!is_dynamic).then_some("spark.executor.instances");
     for key in ["spark.driver.cores", "spark.executor.cores"].into_iter().chain(instances) {
-        const WHAT: &str = "a whole number from 1 to 2147483647";
-        if conf.bare_number::<i32>(key, WHAT)?.is_some_and(|count| count < 1) {
-            return Err(conf.refuse(key, format!("it must be {WHAT}")));
+        check_count(conf, key)?;
+    }
+    Ok(())
+}
+
+/// The heap has a setting of its own, and the launcher refuses its option wherever these letters stand
+/// (`SparkSubmitCommandBuilder`).
+fn check_java_options(conf: &SparkConf) -> Result<(), SettingError> {
+    for key in ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"] {
+        if conf.get(key).is_some_and(|options| options.contains("Xmx")) {
+            return Err(conf.refuse(
+                key,
+                "it must leave the size of the heap out: give --driver-memory (`spark.driver.memory`) instead of -Xmx",
+            ));
         }
     }
     Ok(())
+}
+
+/// The number does nothing here, but spark-submit reads it.
+fn check_total_cores(line: &CommandLine, conf: &SparkConf) -> Result<(), SettingError> {
+    const KEY: &str = "spark.cores.max";
+    let Some(given) = line.value(Purpose::Elsewhere(options::STANDALONE)) else {
+        return check_count(conf, KEY);
+    };
+    let mut of_line = SparkConf::default();
+    of_line.set(KEY, given, Origin::Option("--total-executor-cores"));
+    check_count(&of_line, KEY)
+}
+
+fn check_count(conf: &SparkConf, key: &str) -> Result<(), SettingError> {
+    const WHAT: &str = "a whole number from 1 to 2147483647";
+    match conf.bare_number::<i32>(key, WHAT)? {
+        Some(count) if count < 1 => Err(conf.refuse(key, format!("it must be {WHAT}"))),
+        _ => Ok(()),
+    }
 }
 
 /// `0`, `0g`: a size below one MiB is little, and not nothing.

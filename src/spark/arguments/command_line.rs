@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::options::{self, Purpose, Spec, Switch};
+use crate::spark::Origin;
 
 /// A command line that spark-submit would not take either.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -21,6 +22,14 @@ pub enum CommandLineError {
         /// As it was written.
         option: String,
     },
+    /// Spark does one job at a time.
+    #[error(
+        "`{option}` is one job too many: give one of --kill and --status, once; NS:PREFIX* names several drivers"
+    )]
+    SecondJob {
+        /// As it was written.
+        option: &'static str,
+    },
     /// `--conf` without `=`.
     #[error("invalid argument to --conf: `{argument}` has no `=`; write KEY=VALUE")]
     NotASetting {
@@ -33,13 +42,21 @@ fn hint(nearest: Option<&str>) -> String {
     nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
+/// One `--conf`, split at the first `=`; nothing is trimmed.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Conf {
+    pub key: String,
+    pub value: String,
+    pub origin: Origin,
+}
+
 /// What is on a command line, in the order in which it was written.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// Options that set a key, a list of dependencies, or another single value.
     pub(super) options: Vec<(&'static Spec, String)>,
-    /// Each `--conf`, split at the first `=`; nothing is trimmed.
-    pub(super) conf: Vec<(String, String)>,
+    /// Each `--conf`, and each option that is another way to write it.
+    pub(super) conf: Vec<Conf>,
     switches: Vec<Switch>,
     /// The primary resource: the first argument that is no option.
     pub(super) resource: Option<String>,
@@ -102,22 +119,35 @@ impl CommandLine {
             Purpose::Elsewhere(manager) => Some((spec.name, manager)),
             _ => None,
         });
-        let supervise = self.has(Switch::Supervise).then_some(("--supervise", "Spark's standalone cluster"));
+        let supervise = self.has(Switch::Supervise).then_some(("--supervise", options::STANDALONE));
         elsewhere
             .chain(supervise)
             .map(|(name, manager)| format!("{name} is for {manager} and does nothing on Kubernetes"))
             .collect()
     }
 
+    fn has_job(&self) -> bool {
+        self.options.iter().any(|(spec, _)| matches!(spec.purpose, Purpose::Kill | Purpose::Status))
+    }
+
     fn take(&mut self, spec: &'static Spec, value: String) -> Result<(), CommandLineError> {
-        if spec.purpose != Purpose::Conf {
-            self.options.push((spec, value));
-            return Ok(());
-        }
-        match value.split_once('=') {
-            Some((key, value)) => self.conf.push((key.to_owned(), value.to_owned())),
-            None => return Err(CommandLineError::NotASetting { argument: value }),
-        }
+        let conf = match spec.purpose {
+            Purpose::Conf(key) => Conf { key: key.to_owned(), value, origin: Origin::Option(spec.name) },
+            Purpose::AnyConf => match value.split_once('=') {
+                Some((key, value)) => {
+                    Conf { key: key.to_owned(), value: value.to_owned(), origin: Origin::Conf }
+                }
+                None => return Err(CommandLineError::NotASetting { argument: value }),
+            },
+            Purpose::Kill | Purpose::Status if self.has_job() => {
+                return Err(CommandLineError::SecondJob { option: spec.name });
+            }
+            _ => {
+                self.options.push((spec, value));
+                return Ok(());
+            }
+        };
+        self.conf.push(conf);
         Ok(())
     }
 }
@@ -162,13 +192,14 @@ mod tests {
     fn a_value_may_stand_behind_an_equals_sign_and_the_last_one_wins() {
         let line = parse(&["--name=a", "--name=b=c", "--conf=spark.x= y=z "]).unwrap();
         assert_eq!(line.value(Purpose::Setting("spark.app.name")), Some("b=c"));
-        assert_eq!(line.conf, [("spark.x".to_owned(), " y=z ".to_owned())]);
+        let conf: Vec<_> = line.conf.iter().map(|conf| (conf.key.as_str(), conf.value.as_str())).collect();
+        assert_eq!(conf, [("spark.x", " y=z ")]);
     }
 
     #[test]
     fn a_value_may_look_like_an_option() {
         let line = parse(&["--driver-java-options", "--verbose", "-c", "spark.a=1"]).unwrap();
-        assert_eq!(line.value(Purpose::Setting("spark.driver.extraJavaOptions")), Some("--verbose"));
+        assert_eq!(line.conf[0].value, "--verbose");
         assert!(!line.has(Switch::Verbose));
     }
 
@@ -185,6 +216,10 @@ mod tests {
             text(&["--conf", "spark.foo"]).unwrap(),
             "invalid argument to --conf: `spark.foo` has no `=`; write KEY=VALUE"
         );
+        for second in ["--kill", "--status"] {
+            let said = text(&["--kill", "a:b", second, "a:c"]).unwrap();
+            assert!(said.starts_with(&format!("`{second}` is one job too many")), "{said}");
+        }
     }
 
     #[test]

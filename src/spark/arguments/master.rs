@@ -21,6 +21,9 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
     let Some(url) = master.strip_prefix("k8s://") else {
         return Err(conf.refuse(KEY, format!("only Kubernetes is supported here; {FORMS}")));
     };
+    if url.contains(char::is_whitespace) {
+        return Err(conf.refuse(KEY, format!("it must have no blanks; {FORMS}")));
+    }
     match url.split_once("://") {
         None if url.is_empty() => Err(conf.refuse(KEY, FORMS)),
         None => Ok(format!("k8s://https://{url}")),
@@ -53,9 +56,17 @@ mod tests {
 
     #[test]
     fn other_masters_are_refused_with_what_is_supported() {
-        for other in
-            ["yarn", "local[*]", "spark://h:7077", "kubernetes://x", "k8s:", "k8s://", "k8s://ftp://h"]
-        {
+        for other in [
+            "yarn",
+            "local[*]",
+            "k8s://https://h:1 ",
+            "k8s://https://h\u{a0}:1",
+            "spark://h:7077",
+            "kubernetes://x",
+            "k8s:",
+            "k8s://",
+            "k8s://ftp://h",
+        ] {
             let message = master(other).unwrap_err();
             assert!(message.starts_with(&format!("--master (`spark.master`) is `{other}`")), "{message}");
             assert!(message.contains("write k8s://https://HOST:PORT"), "{message}");

@@ -1,16 +1,21 @@
 //! Every option of `spark-submit --help` (4.x), what it sets, and which one was meant.
 
+/// A cluster manager that has options of its own.
+pub const STANDALONE: &str = "Spark's standalone cluster";
+
 /// What an option is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Sets this key.
+    /// Sets this key, whatever `--conf` says.
     Setting(&'static str),
+    /// Another way to write `--conf` with this key: the last of them on the line wins (`SparkSubmitCommandBuilder`).
+    Conf(&'static str),
     /// Sets this key to a list of URIs; paths become absolute.
     Dependencies(&'static str),
     /// `--class`
     Class,
     /// `--conf`
-    Conf,
+    AnyConf,
     /// `--properties-file`
     PropertiesFile,
     /// `--proxy-user`
@@ -66,13 +71,13 @@ const fn with_short(name: &'static str, short: &'static str, purpose: Purpose) -
 pub static OPTIONS: [Spec; 36] = [
     option("--archives", Purpose::Dependencies("spark.archives")),
     option("--class", Purpose::Class),
-    with_short("--conf", "-c", Purpose::Conf),
+    with_short("--conf", "-c", Purpose::AnyConf),
     option("--deploy-mode", Purpose::Setting("spark.submit.deployMode")),
-    option("--driver-class-path", Purpose::Setting("spark.driver.extraClassPath")),
+    option("--driver-class-path", Purpose::Conf("spark.driver.extraClassPath")),
     option("--driver-cores", Purpose::Setting("spark.driver.cores")),
-    option("--driver-java-options", Purpose::Setting("spark.driver.extraJavaOptions")),
-    option("--driver-library-path", Purpose::Setting("spark.driver.extraLibraryPath")),
-    option("--driver-memory", Purpose::Setting("spark.driver.memory")),
+    option("--driver-java-options", Purpose::Conf("spark.driver.extraJavaOptions")),
+    option("--driver-library-path", Purpose::Conf("spark.driver.extraLibraryPath")),
+    option("--driver-memory", Purpose::Conf("spark.driver.memory")),
     option("--dry-run", Purpose::Switch(Switch::DryRun)),
     option("--exclude-packages", Purpose::Setting("spark.jars.excludes")),
     option("--executor-cores", Purpose::Setting("spark.executor.cores")),
@@ -97,7 +102,7 @@ pub static OPTIONS: [Spec; 36] = [
     option("--repositories", Purpose::Setting("spark.jars.repositories")),
     option("--status", Purpose::Status),
     option("--supervise", Purpose::Switch(Switch::Supervise)),
-    option("--total-executor-cores", Purpose::Elsewhere("Spark's standalone cluster")),
+    option("--total-executor-cores", Purpose::Elsewhere(STANDALONE)),
     with_short("--verbose", "-v", Purpose::Switch(Switch::Verbose)),
     option("--version", Purpose::Switch(Switch::Version)),
 ];

@@ -39,7 +39,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Flags over `--conf` over properties files over the environment.
+    /// Options over `--conf` over properties files over the environment.
     pub fn of(line: &CommandLine, defaults: &Defaults<'_>) -> Self {
         let mut settings = Self { conf: SparkConf::default(), warnings: line.ignored() };
         for file in defaults.files.iter().rev() {
@@ -48,8 +48,8 @@ impl Settings {
                 settings.take(property.key, property.value, origin);
             }
         }
-        for (key, value) in &line.conf {
-            settings.take(key, value, Origin::Conf);
+        for conf in &line.conf {
+            settings.take(&conf.key, &conf.value, conf.origin.clone());
         }
         let conf = &mut settings.conf;
         for (spec, value) in &line.options {
@@ -100,17 +100,17 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_conf_over_the_properties_file_over_defaults_over_the_environment() {
+    fn options_win_over_conf_over_the_properties_file_over_defaults_over_the_environment() {
         let files = [
-            ("app.conf", "spark.driver.memory 3g\nspark.x file\nspark.y file\nspark.z file"),
+            ("app.conf", "spark.executor.memory 3g\nspark.x file\nspark.y file\nspark.z file"),
             ("spark-defaults.conf", "spark.z defaults\nspark.w defaults"),
         ];
-        let line = ["--driver-memory", "1g", "-c", "spark.driver.memory=2g", "-c", "spark.y=conf"];
+        let line = ["--executor-memory", "1g", "-c", "spark.executor.memory=2g", "-c", "spark.y=conf"];
         let variables = [("SPARK_DRIVER_MEMORY", "4g"), ("SPARK_EXECUTOR_MEMORY", "5g")];
         let conf = settings(&line, &files, &variables).conf;
         let expected = [
-            ("spark.driver.memory", "1g"),
-            ("spark.executor.memory", "5g"),
+            ("spark.driver.memory", "4g"),
+            ("spark.executor.memory", "1g"),
             ("spark.w", "defaults"),
             ("spark.x", "file"),
             ("spark.y", "conf"),
@@ -129,6 +129,23 @@ mod tests {
             ["Ignoring non-Spark config property: sparky", "Ignoring non-Spark config property: foo.bar"]
         );
         assert_eq!(settings.conf.iter().count(), 0);
+    }
+
+    #[test]
+    fn four_options_are_other_ways_to_write_conf_so_that_the_last_one_wins() {
+        for (option, key) in [
+            ("--driver-memory", "spark.driver.memory"),
+            ("--driver-class-path", "spark.driver.extraClassPath"),
+            ("--driver-library-path", "spark.driver.extraLibraryPath"),
+            ("--driver-java-options", "spark.driver.extraJavaOptions"),
+        ] {
+            let conf = format!("--conf={key}=conf");
+            let conf = conf.as_str();
+            let (first, last) = ([option, "option", conf], [conf, option, "option"]);
+            assert_eq!(settings(&first, &[], &[]).conf.get(key), Some("conf"));
+            let last = settings(&last, &[], &[]).conf;
+            assert_eq!((last.get(key), last.origin(key)), (Some("option"), Some(&Origin::Option(option))));
+        }
     }
 
     #[test]

@@ -87,6 +87,19 @@ fn what_cannot_run_is_refused_by_the_name_of_its_option() {
         (&["--driver-cores", "zwei", "x.py"], "--driver-cores (`spark.driver.cores`) is `zwei`"),
         (&["--executor-cores", "0", "x.py"], "--executor-cores (`spark.executor.cores`) is `0`"),
         (&["--num-executors", "0", "x.py"], "--num-executors (`spark.executor.instances`) is `0`"),
+        (
+            &["--total-executor-cores", "a", "x.py"],
+            "--total-executor-cores (`spark.cores.max`) is `a`: it must be",
+        ),
+        (&["-c", "spark.cores.max=0", "x.py"], "`spark.cores.max` is `0`: it must be a whole number from 1"),
+        (
+            &["--driver-java-options", "-Da -Xmx1g", "x.py"],
+            "--driver-java-options (`spark.driver.extraJavaOptions`) is `-Da -Xmx1g`: it must leave the size of the heap",
+        ),
+        (
+            &["-c", "spark.driver.defaultJavaOptions=-Xmx1g", "x.py"],
+            "`spark.driver.defaultJavaOptions` is `-Xmx1g`",
+        ),
         (&["-c", "spark.executor.instances=0", "x.py"], "`spark.executor.instances` is `0`"),
         (&[], "missing application resource"),
         (&["local:///x.jar"], "missing class for the jar local:///x.jar"),
