@@ -18,7 +18,7 @@ use super::steps::kerberos::{self, Kerberos};
 use super::steps::volcano;
 use super::submitter::Submitter;
 use super::template::PodTemplate;
-use super::{aliases, checks};
+use super::{aliases, checks, left_to_spark, volumes};
 use crate::spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
 
 /// What the steps read.
@@ -67,12 +67,15 @@ impl Application {
         checks::check(&conf)?;
         let (version, warning) = SparkVersion::of(&conf)?;
         warnings.extend(warning);
+        // The driver makes them, and would end with what is wrong with them.
+        volumes::volumes(&conf, volumes::OF_EXECUTORS, version)?;
+        left_to_spark::check(&conf, &resource, submitter, version)?;
         let (names, warning) = Names::new(app_name(&conf), now, random);
         warnings.extend(warning);
         let (conf_folder, skipped) = conf_folder::read(&conf, submitter)?;
         warnings.extend(skipped);
         let dependencies = dependencies::resolve(&conf, &resource, submitter, random, &mut warnings)?;
-        let hadoop = HadoopConf::read(&conf, submitter)?;
+        let hadoop = HadoopConf::read(&conf, submitter, version)?;
         kerberos::refuse_login(&conf, hadoop.as_ref())?;
         let executor_template = executor_template::read(&conf, submitter, &mut warnings).await?;
         let init_container =
@@ -86,7 +89,7 @@ impl Application {
                 executor_template,
             )?,
             hadoop,
-            kerberos: Kerberos::read(&conf, submitter)?,
+            kerberos: Kerberos::read(&conf, submitter, version)?,
             credentials: Credentials::read(&conf, submitter)?,
             pod_group: volcano::read(&conf, submitter).await?,
             user: submitter.user.clone(),

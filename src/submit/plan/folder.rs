@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::spark_version::SparkVersion;
 use super::submitter::Submitter;
 use crate::spark::{SettingError, SparkConf};
 
@@ -52,20 +53,19 @@ pub(super) fn read_file(
     std::fs::read(submitter.working_folder.join(path)).map_err(|error| conf.refuse(key, unreadable(&error)))
 }
 
-/// The text of the file that a key names by its path.
-pub(super) fn read_text(
-    conf: &SparkConf,
-    key: &str,
-    path: &str,
-    submitter: &Submitter,
-) -> Result<String, SettingError> {
-    text_of(read_file(conf, key, path, submitter)?).map_err(|problem| conf.refuse(key, problem))
-}
-
 /// Text, or why not.
 pub(super) fn text_of(bytes: Vec<u8>) -> Result<String, &'static str> {
     String::from_utf8(bytes)
         .map_err(|_| "this file of the submitting machine must be UTF-8 text, and it is not")
+}
+
+/// The same, as a version of Spark reads files that it hands on: older ones put replacement characters into the place of
+/// what is no text.
+pub(super) fn text_by(version: SparkVersion, bytes: Vec<u8>) -> Result<String, &'static str> {
+    if version.refuses_what_is_no_text() {
+        return text_of(bytes);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Why a file cannot be read, in words.

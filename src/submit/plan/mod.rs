@@ -13,6 +13,7 @@ mod folder;
 mod globs;
 pub mod handover;
 mod init_container;
+mod left_to_spark;
 mod memory;
 mod metadata;
 mod names;

@@ -16,21 +16,31 @@ pub(super) async fn read(
     key: &'static str,
     submitter: &Submitter,
 ) -> Result<Option<String>, PlanError> {
-    let Some(place) = conf.get(key) else { return Ok(None) };
-    let uri = DependencyUri::parse(place).map_err(|error| conf.refuse(key, error.to_string()))?;
-    let bytes = match uri {
-        DependencyUri::Submitter(file) | DependencyUri::Image(file) => {
-            let path = submitter.working_folder.join(file.whole_path());
-            std::fs::read(path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?
-        }
-        DependencyUri::Http(remote) => download(key, &remote).await?,
-        DependencyUri::OtherScheme(remote) => {
-            let problem = "only paths, file:, local:, http: and https: are read here; copy it to one of them";
-            return Err(refused(key, &remote, problem.to_owned()));
-        }
-    };
+    let Some(bytes) = read_bytes(conf, key, submitter).await? else { return Ok(None) };
     let text = folder::text_of(bytes).map_err(|problem| conf.refuse(key, problem))?;
     Ok(Some(text))
+}
+
+/// The same, before it is known to be text.
+pub(super) async fn read_bytes(
+    conf: &SparkConf,
+    key: &'static str,
+    submitter: &Submitter,
+) -> Result<Option<Vec<u8>>, PlanError> {
+    let Some(place) = conf.get(key) else { return Ok(None) };
+    let uri = DependencyUri::parse(place).map_err(|error| conf.refuse(key, error.to_string()))?;
+    match uri {
+        DependencyUri::Submitter(file) | DependencyUri::Image(file) => {
+            let path = submitter.working_folder.join(file.whole_path());
+            let bytes = std::fs::read(path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?;
+            Ok(Some(bytes))
+        }
+        DependencyUri::Http(remote) => download(key, &remote).await.map(Some),
+        DependencyUri::OtherScheme(remote) => {
+            let problem = "only paths, file:, local:, http: and https: are read here; copy it to one of them";
+            Err(refused(key, &remote, problem.to_owned()))
+        }
+    }
 }
 
 async fn download(key: &'static str, remote: &RemoteUri) -> Result<Vec<u8>, PlanError> {

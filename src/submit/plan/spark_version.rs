@@ -91,6 +91,22 @@ impl SparkVersion {
         self.is_at_least(4, 0)
     }
 
+    /// Files of Hadoop's configuration, `krb5.conf` and templates of executors must be UTF-8 (`Files.readString`); before it
+    /// they get replacement characters.
+    pub fn refuses_what_is_no_text(self) -> bool {
+        self.is_at_least(4, 1)
+    }
+
+    /// `spark.kubernetes.pyspark.pythonVersion`, which may only say 3.
+    pub fn has_python_version(self) -> bool {
+        !self.is_at_least(4, 1)
+    }
+
+    /// Sizes in `Ki`, `KiB`, `Mi` and their like (`JavaUtils.byteStringAs`).
+    pub fn has_binary_units(self) -> bool {
+        self.is_at_least(4, 2)
+    }
+
     /// In pod templates: octal modes of files, and whole numbers of 32 bits without blanks and fractions.
     pub fn has_strict_numbers(self) -> bool {
         self.is_at_least(4, 0)

@@ -1,5 +1,6 @@
 //! Whole submissions: what Spark was seen to send for the same settings.
 
+mod as_recorded;
 mod bed;
 mod defaults;
 mod documents;

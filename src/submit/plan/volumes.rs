@@ -1,4 +1,4 @@
-//! The driver's volumes as settings describe them: `spark.kubernetes.driver.volumes.TYPE.NAME.…`.
+//! Volumes as settings describe them: `spark.kubernetes.driver.volumes.TYPE.NAME.…`, and the same for executors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,10 @@ use super::spark_version::SparkVersion;
 use crate::resource::is_quantity;
 use crate::spark::{SettingError, SparkConf};
 
-pub(super) const PREFIX: &str = "spark.kubernetes.driver.volumes.";
+/// What the keys of the driver's volumes begin with.
+pub(super) const OF_DRIVER: &str = "spark.kubernetes.driver.volumes.";
+/// What the keys of the executors' volumes begin with.
+pub(super) const OF_EXECUTORS: &str = "spark.kubernetes.executor.volumes.";
 
 /// One volume, and where it is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,20 +42,25 @@ pub(super) struct Claim {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Every volume, sorted by type and name; Spark's order is that of a hash table.
-pub(super) fn volumes(conf: &SparkConf, version: SparkVersion) -> Result<Vec<Volume>, SettingError> {
+/// Every volume of a role, sorted by type and name; Spark's order is that of a hash table. Those of executors are made by
+/// the driver; they are read here so that a mistake is found before anything is made, as Spark does it.
+pub(super) fn volumes(
+    conf: &SparkConf,
+    prefix: &'static str,
+    version: SparkVersion,
+) -> Result<Vec<Volume>, SettingError> {
     let names: BTreeSet<(&str, &str)> = conf
-        .prefixed(PREFIX)
+        .prefixed(prefix)
         .filter_map(|(rest, _)| {
             let mut parts = rest.split('.');
             Some((parts.next()?, parts.next()?))
         })
         .collect();
-    let volumes = names.into_iter().map(|(kind, name)| Reader { conf, version, kind, name }.volume());
+    let volumes = names.into_iter().map(|(kind, name)| Reader { conf, prefix, version, kind, name }.volume());
     let volumes = volumes.collect::<Result<Vec<_>, _>>()?;
     let mut paths = BTreeMap::new();
     for (kind, volume) in volumes.iter().map(|volume| (volume.source.kind(), volume)) {
-        let key = format!("{PREFIX}{kind}.{}.mount.path", volume.name);
+        let key = format!("{prefix}{kind}.{}.mount.path", volume.name);
         if let Some(other) = paths.insert(&volume.path, key.clone()) {
             return Err(conf.refuse(&key, format!("`{other}` is the same; each volume needs its own")));
         }
@@ -74,6 +82,7 @@ impl VolumeSource {
 /// Reads the settings of one volume.
 struct Reader<'a> {
     conf: &'a SparkConf,
+    prefix: &'static str,
     version: SparkVersion,
     kind: &'a str,
     name: &'a str,
@@ -90,7 +99,7 @@ impl Reader<'_> {
             source: self.source()?,
             name: self.name.to_owned(),
             path: self.required("mount.path", "the path in the container where the volume is mounted")?,
-            read_only: self.conf.boolean(&self.key("mount.readOnly"))?.unwrap_or_default(),
+            read_only: self.conf.bare_boolean(&self.key("mount.readOnly"))?.unwrap_or_default(),
             sub_path: self.or_empty("mount.subPath"),
             sub_path_expression: self.or_empty("mount.subPathExpr"),
         })
@@ -144,20 +153,21 @@ impl Reader<'_> {
         let key = self.key("options.sizeLimit");
         let Some(size) = self.conf.get(&key) else { return Ok(None) };
         let is_bare = size.bytes().all(|byte| byte.is_ascii_digit());
-        let is_tiny = is_bare && size.parse::<u64>().is_ok_and(|bytes| bytes < 1024);
+        // Spark reads a bare number of bytes into 64 bits.
+        let is_tiny = is_bare && size.parse::<i64>().map_or(true, |bytes| bytes < 1024);
         if !is_quantity(size) {
             return Err(self
                 .conf
                 .refuse(&key, "it must be a size as Kubernetes writes it, such as 10Gi or 500Mi"));
         }
         if is_tiny && self.version.has_volume_details() {
-            return Err(self.conf.refuse(&key, "it must be at least 1Ki: without a unit these are bytes"));
+            return Err(self.conf.refuse(&key, "it must be from 1Ki to 8Ei: without a unit these are bytes"));
         }
         Ok(Some(size.to_owned()))
     }
 
     fn key(&self, option: &str) -> String {
-        format!("{PREFIX}{}.{}.{option}", self.kind, self.name)
+        format!("{}{}.{}.{option}", self.prefix, self.kind, self.name)
     }
 
     /// A key of the volume that is set.

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::spark::SparkConf;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
+use crate::submit::plan::folder::text_by;
 use crate::submit::plan::source;
 use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::DriverSpec;
@@ -23,8 +24,10 @@ pub(in crate::submit::plan) async fn read(
     submitter: &Submitter,
     warnings: &mut Vec<String>,
 ) -> Result<Option<String>, PlanError> {
-    let Some(text) = source::read(conf, KEY, submitter).await? else { return Ok(None) };
-    if let Err(problem) = template::parse_pod(&text, SparkVersion::of(conf)?.0) {
+    let Some(bytes) = source::read_bytes(conf, KEY, submitter).await? else { return Ok(None) };
+    let version = SparkVersion::of(conf)?.0;
+    let text = text_by(version, bytes).map_err(|problem| conf.refuse(KEY, problem))?;
+    if let Err(problem) = template::parse_pod(&text, version) {
         warnings.push(format!("the driver will refuse the file of `{KEY}`: {problem}"));
     }
     Ok(Some(text))

@@ -9,6 +9,7 @@ use crate::spark::SparkConf;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
+use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 
@@ -28,7 +29,11 @@ pub(in crate::submit::plan) enum HadoopConf {
 
 impl HadoopConf {
     /// Reads the folder, if there is to be one.
-    pub fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Option<Self>, PlanError> {
+    pub fn read(
+        conf: &SparkConf,
+        submitter: &Submitter,
+        version: SparkVersion,
+    ) -> Result<Option<Self>, PlanError> {
         let Some(folder) = submitter.variables.get(VARIABLE) else {
             return Ok(conf.get(CONFIG_MAP).map(|name| Self::ConfigMap(name.to_owned())));
         };
@@ -46,7 +51,7 @@ impl HadoopConf {
         })?;
         let texts = files.into_iter().map(|file| {
             let bytes = std::fs::read(&file.path).map_err(|error| folder::unreadable(&error));
-            let text = bytes.and_then(|bytes| Ok(folder::text_of(bytes)?));
+            let text = bytes.and_then(|bytes| Ok(folder::text_by(version, bytes)?));
             let text = text.map_err(|problem| refused(&folder, format!("{}: {problem}", file.name)))?;
             Ok((file.name, text))
         });

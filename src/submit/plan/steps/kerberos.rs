@@ -10,7 +10,8 @@ use super::hadoop::HadoopConf;
 use crate::spark::{SettingError, SparkConf};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::folder::{read_file, read_text};
+use crate::submit::plan::folder::{read_file, text_by};
+use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 
@@ -53,7 +54,11 @@ struct TokenSecret {
 
 impl Kerberos {
     /// Reads the files that the settings name.
-    pub fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Self, SettingError> {
+    pub fn read(
+        conf: &SparkConf,
+        submitter: &Submitter,
+        version: SparkVersion,
+    ) -> Result<Self, SettingError> {
         both_or_neither(conf, KEYTAB, PRINCIPAL)?;
         both_or_neither(conf, TOKEN_SECRET, TOKEN_ITEM)?;
         let krb5 = match (conf.get(KRB5_FILE), conf.get(KRB5_CONFIG_MAP)) {
@@ -62,7 +67,8 @@ impl Kerberos {
                 return Err(conf.refuse(KRB5_FILE, problem));
             }
             (Some(path), None) => {
-                let text = read_text(conf, KRB5_FILE, path, submitter)?;
+                let bytes = read_file(conf, KRB5_FILE, path, submitter)?;
+                let text = text_by(version, bytes).map_err(|problem| conf.refuse(KRB5_FILE, problem))?;
                 Some(Krb5::File { name: file_name(path), text })
             }
             (None, name) => name.map(|name| Krb5::ConfigMap(name.to_owned())),
