@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::java_text::trim;
 use super::{SizeUnit, TimeUnit, keys, parse_duration, parse_size};
 
 pub use error::{SettingError, without_userinfo};
@@ -104,11 +105,12 @@ impl SparkConf {
 
     /// A value that is true or false, as Scala's `toBoolean` reads it (case does not matter).
     pub fn boolean(&self, key: &str) -> Result<Option<bool>, SettingError> {
-        self.read(key, |text| match text.trim() {
-            text if text.eq_ignore_ascii_case("true") => Ok(true),
-            text if text.eq_ignore_ascii_case("false") => Ok(false),
-            _ => Err("it must be true or false".to_owned()),
-        })
+        self.read(key, |text| boolean(trim(text)))
+    }
+
+    /// The same where Spark does not take blanks away first (`KubernetesVolumeUtils`).
+    pub fn bare_boolean(&self, key: &str) -> Result<Option<bool>, SettingError> {
+        self.read(key, boolean)
     }
 
     /// A size in whole MiB; a bare number is MiB, and what is left over is cut off, as Spark does.
@@ -126,7 +128,7 @@ impl SparkConf {
 
     /// A number; `what` says which ones are allowed, such as `a whole number from 0 to 65535`.
     pub fn number<T: FromStr>(&self, key: &str, what: &str) -> Result<Option<T>, SettingError> {
-        self.read(key, |text| text.trim().parse().map_err(|_| format!("it must be {what}")))
+        self.read(key, |text| trim(text).parse().map_err(|_| format!("it must be {what}")))
     }
 
     /// A number that Spark reads without taking blanks away first (`SparkConf.getInt`, `validateSubmitArguments`).
@@ -137,7 +139,7 @@ impl SparkConf {
     /// A number with a fraction as Java's `Double.parseDouble` reads it: `2d` and `1f` are numbers.
     pub fn fraction(&self, key: &str, what: &str) -> Result<Option<f64>, SettingError> {
         self.read(key, |text| {
-            let text = text.trim();
+            let text = trim(text);
             let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
             // Rust reads words as well: `inf`, `nan`.
             let is_number = digits.ends_with(|c: char| c.is_ascii_digit() || c == '.');
@@ -180,12 +182,20 @@ pub fn shown_redacted(key: &str, value: &str) -> String {
     format!("({key},{value})")
 }
 
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        text if text.eq_ignore_ascii_case("true") => Ok(true),
+        text if text.eq_ignore_ascii_case("false") => Ok(false),
+        _ => Err("it must be true or false".to_owned()),
+    }
+}
+
 /// What `JavaUtils.byteStringAs` reads.
 const SIZES: &str = "it must be a whole number with a unit, such as 512m or 2g (units: b, k, m, g, t, p)";
 
 /// Kubernetes' `Gi` is a size elsewhere, but the driver's Spark would refuse it.
 fn has_unit_of_spark(text: &str) -> bool {
-    !text.trim().to_ascii_lowercase().trim_end_matches('b').ends_with('i')
+    !trim(text).to_ascii_lowercase().trim_end_matches('b').ends_with('i')
 }
 
 impl fmt::Debug for SparkConf {

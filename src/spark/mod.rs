@@ -2,6 +2,7 @@
 
 pub mod jar;
 mod java_store;
+pub(crate) mod java_text;
 mod property_error;
 mod quantity;
 mod reader;

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::java_text::trim;
+
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(super) enum Problem {
@@ -23,7 +25,7 @@ pub(super) enum Problem {
 
 /// Splits a quantity as Spark's `(-?[0-9]+)([a-z]+)?` does, case ignored: the number, and the unit in lower case.
 pub(super) fn split(text: &str, largest: &'static str) -> Result<(u64, String), Problem> {
-    let text = text.trim();
+    let text = trim(text);
     if text.is_empty() {
         return Err(Problem::Empty);
     }

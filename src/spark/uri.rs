@@ -13,6 +13,8 @@ mod tests;
 
 pub use error::UriError;
 
+use super::java_text::trim;
+
 /// The longest file name that Linux file systems take, in bytes (`NAME_MAX`).
 const LONGEST_FILE_NAME_BYTES: usize = 255;
 
@@ -211,7 +213,7 @@ impl fmt::Debug for RemoteUri {
 
 /// The entries of a comma-separated list, as Spark's `Utils.stringToSeq` gives them: trimmed, empty ones dropped.
 pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+    text.split(',').map(trim).filter(|entry| !entry.is_empty())
 }
 
 /// Classifies every entry of a comma-separated list.
