@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::java_text::trim;
+use super::version::SparkVersion;
 use super::{SizeUnit, TimeUnit, keys, parse_duration, parse_size};
 
 pub use error::{SettingError, without_userinfo};
@@ -115,8 +116,10 @@ impl SparkConf {
 
     /// A size in whole MiB; a bare number is MiB, and what is left over is cut off, as Spark does.
     pub fn mebibytes(&self, key: &str) -> Result<Option<u64>, SettingError> {
+        let may_be_binary = SparkVersion::of(self)?.0.has_binary_units();
         self.read(key, |text| {
-            let size = parse_size(text, SizeUnit::Mebibytes).ok().filter(|_| has_unit_of_spark(text));
+            let size = parse_size(text, SizeUnit::Mebibytes).ok();
+            let size = size.filter(|_| may_be_binary || !has_binary_unit(text));
             size.map(|size| size.bytes() >> 20).ok_or_else(|| SIZES.to_owned())
         })
     }
@@ -191,11 +194,12 @@ fn boolean(text: &str) -> Result<bool, String> {
 }
 
 /// What `JavaUtils.byteStringAs` reads.
-const SIZES: &str = "it must be a whole number with a unit, such as 512m or 2g (units: b, k, m, g, t, p)";
+const SIZES: &str = "it must be a whole number with a unit, such as 512m or 2g (units: b, k, m, g, t, p; from Spark 4.2 on \
+                     Ki, Mi, Gi, Ti, Pi as well)";
 
-/// Kubernetes' `Gi` is a size elsewhere, but the driver's Spark would refuse it.
-fn has_unit_of_spark(text: &str) -> bool {
-    !trim(text).to_ascii_lowercase().trim_end_matches('b').ends_with('i')
+/// `Gi` and `GiB`, which are sizes elsewhere, and not to the Spark of every driver.
+fn has_binary_unit(text: &str) -> bool {
+    trim(text).to_ascii_lowercase().trim_end_matches('b').ends_with('i')
 }
 
 impl fmt::Debug for SparkConf {

@@ -19,6 +19,7 @@ pub mod size;
 pub mod submission_credentials;
 pub mod time;
 pub mod uri;
+pub mod version;
 
 pub use arguments::{MainResource, SubmitArguments};
 pub use conf::{Origin, SettingError, SparkConf};

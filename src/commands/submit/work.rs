@@ -14,7 +14,7 @@ use crate::commands::screen::Screen;
 
 use cloakroom::client::RetryNotice;
 use cloakroom::kubernetes::ApiServer;
-use cloakroom::spark::arguments::master;
+use cloakroom::spark::arguments::{java_options, master};
 use cloakroom::spark::{SparkConf, SubmitArguments, keys};
 use cloakroom::submit::create::{self, CreateError, Created};
 use cloakroom::submit::jobs::{self, SubmissionId};
@@ -201,6 +201,7 @@ fn job(
     mut conf: SparkConf,
     submitter: &Submitter,
 ) -> anyhow::Result<(ApiServer, String, SubmissionId)> {
+    java_options::check(&conf)?;
     let master = master::normalise(&mut conf)?;
     let namespace = conf.get(keys::NAMESPACE).unwrap_or(DEFAULT_NAMESPACE);
     let id = SubmissionId::parse(submission, namespace)?;

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::command_line::CommandLine;
 use super::options::{self, Purpose};
-use super::{MainResource, SubmitArguments, master, paths};
+use super::{MainResource, SubmitArguments, java_options, master, paths};
 use crate::spark::conf::{Origin, SettingError, SparkConf};
 use crate::spark::jar::{self, JarError};
 use crate::spark::keys;
@@ -100,7 +100,7 @@ impl SubmitArguments {
         let given = line.resource.as_deref().ok_or(ArgumentsError::MissingApplication)?;
         let class = line.value(Purpose::Class);
         check_applicable([Some(given), class])?;
-        check_java_options(&conf)?;
+        java_options::check(&conf)?;
         check_positive(&conf)?;
         check_total_cores(line, &conf)?;
         let proxy_user = line.value(Purpose::ProxyUser).map(str::to_owned);
@@ -149,20 +149,6 @@ fn check_positive(conf: &SparkConf) -> Result<(), SettingError> {
     let instances = (!is_dynamic).then_some("spark.executor.instances");
     for key in ["spark.driver.cores", "spark.executor.cores"].into_iter().chain(instances) {
         check_count(conf, key)?;
-    }
-    Ok(())
-}
-
-/// The heap has a setting of its own, and the launcher refuses its option wherever these letters stand
-/// (`SparkSubmitCommandBuilder`).
-fn check_java_options(conf: &SparkConf) -> Result<(), SettingError> {
-    for key in ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"] {
-        if conf.get(key).is_some_and(|options| options.contains("Xmx")) {
-            return Err(conf.refuse(
-                key,
-                "it must leave the size of the heap out: give --driver-memory (`spark.driver.memory`) instead of -Xmx",
-            ));
-        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod application;
 mod command_line;
+pub mod java_options;
 mod main_resource;
 pub mod master;
 mod options;

@@ -20,6 +20,10 @@ const VARIABLES: [(&str, &str); 5] = [
 /// Keys whose value is a list of URIs.
 const LISTS: [&str; 4] = ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
 
+/// Keys that Spark reads by an older name as well.
+const OF_YARN: [(&str, &str); 2] =
+    [("spark.yarn.keytab", "spark.kerberos.keytab"), ("spark.yarn.principal", "spark.kerberos.principal")];
+
 /// What a command line is completed with.
 pub struct Defaults<'a> {
     /// Properties files, the one that wins first: `--properties-file`, then `spark-defaults.conf`.
@@ -66,6 +70,7 @@ impl Settings {
             }
         }
         absolute_lists(conf, defaults.folder);
+        settings.warnings.extend(of_yarn(&mut settings.conf));
         settings
     }
 
@@ -77,6 +82,16 @@ impl Settings {
             self.warnings.push(format!("Ignoring non-Spark config property: {key}"));
         }
     }
+}
+
+/// Sets today's keys from older ones, as spark-submit does; the older ones stay. Gives a warning for each.
+fn of_yarn(conf: &mut SparkConf) -> Vec<String> {
+    let todays = OF_YARN.iter().filter_map(|(old, new)| {
+        let (value, origin) = (conf.get(old)?.to_owned(), conf.origin(old)?.clone());
+        conf.set_if_missing(new, value, origin);
+        Some(format!("`{old}` is an old name: write `{new}`"))
+    });
+    todays.collect()
 }
 
 fn absolute_lists(conf: &mut SparkConf, folder: &Path) {
@@ -146,6 +161,20 @@ mod tests {
             let last = settings(&last, &[], &[]).conf;
             assert_eq!((last.get(key), last.origin(key)), (Some("option"), Some(&Origin::Option(option))));
         }
+    }
+
+    #[test]
+    fn a_keytab_and_a_principal_may_have_the_names_that_yarn_gave_them() {
+        let old = ["-c", "spark.yarn.keytab=k", "-c", "spark.yarn.principal=p"];
+        let alone = settings(&old, &[], &[]);
+        assert_eq!(alone.conf.get("spark.kerberos.keytab"), Some("k"));
+        assert_eq!(alone.conf.get("spark.kerberos.principal"), Some("p"));
+        assert_eq!(alone.conf.get("spark.yarn.keytab"), Some("k"));
+        assert_eq!(alone.warnings[0], "`spark.yarn.keytab` is an old name: write `spark.kerberos.keytab`");
+        let with_todays = [&old[..], &["--keytab", "today"]].concat();
+        let both = settings(&with_todays, &[("f", "spark.kerberos.principal file")], &[]).conf;
+        assert_eq!(both.get("spark.kerberos.keytab"), Some("today"));
+        assert_eq!(both.get("spark.kerberos.principal"), Some("file"));
     }
 
     #[test]

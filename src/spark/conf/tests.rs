@@ -11,7 +11,7 @@ fn a_bad_value_is_refused_with_its_option_its_key_and_what_is_allowed() {
     let conf = conf("spark.driver.memory", "lots", Origin::Option("--driver-memory"));
     let message = conf.mebibytes("spark.driver.memory").unwrap_err().to_string();
     assert!(message.starts_with("--driver-memory (`spark.driver.memory`) is `lots`: "), "{message}");
-    assert!(message.ends_with("such as 512m or 2g (units: b, k, m, g, t, p)"), "{message}");
+    assert!(message.contains("such as 512m or 2g (units: b, k, m, g, t, p; from Spark 4.2 on"), "{message}");
 }
 
 #[test]
@@ -78,7 +78,28 @@ fn sizes_are_cut_to_whole_mebibytes_as_spark_does() {
 
 #[test]
 fn sizes_that_the_driver_would_refuse_are_refused_here() {
-    for text in ["1Gi", "1GiB", "1.5g", "-1", "", "5q"] {
+    for text in ["1Ei", "1bi", "1.5g", "-1", "", "5q", "2g\u{a0}", "\u{2003}2g"] {
         assert!(conf("m", text, Origin::Conf).mebibytes("m").is_err(), "{text}");
     }
+}
+
+#[test]
+fn binary_units_are_read_from_spark_4_2_on() {
+    let read = |version: &str, text: &str| {
+        let mut conf = conf("m", text, Origin::Conf);
+        conf.set(keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
+        conf.mebibytes("m").ok().flatten()
+    };
+    for text in ["2Gi", "2gib", "2048Mi", "2048MIB", " 2097152Ki\t"] {
+        for (version, expected) in [("3.5.9", None), ("4.1.4", None), ("4.2.0", Some(2048))] {
+            assert_eq!(read(version, text), expected, "{version}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_flag_that_spark_does_not_trim_is_not_trimmed() {
+    let flag = conf("f", " TRUE\t", Origin::Conf);
+    assert_eq!((flag.boolean("f"), flag.bare_boolean("f").is_err()), (Ok(Some(true)), true));
+    assert!(conf("f", "true\u{a0}", Origin::Conf).boolean("f").is_err());
 }

@@ -10,7 +10,6 @@ use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
 use super::init_container::{self, Asking, InitContainer};
 use super::names::Names;
-use super::spark_version::SparkVersion;
 use super::steps::credentials::Credentials;
 use super::steps::executor_template;
 use super::steps::hadoop::HadoopConf;
@@ -19,6 +18,7 @@ use super::steps::volcano;
 use super::submitter::Submitter;
 use super::template::PodTemplate;
 use super::{aliases, checks, left_to_spark, volumes};
+use crate::spark::version::SparkVersion;
 use crate::spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
 
 /// What the steps read.

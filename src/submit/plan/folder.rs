@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::spark_version::SparkVersion;
 use super::submitter::Submitter;
+use crate::spark::version::SparkVersion;
 use crate::spark::{SettingError, SparkConf};
 
 /// A regular file of a folder.

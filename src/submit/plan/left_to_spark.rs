@@ -1,8 +1,8 @@
 //! Settings that do nothing here, and that spark-submit refuses all the same where they cannot be right.
 
 use super::folder;
-use super::spark_version::SparkVersion;
 use super::submitter::Submitter;
+use crate::spark::version::SparkVersion;
 use crate::spark::{DependencyUri, MainResource, SettingError, SparkConf};
 
 const IVY_SETTINGS: &str = "spark.jars.ivySettings";

@@ -1,6 +1,6 @@
 //! How much memory the driver's container gets: its heap, and what lies beside it.
 
-use super::spark_version::SparkVersion;
+use crate::spark::version::SparkVersion;
 use crate::spark::{MainResource, SettingError, SizeUnit, SparkConf, keys, parse_size};
 
 const MEMORY: &str = "spark.driver.memory";

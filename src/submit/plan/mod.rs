@@ -22,7 +22,6 @@ mod ports;
 mod properties;
 mod small_files;
 mod source;
-mod spark_version;
 mod spec;
 mod steps;
 mod submitter;
@@ -49,10 +48,10 @@ use init_container::InitContainer;
 use spec::DriverSpec;
 use steps::conf_volume;
 
+pub use crate::spark::version::NEWEST_SPARK;
 pub use error::PlanError;
 pub use init_container::{Asking, InitObjects};
 pub(super) use init_container::{Tickets, tickets_of};
-pub use spark_version::NEWEST_SPARK;
 pub use submitter::Submitter;
 pub use upload::{Upload, UploadError};
 

@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 use self::yaml::{Kind, Node};
 use super::error::PlanError;
 use super::source;
-use super::spark_version::SparkVersion;
 use super::submitter::Submitter;
 use crate::spark::SparkConf;
+use crate::spark::version::SparkVersion;
 
 const FILE: &str = "spark.kubernetes.driver.podTemplateFile";
 const CONTAINER: &str = "spark.kubernetes.driver.podTemplateContainerName";

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::metadata::{checked_annotations, checked_labels};
-use super::spark_version::SparkVersion;
 use crate::resource::is_quantity;
+use crate::spark::version::SparkVersion;
 use crate::spark::{SettingError, SparkConf};
 
 /// What the keys of the driver's volumes begin with.

@@ -7,10 +7,10 @@ use super::super::init_container::merging::{Additions, TemplateKeys, merged, par
 use super::super::spec::merge;
 use super::super::steps::conf_volume;
 use crate::resource::{Owner, POD};
+use crate::spark::version::SparkVersion;
 use crate::spark::{MainResource, SparkConf, keys};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::memory::DriverMemory;
-use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::steps::basic::{self, Amounts};
 
 /// Of the driver.

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::spark::SparkConf;
+use crate::spark::version::SparkVersion;
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::append;
 use crate::submit::plan::template::parse_pod;
 

@@ -108,7 +108,7 @@ fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
         let (amount_key, vendor_key) =
             (format!("{RESOURCES}{name}.amount"), format!("{RESOURCES}{name}.vendor"));
         let what = "a whole number, not below 0";
-        let Some(amount) = conf.number::<i32>(&amount_key, what)? else {
+        let Some(amount) = conf.bare_number::<i32>(&amount_key, what)? else {
             return Err(conf.refuse(&amount_key, format!("it must say how many of {name} the driver gets")));
         };
         if amount < 0 {

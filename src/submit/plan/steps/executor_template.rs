@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::spark::SparkConf;
+use crate::spark::version::SparkVersion;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder::text_by;
 use crate::submit::plan::source;
-use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 use crate::submit::plan::template;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::spark::SparkConf;
+use crate::spark::version::SparkVersion;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
-use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 

@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::hadoop::HadoopConf;
+use crate::spark::version::SparkVersion;
 use crate::spark::{SettingError, SparkConf};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder::{read_file, text_by};
-use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 

@@ -13,7 +13,7 @@ const OLDEST: SparkVersion = SparkVersion { major: 3, minor: 5, patch: 0 };
 
 /// A version of Spark, and what its spark-submit does differently from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SparkVersion {
+pub struct SparkVersion {
     major: u32,
     minor: u32,
     patch: u32,
@@ -88,6 +88,11 @@ impl SparkVersion {
 
     /// `{{APP_ID}}` in labels; in annotations every version has it.
     pub fn substitutes_in_labels(self) -> bool {
+        self.is_at_least(4, 0)
+    }
+
+    /// Options of the JVM are taken apart into words to look for `-Xmx`; before, the letters are looked for anywhere.
+    pub fn looks_for_words(self) -> bool {
         self.is_at_least(4, 0)
     }
 

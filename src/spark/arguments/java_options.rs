@@ -1,0 +1,97 @@
+//! The driver's options of the JVM, which have no place for the size of the heap (`SparkSubmitCommandBuilder`).
+
+use crate::spark::conf::{SettingError, SparkConf};
+use crate::spark::version::SparkVersion;
+
+const KEYS: [&str; 2] = ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"];
+
+const OPEN: &str = "it must have an end to each quotation mark, and no backslash at its end";
+
+/// Refuses `-Xmx` for whatever is asked for, as Spark's launcher does.
+pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
+    let is_word = SparkVersion::of(conf)?.0.looks_for_words();
+    for key in KEYS {
+        let options = conf.get(key).unwrap_or_default();
+        let has_heap = if is_word {
+            let words = words(options).ok_or_else(|| conf.refuse(key, OPEN))?;
+            words.iter().any(|word| word.starts_with("-Xmx"))
+        } else {
+            options.contains("Xmx")
+        };
+        if has_heap {
+            let way_out = "it must leave the size of the heap out: give --driver-memory (`spark.driver.memory`) \
+                           instead of -Xmx";
+            return Err(conf.refuse(key, way_out));
+        }
+    }
+    Ok(())
+}
+
+/// Words as the launcher takes them apart (`CommandBuilderUtils.parseOptionString`): quotation marks of both kinds hold
+/// blanks together, and a backslash stands for the character behind it, except within single ones. None where one of them
+/// has no end.
+fn words(text: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character, quote) {
+            (' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}', None) => {
+                words.extend(word.take());
+                continue;
+            }
+            ('\\', None | Some('"')) => word.get_or_insert_default().push(characters.next()?),
+            ('"' | '\'', None) => quote = Some(character),
+            (_, Some(end)) if character == end => quote = None,
+            _ => word.get_or_insert_default().push(character),
+        }
+        word.get_or_insert_default();
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spark::{Origin, keys};
+
+    fn is_taken(version: &str, key: &str, options: &str) -> bool {
+        let mut conf = SparkConf::default();
+        conf.set(keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
+        conf.set(key, options, Origin::Conf);
+        check(&conf).is_ok()
+    }
+
+    #[test]
+    fn the_size_of_the_heap_is_refused_among_the_drivers_options() {
+        for key in KEYS {
+            for version in ["3.5.9", "4.0.0", "4.3.0"] {
+                for options in ["-Xmx2g", "-Da=b -Xmx2g", "-Da=b\t'-Xmx2g'", "\"-Da=b c\" -Xmx1g"] {
+                    assert!(!is_taken(version, key, options), "{version}: {options}");
+                }
+                for options in ["", "-Xms2g -Xss1m", "-xmx2g", "${env:XMX}"] {
+                    assert!(is_taken(version, key, options), "{version}: {options}");
+                }
+            }
+        }
+        assert!(is_taken("4.3.0", "spark.executor.extraJavaOptions", "-Xmx2g"));
+    }
+
+    #[test]
+    fn spark_3_5_looks_for_the_letters_anywhere_and_later_ones_for_a_word() {
+        for options in ["-DnotXmxed=1", "'-Da=b -Xmx2g'", "-Da=\"b -Xmx2g\""] {
+            assert!(!is_taken("3.5.9", KEYS[1], options), "{options}");
+            assert!(is_taken("4.0.0", KEYS[1], options), "{options}");
+        }
+    }
+
+    #[test]
+    fn words_are_taken_apart_as_a_shell_does() {
+        let read = |text| words(text).unwrap();
+        assert_eq!(read(" a 'b c'd \"e\\\"f\" g\\ h '' "), ["a", "b cd", "e\"f", "g h", ""]);
+        for open in ["a 'b", "\"a", "a\\"] {
+            assert_eq!(words(open), None, "{open}");
+            assert!(!is_taken("4.0.0", KEYS[0], open) && is_taken("3.5.9", KEYS[0], open), "{open}");
+        }
+    }
+}
