@@ -50,7 +50,7 @@ pub async fn run(arguments: Vec<String>) -> anyhow::Result<ExitCode> {
 
 fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Settings> {
     let files = sources::properties_files(line, submitter)?;
-    let defaults = Defaults { files, variables: &submitter.variables, folder: &submitter.working_folder };
+    let defaults = Defaults { files, surroundings: submitter.surroundings() };
     let settings = Settings::of(line, &defaults);
     settings.warnings.iter().for_each(|warning| warn(warning));
     if line.has(Switch::Verbose) {
@@ -60,7 +60,7 @@ fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Setting
 }
 
 async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -> anyhow::Result<ExitCode> {
-    let arguments = SubmitArguments::new(line, settings.conf, &submitter.working_folder)?;
+    let arguments = SubmitArguments::new(line, settings.conf, submitter.surroundings())?;
     if line.has(Switch::Verbose) {
         tell(&verbose::application(&arguments));
     }

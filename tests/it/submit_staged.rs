@@ -429,6 +429,7 @@ async fn bundles(place: &Place) -> StagedBundles {
     let main_class = "org.example.App".to_owned();
     let arguments = SubmitArguments { conf, resource, main_class, arguments: Vec::new(), proxy_user: None };
     let submitter = Submitter {
+        system: BTreeMap::new(),
         variables: BTreeMap::new(),
         user: "me".to_owned(),
         working_folder: place.folder.path().to_owned(),

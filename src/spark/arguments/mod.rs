@@ -10,7 +10,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use application::ArgumentsError;
+pub use application::{ArgumentsError, check_amounts};
 pub use command_line::{CommandLine, CommandLineError};
 pub use main_resource::MainResource;
 pub use options::{OPTIONS, Purpose, Spec, Switch};

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
+use crate::spark::conf::Surroundings;
 
 const BASICS: [&str; 4] = ["--master", "k8s://h:1", "--deploy-mode", "cluster"];
 
@@ -12,9 +13,10 @@ fn submitted(more: &[&str]) -> Result<SubmitArguments, ArgumentsError> {
 
 fn read(line: &CommandLine) -> Result<SubmitArguments, ArgumentsError> {
     let folder = Path::new("/no/such");
-    let variables = BTreeMap::new();
-    let settings = Settings::of(line, &Defaults { files: Vec::new(), variables: &variables, folder });
-    SubmitArguments::new(line, settings.conf, folder)
+    let (variables, system) = (BTreeMap::new(), BTreeMap::new());
+    let surroundings = Surroundings { variables: &variables, system: &system, folder };
+    let settings = Settings::of(line, &Defaults { files: Vec::new(), surroundings });
+    SubmitArguments::new(line, settings.conf, surroundings)
 }
 
 fn refused(more: &[&str]) -> String {

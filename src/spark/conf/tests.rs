@@ -1,4 +1,5 @@
 use super::*;
+use crate::spark::keys::DRIVER_MEMORY_OVERHEAD as MEMORY;
 
 fn conf(key: &str, value: &str, origin: Origin) -> SparkConf {
     let mut conf = SparkConf::default();
@@ -9,7 +10,7 @@ fn conf(key: &str, value: &str, origin: Origin) -> SparkConf {
 #[test]
 fn a_bad_value_is_refused_with_its_option_its_key_and_what_is_allowed() {
     let conf = conf("spark.driver.memory", "lots", Origin::Option("--driver-memory"));
-    let message = conf.mebibytes("spark.driver.memory").unwrap_err().to_string();
+    let message = conf.read(&keys::DRIVER_MEMORY).unwrap_err().to_string();
     assert!(message.starts_with("--driver-memory (`spark.driver.memory`) is `lots`: "), "{message}");
     assert!(message.ends_with("such as 512m or 2g (units: b, k, m, g, t, p)"), "{message}");
 }
@@ -17,8 +18,12 @@ fn a_bad_value_is_refused_with_its_option_its_key_and_what_is_allowed() {
 #[test]
 fn a_bad_value_of_a_file_is_refused_with_file_and_line() {
     let origin = Origin::File { file: "conf/spark-defaults.conf".to_owned(), line: 7 };
-    let message = conf("spark.x", "maybe", origin).boolean("spark.x").unwrap_err().to_string();
-    assert_eq!(message, "conf/spark-defaults.conf, line 7: `spark.x` is `maybe`: it must be true or false");
+    let key = keys::TRUST_CERTIFICATES;
+    let message = conf(&key, "maybe", origin).read(&key).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        format!("conf/spark-defaults.conf, line 7: `{key}` is `maybe`: it must be true or false")
+    );
 }
 
 #[test]
@@ -72,13 +77,13 @@ fn keys_are_found_by_their_prefix_in_order() {
 #[test]
 fn sizes_are_cut_to_whole_mebibytes_as_spark_does() {
     for (text, expected) in [("1g", 1024), ("1500000k", 1464), ("300", 300), ("1t", 1 << 20)] {
-        assert_eq!(conf("m", text, Origin::Conf).mebibytes("m"), Ok(Some(expected)), "{text}");
+        assert_eq!(conf(&MEMORY, text, Origin::Conf).read(&MEMORY), Ok(Some(expected)), "{text}");
     }
 }
 
 #[test]
 fn sizes_that_the_driver_would_refuse_are_refused_here() {
     for text in ["1Gi", "1GiB", "1.5g", "-1", "", "5q"] {
-        assert!(conf("m", text, Origin::Conf).mebibytes("m").is_err(), "{text}");
+        assert!(conf(&MEMORY, text, Origin::Conf).read(&MEMORY).is_err(), "{text}");
     }
 }

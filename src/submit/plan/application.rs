@@ -10,7 +10,6 @@ use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
 use super::init_container::{self, Asking, InitContainer};
 use super::names::Names;
-use super::spark_version::SparkVersion;
 use super::steps::credentials::Credentials;
 use super::steps::executor_template;
 use super::steps::hadoop::HadoopConf;
@@ -19,6 +18,7 @@ use super::steps::volcano;
 use super::submitter::Submitter;
 use super::template::PodTemplate;
 use super::{aliases, checks};
+use crate::spark::version::SparkVersion;
 use crate::spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
 
 /// What the steps read.
@@ -113,20 +113,15 @@ impl Application {
 
     /// Name of the driver pod.
     pub fn pod_name(&self) -> String {
-        let given = self.conf.get(checks::POD_NAME).map(str::to_owned);
+        let given = self.conf.get(&keys::DRIVER_POD_NAME).map(str::to_owned);
         given.unwrap_or_else(|| self.names.of("driver"))
     }
 }
 
 fn app_name(conf: &SparkConf) -> &str {
-    conf.get(checks::APP_NAME).unwrap_or_default()
+    conf.get(&keys::APP_NAME).unwrap_or_default()
 }
 
 pub(super) fn namespace(conf: &SparkConf) -> Result<String, SettingError> {
-    let namespace = conf.get(keys::NAMESPACE).unwrap_or("default");
-    if crate::resource::is_dns_label(namespace) {
-        return Ok(namespace.to_owned());
-    }
-    let what = "at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit";
-    Err(conf.refuse(keys::NAMESPACE, format!("it must be the name of a namespace: {what}")))
+    Ok(conf.read(&keys::NAMESPACE)?.unwrap_or_else(|| "default".to_owned()))
 }

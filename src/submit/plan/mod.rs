@@ -21,7 +21,6 @@ mod ports;
 mod properties;
 mod small_files;
 mod source;
-mod spark_version;
 mod spec;
 mod steps;
 mod submitter;
@@ -48,10 +47,10 @@ use init_container::InitContainer;
 use spec::DriverSpec;
 use steps::conf_volume;
 
+pub use crate::spark::version::NEWEST_SPARK;
 pub use error::PlanError;
 pub use init_container::{Asking, InitObjects};
 pub(super) use init_container::{Tickets, tickets_of};
-pub use spark_version::NEWEST_SPARK;
 pub use submitter::Submitter;
 pub use upload::{Upload, UploadError};
 
@@ -87,10 +86,10 @@ fn beginning(application: &Application) -> DriverSpec {
     let mut properties: BTreeMap<String, String> =
         settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let time = application.now.as_millisecond().to_string();
-    properties.entry("spark.app.submitTime".to_owned()).or_insert(time);
-    properties.entry("spark.submit.pyFiles".to_owned()).or_default();
+    properties.entry(keys::SUBMIT_TIME.to_owned()).or_insert(time);
+    properties.entry(keys::PY_FILES.to_owned()).or_default();
     if matches!(application.resource, MainResource::Java(_)) {
-        properties.entry("spark.jars".to_owned()).or_default();
+        properties.entry(keys::JARS.to_owned()).or_default();
     }
     let template = application.template.clone();
     DriverSpec {

@@ -2,7 +2,6 @@
 
 mod bed;
 mod defaults;
-mod documents;
 mod identity;
 mod inputs;
 mod pods;

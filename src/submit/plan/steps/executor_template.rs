@@ -3,15 +3,14 @@
 use serde_json::json;
 
 use crate::spark::SparkConf;
+use crate::spark::keys::EXECUTOR_POD_TEMPLATE;
+use crate::spark::version::SparkVersion;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::source;
-use crate::submit::plan::spark_version::SparkVersion;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 use crate::submit::plan::template;
-
-const KEY: &str = "spark.kubernetes.executor.podTemplateFile";
 const VOLUME: &str = "pod-template-volume";
 const PATH: &str = "/opt/spark/pod-template";
 const FILE: &str = "pod-spec-template.yml";
@@ -23,9 +22,9 @@ pub(in crate::submit::plan) async fn read(
     submitter: &Submitter,
     warnings: &mut Vec<String>,
 ) -> Result<Option<String>, PlanError> {
-    let Some(text) = source::read(conf, KEY, submitter).await? else { return Ok(None) };
+    let Some(text) = source::read(conf, &EXECUTOR_POD_TEMPLATE, submitter).await? else { return Ok(None) };
     if let Err(problem) = template::parse_pod(&text, SparkVersion::of(conf)?.0) {
-        warnings.push(format!("the driver will refuse the file of `{KEY}`: {problem}"));
+        warnings.push(format!("the driver will refuse the file of `{EXECUTOR_POD_TEMPLATE}`: {problem}"));
     }
     Ok(Some(text))
 }
@@ -37,7 +36,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     let source = json!({"name": name, "items": [{"key": DATA_KEY, "path": FILE}]});
     spec.add_volume(json!({"name": VOLUME, "configMap": source}));
     spec.mount(VOLUME, PATH);
-    spec.set_property(KEY, format!("{PATH}/{FILE}"));
+    spec.set_property(&EXECUTOR_POD_TEMPLATE, format!("{PATH}/{FILE}"));
     spec.after_pod.push(json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

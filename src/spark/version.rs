@@ -13,7 +13,7 @@ const OLDEST: SparkVersion = SparkVersion { major: 3, minor: 5, patch: 0 };
 
 /// A version of Spark, and what its spark-submit does differently from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SparkVersion {
+pub struct SparkVersion {
     major: u32,
     minor: u32,
     patch: u32,
@@ -22,7 +22,7 @@ pub(super) struct SparkVersion {
 impl SparkVersion {
     /// Reads the setting; a second value is a warning.
     pub fn of(conf: &SparkConf) -> Result<(Self, Option<String>), SettingError> {
-        let key = keys::CLOAKROOM_SPARK_VERSION;
+        let key = &keys::CLOAKROOM_SPARK_VERSION;
         let Some(text) = conf.get(key) else { return Ok((NEWEST, None)) };
         let refuse = || {
             conf.refuse(
@@ -115,7 +115,7 @@ mod tests {
 
     fn of(text: &str) -> Result<(SparkVersion, Option<String>), SettingError> {
         let mut conf = SparkConf::default();
-        conf.set(keys::CLOAKROOM_SPARK_VERSION, text, Origin::Conf);
+        conf.set(&keys::CLOAKROOM_SPARK_VERSION, text, Origin::Conf);
         SparkVersion::of(&conf)
     }
 
