@@ -232,7 +232,7 @@ async fn the_pod_of_somebody_else_is_neither_taken_nor_deleted() {
         let said = error.to_string();
         assert!(
             said.starts_with(&format!(
-                "the pod {DRIVER} exists already in namespace {NAMESPACE}, and belongs to application spark-other (409)"
+                "the pod {DRIVER} exists already in namespace {NAMESPACE}, and belongs to application spark-other (code=409)"
             )),
             "{said}"
         );
