@@ -42,6 +42,19 @@ pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
     check_pod_name(conf)
 }
 
+/// What does not help on Kubernetes, and harms.
+pub(super) fn warning(conf: &SparkConf) -> Option<String> {
+    const KEY: &str = "spark.shuffle.service.enabled";
+    let is_wanted = conf.get(KEY).is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+    is_wanted.then(|| {
+        format!(
+            "`{KEY}` is true, and Kubernetes has no external shuffle service: executors that find none on their node \
+             fail. Leave it out: with `{DYNAMIC_ALLOCATION}` Spark keeps executors for as long as their shuffle \
+             files are needed (`spark.dynamicAllocation.shuffleTracking.enabled`)"
+        )
+    })
+}
+
 fn check_cpu(conf: &SparkConf, key: &str) -> Result<(), SettingError> {
     match conf.get(key) {
         Some(text) if !is_quantity(text) || text.starts_with('-') => {
@@ -110,6 +123,17 @@ mod tests {
         let mut conf = SparkConf::default();
         conf.set(key, value, Origin::Conf);
         conf
+    }
+
+    #[test]
+    fn a_shuffle_service_is_warned_of_where_it_is_wanted() {
+        const KEY: &str = "spark.shuffle.service.enabled";
+        for (value, is_warned_of) in [("true", true), ("True", true), ("false", false), ("", false)] {
+            let warning = warning(&conf(KEY, value));
+            assert_eq!(warning.is_some(), is_warned_of, "{value}");
+            assert!(warning.is_none_or(|text| text.contains("Leave it out")), "{value}");
+        }
+        assert_eq!(warning(&SparkConf::default()), None);
     }
 
     #[test]
