@@ -269,7 +269,7 @@ fn a_driver_is_looked_at_and_killed_by_its_submission_id() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line_and_nothing_is_created() {
+fn what_is_wrong_is_said_once_and_nothing_is_created() {
     let place = Place::new();
     std::fs::write(place.folder.path().join("broken.conf"), "spark.x=\\u12").unwrap();
     for (more, words) in [
@@ -292,7 +292,10 @@ fn what_is_wrong_is_one_line_and_nothing_is_created() {
         let output = place.submit(more).output().unwrap();
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.starts_with("error: ") && said.contains(words) && said.lines().count() == 1, "{said}");
+        let (first, why) = said.split_once('\n').unwrap();
+        assert_eq!(first, "error: SparkException: the application was not submitted");
+        assert!(why.starts_with("Caused by: ") && why.contains(words) && why.lines().count() == 1, "{said}");
+        assert_eq!(kyuubis_reason(&said).as_deref(), Some(said.trim_end()));
     }
     assert_eq!(place.api_server.calls().len(), 0);
 }

@@ -15,6 +15,7 @@ mod desk;
 mod executors;
 mod failures;
 mod handed_over;
+mod in_front;
 mod jobs;
 #[path = "../real/needs.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
@@ -44,6 +45,7 @@ fn main() {
         submitted::trials(&stage),
         handed_over::trials(&stage),
         failures::trials(&stage),
+        in_front::trials(&stage),
         executors::trials(&stage),
         web::trials(&stage),
     ]

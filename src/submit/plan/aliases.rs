@@ -3,13 +3,14 @@
 use crate::spark::{Origin, SettingError, SparkConf, keys};
 
 /// What may follow `spark.kubernetes.cloakroom.`.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
     keys::CLOAKROOM_SPARK_VERSION,
     keys::CLOAKROOM_EXIT_CODE,
     keys::CLOAKROOM_EXECUTOR_STAGING,
     keys::CLOAKROOM_FETCH_REMOTE,
     keys::CLOAKROOM_UPLOAD_TOKEN_FILE,
     keys::CLOAKROOM_RETRY_TIMEOUT,
+    keys::CLOAKROOM_SPARK_SUBMIT,
 ];
 
 /// Sets today's keys from the original's where nobody set them, and refuses unknown keys of this program.
