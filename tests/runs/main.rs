@@ -5,6 +5,7 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+mod airflow;
 mod applications;
 #[path = "../real/control_plane/mod.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
@@ -45,6 +46,7 @@ fn main() {
         submitted::trials(&stage),
         handed_over::trials(&stage),
         failures::trials(&stage),
+        airflow::trials(&stage),
         in_front::trials(&stage),
         executors::trials(&stage),
         web::trials(&stage),
