@@ -21,6 +21,7 @@ use anyhow::{Context as _, bail};
 
 use crate::commands::tell;
 use asked::Asked;
+use hand_over::Successor;
 
 use cloakroom::spark::SubmitArguments;
 use cloakroom::spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
@@ -47,9 +48,9 @@ async fn go(asked: &Asked) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
     let settings = settings(&asked.known(), &submitter);
     if let Ok(Settings { conf, .. }) = &settings
-        && let Some(program) = hand_over::successor(asked, conf, &submitter.working_folder)?
+        && let Some(successor) = Successor::of(asked, conf, &submitter)?
     {
-        return Err(hand_over::hand_over(&program, asked, conf).into());
+        return Err(successor.take_over(asked).into());
     }
     let line = asked.line()?;
     if line.has(Switch::Version) {

@@ -126,6 +126,18 @@ fn the_real_spark_submit_is_named_by_a_setting_as_well_and_the_master_by_any_of_
 }
 
 #[test]
+fn the_variable_wins_over_the_setting_and_forbids_it_where_it_is_empty() {
+    let machine = Machine::new();
+    let by_setting = [&["--conf", "spark.kubernetes.cloakroom.sparkSubmit=nothing"][..], &LOCAL].concat();
+    let link = machine.path("spark3-submit");
+    assert!(machine.is_handed_over(machine.command(&link, &by_setting).env(VARIABLE, "real")));
+    let real = by_setting.iter().map(|word| word.replace("=nothing", "=real")).collect::<Vec<_>>();
+    assert!(machine.is_handed_over(&mut machine.command(&link, &real)));
+    let forbidden = machine.command(&link, &real).env(VARIABLE, "").output().unwrap();
+    assert!(stderr(&forbidden).contains("only Kubernetes is supported here"), "{forbidden:?}");
+}
+
+#[test]
 fn kubernetes_in_cluster_mode_is_never_handed_over() {
     let machine = Machine::new();
     let output = machine.run("real", &CLUSTER);

@@ -37,7 +37,7 @@ pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         trials.push(stage.trial_that_needs(&name, need(), move |stage| killed(stage, is_tracked)));
     }
     for (name, code) in [("success", 0), ("failure", 3)] {
-        let name = format!("airflow::a_driver_that_nobody_waits_for_is_tracked_to_its_{name}");
+        let name = format!("airflow::a_driver_that_is_not_waited_for_is_tracked_to_its_{name}");
         trials.push(stage.trial_that_needs(&name, need(), move |stage| tracked(stage, code)));
     }
     trials

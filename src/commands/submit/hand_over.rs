@@ -8,27 +8,43 @@ use std::process::Command;
 
 use super::asked::Asked;
 
-use cloakroom::spark::{SettingError, SparkConf, keys};
+use cloakroom::spark::{Origin, SettingError, SparkConf, keys};
+use cloakroom::submit::plan::Submitter;
 
 const KEY: &str = keys::CLOAKROOM_SPARK_SUBMIT;
+/// Wins over the key: properties may come from people who may not start programs here. Empty, it forbids handing over.
+const VARIABLE: &str = "CLOAKROOM_SPARK_SUBMIT";
 
-/// The spark-submit that a command line is for: none where it is for this program, or where none is named.
-pub fn successor(asked: &Asked, conf: &SparkConf, folder: &Path) -> Result<Option<PathBuf>, SettingError> {
-    let Some(named) = conf.get(KEY).filter(|path| !path.is_empty()) else { return Ok(None) };
-    if asked.is_for_kubernetes(conf) {
-        return Ok(None);
-    }
-    let path = folder.join(named);
-    match problem(&path) {
-        Some(problem) => Err(conf.refuse(KEY, problem)),
-        None => Ok(Some(path)),
-    }
+/// A real spark-submit.
+pub struct Successor {
+    program: PathBuf,
+    /// Where it is named.
+    conf: SparkConf,
 }
 
-/// Becomes that program, with the same arguments and the same environment. Gives why that failed, if it did.
-pub fn hand_over(program: &Path, asked: &Asked, conf: &SparkConf) -> SettingError {
-    let error = Command::new(program).args(&asked.arguments).exec();
-    conf.refuse(KEY, format!("it cannot be started: {error}"))
+impl Successor {
+    /// The spark-submit that a command line is for: none where it is for this program, or where none is named.
+    pub fn of(asked: &Asked, conf: &SparkConf, submitter: &Submitter) -> Result<Option<Self>, SettingError> {
+        let mut conf = conf.clone();
+        if let Some(path) = submitter.variables.get(VARIABLE) {
+            conf.set(KEY, path, Origin::Variable(VARIABLE));
+        }
+        let Some(named) = conf.get(KEY).filter(|path| !path.is_empty()) else { return Ok(None) };
+        if asked.is_for_kubernetes(&conf) {
+            return Ok(None);
+        }
+        let program = submitter.working_folder.join(named);
+        match problem(&program) {
+            Some(problem) => Err(conf.refuse(KEY, problem)),
+            None => Ok(Some(Self { program, conf })),
+        }
+    }
+
+    /// Becomes that program, with the same arguments and the same environment. Gives why that failed, if it did.
+    pub fn take_over(&self, asked: &Asked) -> SettingError {
+        let error = Command::new(&self.program).args(&asked.arguments).exec();
+        self.conf.refuse(KEY, format!("it cannot be started: {error}"))
+    }
 }
 
 fn problem(path: &Path) -> Option<String> {

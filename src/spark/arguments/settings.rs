@@ -6,17 +6,15 @@ use std::path::Path;
 use super::command_line::CommandLine;
 use super::options::Purpose;
 use super::paths;
-use crate::spark::{Origin, Properties, SparkConf, keys};
+use crate::spark::{Origin, Properties, SparkConf};
 
 /// Environment variables that act like an option that nothing else sets (`SparkSubmitArguments`).
-const VARIABLES: [(&str, &str); 6] = [
+const VARIABLES: [(&str, &str); 5] = [
     ("MASTER", "spark.master"),
     ("DEPLOY_MODE", "spark.submit.deployMode"),
     ("SPARK_DRIVER_MEMORY", "spark.driver.memory"),
     ("SPARK_EXECUTOR_MEMORY", "spark.executor.memory"),
     ("SPARK_EXECUTOR_CORES", "spark.executor.cores"),
-    // This program's own.
-    ("CLOAKROOM_SPARK_SUBMIT", keys::CLOAKROOM_SPARK_SUBMIT),
 ];
 
 /// Keys whose value is a list of URIs.

@@ -1,7 +1,7 @@
 """Runs one task of Airflow's provider for Spark as a worker does, without a scheduler.
 
 The only argument is JSON: what the SparkSubmitOperator is made with. The exit code is 0 where the task succeeded.
-SIGTERM is what a worker gets where somebody marks the task as failed.
+A worker gets SIGTERM when its task is marked as failed or runs for too long.
 """
 
 import json
