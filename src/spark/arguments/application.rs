@@ -38,7 +38,8 @@ pub enum ArgumentsError {
     /// Spark's default, which is not what this program does.
     #[error(
         "the deploy mode is client, which is Spark's default and starts the driver on this machine: write \
-         --deploy-mode cluster"
+         --deploy-mode cluster, or {}",
+        master::HAND_OVER
     )]
     ClientMode,
     /// Spark Connect's option.

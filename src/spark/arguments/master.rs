@@ -5,6 +5,9 @@ use crate::spark::keys;
 const FORMS: &str =
     "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
 
+/// What to do about all that is not Kubernetes in cluster mode.
+pub const HAND_OVER: &str = "name a real spark-submit by CLOAKROOM_SPARK_SUBMIT, and it gets all that is not Kubernetes in cluster mode";
+
 /// Writes the master as it goes into the driver's properties, `k8s://https://HOST:PORT`, and gives it.
 pub fn normalise(conf: &mut SparkConf) -> Result<String, SettingError> {
     let master = normalised(conf)?;
@@ -18,7 +21,9 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
         return Err(conf.refuse(&keys::MASTER, format!("give --master; {FORMS}")));
     };
     let Some(url) = master.strip_prefix("k8s://") else {
-        return Err(conf.refuse(&keys::MASTER, format!("only Kubernetes is supported here; {FORMS}")));
+        return Err(
+            conf.refuse(&keys::MASTER, format!("only Kubernetes is supported here; {FORMS}; or {HAND_OVER}"))
+        );
     };
     match url.split_once("://") {
         None if url.is_empty() => Err(conf.refuse(&keys::MASTER, FORMS)),

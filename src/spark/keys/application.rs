@@ -43,6 +43,10 @@ keys! { "The application":
     EXECUTOR_INSTANCES: i32 = count_or_none("spark.executor.instances").or("2");
     /// whether there may be no executors to begin with
     DYNAMIC_ALLOCATION: bool = boolean("spark.dynamicAllocation.enabled").or("false");
+    /// whether executors are kept as long as their shuffle files are needed; the driver's
+    SHUFFLE_TRACKING: bool = boolean("spark.dynamicAllocation.shuffleTracking.enabled").or("true");
+    /// a warning, if it is `true`: see [above](#dynamic-allocation-without-a-shuffle-service)
+    SHUFFLE_SERVICE: bool = boolean("spark.shuffle.service.enabled").or("false");
     /// Spark Connect's, refused
     REMOTE: String = text("spark.remote");
     /// the standalone cluster's, without an effect

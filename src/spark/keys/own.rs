@@ -23,6 +23,9 @@ keys! { "Of this program":
     CLOAKROOM_FETCH_REMOTE: bool = boolean("spark.kubernetes.cloakroom.fetchRemote").or("false");
     /// file with the token that the staging server wants to see
     CLOAKROOM_UPLOAD_TOKEN_FILE: String = text("spark.kubernetes.cloakroom.uploadTokenFile").file();
+    /// a real spark-submit, which [gets what is not Kubernetes in cluster mode](#in-front-of-a-real-spark-submit); the
+    /// variable `CLOAKROOM_SPARK_SUBMIT` wins over it
+    CLOAKROOM_SPARK_SUBMIT: String = text("spark.kubernetes.cloakroom.sparkSubmit").file();
     /// how long a staging server is waited for that does not answer, or says that it is not ready
     CLOAKROOM_RETRY_TIMEOUT: Duration =
         seconds("spark.kubernetes.cloakroom.retryTimeout").or("90s if it has answered before, else 30s");

@@ -65,6 +65,7 @@ impl Application {
         let SubmitArguments { mut conf, resource, main_class, arguments, proxy_user } = arguments;
         let mut warnings = aliases::apply(&mut conf)?;
         checks::check(&conf)?;
+        warnings.extend(checks::warning(&conf));
         let (version, warning) = SparkVersion::of(&conf)?;
         warnings.extend(warning);
         let (names, warning) = Names::new(app_name(&conf), now, random);

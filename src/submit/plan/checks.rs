@@ -18,6 +18,21 @@ pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
     Ok(())
 }
 
+/// What does not help on Kubernetes, and harms.
+pub(super) fn warning(conf: &SparkConf) -> Option<String> {
+    let key = keys::SHUFFLE_SERVICE;
+    let is_wanted = conf.get(&key).is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+    is_wanted.then(|| {
+        format!(
+            "`{key}` is true, and Kubernetes has no external shuffle service: executors that find none on their node \
+             fail. Leave it out: with `{}` Spark keeps executors for as long as their shuffle files are needed \
+             (`{}`)",
+            keys::DYNAMIC_ALLOCATION,
+            keys::SHUFFLE_TRACKING
+        )
+    })
+}
+
 /// How the submission is waited for.
 pub(super) fn follow_settings(conf: &SparkConf) -> Result<FollowSettings, SettingError> {
     let mut settings = FollowSettings {
@@ -54,6 +69,17 @@ mod tests {
         let mut conf = SparkConf::default();
         conf.set(key, value, Origin::Conf);
         conf
+    }
+
+    #[test]
+    fn a_shuffle_service_is_warned_of_where_it_is_wanted() {
+        const KEY: &str = keys::SHUFFLE_SERVICE.name();
+        for (value, is_warned_of) in [("true", true), ("True", true), ("false", false), ("", false)] {
+            let warning = warning(&conf(KEY, value));
+            assert_eq!(warning.is_some(), is_warned_of, "{value}");
+            assert!(warning.is_none_or(|text| text.contains("Leave it out")), "{value}");
+        }
+        assert_eq!(warning(&SparkConf::default()), None);
     }
 
     #[test]
