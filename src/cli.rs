@@ -27,8 +27,8 @@ pub use submit::SubmitArgs;
 #[command(name = "cloakroom", version, max_term_width = 100)]
 #[command(
     after_help = "A properties file of kubespark's resource staging server or init-container as the only \
-                        argument means `serve` or `fetch`, by its keys. Called under the name spark-submit, the \
-                        program is `submit`."
+                        argument means `serve` or `fetch`, by its keys. Called under a name such as spark-submit, \
+                        or with its options, the program is `submit`."
 )]
 pub struct Cli {
     #[command(subcommand)]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use cloakroom::spark::keys;
+
 /// What submits the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SubmitterChoice {
@@ -61,7 +63,7 @@ pub struct HandoverArgs {
 
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, value)) if key.trim().starts_with("spark.") => {
+        Some((key, value)) if key.trim().starts_with(keys::PREFIX) => {
             Ok((key.trim().to_owned(), value.to_owned()))
         }
         _ => Err("it must be KEY=VALUE, and keys begin with “spark.”".to_owned()),

@@ -1,24 +1,25 @@
-//! The other names of this program: both images of the original took one argument, the path of a properties file, and
+//! The other ways to start this program: both images of the original took one argument, the path of a properties file, and
 //! other programs start `spark-submit`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use anyhow::Context as _;
+use cloakroom::spark::arguments::{CommandLine, Script};
 use cloakroom::spark::{Properties, Role};
 
-/// The name under which other programs start a submission.
-const SPARK_SUBMIT: &str = "spark-submit";
+/// The name that says that none of the others is meant.
+const OWN_NAME: &str = "cloakroom";
 
 /// The arguments of this process, with `serve` or `fetch` put before a properties file that is the only one, and with
-/// `submit` behind the name `spark-submit`.
+/// `submit --` before those of a submission: what follows that is left as it is.
 pub fn arguments() -> anyhow::Result<Vec<OsString>> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    if arguments.first().is_some_and(|name| Path::new(name).file_name() == Some(OsStr::new(SPARK_SUBMIT))) {
-        arguments.insert(1, "submit".into());
-        return Ok(arguments);
-    }
-    if let [_, only] = arguments.as_slice()
+    if let Some(start) = submission(&arguments, std::env::current_exe().ok().as_deref()) {
+        let name = arguments.first().cloned().unwrap_or_default();
+        let before = [name, "submit".into(), "--".into()];
+        arguments.splice(..start, before);
+    } else if let [_, only] = arguments.as_slice()
         && is_properties_file(Path::new(only))
     {
         let role = match role(Path::new(only))? {
@@ -28,6 +29,28 @@ pub fn arguments() -> anyhow::Result<Vec<OsString>> {
         arguments.insert(1, role.into());
     }
     Ok(arguments)
+}
+
+/// Where spark-submit's arguments begin, if this is a submission: it is called so, or the first argument is the
+/// subcommand's name or spark-submit's own.
+fn submission(arguments: &[OsString], program: Option<&Path>) -> Option<usize> {
+    let name = arguments.first().and_then(|name| Path::new(name).file_name());
+    // The name of the file counts where the program has it by a link of another name, but for this program's own.
+    let file = program.and_then(Path::file_name).filter(|_| name != Some(OsStr::new(OWN_NAME)));
+    if [name, file].into_iter().flatten().any(is_spark_submit) {
+        return Some(1);
+    }
+    let first = arguments.get(1)?.to_string_lossy();
+    match &*first {
+        "submit" => Some(2),
+        first => (CommandLine::is_option(first) || Script::of(first).is_some()).then_some(1),
+    }
+}
+
+/// `spark-submit`, and what distributions call it where they have more than one: `spark3-submit`.
+fn is_spark_submit(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b"spark") && name.ends_with(b"-submit")
 }
 
 /// A path, and neither a flag nor the name of a subcommand.
@@ -46,4 +69,45 @@ pub fn read(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     let bytes = std::fs::read(path).with_context(|| format!("cannot read the properties file {shown}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(program: &str, arguments: &[&str]) -> Option<usize> {
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        submission(&arguments, Some(Path::new(program)))
+    }
+
+    #[test]
+    fn every_name_of_spark_submit_makes_it_a_submission() {
+        const PROGRAM: &str = "/opt/cloakroom/bin/cloakroom";
+        for name in ["spark-submit", "/usr/bin/spark2-submit", "bin/spark3-submit", "spark3.5-submit"] {
+            assert_eq!(start(PROGRAM, &[name, "serve"]), Some(1), "{name}");
+        }
+        for name in ["cloakroom", "submit", "spark-submit.bak", "my-spark-submit", "spark-shell"] {
+            assert_eq!(start(PROGRAM, &[name, "serve"]), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_the_file_behind_a_link_counts_unless_the_link_is_called_cloakroom() {
+        assert_eq!(start("/opt/spark3-submit", &["/usr/bin/prod", "app.jar"]), Some(1));
+        assert_eq!(start("/opt/spark3-submit", &["/usr/bin/cloakroom", "serve"]), None);
+    }
+
+    #[test]
+    fn options_of_spark_submit_make_it_a_submission_under_any_name() {
+        for first in
+            ["--master", "--master=yarn", "-c", "--dry-run", "-v", "run-example", "pyspark-shell-main"]
+        {
+            assert_eq!(start("/x", &["cloakroom", first]), Some(1), "{first}");
+        }
+        assert_eq!(start("/x", &["cloakroom", "submit", "--master"]), Some(2));
+        for first in ["--help", "-h", "--version", "--bogus", "stage", "app.jar", "/etc/x.properties", "--"] {
+            assert_eq!(start("/x", &["cloakroom", first]), None, "{first}");
+        }
+        assert_eq!(start("/x", &["cloakroom"]), None);
+    }
 }

@@ -1,8 +1,11 @@
 //! `cloakroom submit`: spark-submit's command line, words and exit codes. Everything is told on stderr; stdout is for
 //! what was asked for (`--help`, `--dry-run`).
 
+mod asked;
 pub(super) mod connect;
 mod dry_run;
+mod failure;
+mod hand_over;
 mod progress;
 pub(super) mod signals;
 pub(super) mod sources;
@@ -10,12 +13,15 @@ mod usage;
 mod verbose;
 mod work;
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
 use crate::commands::tell;
+use asked::Asked;
+use hand_over::Successor;
 
 use cloakroom::spark::SubmitArguments;
 use cloakroom::spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
@@ -25,41 +31,53 @@ use cloakroom::submit::plan::Submitter;
 const EXIT_NOTHING_ASKED: u8 = 255;
 
 /// Does what the command line asks for.
-pub async fn run(arguments: Vec<String>) -> anyhow::Result<ExitCode> {
-    let line = CommandLine::parse(arguments)?;
-    if line.is_empty() {
+pub async fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    if arguments.is_empty() {
         tell(usage::USAGE);
         return Ok(ExitCode::from(EXIT_NOTHING_ASKED));
     }
-    if line.has(Switch::Help) {
+    let asked = Asked::read(arguments);
+    if asked.is_for_help() {
         return show(usage::USAGE);
     }
+    let done = go(&asked).await;
+    if asked.is_about_a_driver() { done } else { done.map_err(failure::of) }
+}
+
+async fn go(asked: &Asked) -> anyhow::Result<ExitCode> {
+    let submitter = sources::submitter()?;
+    let settings = settings(&asked.known(), &submitter);
+    if let Ok(Settings { conf, .. }) = &settings
+        && let Some(successor) = Successor::of(asked, conf, &submitter)?
+    {
+        return Err(successor.take_over(asked).into());
+    }
+    let line = asked.line()?;
     if line.has(Switch::Version) {
         tell(&usage::version());
         return Ok(ExitCode::SUCCESS);
     }
-    let submitter = sources::submitter()?;
-    let settings = settings(&line, &submitter)?;
+    asked.check_text()?;
+    let settings = settings?;
+    settings.warnings.iter().for_each(|warning| warn(warning));
+    if line.has(Switch::Verbose) {
+        tell(&verbose::parsed(line, &settings.conf));
+    }
     match (line.value(Purpose::Kill), line.value(Purpose::Status)) {
         (Some(submission), _) => work::kill(submission, settings.conf, &submitter).await,
         (None, Some(submission)) => work::status(submission, settings.conf, &submitter).await,
-        (None, None) => submit(&line, settings, &submitter).await,
+        (None, None) => submit(line, settings, &submitter).await,
     }
 }
 
 fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Settings> {
     let files = sources::properties_files(line, submitter)?;
-    let defaults = Defaults { files, variables: &submitter.variables, folder: &submitter.working_folder };
-    let settings = Settings::of(line, &defaults);
-    settings.warnings.iter().for_each(|warning| warn(warning));
-    if line.has(Switch::Verbose) {
-        tell(&verbose::parsed(line, &settings.conf));
-    }
-    Ok(settings)
+    let defaults = Defaults { files, surroundings: submitter.surroundings() };
+    Ok(Settings::of(line, &defaults))
 }
 
 async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -> anyhow::Result<ExitCode> {
-    let arguments = SubmitArguments::new(line, settings.conf, &submitter.working_folder)?;
+    let arguments = SubmitArguments::new(line, settings.conf, submitter.surroundings())?;
     if line.has(Switch::Verbose) {
         tell(&verbose::application(&arguments));
     }

@@ -214,16 +214,16 @@ struct TicketNames {
 
 const STAGED_JARS: TicketNames = TicketNames {
     role: "the staged jars",
-    server: keys::SERVER_URI,
-    id: keys::INIT_JARS_RESOURCE_ID,
-    secret: keys::INIT_JARS_SECRET_FILE,
+    server: keys::SERVER_URI.name(),
+    id: keys::INIT_JARS_RESOURCE_ID.name(),
+    secret: keys::INIT_JARS_SECRET_FILE.name(),
 };
 
 const STAGED_FILES: TicketNames = TicketNames {
     role: "the staged files",
-    server: keys::SERVER_URI,
-    id: keys::INIT_FILES_RESOURCE_ID,
-    secret: keys::INIT_FILES_SECRET_FILE,
+    server: keys::SERVER_URI.name(),
+    id: keys::INIT_FILES_RESOURCE_ID.name(),
+    secret: keys::INIT_FILES_SECRET_FILE.name(),
 };
 
 #[cfg(test)]

@@ -7,12 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::keys::DEPENDENCY_LISTS;
 use super::uri::{DependencyUri, split_list};
 use super::{Properties, properties_text};
-
-/// The lists that name files, in the order in which Spark goes through them.
-pub const DEPENDENCY_LISTS: [&str; 4] =
-    ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
 
 /// The text of the properties file with `file:` for each `local:` entry of those lists that is in one of `folders`.
 #[must_use]

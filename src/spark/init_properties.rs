@@ -55,18 +55,18 @@ impl InitContainerProperties {
     /// Reads and checks the init-container's keys.
     pub fn from(properties: &Properties) -> Result<Self, PropertyError> {
         let mut reader = Reader::new(properties);
-        let server_uri = reader.http_url(keys::SERVER_URI)?;
+        let server_uri = reader.http_url(&keys::SERVER_URI)?;
         let (jars, files) = tickets(&mut reader, server_uri.is_some())?;
         Ok(Self {
             server_uri,
             jars,
             files,
-            remote_jars: remote(&mut reader, keys::INIT_REMOTE_JARS)?,
-            remote_files: remote(&mut reader, keys::INIT_REMOTE_FILES)?,
-            jars_dir: reader.path(keys::JARS_DOWNLOAD_DIR)?.unwrap_or_else(|| DEFAULT_JARS_DIR.into()),
-            files_dir: reader.path(keys::FILES_DOWNLOAD_DIR)?.unwrap_or_else(|| DEFAULT_FILES_DIR.into()),
+            remote_jars: remote(&mut reader, &keys::INIT_REMOTE_JARS)?,
+            remote_files: remote(&mut reader, &keys::INIT_REMOTE_FILES)?,
+            jars_dir: reader.path(&keys::JARS_DOWNLOAD_DIR)?.unwrap_or_else(|| DEFAULT_JARS_DIR.into()),
+            files_dir: reader.path(&keys::FILES_DOWNLOAD_DIR)?.unwrap_or_else(|| DEFAULT_FILES_DIR.into()),
             mount_timeout: reader
-                .duration(keys::MOUNT_TIMEOUT, TimeUnit::Minutes)?
+                .duration(&keys::MOUNT_TIMEOUT, TimeUnit::Minutes)?
                 .unwrap_or(DEFAULT_MOUNT_TIMEOUT),
             ca_cert_pem: ca_cert_pem(&mut reader)?,
             warnings: reader.finish("`cloakroom fetch`"),
@@ -77,13 +77,15 @@ impl InitContainerProperties {
 type Tickets = (Option<TicketFile>, Option<TicketFile>);
 
 fn tickets(reader: &mut Reader<'_>, has_server: bool) -> Result<Tickets, PropertyError> {
-    let jars = ticket(reader, keys::INIT_JARS_RESOURCE_ID, keys::INIT_JARS_SECRET_FILE)?;
-    let files = ticket(reader, keys::INIT_FILES_RESOURCE_ID, keys::INIT_FILES_SECRET_FILE)?;
-    let named =
-        [(keys::INIT_JARS_RESOURCE_ID, jars.is_some()), (keys::INIT_FILES_RESOURCE_ID, files.is_some())];
+    let jars = ticket(reader, &keys::INIT_JARS_RESOURCE_ID, &keys::INIT_JARS_SECRET_FILE)?;
+    let files = ticket(reader, &keys::INIT_FILES_RESOURCE_ID, &keys::INIT_FILES_SECRET_FILE)?;
+    let named = [
+        (keys::INIT_JARS_RESOURCE_ID.name(), jars.is_some()),
+        (keys::INIT_FILES_RESOURCE_ID.name(), files.is_some()),
+    ];
     match named.into_iter().find(|(_, there)| *there && !has_server) {
         Some((key, _)) => {
-            Err(PropertyError::Incomplete { place: reader.place(key), key, missing: keys::SERVER_URI })
+            Err(PropertyError::Incomplete { place: reader.place(key), key, missing: &keys::SERVER_URI })
         }
         None => Ok((jars, files)),
     }
@@ -135,22 +137,22 @@ fn remote_entry(reader: &Reader<'_>, key: &'static str, entry: &str) -> Result<R
 }
 
 fn ca_cert_pem(reader: &mut Reader<'_>) -> Result<Option<PathBuf>, PropertyError> {
-    let sources = [keys::TLS_CLIENT_CERT_PEM, keys::TLS_TRUST_STORE];
-    if !reader.boolean(keys::TLS_ENABLED, false)? {
+    let sources = [keys::TLS_CLIENT_CERT_PEM.name(), &keys::TLS_TRUST_STORE];
+    if !reader.boolean(&keys::TLS_ENABLED, false)? {
         let why = format!("it has an effect only if `{}` is true", keys::TLS_ENABLED);
         for key in sources {
             reader.ignored(key, &why);
         }
         return Ok(None);
     }
-    reader.exclusive(keys::TLS_CLIENT_CERT_PEM, keys::TLS_TRUST_STORE)?;
-    if let Some(store) = reader.path(keys::TLS_TRUST_STORE)? {
+    reader.exclusive(&keys::TLS_CLIENT_CERT_PEM, &keys::TLS_TRUST_STORE)?;
+    if let Some(store) = reader.path(&keys::TLS_TRUST_STORE)? {
         return Err(PropertyError::JavaStore {
-            place: reader.place(keys::TLS_TRUST_STORE),
-            key: keys::TLS_TRUST_STORE,
-            commands: java_store::trust_store_to_pem(&store, reader.text(keys::TLS_TRUST_STORE_TYPE)),
+            place: reader.place(&keys::TLS_TRUST_STORE),
+            key: &keys::TLS_TRUST_STORE,
+            commands: java_store::trust_store_to_pem(&store, reader.text(&keys::TLS_TRUST_STORE_TYPE)),
             next: format!("set `{}` to the path of ca.pem", keys::TLS_CLIENT_CERT_PEM),
         });
     }
-    reader.path(keys::TLS_CLIENT_CERT_PEM)
+    reader.path(&keys::TLS_CLIENT_CERT_PEM)
 }

@@ -23,7 +23,7 @@ pub mod version;
 
 pub use arguments::{MainResource, SubmitArguments};
 pub use conf::{Origin, SettingError, SparkConf};
-pub use driver_properties::{DEPENDENCY_LISTS, with_fetched_files};
+pub use driver_properties::with_fetched_files;
 pub use init_properties::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, InitContainerProperties, TicketFile};
 pub use java_store::trust_store_to_pem;
 pub use properties::{Properties, PropertiesError, Property, properties_text};

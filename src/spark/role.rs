@@ -96,17 +96,20 @@ mod tests {
     #[test]
     fn every_key_of_one_role_decides_alone() {
         for key in [
-            keys::SERVER_UNUSED_TIMEOUT,
-            keys::API_SERVER_URL,
-            keys::AUTHENTICATE_OAUTH_TOKEN_FILE,
-            keys::TLS_SERVER_CERT_PEM,
-            keys::TLS_KEY_STORE,
+            keys::SERVER_UNUSED_TIMEOUT.name(),
+            keys::API_SERVER_URL.name(),
+            keys::AUTHENTICATE_OAUTH_TOKEN_FILE.name(),
+            keys::TLS_SERVER_CERT_PEM.name(),
+            keys::TLS_KEY_STORE.name(),
         ] {
             assert_eq!(role(key), Ok(Role::Serve), "{key}");
         }
-        for key in
-            [keys::INIT_REMOTE_JARS, keys::MOUNT_TIMEOUT, keys::TLS_CLIENT_CERT_PEM, keys::TLS_TRUST_STORE]
-        {
+        for key in [
+            keys::INIT_REMOTE_JARS.name(),
+            keys::MOUNT_TIMEOUT.name(),
+            keys::TLS_CLIENT_CERT_PEM.name(),
+            keys::TLS_TRUST_STORE.name(),
+        ] {
             assert_eq!(role(key), Ok(Role::Fetch), "{key}");
         }
     }

@@ -81,8 +81,8 @@ impl StagingServerProperties {
     pub fn from(properties: &Properties) -> Result<Self, PropertyError> {
         let mut reader = Reader::new(properties);
         Ok(Self {
-            port: reader.port(keys::SERVER_PORT)?,
-            unused_timeout: reader.duration(keys::SERVER_UNUSED_TIMEOUT, TimeUnit::Milliseconds)?,
+            port: reader.port(&keys::SERVER_PORT)?,
+            unused_timeout: reader.duration(&keys::SERVER_UNUSED_TIMEOUT, TimeUnit::Milliseconds)?,
             tls: tls(&mut reader)?,
             api_server: api_server(&mut reader)?,
             warnings: reader.finish("`cloakroom serve`"),
@@ -91,21 +91,21 @@ impl StagingServerProperties {
 }
 
 fn tls(reader: &mut Reader<'_>) -> Result<Option<TlsFiles>, PropertyError> {
-    let sources = [keys::TLS_KEY_PEM, keys::TLS_SERVER_CERT_PEM, keys::TLS_KEY_STORE];
-    if !reader.boolean(keys::TLS_ENABLED, false)? {
+    let sources = [keys::TLS_KEY_PEM.name(), &keys::TLS_SERVER_CERT_PEM, &keys::TLS_KEY_STORE];
+    if !reader.boolean(&keys::TLS_ENABLED, false)? {
         let why = format!("TLS is off until `{}` is true", keys::TLS_ENABLED);
         for key in sources {
             reader.ignored(key, &why);
         }
         return Ok(None);
     }
-    reader.exclusive(keys::TLS_KEY_STORE, keys::TLS_KEY_PEM)?;
-    reader.exclusive(keys::TLS_KEY_STORE, keys::TLS_SERVER_CERT_PEM)?;
-    if let Some(store) = reader.path(keys::TLS_KEY_STORE)? {
+    reader.exclusive(&keys::TLS_KEY_STORE, &keys::TLS_KEY_PEM)?;
+    reader.exclusive(&keys::TLS_KEY_STORE, &keys::TLS_SERVER_CERT_PEM)?;
+    if let Some(store) = reader.path(&keys::TLS_KEY_STORE)? {
         return Err(PropertyError::JavaStore {
-            place: reader.place(keys::TLS_KEY_STORE),
-            key: keys::TLS_KEY_STORE,
-            commands: java_store::key_store_to_pem(&store, reader.text(keys::TLS_KEY_STORE_TYPE)),
+            place: reader.place(&keys::TLS_KEY_STORE),
+            key: &keys::TLS_KEY_STORE,
+            commands: java_store::key_store_to_pem(&store, reader.text(&keys::TLS_KEY_STORE_TYPE)),
             next: format!(
                 "set `{}` to the path of key.pem and `{}` to the path of cert.pem",
                 keys::TLS_KEY_PEM,
@@ -113,20 +113,20 @@ fn tls(reader: &mut Reader<'_>) -> Result<Option<TlsFiles>, PropertyError> {
             ),
         });
     }
-    let key = (keys::TLS_KEY_PEM, reader.path(keys::TLS_KEY_PEM)?);
-    let certificate = (keys::TLS_SERVER_CERT_PEM, reader.path(keys::TLS_SERVER_CERT_PEM)?);
+    let key = (keys::TLS_KEY_PEM.name(), reader.path(&keys::TLS_KEY_PEM)?);
+    let certificate = (keys::TLS_SERVER_CERT_PEM.name(), reader.path(&keys::TLS_SERVER_CERT_PEM)?);
     match reader.both_or_neither(key, certificate)? {
         Some((key_pem, cert_pem)) => Ok(Some(TlsFiles { key_pem, cert_pem })),
         None => Err(PropertyError::TlsWithoutCertificate {
-            place: reader.place(keys::TLS_ENABLED),
-            key: keys::TLS_ENABLED,
+            place: reader.place(&keys::TLS_ENABLED),
+            key: &keys::TLS_ENABLED,
         }),
     }
 }
 
 fn api_server(reader: &mut Reader<'_>) -> Result<ApiServerProperties, PropertyError> {
-    reader.exclusive(keys::AUTHENTICATE_OAUTH_TOKEN, keys::AUTHENTICATE_OAUTH_TOKEN_FILE)?;
-    let url = reader.http_url(keys::API_SERVER_URL)?;
+    reader.exclusive(&keys::AUTHENTICATE_OAUTH_TOKEN, &keys::AUTHENTICATE_OAUTH_TOKEN_FILE)?;
+    let url = reader.http_url(&keys::API_SERVER_URL)?;
     let ca_cert_file = ca_cert_file(reader)?;
     let (client_key_file, client_cert_file) = client_certificate(reader)?;
     Ok(ApiServerProperties {
@@ -134,30 +134,30 @@ fn api_server(reader: &mut Reader<'_>) -> Result<ApiServerProperties, PropertyEr
         ca_cert_file,
         client_key_file,
         client_cert_file,
-        oauth_token: reader.text(keys::AUTHENTICATE_OAUTH_TOKEN).map(|token| OauthToken(token.to_owned())),
-        oauth_token_file: reader.path(keys::AUTHENTICATE_OAUTH_TOKEN_FILE)?,
-        use_service_account_credentials: reader.boolean(keys::AUTHENTICATE_USE_SERVICE_ACCOUNT, true)?,
+        oauth_token: reader.text(&keys::AUTHENTICATE_OAUTH_TOKEN).map(|token| OauthToken(token.to_owned())),
+        oauth_token_file: reader.path(&keys::AUTHENTICATE_OAUTH_TOKEN_FILE)?,
+        use_service_account_credentials: reader.boolean(&keys::AUTHENTICATE_USE_SERVICE_ACCOUNT, true)?,
     })
 }
 
 /// The original has two keys for one file, and used that of the credentials.
 fn ca_cert_file(reader: &mut Reader<'_>) -> Result<Option<PathBuf>, PropertyError> {
-    let of_server = reader.path(keys::API_SERVER_CA_CERT_FILE)?;
-    let of_credentials = reader.path(keys::AUTHENTICATE_CA_CERT_FILE)?;
+    let of_server = reader.path(&keys::API_SERVER_CA_CERT_FILE)?;
+    let of_credentials = reader.path(&keys::AUTHENTICATE_CA_CERT_FILE)?;
     if of_server.is_some() && of_credentials.is_some() && of_server != of_credentials {
         let why = format!("`{}` wins", keys::AUTHENTICATE_CA_CERT_FILE);
-        reader.ignored(keys::API_SERVER_CA_CERT_FILE, &why);
+        reader.ignored(&keys::API_SERVER_CA_CERT_FILE, &why);
     }
     Ok(of_credentials.or(of_server))
 }
 
 /// Half a client certificate was without effect in the original, and is so here, with a warning.
 fn client_certificate(reader: &mut Reader<'_>) -> Result<(Option<PathBuf>, Option<PathBuf>), PropertyError> {
-    let key = reader.path(keys::AUTHENTICATE_CLIENT_KEY_FILE)?;
-    let certificate = reader.path(keys::AUTHENTICATE_CLIENT_CERT_FILE)?;
+    let key = reader.path(&keys::AUTHENTICATE_CLIENT_KEY_FILE)?;
+    let certificate = reader.path(&keys::AUTHENTICATE_CLIENT_CERT_FILE)?;
     let (present, missing) = match (&key, &certificate) {
-        (Some(_), None) => (keys::AUTHENTICATE_CLIENT_KEY_FILE, keys::AUTHENTICATE_CLIENT_CERT_FILE),
-        (None, Some(_)) => (keys::AUTHENTICATE_CLIENT_CERT_FILE, keys::AUTHENTICATE_CLIENT_KEY_FILE),
+        (Some(_), None) => (keys::AUTHENTICATE_CLIENT_KEY_FILE.name(), keys::AUTHENTICATE_CLIENT_CERT_FILE),
+        (None, Some(_)) => (keys::AUTHENTICATE_CLIENT_CERT_FILE.name(), keys::AUTHENTICATE_CLIENT_KEY_FILE),
         _ => return Ok((key, certificate)),
     };
     reader.ignored(present, &format!("it needs `{missing}` beside it"));

@@ -3,21 +3,9 @@
 use std::path::PathBuf;
 
 use super::conf::{SettingError, SparkConf};
+use super::keys::{self, SUBMISSION_TOKEN};
 use super::server_properties::OauthToken;
 use super::uri::DependencyUri;
-
-/// Bearer token, in clear: a secret. Excludes [`OAUTH_TOKEN_FILE`].
-pub const OAUTH_TOKEN: &str = "spark.kubernetes.authenticate.submission.oauthToken";
-/// File of the bearer token.
-pub const OAUTH_TOKEN_FILE: &str = "spark.kubernetes.authenticate.submission.oauthTokenFile";
-/// PEM file of the CA certificate to trust.
-pub const CA_CERT_FILE: &str = "spark.kubernetes.authenticate.submission.caCertFile";
-/// PEM file of the client certificate's key.
-pub const CLIENT_KEY_FILE: &str = "spark.kubernetes.authenticate.submission.clientKeyFile";
-/// PEM file of the client certificate.
-pub const CLIENT_CERT_FILE: &str = "spark.kubernetes.authenticate.submission.clientCertFile";
-/// Whether any certificate of the API server is taken.
-pub const TRUST_CERTIFICATES: &str = "spark.kubernetes.trust.certificates";
 
 /// Credentials that settings give; what they leave out, the kubeconfig or the pod's service account fills in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,29 +27,29 @@ pub struct SubmissionCredentials {
 impl SubmissionCredentials {
     /// Reads and checks the keys; no file is opened.
     pub fn from(conf: &SparkConf) -> Result<Self, SettingError> {
-        let oauth_token = conf.get(OAUTH_TOKEN).map(|token| OauthToken::new(token.trim()));
-        let oauth_token_file = path(conf, OAUTH_TOKEN_FILE)?;
+        let oauth_token = conf.get(&keys::SUBMISSION_TOKEN).map(|token| OauthToken::new(token.trim()));
+        let oauth_token_file = path(conf, &keys::SUBMISSION_TOKEN_FILE)?;
         if oauth_token.is_some() && oauth_token_file.is_some() {
-            let problem = format!("`{OAUTH_TOKEN}` is set as well; remove one of them");
-            return Err(conf.refuse(OAUTH_TOKEN_FILE, problem));
+            let problem = format!("`{SUBMISSION_TOKEN}` is set as well; remove one of them");
+            return Err(conf.refuse(&keys::SUBMISSION_TOKEN_FILE, problem));
         }
-        let client_key_file = path(conf, CLIENT_KEY_FILE)?;
-        let client_cert_file = path(conf, CLIENT_CERT_FILE)?;
+        let client_key_file = path(conf, &keys::SUBMISSION_CLIENT_KEY_FILE)?;
+        let client_cert_file = path(conf, &keys::SUBMISSION_CLIENT_CERT_FILE)?;
         for (one, is_set, other) in [
-            (CLIENT_KEY_FILE, client_cert_file.is_none(), CLIENT_CERT_FILE),
-            (CLIENT_CERT_FILE, client_key_file.is_none(), CLIENT_KEY_FILE),
+            (keys::SUBMISSION_CLIENT_KEY_FILE, client_cert_file.is_none(), keys::SUBMISSION_CLIENT_CERT_FILE),
+            (keys::SUBMISSION_CLIENT_CERT_FILE, client_key_file.is_none(), keys::SUBMISSION_CLIENT_KEY_FILE),
         ] {
-            if conf.contains(one) && is_set {
-                return Err(conf.refuse(one, format!("`{other}` is not set; set both or neither")));
+            if conf.contains(&one) && is_set {
+                return Err(conf.refuse(&one, format!("`{other}` is not set; set both or neither")));
             }
         }
         Ok(Self {
             oauth_token,
             oauth_token_file,
-            ca_cert_file: path(conf, CA_CERT_FILE)?,
+            ca_cert_file: path(conf, &keys::SUBMISSION_CA_CERT_FILE)?,
             client_key_file,
             client_cert_file,
-            trust_certificates: conf.boolean(TRUST_CERTIFICATES)?.unwrap_or_default(),
+            trust_certificates: conf.read(&keys::TRUST_CERTIFICATES)?.unwrap_or_default(),
         })
     }
 
@@ -90,27 +78,39 @@ mod tests {
     fn read(settings: &[(&str, &str)]) -> Result<SubmissionCredentials, String> {
         let mut conf = SparkConf::default();
         for (key, value) in settings {
-            conf.set(*key, *value, Origin::Conf);
+            conf.set(key, *value, Origin::Conf);
         }
         SubmissionCredentials::from(&conf).map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_token_and_a_token_file_exclude_each_other_and_no_token_is_shown() {
-        let message = read(&[(OAUTH_TOKEN, "hunter2"), (OAUTH_TOKEN_FILE, "/t")]).unwrap_err();
-        assert!(message.contains(OAUTH_TOKEN_FILE) && !message.contains("hunter2"), "{message}");
-        let credentials = read(&[(OAUTH_TOKEN, "hunter2")]).unwrap();
+        let message =
+            read(&[(keys::SUBMISSION_TOKEN.name(), "hunter2"), (keys::SUBMISSION_TOKEN_FILE.name(), "/t")])
+                .unwrap_err();
+        assert!(
+            message.contains(keys::SUBMISSION_TOKEN_FILE.name()) && !message.contains("hunter2"),
+            "{message}"
+        );
+        let credentials = read(&[(keys::SUBMISSION_TOKEN.name(), "hunter2")]).unwrap();
         assert!(credentials.identify() && !format!("{credentials:?}").contains("hunter2"));
     }
 
     #[test]
     fn a_certificate_needs_its_key() {
-        let message = read(&[(CLIENT_CERT_FILE, "/c.pem")]).unwrap_err();
+        let message = read(&[(keys::SUBMISSION_CLIENT_CERT_FILE.name(), "/c.pem")]).unwrap_err();
         assert!(
-            message.ends_with(&format!("`{CLIENT_KEY_FILE}` is not set; set both or neither")),
+            message.ends_with(&format!(
+                "`{}` is not set; set both or neither",
+                keys::SUBMISSION_CLIENT_KEY_FILE
+            )),
             "{message}"
         );
-        let both = read(&[(CLIENT_CERT_FILE, "/c.pem"), (CLIENT_KEY_FILE, "file:/k.pem")]).unwrap();
+        let both = read(&[
+            (keys::SUBMISSION_CLIENT_CERT_FILE.name(), "/c.pem"),
+            (keys::SUBMISSION_CLIENT_KEY_FILE.name(), "file:/k.pem"),
+        ])
+        .unwrap();
         assert_eq!(both.client_key_file, Some(PathBuf::from("/k.pem")));
     }
 }

@@ -22,7 +22,7 @@ pub struct SparkVersion {
 impl SparkVersion {
     /// Reads the setting; a second value is a warning.
     pub fn of(conf: &SparkConf) -> Result<(Self, Option<String>), SettingError> {
-        let key = keys::CLOAKROOM_SPARK_VERSION;
+        let key = &keys::CLOAKROOM_SPARK_VERSION;
         let Some(text) = conf.get(key) else { return Ok((NEWEST, None)) };
         let refuse = || {
             conf.refuse(
@@ -136,7 +136,7 @@ mod tests {
 
     fn of(text: &str) -> Result<(SparkVersion, Option<String>), SettingError> {
         let mut conf = SparkConf::default();
-        conf.set(keys::CLOAKROOM_SPARK_VERSION, text, Origin::Conf);
+        conf.set(&keys::CLOAKROOM_SPARK_VERSION, text, Origin::Conf);
         SparkVersion::of(&conf)
     }
 

@@ -57,17 +57,17 @@ pub(super) fn in_words(code: i32, reason: Option<&str>, role: Role) -> String {
 fn of_spark(code: i32, reason: Option<&str>, role: &str) -> Option<String> {
     let words = match code {
         1 => "a failure of the application or of its start; its log says more",
-        10 | 50 => "an exception that nobody caught; its log says more",
+        10 | 50 => "an uncaught exception; its log says more",
         11 => "too many executors failed (spark.executor.maxNumFailures)",
-        51 => "an exception that nobody caught, and it could not even be logged",
+        51 => "an uncaught exception, which could not even be logged",
         52 => return Some(format!("the JVM ran out of memory; raise spark.{role}.memory")),
         53 => "no local directory could be made: a full or read-only disk, or a bad spark.local.dir",
         54 | 55 => "the external block store failed",
-        56 => "no heartbeat reached the driver for too long",
+        56 => "no heartbeats reached the driver for too long",
         57 => "killed by Spark's task reaper: a task did not end when it was cancelled",
         58 => "the block manager could not register again with the driver",
         101 => {
-            "the main class was not found: check --class, and that its jar is the application or one of --jars"
+            "the main class was not found: check --class, and whether its jar is the application or one of --jars"
         }
         124 => "the driver ran for longer than spark.driver.timeout",
         127 => "the program was not found: is it a Spark image?",
@@ -162,6 +162,16 @@ mod tests {
             ),
         ] {
             assert_eq!(in_words(code, reason, role), expected);
+        }
+    }
+
+    #[test]
+    fn no_words_look_like_a_frame_of_a_stack_to_kyuubi() {
+        for (code, reason) in
+            (-1..=256).flat_map(|code| [(code, "Error"), (code, "OOMKilled"), (code, STATUS_UNKNOWN)])
+        {
+            let words = in_words(code, Some(reason), Role::Driver);
+            assert!(!words.contains("at "), "{words}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the documents say is what the program does: codes, flags, tests and links that they name exist.
 
+mod keys;
 mod markdown;
 mod metrics;
 
@@ -19,6 +20,9 @@ const HELD_BY: &str = "held by";
 
 /// Names in the environment that are the tests' own.
 const OF_TESTS: [&str; 3] = ["CLOAKROOM_TESTS_", "CLOAKROOM_TEST_", "CLOAKROOM_CI_"];
+
+/// Names a real spark-submit.
+const SPARK_SUBMIT: &str = "CLOAKROOM_SPARK_SUBMIT";
 
 /// What a cell says where a flag has no environment name or no default.
 const NOTHING: &str = "–";
@@ -306,10 +310,11 @@ fn all_flags() -> BTreeMap<String, Flag> {
         flags.insert(flag.environment.clone(), flag.clone());
         flags.insert(name, flag);
     }
-    flags.insert(
-        "--version".to_owned(),
-        Flag { environment: NOTHING.to_owned(), default: NOTHING.to_owned() },
-    );
+    let nothing = Flag { environment: NOTHING.to_owned(), default: NOTHING.to_owned() };
+    flags.extend(["--help", "--version"].map(|name| (name.to_owned(), nothing.clone())));
+    // A variable without a flag.
+    let help = String::from_utf8(process::run(&["submit", "--help"]).stdout).unwrap();
+    flags.extend(help.contains(SPARK_SUBMIT).then(|| (SPARK_SUBMIT.to_owned(), nothing)));
     flags
 }
 

@@ -21,12 +21,14 @@ const FLOORS: [&[&str]; 6] = [
 const LEAVES: [&str; 6] = ["descriptors", "telemetry", "metrics", "shutdown", "clock", "text"];
 
 /// Who may use whom on the same floor.
-const NEIGHBOURS: [(&str, &[&str]); 4] = [
+const NEIGHBOURS: [(&str, &[&str]); 5] = [
     ("owners", &["kubernetes"]),
     ("main", &["cli", "commands"]),
     ("commands", &["cli"]),
     // The default owner kind.
     ("protocol", &["resource"]),
+    // Which names Kubernetes takes.
+    ("spark", &["resource"]),
 ];
 
 /// Crates that only some rooms know.

@@ -29,6 +29,7 @@ mod fetch_resume;
 mod fetch_targets;
 mod foreign_text;
 mod full_disk;
+mod handing_over;
 mod handover;
 mod hostile;
 mod killed;

@@ -102,6 +102,45 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
 }
 
+/// What Kyuubi reports as the reason of a failure, by what was said (`ProcBuilder`, its thread that captures the log).
+fn kyuubis_reason(said: &str) -> Option<String> {
+    let has_exception = |line: &str| {
+        let line = line.to_lowercase();
+        line.contains("exception:") || line.contains("exception in thread")
+    };
+    let mut lines = said.lines();
+    let mut reason = None;
+    while let Some(line) = lines.next() {
+        if !has_exception(line) || line.contains("at ") || line.starts_with("Caused by:") {
+            continue;
+        }
+        let goes_on = |line: &&str| {
+            has_exception(line) || ["\tat ", "Caused by: "].iter().any(|begin| line.starts_with(begin))
+        };
+        // The first line that does not go on is lost to it.
+        let more: Vec<&str> = lines.by_ref().take_while(goes_on).collect();
+        reason = Some([&[line], &more[..]].concat().join("\n"));
+    }
+    reason
+}
+
+#[test]
+fn kyuubi_finds_one_line_that_says_why_an_application_failed() {
+    for (code, words) in
+        [(137, "(killed: the container went over its memory limit"), (1, "its log says more"), (50, "")]
+    {
+        let output = Place::new().runs_to(code, &["--name", "what is at work", JAR]);
+        let said = stderr(&output);
+        let reason = kyuubis_reason(&said).unwrap_or_default();
+        let begins = format!(
+            "SparkException: Application failed: its container spark-kubernetes-driver exited with code {code} "
+        );
+        assert!(reason.contains(&begins) && reason.contains(words), "{reason}\n{said}");
+        assert_eq!((reason.lines().count(), said.matches("Exception:").count()), (1, 1), "{said}");
+    }
+    assert_eq!(kyuubis_reason(&stderr(&Place::new().runs_to(0, &[JAR]))), None);
+}
+
 #[test]
 fn a_submission_is_waited_for_and_its_exit_code_is_the_applications() {
     let place = Place::new();
@@ -137,7 +176,21 @@ fn nobody_waits_where_it_was_not_asked_for() {
     let output =
         place.submit(&["-c", "spark.kubernetes.submission.waitAppCompletion=false", JAR]).output().unwrap();
     assert!(output.status.success() && place.driver().is_some());
-    assert!(stderr(&output).contains("INFO Client: Deployed Spark application spark-pi with application ID"));
+    let said = stderr(&output);
+    assert!(said.contains("INFO Client: Deployed Spark application spark-pi with application ID"), "{said}");
+    assert!(said.ends_with(" into Kubernetes\n\t pod name: spark-pi-driver\n"), "{said}");
+}
+
+/// The Spark Operator takes it for a submission that it has made before.
+#[test]
+fn a_driver_that_exists_already_is_told_with_the_code_of_the_api_server() {
+    let place = Place::new();
+    let no_wait = ["-c", "spark.kubernetes.submission.waitAppCompletion=false", JAR];
+    assert!(place.submit(&no_wait).output().unwrap().status.success());
+    let again = place.submit(&no_wait).output().unwrap();
+    let said = stderr(&again);
+    assert_eq!((again.status.code(), said.matches("code=409").count()), (Some(1), 1), "{said}");
+    assert!(said.contains("the pod spark-pi-driver exists already"), "{said}");
 }
 
 #[test]
@@ -216,7 +269,7 @@ fn a_driver_is_looked_at_and_killed_by_its_submission_id() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line_and_nothing_is_created() {
+fn what_is_wrong_is_said_once_and_nothing_is_created() {
     let place = Place::new();
     std::fs::write(place.folder.path().join("broken.conf"), "spark.x=\\u12").unwrap();
     for (more, words) in [
@@ -239,7 +292,10 @@ fn what_is_wrong_is_one_line_and_nothing_is_created() {
         let output = place.submit(more).output().unwrap();
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.starts_with("error: ") && said.contains(words) && said.lines().count() == 1, "{said}");
+        let (first, why) = said.split_once('\n').unwrap();
+        assert_eq!(first, "error: SparkException: the application was not submitted");
+        assert!(why.starts_with("Caused by: ") && why.contains(words) && why.lines().count() == 1, "{said}");
+        assert_eq!(kyuubis_reason(&said).as_deref(), Some(said.trim_end()));
     }
     assert_eq!(place.api_server.calls().len(), 0);
 }

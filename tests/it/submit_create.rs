@@ -232,12 +232,29 @@ async fn the_pod_of_somebody_else_is_neither_taken_nor_deleted() {
         let said = error.to_string();
         assert!(
             said.starts_with(&format!(
-                "the pod {DRIVER} exists already in namespace {NAMESPACE}, and belongs to application spark-other (409)"
+                "the pod {DRIVER} exists already in namespace {NAMESPACE}, and belongs to application spark-other (code=409)"
             )),
             "{said}"
         );
         assert_eq!(server.everything_in(NAMESPACE), [format!("Pod {DRIVER}")]);
         assert_eq!(server.calls_to(Verb::Delete).len(), 0);
+    }
+}
+
+/// As a quota answers that another pod has changed meanwhile. The Spark Operator would believe that its driver runs.
+#[tokio::test]
+async fn a_conflict_without_a_pod_is_not_told_as_a_pod_that_exists() {
+    for dry_run_knows in [true, false] {
+        let server = start();
+        if dry_run_knows {
+            server.fail_with("dryRun", Verb::Create, Fault::Status(409));
+        } else {
+            server.fail_some(POD, Verb::Create, 1, usize::MAX, Fault::Status(409));
+        }
+        let said = refused(&server, &submission(NAMESPACE)).await.to_string();
+        assert!(said.starts_with(&format!("the API server does not accept pod {DRIVER}")), "{said}");
+        assert!(said.contains("409") && !said.contains("code=409"), "{said}");
+        assert_eq!(server.everything_in(NAMESPACE), [""; 0]);
     }
 }
 

@@ -173,7 +173,7 @@ async fn a_failure_has_the_drivers_exit_code_and_says_why() {
     let [.., why, where_its_log_is] = &said[..] else { panic!("{said:?}") };
     assert!(
         why.starts_with(
-            "ERROR LoggingPodStatusWatcherImpl: Application My App failed: its container spark-kubernetes-driver exited with \
+            "ERROR LoggingPodStatusWatcherImpl: SparkException: Application failed: its container spark-kubernetes-driver exited with \
              code 137 (killed: the container went over its memory limit"
         ),
         "{why}"
@@ -337,7 +337,7 @@ async fn a_deletion_is_told() {
     let last = lines.last().unwrap();
     assert!(
         last.ends_with(
-            "Application My App failed: its driver pod was deleted before the application had ended"
+            "SparkException: Application failed: its driver pod was deleted before the application had ended"
         ),
         "{last}"
     );

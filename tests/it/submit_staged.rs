@@ -270,7 +270,7 @@ fn why_a_server_cannot_be_asked_for_its_image_is_said_and_who_it_was_asked_by_is
     let at_once = ["--conf", "spark.kubernetes.cloakroom.retryTimeout=0s"];
     let said = stderr(&place.submit(&uri, &at_once).output().unwrap());
     let line = format!(
-        "error: the staging server at {uri} does not say which image the init-container is to have: \
+        "Caused by: the staging server at {uri} does not say which image the init-container is to have: \
                         connection refused; check the address (`spark.kubernetes.resourceStagingServer.uri`)"
     );
     assert!(said.contains(&line), "{said}");
@@ -429,6 +429,7 @@ async fn bundles(place: &Place) -> StagedBundles {
     let main_class = "org.example.App".to_owned();
     let arguments = SubmitArguments { conf, resource, main_class, arguments: Vec::new(), proxy_user: None };
     let submitter = Submitter {
+        system: BTreeMap::new(),
         variables: BTreeMap::new(),
         user: "me".to_owned(),
         working_folder: place.folder.path().to_owned(),

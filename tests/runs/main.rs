@@ -5,6 +5,7 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+mod airflow;
 mod applications;
 #[path = "../real/control_plane/mod.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
@@ -15,6 +16,7 @@ mod desk;
 mod executors;
 mod failures;
 mod handed_over;
+mod in_front;
 mod jobs;
 #[path = "../real/needs.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
@@ -44,6 +46,8 @@ fn main() {
         submitted::trials(&stage),
         handed_over::trials(&stage),
         failures::trials(&stage),
+        airflow::trials(&stage),
+        in_front::trials(&stage),
         executors::trials(&stage),
         web::trials(&stage),
     ]

@@ -89,7 +89,8 @@ impl Stage {
         self.trial_that_needs(name, needs, test)
     }
 
-    fn trial_that_needs<F: Future<Output = ()>>(
+    /// The same with more that it needs of the machine.
+    pub fn trial_that_needs<F: Future<Output = ()>>(
         self: &Arc<Self>,
         name: &str,
         more: Vec<Need>,

@@ -50,18 +50,18 @@ fn conf(args: &StageArgs, defaults: Option<&Properties>) -> anyhow::Result<Spark
         bail!("--for takes one --ca-file, which travels to the pods: put the certificates into one PEM file");
     }
     if ca_file.is_some() {
-        conf.set(keys::TLS_ENABLED, "true", Origin::Option("--ca-file"));
+        conf.set(&keys::TLS_ENABLED, "true", Origin::Option("--ca-file"));
     }
     for (flag, key, value) in [
-        ("--namespace", keys::NAMESPACE, Some(args.namespace.clone())),
-        ("--jars", "spark.jars", handover.jars.clone()),
-        ("--files", "spark.files", handover.files.clone()),
-        ("--archives", "spark.archives", handover.archives.clone()),
-        ("--py-files", "spark.submit.pyFiles", handover.py_files.clone()),
-        ("--fetch-image", keys::INIT_CONTAINER_IMAGE, handover.fetch_image.clone()),
-        ("--ca-file", keys::TLS_CLIENT_CERT_PEM, ca_file),
-        ("--token-file", keys::CLOAKROOM_UPLOAD_TOKEN_FILE, token_file),
-        ("--master", "spark.master", handover.master.clone()),
+        ("--namespace", keys::NAMESPACE.name(), Some(args.namespace.clone())),
+        ("--jars", keys::JARS.name(), handover.jars.clone()),
+        ("--files", keys::FILES.name(), handover.files.clone()),
+        ("--archives", keys::ARCHIVES.name(), handover.archives.clone()),
+        ("--py-files", keys::PY_FILES.name(), handover.py_files.clone()),
+        ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), handover.fetch_image.clone()),
+        ("--ca-file", keys::TLS_CLIENT_CERT_PEM.name(), ca_file),
+        ("--token-file", keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name(), token_file),
+        ("--master", keys::MASTER.name(), handover.master.clone()),
     ] {
         if let Some(value) = value {
             conf.set(key, value, Origin::Option(flag));
@@ -69,15 +69,15 @@ fn conf(args: &StageArgs, defaults: Option<&Properties>) -> anyhow::Result<Spark
     }
     // spark-submit reads them too, and what is printed wins over them.
     let counts = |key: &str, value: &str| {
-        key.starts_with("spark.") && (key != "spark.master" || value.starts_with("k8s://"))
+        key.starts_with(keys::PREFIX) && (*key != *keys::MASTER || value.starts_with("k8s://"))
     };
     let all = defaults.into_iter().flat_map(Properties::iter);
     for property in all.filter(|property| counts(property.key, property.value)) {
         let file = defaults.map(|file| file.file().to_owned()).unwrap_or_default();
         conf.set_if_missing(property.key, property.value, Origin::File { file, line: property.line });
     }
-    conf.set_if_missing(keys::SERVER_URI, args.server.to_string(), Origin::Option("--server"));
-    if conf.contains("spark.master") {
+    conf.set_if_missing(&keys::SERVER_URI, args.server.to_string(), Origin::Option("--server"));
+    if conf.contains(&keys::MASTER) {
         master::normalise(&mut conf)?;
     }
     Ok(conf)

@@ -32,7 +32,8 @@ use tokio_util::sync::CancellationToken;
 /// Stages, makes the objects, writes the templates, prints.
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
-    let request = asked::request(args, choice, sources::defaults(&submitter)?.as_ref())?;
+    let mut request = asked::request(args, choice, sources::defaults(&submitter)?.as_ref())?;
+    request.conf.fill_in(submitter.surroundings())?;
     // What says how the API server is asked.
     let conf = request.conf.clone();
     let told = |notice: &RetryNotice| tell(&notice.to_string());

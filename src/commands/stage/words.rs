@@ -11,6 +11,7 @@ use super::templates::Templates;
 use crate::cli::SubmitterChoice;
 use crate::commands::tell;
 
+use cloakroom::spark::keys;
 use cloakroom::submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
 
 /// What the submitter is to be given.
@@ -55,12 +56,12 @@ pub fn yaml(value: &Value) -> anyhow::Result<String> {
 /// Arguments of spark-submit, the application behind all options: lines that a shell takes as one command.
 fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
     let file = |path: &Path| path.display().to_string();
-    let mut settings = vec![("spark.kubernetes.namespace", handover.namespace.clone())];
-    settings.extend(handover.pod_name.iter().map(|name| ("spark.kubernetes.driver.pod.name", name.clone())));
+    let mut settings = vec![(keys::NAMESPACE.name(), handover.namespace.clone())];
+    settings.extend(handover.pod_name.iter().map(|name| (keys::DRIVER_POD_NAME.name(), name.clone())));
     if let Some(templates) = templates {
-        settings.push(("spark.kubernetes.driver.podTemplateFile", file(&templates.driver)));
+        settings.push((keys::DRIVER_POD_TEMPLATE.name(), file(&templates.driver)));
         if let Some(executor) = &templates.executor {
-            settings.push(("spark.kubernetes.executor.podTemplateFile", file(executor)));
+            settings.push((keys::EXECUTOR_POD_TEMPLATE.name(), file(executor)));
         }
     }
     settings.extend(handover.containers.iter().cloned());
@@ -89,15 +90,17 @@ fn fields(handover: &Handover) -> anyhow::Result<String> {
     if let Some(class) = &handover.main_class {
         spec.insert("mainClass".to_owned(), json!(class));
     }
-    let field = |key: &str| match key {
-        "spark.jars" => "jars",
-        "spark.files" => "files",
-        "spark.archives" => "archives",
-        _ => "pyFiles",
-    };
+    let fields = [
+        (keys::JARS, "jars"),
+        (keys::FILES, "files"),
+        (keys::ARCHIVES, "archives"),
+        (keys::PY_FILES, "pyFiles"),
+    ];
+    let field =
+        |key: &str| fields.iter().find(|(list, _)| **list == *key).map(|(_, field)| (*field).to_owned());
     let entries = |value: &str| json!(value.split(',').collect::<Vec<_>>());
     let deps: Map<String, Value> =
-        handover.lists.iter().map(|(key, value)| (field(key).to_owned(), entries(value))).collect();
+        handover.lists.iter().filter_map(|(key, value)| Some((field(key)?, entries(value)))).collect();
     if !deps.is_empty() {
         spec.insert("deps".to_owned(), Value::Object(deps));
     }

@@ -8,12 +8,9 @@ use anyhow::{Context as _, bail};
 use super::{sources, warn};
 
 use cloakroom::kubernetes::{Access, ApiServer, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts};
+use cloakroom::spark::keys::{self, Key};
 use cloakroom::spark::{SettingError, SparkConf, SubmissionCredentials};
 use cloakroom::submit::plan::Submitter;
-
-const CONTEXT: &str = "spark.kubernetes.context";
-const CONNECTION_TIMEOUT: &str = "spark.kubernetes.submission.connectionTimeout";
-const REQUEST_TIMEOUT: &str = "spark.kubernetes.submission.requestTimeout";
 /// Spark's default of both.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What 0 stands for, which is “no bound” to Spark's client: longer than anybody waits.
@@ -21,7 +18,7 @@ const NO_BOUND: Duration = Duration::from_hours(24);
 
 /// Reads and checks all that is needed to ask the API server, and sends nothing.
 pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    let Some(master) = conf.get("spark.master") else { return by_kubeconfig(conf, submitter) };
+    let Some(master) = conf.get(&keys::MASTER) else { return by_kubeconfig(conf, submitter) };
     let url = master.strip_prefix("k8s://").unwrap_or(master);
     if let Some(variable) = sources::proxy(submitter, url) {
         warn(&format!("{variable} is not used: the API server is reached directly, or not at all"));
@@ -29,7 +26,7 @@ pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiSer
     let access = SubmissionAccess {
         url: url.to_owned(),
         credentials: SubmissionCredentials::from(conf)?,
-        context: conf.get(CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
+        context: conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
         kubeconfig: sources::kubeconfig(submitter),
         folder: PathBuf::from(SERVICE_ACCOUNT_FOLDER),
     };
@@ -46,23 +43,22 @@ fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiS
     let Some((paths, setting)) = sources::kubeconfig(submitter) else {
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
-    let context = conf.get(CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);
+    let context = conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);
     connect_as(&Access::Kubeconfig { paths, context, setting }, conf)
 }
 
 fn connect_as(access: &Access, conf: &SparkConf) -> anyhow::Result<ApiServer> {
     let timeouts = Timeouts {
-        connect: milliseconds(conf, CONNECTION_TIMEOUT)?,
-        call: milliseconds(conf, REQUEST_TIMEOUT)?,
+        connect: milliseconds(conf, &keys::CONNECTION_TIMEOUT)?,
+        call: milliseconds(conf, &keys::REQUEST_TIMEOUT)?,
         ..Timeouts::default()
     };
     ApiServer::connect_with(access, timeouts).context("the API server cannot be asked")
 }
 
 /// Both are whole numbers of milliseconds, as Spark's keys are.
-fn milliseconds(conf: &SparkConf, key: &str) -> Result<Duration, SettingError> {
-    const WHAT: &str = "a whole number of milliseconds, or 0 for no bound";
-    match conf.number::<u32>(key, WHAT)? {
+fn milliseconds(conf: &SparkConf, key: &Key<u32>) -> Result<Duration, SettingError> {
+    match conf.read(key)? {
         Some(0) => Ok(NO_BOUND),
         Some(number) => Ok(Duration::from_millis(number.into())),
         None => Ok(TIMEOUT),

@@ -11,6 +11,7 @@ use cloakroom::spark::Properties;
 use cloakroom::spark::arguments::{CommandLine, Purpose, Switch};
 use cloakroom::submit::plan::Submitter;
 
+const PASSWORDS: &str = "/etc/passwd";
 const DEFAULTS_FILE: &str = "spark-defaults.conf";
 
 /// The environment of this process. Variables that are not UTF-8 are nobody's settings.
@@ -20,7 +21,7 @@ pub fn submitter() -> anyhow::Result<Submitter> {
         .collect();
     let user = user(&variables);
     let working_folder = std::env::current_dir().context("cannot tell the current folder")?;
-    Ok(Submitter { variables, user, working_folder })
+    Ok(Submitter { system: system(&working_folder), variables, user, working_folder })
 }
 
 /// `SPARK_USER`, else Hadoop's `HADOOP_USER_NAME`, else who runs this process.
@@ -28,19 +29,39 @@ fn user(variables: &BTreeMap<String, String>) -> String {
     let named = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
     named("SPARK_USER")
         .or_else(|| named("HADOOP_USER_NAME"))
-        .or_else(|| user_of_process(&std::fs::read_to_string("/etc/passwd").ok()?))
+        .or_else(|| user_of_process(&std::fs::read_to_string(PASSWORDS).ok()?))
         .or_else(|| named("USER"))
         .unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())
 }
 
+/// The properties of a JVM that do not depend on which one it is.
+fn system(working_folder: &Path) -> BTreeMap<&'static str, String> {
+    let mut system = BTreeMap::from([
+        ("SPARK_SUBMIT", "true".to_owned()),
+        ("file.separator", "/".to_owned()),
+        ("java.io.tmpdir", "/tmp".to_owned()),
+        ("line.separator", "\n".to_owned()),
+        ("os.name", "Linux".to_owned()),
+        ("path.separator", ":".to_owned()),
+        ("user.dir", working_folder.display().to_string()),
+    ]);
+    let passwords = std::fs::read_to_string(PASSWORDS).unwrap_or_default();
+    if let Some([name, .., home, _shell]) = entry_of_process(&passwords).as_deref() {
+        system.insert("user.name", (*name).to_owned());
+        system.insert("user.home", (*home).to_owned());
+    }
+    system
+}
+
 /// The name of this process's user in a password file.
 fn user_of_process(passwords: &str) -> Option<String> {
+    entry_of_process(passwords)?.first().map(|name| (*name).to_owned())
+}
+
+fn entry_of_process(passwords: &str) -> Option<Vec<&str>> {
     let id = rustix::process::getuid().as_raw().to_string();
-    passwords.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == id).then(|| name.to_owned())
-    })
+    let mut entries = passwords.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    entries.find(|fields| fields.get(2) == Some(&id.as_str()))
 }
 
 /// The properties files of a command line, the one that wins first.
@@ -106,7 +127,12 @@ mod tests {
 
     fn proxy_with(variables: &[(&str, &str)], master: &str) -> Option<&'static str> {
         let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let submitter = Submitter { variables, user: String::new(), working_folder: PathBuf::from("/") };
+        let submitter = Submitter {
+            variables,
+            system: BTreeMap::new(),
+            user: String::new(),
+            working_folder: PathBuf::from("/"),
+        };
         proxy(&submitter, master)
     }
 

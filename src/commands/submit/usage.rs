@@ -9,7 +9,8 @@ Usage: cloakroom submit [options] <app jar | python file | R file> [app argument
        cloakroom submit --kill SUBMISSION_ID --master k8s://…
        cloakroom submit --status SUBMISSION_ID --master k8s://…
 
-spark-submit for Kubernetes without a JVM. Called under the name spark-submit, the program is this command.
+spark-submit for Kubernetes without a JVM. Called under a name such as spark-submit or spark3-submit, or with an option
+of these first, the program is this command.
 
 What and where:
   --master MASTER_URL          k8s://https://HOST:PORT, k8s://HOST:PORT (https) or
@@ -57,6 +58,9 @@ For other cluster managers:
   --supervise                  The standalone cluster's; does nothing here
   --total-executor-cores NUM   The standalone cluster's; does nothing here
   --remote URL                 Spark Connect's; refused
+
+What is not Kubernetes in cluster mode (other masters, client mode, shells, --version) goes to the real spark-submit that
+CLOAKROOM_SPARK_SUBMIT names, if it is set, with the same arguments and environment.
 
 The exit code is the application's: 0, or the driver's own (1 if it has none). With
 spark.kubernetes.cloakroom.exitCode=spark it is 0 whatever happened to the application, as with spark-submit.

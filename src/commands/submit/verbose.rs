@@ -10,31 +10,31 @@ use cloakroom::spark::{
 
 /// Names that Spark gives to settings, with their keys, in its order.
 const SETTINGS: [(&str, &str); 6] = [
-    ("master", "spark.master"),
-    ("remote", "spark.remote"),
-    ("deployMode", "spark.submit.deployMode"),
-    ("executorMemory", "spark.executor.memory"),
-    ("executorCores", "spark.executor.cores"),
-    ("totalExecutorCores", "spark.cores.max"),
+    ("master", keys::MASTER.name()),
+    ("remote", keys::REMOTE.name()),
+    ("deployMode", keys::DEPLOY_MODE.name()),
+    ("executorMemory", keys::EXECUTOR_MEMORY.name()),
+    ("executorCores", keys::EXECUTOR_CORES.name()),
+    ("totalExecutorCores", keys::MOST_CORES.name()),
 ];
 const SETTINGS_OF_THE_DRIVER: [(&str, &str); 5] = [
-    ("driverMemory", "spark.driver.memory"),
-    ("driverCores", "spark.driver.cores"),
-    ("driverExtraClassPath", "spark.driver.extraClassPath"),
-    ("driverExtraLibraryPath", "spark.driver.extraLibraryPath"),
-    ("driverExtraJavaOptions", "spark.driver.extraJavaOptions"),
+    ("driverMemory", keys::DRIVER_MEMORY.name()),
+    ("driverCores", keys::DRIVER_CORES.name()),
+    ("driverExtraClassPath", keys::DRIVER_CLASS_PATH.name()),
+    ("driverExtraLibraryPath", keys::DRIVER_LIBRARY_PATH.name()),
+    ("driverExtraJavaOptions", keys::DRIVER_JAVA_OPTIONS.name()),
 ];
 const SETTINGS_OF_DEPENDENCIES: [(&str, &str); 4] = [
-    ("numExecutors", "spark.executor.instances"),
-    ("files", "spark.files"),
-    ("pyFiles", "spark.submit.pyFiles"),
-    ("archives", "spark.archives"),
+    ("numExecutors", keys::EXECUTOR_INSTANCES.name()),
+    ("files", keys::FILES.name()),
+    ("pyFiles", keys::PY_FILES.name()),
+    ("archives", keys::ARCHIVES.name()),
 ];
 const SETTINGS_OF_JARS: [(&str, &str); 4] = [
-    ("jars", "spark.jars"),
-    ("packages", "spark.jars.packages"),
-    ("packagesExclusions", "spark.jars.excludes"),
-    ("repositories", "spark.jars.repositories"),
+    ("jars", keys::JARS.name()),
+    ("packages", keys::PACKAGES.name()),
+    ("packagesExclusions", keys::EXCLUDED_PACKAGES.name()),
+    ("repositories", keys::REPOSITORIES.name()),
 ];
 
 /// The options as they were given, and the settings that they come to.
@@ -60,7 +60,7 @@ fn arguments(line: &CommandLine, conf: &SparkConf) -> Vec<(&'static str, Option<
     };
     let given = |purpose| line.value(purpose).map(str::to_owned);
     let resource = line.resource().map(str::to_owned);
-    let name = conf.get("spark.app.name").map(str::to_owned).or_else(|| given(Purpose::Class));
+    let name = conf.get(&keys::APP_NAME).map(str::to_owned).or_else(|| given(Purpose::Class));
     let mut all = of(&SETTINGS);
     all.push(("propertiesFile", given(Purpose::PropertiesFile)));
     all.extend(of(&SETTINGS_OF_THE_DRIVER));
@@ -99,11 +99,10 @@ pub fn application(arguments: &SubmitArguments) -> String {
 /// shows addresses as they are.
 fn unsigned(text: String, conf: &SparkConf, resource: Option<&str>) -> String {
     // What is no boolean is refused later, and fetches nothing.
-    if !matches!(conf.boolean(keys::CLOAKROOM_FETCH_REMOTE), Ok(Some(true))) {
+    if !matches!(conf.read(&keys::CLOAKROOM_FETCH_REMOTE), Ok(Some(true))) {
         return text;
     }
-    let lists = ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
-    let texts = lists.into_iter().filter_map(|key| conf.get(key)).chain(resource);
+    let texts = keys::DEPENDENCY_LISTS.into_iter().filter_map(|key| conf.get(key)).chain(resource);
     let mut addresses: Vec<RemoteUri> = texts.flat_map(split_list).filter_map(remote).collect();
     // One may be the beginning of another.
     addresses.sort_by_key(|address| Reverse(address.as_str().len()));

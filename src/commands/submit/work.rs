@@ -23,7 +23,6 @@ use cloakroom::submit::stage::{StagedBundles, StagingError};
 use cloakroom::submit::{Level, Log, StagePlan, Submission, follow};
 
 const DEFAULT_NAMESPACE: &str = "default";
-const GRACE_PERIOD: &str = "spark.kubernetes.appKillPodDeletionGracePeriod";
 
 /// Checks everything, and then makes it, or prints it.
 pub async fn submit(
@@ -182,28 +181,34 @@ fn is_stopped(error: &anyhow::Error) -> bool {
 
 /// `--kill`
 pub async fn kill(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
-    const WHAT: &str = "a whole number of seconds";
-    let (server, master, id) = job(submission, conf.clone(), submitter)?;
-    let grace_period_seconds = conf.number(GRACE_PERIOD, WHAT)?;
+    let Job { server, master, id, conf } = Job::of(submission, conf, submitter)?;
+    let grace_period_seconds = conf.read(&keys::DELETION_GRACE_PERIOD)?;
     jobs::kill(&server, &master, &id, grace_period_seconds, &Log::new(tell)).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// `--status`
 pub async fn status(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
-    let (server, master, id) = job(submission, conf, submitter)?;
+    let Job { server, master, id, .. } = Job::of(submission, conf, submitter)?;
     jobs::status(&server, &master, &id, &Log::new(tell)).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn job(
-    submission: &str,
-    mut conf: SparkConf,
-    submitter: &Submitter,
-) -> anyhow::Result<(ApiServer, String, SubmissionId)> {
-    java_options::check(&conf)?;
-    let master = master::normalise(&mut conf)?;
-    let namespace = conf.get(keys::NAMESPACE).unwrap_or(DEFAULT_NAMESPACE);
-    let id = SubmissionId::parse(submission, namespace)?;
-    Ok((connect::connect(&conf, submitter)?, master, id))
+/// An application that was submitted before.
+struct Job {
+    server: ApiServer,
+    master: String,
+    id: SubmissionId,
+    conf: SparkConf,
+}
+
+impl Job {
+    fn of(submission: &str, mut conf: SparkConf, submitter: &Submitter) -> anyhow::Result<Self> {
+        java_options::check(&conf)?;
+        let master = master::normalise(&mut conf)?;
+        conf.fill_in(submitter.surroundings())?;
+        let namespace = conf.get(&keys::NAMESPACE).unwrap_or(DEFAULT_NAMESPACE);
+        let id = SubmissionId::parse(submission, namespace)?;
+        Ok(Self { server: connect::connect(&conf, submitter)?, master, id, conf })
+    }
 }

@@ -16,7 +16,7 @@ pub(super) fn read(
     properties: &ApiServerProperties,
     folder: &Path,
 ) -> Result<Reading, ConnectError> {
-    let address = Address::parse(url, &quoted(keys::API_SERVER_URL))?;
+    let address = Address::parse(url, &quoted(&keys::API_SERVER_URL))?;
     let account = properties.use_service_account_credentials.then_some(folder);
     let mut files = Files::default();
     let mut config = Config::new(address.uri());
@@ -40,7 +40,7 @@ fn roots(
 ) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
     let of_account = || account.map(|folder| folder.join("ca.crt")).filter(|path| path.exists());
     let content = match &properties.ca_cert_file {
-        Some(path) => files.read(path, &quoted(keys::AUTHENTICATE_CA_CERT_FILE))?,
+        Some(path) => files.read(path, &quoted(&keys::AUTHENTICATE_CA_CERT_FILE))?,
         None => match of_account() {
             Some(path) => files.read(&path, SERVICE_ACCOUNT)?,
             None => return Ok(None),
@@ -55,8 +55,8 @@ fn certificate(
 ) -> Result<Option<(Content, Content)>, ConnectError> {
     let paths = properties.client_cert_file.as_deref().zip(properties.client_key_file.as_deref());
     let Some((certificate, key)) = paths else { return Ok(None) };
-    let certificate = files.read(certificate, &quoted(keys::AUTHENTICATE_CLIENT_CERT_FILE))?;
-    let key = files.read(key, &quoted(keys::AUTHENTICATE_CLIENT_KEY_FILE))?;
+    let certificate = files.read(certificate, &quoted(&keys::AUTHENTICATE_CLIENT_CERT_FILE))?;
+    let key = files.read(key, &quoted(&keys::AUTHENTICATE_CLIENT_KEY_FILE))?;
     Ok(Some((certificate, key)))
 }
 
@@ -67,12 +67,12 @@ fn token(
     files: &mut Files,
 ) -> Result<Option<(String, String)>, ConnectError> {
     if let Some(given) = &properties.oauth_token {
-        let setting = quoted(keys::AUTHENTICATE_OAUTH_TOKEN);
+        let setting = quoted(&keys::AUTHENTICATE_OAUTH_TOKEN);
         let content = Content { place: setting.clone(), bytes: given.expose().as_bytes().to_vec() };
         return Ok(Some((files::token(&content)?, setting)));
     }
     if let Some(path) = &properties.oauth_token_file {
-        let setting = quoted(keys::AUTHENTICATE_OAUTH_TOKEN_FILE);
+        let setting = quoted(&keys::AUTHENTICATE_OAUTH_TOKEN_FILE);
         return Ok(Some((files.token(path, &setting)?, setting)));
     }
     let Some(path) = account.map(|folder| folder.join("token")) else { return Ok(None) };

@@ -13,10 +13,7 @@ use crate::kubernetes::address::Address;
 use crate::kubernetes::connect_error::ConnectError;
 use crate::kubernetes::files::{self, Content, Files};
 use crate::kubernetes::identity;
-use crate::spark::SubmissionCredentials;
-use crate::spark::submission_credentials::{
-    CA_CERT_FILE, CLIENT_CERT_FILE, CLIENT_KEY_FILE, OAUTH_TOKEN, OAUTH_TOKEN_FILE, TRUST_CERTIFICATES,
-};
+use crate::spark::{SubmissionCredentials, keys};
 
 /// How a submitter reaches the API server. Nothing in it was read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +47,7 @@ impl fmt::Display for SubmissionAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.kubeconfig, &self.context) {
             _ if self.credentials.identify() => {
-                f.write_str("spark.kubernetes.authenticate.submission.* says")
+                write!(f, "{}* says", keys::OF_SUBMISSION_CREDENTIALS)
             }
             (Some((paths, _)), Some(context)) => {
                 write!(f, "the context “{context}” of {} says", joined(paths))
@@ -69,7 +66,7 @@ pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
     let identity = overridden(surroundings, &access.credentials, &mut files)?;
     if let Some(setting) = identity.trusts_anybody.filter(|_| identity.roots.is_none() && address.is_https())
     {
-        return Err(ConnectError::TrustsAnybody { setting, ca: CA_CERT_FILE });
+        return Err(ConnectError::TrustsAnybody { setting, ca: &keys::SUBMISSION_CA_CERT_FILE });
     }
     let mut config = Config::new(address.uri());
     config.root_cert = identity.roots;
@@ -77,8 +74,8 @@ pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
     if access.credentials.trust_certificates && address.is_https() {
         if identity.secret.is_some() && !address.is_loopback() {
             return Err(ConnectError::TrustsAnybody {
-                setting: quoted(TRUST_CERTIFICATES),
-                ca: CA_CERT_FILE,
+                setting: quoted(&keys::TRUST_CERTIFICATES),
+                ca: &keys::SUBMISSION_CA_CERT_FILE,
             });
         }
         config.accept_invalid_certs = true;
@@ -118,7 +115,7 @@ fn overridden(
 ) -> Result<Identity, ConnectError> {
     let mut identity = surroundings;
     if let Some(path) = &credentials.ca_cert_file {
-        identity.roots = Some(identity::roots(&files.read(path, &quoted(CA_CERT_FILE))?)?);
+        identity.roots = Some(identity::roots(&files.read(path, &quoted(&keys::SUBMISSION_CA_CERT_FILE))?)?);
     }
     if !credentials.identify() {
         return Ok(identity);
@@ -127,8 +124,8 @@ fn overridden(
     if let Some((certificate, key)) =
         credentials.client_cert_file.as_ref().zip(credentials.client_key_file.as_ref())
     {
-        let certificate = files.read(certificate, &quoted(CLIENT_CERT_FILE))?;
-        let key = files.read(key, &quoted(CLIENT_KEY_FILE))?;
+        let certificate = files.read(certificate, &quoted(&keys::SUBMISSION_CLIENT_CERT_FILE))?;
+        let key = files.read(key, &quoted(&keys::SUBMISSION_CLIENT_KEY_FILE))?;
         identity::present(&mut auth, &certificate, &key)?;
     }
     let token = token(credentials, files)?;
@@ -143,11 +140,15 @@ fn token(
     files: &mut Files,
 ) -> Result<Option<(String, String)>, ConnectError> {
     if let Some(given) = &credentials.oauth_token {
-        let content = Content { place: quoted(OAUTH_TOKEN), bytes: given.expose().as_bytes().to_vec() };
-        return Ok(Some((files::token(&content)?, quoted(OAUTH_TOKEN))));
+        let content =
+            Content { place: quoted(&keys::SUBMISSION_TOKEN), bytes: given.expose().as_bytes().to_vec() };
+        return Ok(Some((files::token(&content)?, quoted(&keys::SUBMISSION_TOKEN))));
     }
     let Some(path) = &credentials.oauth_token_file else { return Ok(None) };
-    Ok(Some((files.token(path, &quoted(OAUTH_TOKEN_FILE))?, quoted(OAUTH_TOKEN_FILE))))
+    Ok(Some((
+        files.token(path, &quoted(&keys::SUBMISSION_TOKEN_FILE))?,
+        quoted(&keys::SUBMISSION_TOKEN_FILE),
+    )))
 }
 
 fn quoted(key: &str) -> String {

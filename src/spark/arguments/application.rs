@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::command_line::CommandLine;
 use super::options::{self, Purpose};
 use super::{MainResource, SubmitArguments, java_options, master, paths};
-use crate::spark::conf::{Origin, SettingError, SparkConf};
+use crate::spark::conf::{Origin, SettingError, SparkConf, Surroundings};
 use crate::spark::jar::{self, JarError};
 use crate::spark::keys;
 use crate::spark::uri::{DependencyUri, UriError};
@@ -38,7 +38,8 @@ pub enum ArgumentsError {
     /// Spark's default, which is not what this program does.
     #[error(
         "the deploy mode is client, which is Spark's default and starts the driver on this machine: write \
-         --deploy-mode cluster"
+         --deploy-mode cluster, or {}",
+        master::HAND_OVER
     )]
     ClientMode,
     /// Spark Connect's option.
@@ -90,9 +91,14 @@ pub enum ArgumentsError {
 }
 
 impl SubmitArguments {
-    /// The application to submit. `conf` is what [`Settings`](super::Settings) gave for this line.
-    pub fn new(line: &CommandLine, mut conf: SparkConf, folder: &Path) -> Result<Self, ArgumentsError> {
-        if conf.contains("spark.remote") {
+    /// The application to submit. `conf` is what [`Settings`](super::Settings) gave for this line; its references are filled
+    /// in.
+    pub fn new(
+        line: &CommandLine,
+        mut conf: SparkConf,
+        surroundings: Surroundings<'_>,
+    ) -> Result<Self, ArgumentsError> {
+        if conf.contains(&keys::REMOTE) {
             return Err(ArgumentsError::Remote);
         }
         master::normalise(&mut conf)?;
@@ -101,31 +107,31 @@ impl SubmitArguments {
         let class = line.value(Purpose::Class);
         check_applicable([Some(given), class])?;
         java_options::check(&conf)?;
-        check_positive(&conf)?;
+        check_amounts(&conf)?;
         check_total_cores(line, &conf)?;
         let proxy_user = line.value(Purpose::ProxyUser).map(str::to_owned);
-        if proxy_user.is_some() && conf.contains("spark.kerberos.principal") {
+        if proxy_user.is_some() && conf.contains(&keys::PRINCIPAL) {
             return Err(ArgumentsError::ProxyUserAndPrincipal);
         }
         let fetched = fetched_name(given, &conf)?;
         check_uri(given)?;
-        let resource = resource(given, fetched.as_deref().unwrap_or(given), folder);
+        let resource = resource(given, fetched.as_deref().unwrap_or(given), surroundings.folder);
         check_unnamed(&resource)?;
         let main_class = main_class(&resource, class)?;
         let name = class.or(fetched.as_deref());
         let name = name.unwrap_or_else(|| resource.uri().rsplit('/').next().unwrap_or_default());
-        conf.set_if_missing("spark.app.name", name, Origin::Derived);
+        conf.set_if_missing(&keys::APP_NAME, name, Origin::Derived);
         complete(&mut conf, &resource);
+        conf.fill_in(surroundings)?;
         Ok(Self { conf, resource, main_class, arguments: line.arguments.clone(), proxy_user })
     }
 }
 
 fn check_deploy_mode(conf: &SparkConf) -> Result<(), ArgumentsError> {
-    const KEY: &str = "spark.submit.deployMode";
-    match conf.get(KEY) {
+    match conf.get(&keys::DEPLOY_MODE) {
         Some("cluster") => Ok(()),
         None | Some("client") => Err(ArgumentsError::ClientMode),
-        Some(_) => Err(conf.refuse(KEY, "write --deploy-mode cluster").into()),
+        Some(_) => Err(conf.refuse(&keys::DEPLOY_MODE, "write --deploy-mode cluster").into()),
     }
 }
 
@@ -139,42 +145,27 @@ fn check_applicable(given: [Option<&str>; 2]) -> Result<(), ArgumentsError> {
 }
 
 /// What spark-submit checks before anything else (`validateSubmitArguments`).
-fn check_positive(conf: &SparkConf) -> Result<(), SettingError> {
-    for key in ["spark.driver.memory", "spark.executor.memory"] {
-        if conf.mebibytes(key)?.is_some() && has_only_zeros(conf.get(key)) {
-            return Err(conf.refuse(key, "it must be more than nothing, such as 512m or 2g"));
-        }
-    }
-    let is_dynamic = conf.boolean("spark.dynamicAllocation.enabled")?.unwrap_or_default();
-    let instances = (!is_dynamic).then_some("spark.executor.instances");
-    for key in ["spark.driver.cores", "spark.executor.cores"].into_iter().chain(instances) {
-        check_count(conf, key)?;
+pub fn check_amounts(conf: &SparkConf) -> Result<(), SettingError> {
+    conf.read(&keys::DRIVER_MEMORY)?;
+    conf.read(&keys::EXECUTOR_MEMORY)?;
+    conf.read(&keys::DRIVER_CORES)?;
+    conf.read(&keys::EXECUTOR_CORES)?;
+    let instances = conf.read(&keys::EXECUTOR_INSTANCES)?;
+    // Executors that are asked for on demand may be none to begin with.
+    if instances == Some(0) && !conf.read(&keys::DYNAMIC_ALLOCATION)?.unwrap_or_default() {
+        return Err(conf.refuse(&keys::EXECUTOR_INSTANCES, "it must be a whole number from 1 to 2147483647"));
     }
     Ok(())
 }
 
 /// The number does nothing here, but spark-submit reads it.
 fn check_total_cores(line: &CommandLine, conf: &SparkConf) -> Result<(), SettingError> {
-    const KEY: &str = "spark.cores.max";
     let Some(given) = line.value(Purpose::Elsewhere(options::STANDALONE)) else {
-        return check_count(conf, KEY);
+        return conf.read(&keys::MOST_CORES).map(drop);
     };
     let mut of_line = SparkConf::default();
-    of_line.set(KEY, given, Origin::Option("--total-executor-cores"));
-    check_count(&of_line, KEY)
-}
-
-fn check_count(conf: &SparkConf, key: &str) -> Result<(), SettingError> {
-    const WHAT: &str = "a whole number from 1 to 2147483647";
-    match conf.bare_number::<i32>(key, WHAT)? {
-        Some(count) if count < 1 => Err(conf.refuse(key, format!("it must be {WHAT}"))),
-        _ => Ok(()),
-    }
-}
-
-/// `0`, `0g`: a size below one MiB is little, and not nothing.
-fn has_only_zeros(size: Option<&str>) -> bool {
-    size.is_some_and(|size| !size.contains(|character| matches!(character, '1'..='9')))
+    of_line.set(&*keys::MOST_CORES, given, Origin::Option("--total-executor-cores"));
+    of_line.read(&keys::MOST_CORES).map(drop)
 }
 
 impl MainResource {
@@ -189,7 +180,7 @@ impl MainResource {
 
 /// The name of an application that the init-container fetches: Spark never sees its address, whose query may be a secret.
 fn fetched_name(given: &str, conf: &SparkConf) -> Result<Option<String>, ArgumentsError> {
-    if !conf.boolean(keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default() {
+    if !conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default() {
         return Ok(None);
     }
     match DependencyUri::parse(given)? {
@@ -239,15 +230,15 @@ fn main_class(resource: &MainResource, class: Option<&str>) -> Result<String, Ar
 
 /// What `SparkSubmit.prepareSubmitEnvironment` adds for a driver in a cluster.
 fn complete(conf: &mut SparkConf, resource: &MainResource) {
-    conf.set("spark.submit.deployMode", "cluster", Origin::Derived);
-    conf.set_if_missing("spark.submit.pyFiles", "", Origin::Derived);
+    conf.set(&keys::DEPLOY_MODE, "cluster", Origin::Derived);
+    conf.set_if_missing(&keys::PY_FILES, "", Origin::Derived);
     // The driver's service will have that name.
-    conf.remove("spark.driver.host");
+    conf.remove(&keys::DRIVER_HOST);
     if let MainResource::Java(uri) = resource {
         let own = (uri != NO_RESOURCE).then_some(uri.as_str());
-        let given = conf.get("spark.jars").filter(|list| !list.is_empty());
+        let given = conf.get(&keys::JARS).filter(|list| !list.is_empty());
         let jars = given.into_iter().chain(own).collect::<Vec<_>>().join(",");
-        let origin = conf.origin("spark.jars").cloned().unwrap_or(Origin::Derived);
-        conf.set("spark.jars", jars, origin);
+        let origin = conf.origin(&keys::JARS).cloned().unwrap_or(Origin::Derived);
+        conf.set(&keys::JARS, jars, origin);
     }
 }

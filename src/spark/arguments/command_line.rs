@@ -51,7 +51,7 @@ pub(super) struct Conf {
 }
 
 /// What is on a command line, in the order in which it was written.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct CommandLine {
     /// Options that set a key, a list of dependencies, or another single value.
     pub(super) options: Vec<(&'static Spec, String)>,
@@ -87,14 +87,16 @@ impl CommandLine {
         Ok(line)
     }
 
+    /// Whether an argument is an option of spark-submit's, and not one that every program has.
+    pub fn is_option(argument: &str) -> bool {
+        let (name, _) = split_inline(argument);
+        options::find(name)
+            .is_some_and(|spec| !matches!(spec.purpose, Purpose::Switch(Switch::Help | Switch::Version)))
+    }
+
     /// Whether a switch was given.
     pub fn has(&self, switch: Switch) -> bool {
         self.switches.contains(&switch)
-    }
-
-    /// Whether nothing at all was given.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
     }
 
     /// The primary resource, as it was written.

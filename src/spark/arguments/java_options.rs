@@ -1,9 +1,10 @@
 //! The driver's options of the JVM, which have no place for the size of the heap (`SparkSubmitCommandBuilder`).
 
 use crate::spark::conf::{SettingError, SparkConf};
+use crate::spark::keys;
 use crate::spark::version::SparkVersion;
 
-const KEYS: [&str; 2] = ["spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"];
+const KEYS: [&str; 2] = [keys::DRIVER_DEFAULT_JAVA_OPTIONS.name(), keys::DRIVER_JAVA_OPTIONS.name()];
 
 const OPEN: &str = "it must have an end to each quotation mark, and no backslash at its end";
 
@@ -53,11 +54,11 @@ fn words(text: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::{Origin, keys};
+    use crate::spark::Origin;
 
     fn is_taken(version: &str, key: &str, options: &str) -> bool {
         let mut conf = SparkConf::default();
-        conf.set(keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
+        conf.set(&*keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
         conf.set(key, options, Origin::Conf);
         check(&conf).is_ok()
     }

@@ -1,37 +1,41 @@
 //! `--master`, by the rules of Spark's `Utils.checkAndGetK8sMasterUrl`.
 
 use crate::spark::conf::{Origin, SettingError, SparkConf};
-
-const KEY: &str = "spark.master";
+use crate::spark::keys;
 const FORMS: &str =
     "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
+
+/// What to do about all that is not Kubernetes in cluster mode.
+pub const HAND_OVER: &str = "name a real spark-submit by CLOAKROOM_SPARK_SUBMIT, and it gets all that is not Kubernetes in cluster mode";
 
 /// Writes the master as it goes into the driver's properties, `k8s://https://HOST:PORT`, and gives it.
 pub fn normalise(conf: &mut SparkConf) -> Result<String, SettingError> {
     let master = normalised(conf)?;
-    let origin = conf.origin(KEY).cloned().unwrap_or(Origin::Derived);
-    conf.set(KEY, &master, origin);
+    let origin = conf.origin(&keys::MASTER).cloned().unwrap_or(Origin::Derived);
+    conf.set(&keys::MASTER, &master, origin);
     Ok(master)
 }
 
 fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
-    let Some(master) = conf.get(KEY) else {
-        return Err(conf.refuse(KEY, format!("give --master; {FORMS}")));
+    let Some(master) = conf.get(&keys::MASTER) else {
+        return Err(conf.refuse(&keys::MASTER, format!("give --master; {FORMS}")));
     };
     let Some(url) = master.strip_prefix("k8s://") else {
-        return Err(conf.refuse(KEY, format!("only Kubernetes is supported here; {FORMS}")));
+        return Err(
+            conf.refuse(&keys::MASTER, format!("only Kubernetes is supported here; {FORMS}; or {HAND_OVER}"))
+        );
     };
     if url.contains(char::is_whitespace) {
-        return Err(conf.refuse(KEY, format!("it must have no blanks; {FORMS}")));
+        return Err(conf.refuse(&keys::MASTER, format!("it must have no blanks; {FORMS}")));
     }
     match url.split_once("://") {
-        None if url.is_empty() => Err(conf.refuse(KEY, FORMS)),
+        None if url.is_empty() => Err(conf.refuse(&keys::MASTER, FORMS)),
         None => Ok(format!("k8s://https://{url}")),
         Some((scheme, _)) if ["https", "http"].contains(&scheme.to_ascii_lowercase().as_str()) => {
             Ok(master.to_owned())
         }
         Some((scheme, _)) => {
-            Err(conf.refuse(KEY, format!("`{scheme}` is no scheme of an API server; {FORMS}")))
+            Err(conf.refuse(&keys::MASTER, format!("`{scheme}` is no scheme of an API server; {FORMS}")))
         }
     }
 }
@@ -43,7 +47,7 @@ mod tests {
 
     fn master(text: &str) -> Result<String, String> {
         let mut conf = SparkConf::default();
-        conf.set(KEY, text, Origin::Option("--master"));
+        conf.set(&keys::MASTER, text, Origin::Option("--master"));
         normalised(&conf).map_err(|error| error.to_string())
     }
 

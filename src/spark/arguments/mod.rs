@@ -7,14 +7,16 @@ mod main_resource;
 pub mod master;
 mod options;
 mod paths;
+mod script;
 mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use application::ArgumentsError;
+pub use application::{ArgumentsError, check_amounts};
 pub use command_line::{CommandLine, CommandLineError};
 pub use main_resource::MainResource;
 pub use options::{OPTIONS, Purpose, Spec, Switch};
+pub use script::Script;
 pub use settings::{Defaults, Settings};
 
 use super::SparkConf;

@@ -1,37 +1,28 @@
 //! Every setting of a command line, of its files and of the environment, by Spark's precedence.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::command_line::CommandLine;
 use super::options::Purpose;
 use super::paths;
-use crate::spark::{Origin, Properties, SparkConf};
+use crate::spark::conf::Surroundings;
+use crate::spark::{Origin, Properties, SparkConf, keys};
 
 /// Environment variables that act like an option that nothing else sets (`SparkSubmitArguments`).
 const VARIABLES: [(&str, &str); 5] = [
-    ("MASTER", "spark.master"),
-    ("DEPLOY_MODE", "spark.submit.deployMode"),
-    ("SPARK_DRIVER_MEMORY", "spark.driver.memory"),
-    ("SPARK_EXECUTOR_MEMORY", "spark.executor.memory"),
-    ("SPARK_EXECUTOR_CORES", "spark.executor.cores"),
+    ("MASTER", keys::MASTER.name()),
+    ("DEPLOY_MODE", keys::DEPLOY_MODE.name()),
+    ("SPARK_DRIVER_MEMORY", keys::DRIVER_MEMORY.name()),
+    ("SPARK_EXECUTOR_MEMORY", keys::EXECUTOR_MEMORY.name()),
+    ("SPARK_EXECUTOR_CORES", keys::EXECUTOR_CORES.name()),
 ];
-
-/// Keys whose value is a list of URIs.
-const LISTS: [&str; 4] = ["spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles"];
-
-/// Keys that Spark reads by an older name as well.
-const OF_YARN: [(&str, &str); 2] =
-    [("spark.yarn.keytab", "spark.kerberos.keytab"), ("spark.yarn.principal", "spark.kerberos.principal")];
 
 /// What a command line is completed with.
 pub struct Defaults<'a> {
     /// Properties files, the one that wins first: `--properties-file`, then `spark-defaults.conf`.
     pub files: Vec<Properties>,
-    /// The environment.
-    pub variables: &'a BTreeMap<String, String>,
-    /// What relative paths are relative to.
-    pub folder: &'a Path,
+    /// The submitting machine.
+    pub surroundings: Surroundings<'a>,
 }
 
 /// The settings, and what the user should know.
@@ -65,18 +56,19 @@ impl Settings {
             }
         }
         for (name, key) in VARIABLES {
-            if let Some(value) = defaults.variables.get(name) {
+            if let Some(value) = defaults.surroundings.variables.get(name) {
                 conf.set_if_missing(key, value, Origin::Variable(name));
             }
         }
-        absolute_lists(conf, defaults.folder);
-        settings.warnings.extend(of_yarn(&mut settings.conf));
+        absolute_lists(conf, defaults.surroundings.folder);
+        let warnings = by_todays_names(conf);
+        settings.warnings.extend(warnings);
         settings
     }
 
     /// Spark drops keys that are not its own: they would be in nobody's way, and do nothing.
     fn take(&mut self, key: &str, value: &str, origin: Origin) {
-        if key.starts_with("spark.") {
+        if key.starts_with(keys::PREFIX) {
             self.conf.set(key, value, origin);
         } else {
             self.warnings.push(format!("Ignoring non-Spark config property: {key}"));
@@ -85,17 +77,21 @@ impl Settings {
 }
 
 /// Sets today's keys from older ones, as spark-submit does; the older ones stay. Gives a warning for each.
-fn of_yarn(conf: &mut SparkConf) -> Vec<String> {
-    let todays = OF_YARN.iter().filter_map(|(old, new)| {
-        let (value, origin) = (conf.get(old)?.to_owned(), conf.origin(old)?.clone());
-        conf.set_if_missing(new, value, origin);
-        Some(format!("`{old}` is an old name: write `{new}`"))
-    });
-    todays.collect()
+fn by_todays_names(conf: &mut SparkConf) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for key in [keys::KEYTAB, keys::PRINCIPAL] {
+        let Some((value, origin)) = conf.get(&key).map(str::to_owned).zip(conf.origin(&key).cloned()) else {
+            continue;
+        };
+        conf.set(&*key, value, origin);
+        let older = key.entry.alternatives.iter().filter(|older| conf.contains(older));
+        warnings.extend(older.map(|older| format!("`{older}` is an old name: write `{key}`")));
+    }
+    warnings
 }
 
 fn absolute_lists(conf: &mut SparkConf, folder: &Path) {
-    for key in LISTS {
+    for key in keys::DEPENDENCY_LISTS {
         if let (Some(list), Some(origin)) = (conf.get(key), conf.origin(key).cloned()) {
             let resolved = paths::resolve_all(list, folder);
             conf.set(key, resolved, origin);
@@ -105,13 +101,17 @@ fn absolute_lists(conf: &mut SparkConf, folder: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn settings(line: &[&str], files: &[(&str, &str)], variables: &[(&str, &str)]) -> Settings {
         let line = CommandLine::parse(line.iter().map(|&word| word.to_owned())).unwrap();
         let files = files.iter().map(|(name, text)| Properties::parse(name, text).unwrap()).collect();
         let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Settings::of(&line, &Defaults { files, variables: &variables, folder: Path::new("/no/such") })
+        let (system, folder) = (BTreeMap::new(), Path::new("/no/such"));
+        let surroundings = Surroundings { variables: &variables, system: &system, folder };
+        Settings::of(&line, &Defaults { files, surroundings })
     }
 
     #[test]

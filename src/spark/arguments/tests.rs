@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
+use crate::spark::conf::Surroundings;
 
 const BASICS: [&str; 4] = ["--master", "k8s://h:1", "--deploy-mode", "cluster"];
 
@@ -12,9 +13,10 @@ fn submitted(more: &[&str]) -> Result<SubmitArguments, ArgumentsError> {
 
 fn read(line: &CommandLine) -> Result<SubmitArguments, ArgumentsError> {
     let folder = Path::new("/no/such");
-    let variables = BTreeMap::new();
-    let settings = Settings::of(line, &Defaults { files: Vec::new(), variables: &variables, folder });
-    SubmitArguments::new(line, settings.conf, folder)
+    let (variables, system) = (BTreeMap::new(), BTreeMap::new());
+    let surroundings = Surroundings { variables: &variables, system: &system, folder };
+    let settings = Settings::of(line, &Defaults { files: Vec::new(), surroundings });
+    SubmitArguments::new(line, settings.conf, surroundings)
 }
 
 fn refused(more: &[&str]) -> String {
@@ -70,7 +72,7 @@ fn a_class_of_the_image_needs_no_jar() {
 fn a_driver_on_this_machine_is_refused_with_the_option_to_write() {
     let line = CommandLine::parse(["--master", "k8s://h:1", "x.py"].map(str::to_owned)).unwrap();
     let message = read(&line).unwrap_err().to_string();
-    assert!(message.ends_with("write --deploy-mode cluster"), "{message}");
+    assert!(message.contains("write --deploy-mode cluster, or name a real spark-submit"), "{message}");
     assert_eq!(
         refused(&["--deploy-mode", "clustr", "x.py"]),
         "--deploy-mode (`spark.submit.deployMode`) is `clustr`: write --deploy-mode cluster"

@@ -1,4 +1,5 @@
 use super::*;
+use crate::spark::keys::DRIVER_MEMORY_OVERHEAD as MEMORY;
 
 fn conf(key: &str, value: &str, origin: Origin) -> SparkConf {
     let mut conf = SparkConf::default();
@@ -9,7 +10,7 @@ fn conf(key: &str, value: &str, origin: Origin) -> SparkConf {
 #[test]
 fn a_bad_value_is_refused_with_its_option_its_key_and_what_is_allowed() {
     let conf = conf("spark.driver.memory", "lots", Origin::Option("--driver-memory"));
-    let message = conf.mebibytes("spark.driver.memory").unwrap_err().to_string();
+    let message = conf.read(&keys::DRIVER_MEMORY).unwrap_err().to_string();
     assert!(message.starts_with("--driver-memory (`spark.driver.memory`) is `lots`: "), "{message}");
     assert!(message.contains("such as 512m or 2g (units: b, k, m, g, t, p; from Spark 4.2 on"), "{message}");
 }
@@ -17,8 +18,12 @@ fn a_bad_value_is_refused_with_its_option_its_key_and_what_is_allowed() {
 #[test]
 fn a_bad_value_of_a_file_is_refused_with_file_and_line() {
     let origin = Origin::File { file: "conf/spark-defaults.conf".to_owned(), line: 7 };
-    let message = conf("spark.x", "maybe", origin).boolean("spark.x").unwrap_err().to_string();
-    assert_eq!(message, "conf/spark-defaults.conf, line 7: `spark.x` is `maybe`: it must be true or false");
+    let key = keys::TRUST_CERTIFICATES;
+    let message = conf(&key, "maybe", origin).read(&key).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        format!("conf/spark-defaults.conf, line 7: `{key}` is `maybe`: it must be true or false")
+    );
 }
 
 #[test]
@@ -72,23 +77,23 @@ fn keys_are_found_by_their_prefix_in_order() {
 #[test]
 fn sizes_are_cut_to_whole_mebibytes_as_spark_does() {
     for (text, expected) in [("1g", 1024), ("1500000k", 1464), ("300", 300), ("1t", 1 << 20)] {
-        assert_eq!(conf("m", text, Origin::Conf).mebibytes("m"), Ok(Some(expected)), "{text}");
+        assert_eq!(conf(&MEMORY, text, Origin::Conf).read(&MEMORY), Ok(Some(expected)), "{text}");
     }
 }
 
 #[test]
 fn sizes_that_the_driver_would_refuse_are_refused_here() {
     for text in ["1Ei", "1bi", "1.5g", "-1", "", "5q", "2g\u{a0}", "\u{2003}2g"] {
-        assert!(conf("m", text, Origin::Conf).mebibytes("m").is_err(), "{text}");
+        assert!(conf(&MEMORY, text, Origin::Conf).read(&MEMORY).is_err(), "{text}");
     }
 }
 
 #[test]
 fn binary_units_are_read_from_spark_4_2_on() {
     let read = |version: &str, text: &str| {
-        let mut conf = conf("m", text, Origin::Conf);
-        conf.set(keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
-        conf.mebibytes("m").ok().flatten()
+        let mut conf = conf(&MEMORY, text, Origin::Conf);
+        conf.set(&*keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
+        conf.read(&MEMORY).ok().flatten()
     };
     for text in ["2Gi", "2gib", "2048Mi", "2048MIB", " 2097152Ki\t"] {
         for (version, expected) in [("3.5.9", None), ("4.1.4", None), ("4.2.0", Some(2048))] {
@@ -99,7 +104,10 @@ fn binary_units_are_read_from_spark_4_2_on() {
 
 #[test]
 fn a_flag_that_spark_does_not_trim_is_not_trimmed() {
-    let flag = conf("f", " TRUE\t", Origin::Conf);
-    assert_eq!((flag.boolean("f"), flag.bare_boolean("f").is_err()), (Ok(Some(true)), true));
-    assert!(conf("f", "true\u{a0}", Origin::Conf).boolean("f").is_err());
+    let (trimmed, bare) = (keys::SUBMIT_IN_DRIVER, &keys::DRIVER_VOLUMES.read_only);
+    let flag = |text| conf("f", text, Origin::Conf);
+    assert_eq!(flag(" TRUE\t").read_as("f", &trimmed), Ok(Some(true)));
+    assert!(flag(" TRUE\t").read_as("f", bare).is_err());
+    assert_eq!(flag("TRUE").read_as("f", bare), Ok(Some(true)));
+    assert!(flag("true\u{a0}").read_as("f", &trimmed).is_err());
 }

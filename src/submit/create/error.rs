@@ -108,9 +108,9 @@ pub enum Cause {
         /// What was there.
         message: String,
     },
-    /// `409` of the pod.
+    /// `409` of the pod. The Spark Operator looks for `code=409` where it submits again what it has submitted already.
     #[error(
-        "the pod {pod} exists already in namespace {namespace}, {whose} (409): delete it with “kubectl delete pod -n \
+        "the pod {pod} exists already in namespace {namespace}, {whose} (code=409): delete it with “kubectl delete pod -n \
          {namespace} {pod}”, or choose another name by spark.kubernetes.driver.pod.name"
     )]
     Exists {

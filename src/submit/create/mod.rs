@@ -93,7 +93,10 @@ async fn tried(
         Cause::Stopped
     } else if matches!(failure, ApiFailure::Refused { code: 409, .. }) {
         let found = retried(patience, async || calls.get_pod(&submission.pod_name).await).await;
-        exists(submission, found.ok().as_ref())
+        match found {
+            Err(ApiFailure::NotFound { .. }) => explain::pod(&calls, submission, failure),
+            found => exists(submission, found.ok().as_ref()),
+        }
     } else {
         explain::pod(&calls, submission, failure)
     };
@@ -254,6 +257,10 @@ impl Creation<'_> {
                 Ok(created(pod))
             }
             Ok(pod) => Err(exists(self.submission, Some(&pod))),
+            // A quota that changed meanwhile is a conflict as well, and no pod has the name.
+            Err(ApiFailure::NotFound { .. }) if is_conflict && !was_ambiguous => {
+                Err(explain::pod(&self.calls, self.submission, failure))
+            }
             Err(_) if is_conflict => {
                 self.made.is_pod_unknown = was_ambiguous;
                 Err(exists(self.submission, None))
@@ -302,13 +309,14 @@ fn owner_reference(submission: &Submission, owner: &Created) -> Value {
     })
 }
 
-/// What spark-submit says where nobody waits for the application.
+/// What spark-submit says where nobody waits for the application, and the line by which Airflow finds the driver: from the
+/// first one it knows pods in a namespace called `spark` only.
 pub fn say_deployed(submission: &Submission, log: &Log) {
     let Submission { app_name, app_id, namespace, pod_name, .. } = submission;
     let app_name = in_one_line(app_name);
     let message = format!(
         "Deployed Spark application {app_name} with application ID {app_id} and submission ID \
-         {namespace}:{pod_name} into Kubernetes"
+         {namespace}:{pod_name} into Kubernetes\n\t pod name: {pod_name}"
     );
     log.say(Level::Info, LOGGER, &message);
 }

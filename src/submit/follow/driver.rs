@@ -152,8 +152,7 @@ impl<'a> Driver<'a> {
         // Spark prints what the last state has; the verdict is on all that is known.
         self.last.status.get_or_insert_default().container_statuses =
             Some(std::mem::take(&mut self.containers));
-        let app_name = in_one_line(&self.submission.app_name);
-        let Verdict { outcome, lines } = verdict(&self.last, &self.container, &app_name);
+        let Verdict { outcome, lines } = verdict(&self.last, &self.container);
         let level = if outcome == Outcome::Succeeded { Level::Warn } else { Level::Error };
         for line in lines {
             self.say(level, &line);

@@ -53,7 +53,7 @@ pub(super) fn has_ended(pod: &Pod) -> bool {
 
 /// The verdict on a pod that has ended, or that is gone; `driver` is the container that Spark runs in. Its end is the
 /// application's, whatever became of the containers beside it.
-pub(super) fn verdict(pod: &Pod, driver: &str, app_name: &str) -> Verdict {
+pub(super) fn verdict(pod: &Pod, driver: &str) -> Verdict {
     let end = end_of(containers(pod), driver);
     let exit_code =
         end.and_then(|end| u8::try_from(end.exit_code).ok().or(Some(1))).filter(|code| *code != 0);
@@ -67,7 +67,8 @@ pub(super) fn verdict(pod: &Pod, driver: &str, app_name: &str) -> Verdict {
     };
     let mut lines = Vec::new();
     if outcome != Outcome::Succeeded {
-        lines.push(format!("Application {app_name} failed: {how}"));
+        // Kyuubi names the last line with `Exception:` and without `at ` as the reason: nothing from elsewhere is in it.
+        lines.push(format!("SparkException: Application failed: {how}"));
         lines.extend(end.and_then(|end| message("container", driver, end)));
         lines.extend(end.filter(|_| !is_deleted(&outcome)).and_then(|_| where_its_log_is(pod, driver)));
     }

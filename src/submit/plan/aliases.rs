@@ -2,26 +2,23 @@
 
 use crate::spark::{Origin, SettingError, SparkConf, keys};
 
-/// What may follow `spark.kubernetes.cloakroom.`.
-const OWN: [&str; 6] = [
-    keys::CLOAKROOM_SPARK_VERSION,
-    keys::CLOAKROOM_EXIT_CODE,
-    keys::CLOAKROOM_EXECUTOR_STAGING,
-    keys::CLOAKROOM_FETCH_REMOTE,
-    keys::CLOAKROOM_UPLOAD_TOKEN_FILE,
-    keys::CLOAKROOM_RETRY_TIMEOUT,
-];
-
 /// Sets today's keys from the original's where nobody set them, and refuses unknown keys of this program.
 /// Gives a warning for each older key.
 pub(super) fn apply(conf: &mut SparkConf) -> Result<Vec<String>, SettingError> {
-    for (rest, _) in conf.prefixed(keys::CLOAKROOM_PREFIX) {
-        let key = format!("{}{rest}", keys::CLOAKROOM_PREFIX);
-        if !OWN.contains(&key.as_str()) {
-            return Err(unknown(conf, &key));
-        }
+    let own =
+        conf.prefixed(keys::CLOAKROOM_PREFIX).map(|(rest, _)| format!("{}{rest}", keys::CLOAKROOM_PREFIX));
+    if let Some(key) = own.into_iter().find(|key| keys::find(key).is_none()) {
+        return Err(unknown(conf, &key));
     }
-    Ok(keys::RENAMED.iter().filter_map(|(old, new)| alias(conf, old, new)).collect())
+    let renamed = keys::entries().filter_map(|entry| Some((entry.older_name?, entry.name)));
+    let aliases: Vec<String> = renamed.filter_map(|(old, new)| alias(conf, old, new)).collect();
+    Ok(aliases.into_iter().chain(near_misses(conf)).collect())
+}
+
+/// A warning for each key that looks mistyped: Spark says nothing of it, and neither does the driver.
+fn near_misses(conf: &SparkConf) -> Vec<String> {
+    let mistyped = conf.iter().filter_map(|(key, _)| Some((key, keys::near_miss(key)?)));
+    mistyped.map(|(key, meant)| format!("`{key}` has no effect here; is `{meant}` meant?")).collect()
 }
 
 fn alias(conf: &mut SparkConf, old: &str, new: &str) -> Option<String> {
@@ -35,24 +32,8 @@ fn alias(conf: &mut SparkConf, old: &str, new: &str) -> Option<String> {
 }
 
 fn unknown(conf: &SparkConf, key: &str) -> SettingError {
-    let nearest = OWN.iter().min_by_key(|own| distance(own, key)).copied().unwrap_or_default();
+    let nearest = keys::nearest_own(key);
     conf.refuse(key, format!("there is no such key; is `{nearest}` meant?"))
-}
-
-/// Levenshtein's distance, row by row.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -62,12 +43,12 @@ mod tests {
     #[test]
     fn an_older_key_counts_where_todays_is_not_set() {
         let mut conf = SparkConf::default();
-        conf.set(keys::OLD_DRIVER_IMAGE, "old:1", Origin::Conf);
-        conf.set(keys::OLD_IMAGE_PULL_POLICY, "Always", Origin::Conf);
-        conf.set(keys::CONTAINER_IMAGE_PULL_POLICY, "Never", Origin::Conf);
+        conf.set("spark.kubernetes.driver.docker.image", "old:1", Origin::Conf);
+        conf.set("spark.kubernetes.docker.image.pullPolicy", "Always", Origin::Conf);
+        conf.set(keys::CONTAINER_IMAGE_PULL_POLICY.name(), "Never", Origin::Conf);
         let warnings = apply(&mut conf).unwrap();
-        assert_eq!(conf.get(keys::DRIVER_CONTAINER_IMAGE), Some("old:1"));
-        assert_eq!(conf.get(keys::CONTAINER_IMAGE_PULL_POLICY), Some("Never"));
+        assert_eq!(conf.get(&keys::DRIVER_CONTAINER_IMAGE), Some("old:1"));
+        assert_eq!(conf.get(&keys::CONTAINER_IMAGE_PULL_POLICY), Some("Never"));
         assert_eq!(
             warnings,
             [
@@ -82,8 +63,8 @@ mod tests {
     #[test]
     fn a_misspelt_key_of_this_program_is_refused_with_the_nearest_one() {
         for (key, nearest) in [
-            ("spark.kubernetes.cloakroom.sparkversion", keys::CLOAKROOM_SPARK_VERSION),
-            ("spark.kubernetes.cloakroom.exitcode", keys::CLOAKROOM_EXIT_CODE),
+            ("spark.kubernetes.cloakroom.sparkversion", keys::CLOAKROOM_SPARK_VERSION.name()),
+            ("spark.kubernetes.cloakroom.exitcode", keys::CLOAKROOM_EXIT_CODE.name()),
         ] {
             let mut conf = SparkConf::default();
             conf.set(key, "x", Origin::Conf);

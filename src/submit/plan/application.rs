@@ -65,10 +65,11 @@ impl Application {
         let SubmitArguments { mut conf, resource, main_class, arguments, proxy_user } = arguments;
         let mut warnings = aliases::apply(&mut conf)?;
         checks::check(&conf)?;
+        warnings.extend(checks::warning(&conf));
         let (version, warning) = SparkVersion::of(&conf)?;
         warnings.extend(warning);
         // The driver makes them, and would end with what is wrong with them.
-        volumes::volumes(&conf, volumes::OF_EXECUTORS, version)?;
+        volumes::volumes(&conf, &keys::EXECUTOR_VOLUMES, version)?;
         left_to_spark::check(&conf, &resource, submitter, version)?;
         let (names, warning) = Names::new(app_name(&conf), now, random);
         warnings.extend(warning);
@@ -116,20 +117,15 @@ impl Application {
 
     /// Name of the driver pod.
     pub fn pod_name(&self) -> String {
-        let given = self.conf.get(checks::POD_NAME).map(str::to_owned);
+        let given = self.conf.get(&keys::DRIVER_POD_NAME).map(str::to_owned);
         given.unwrap_or_else(|| self.names.of("driver"))
     }
 }
 
 fn app_name(conf: &SparkConf) -> &str {
-    conf.get(checks::APP_NAME).unwrap_or_default()
+    conf.get(&keys::APP_NAME).unwrap_or_default()
 }
 
 pub(super) fn namespace(conf: &SparkConf) -> Result<String, SettingError> {
-    let namespace = conf.get(keys::NAMESPACE).unwrap_or("default");
-    if crate::resource::is_dns_label(namespace) {
-        return Ok(namespace.to_owned());
-    }
-    let what = "at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit";
-    Err(conf.refuse(keys::NAMESPACE, format!("it must be the name of a namespace: {what}")))
+    Ok(conf.read(&keys::NAMESPACE)?.unwrap_or_else(|| "default".to_owned()))
 }

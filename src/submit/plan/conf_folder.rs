@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::error::PlanError;
 use super::folder::{self, FolderFile};
 use super::submitter::Submitter;
+use crate::spark::keys::CONFIG_MAP_MAX_SIZE;
 use crate::spark::{SettingError, SparkConf};
 
 const VARIABLE: &str = "SPARK_CONF_DIR";
-const MAX_SIZE: &str = "spark.kubernetes.configMap.maxSize";
 /// etcd takes objects of about that size.
 const DEFAULT_MAX_SIZE: u64 = 1024 * 1024;
 
@@ -46,7 +46,7 @@ pub(super) fn read(conf: &SparkConf, submitter: &Submitter) -> Result<(ConfFolde
 
 /// Spark takes numbers below zero, for which nothing fits.
 fn max_size(conf: &SparkConf) -> Result<u64, SettingError> {
-    let size = conf.number::<i64>(MAX_SIZE, "a whole number of bytes, such as 1048576")?;
+    let size = conf.read(&CONFIG_MAP_MAX_SIZE)?;
     Ok(size.map_or(DEFAULT_MAX_SIZE, |size| size.try_into().unwrap_or_default()))
 }
 
@@ -59,7 +59,7 @@ fn is_for_the_driver(name: &str) -> bool {
 
 /// Text and size of a file, if there is room for it beside what is there.
 fn fitting(file: &FolderFile, taken: u64, max_size: u64) -> Result<(String, u64), String> {
-    let too_large = || format!("it does not fit; `{MAX_SIZE}` is {max_size}");
+    let too_large = || format!("it does not fit; `{CONFIG_MAP_MAX_SIZE}` is {max_size}");
     if file.size_bytes > max_size {
         return Err(too_large());
     }
@@ -84,12 +84,13 @@ mod tests {
             fs::write(folder.path().join(name), bytes).unwrap();
         }
         let submitter = Submitter {
+            system: BTreeMap::new(),
             variables: BTreeMap::from([(VARIABLE.to_owned(), folder.path().display().to_string())]),
             user: String::new(),
             working_folder: PathBuf::from("/"),
         };
         let mut conf = SparkConf::default();
-        conf.set(MAX_SIZE, max_size, Origin::Conf);
+        conf.set(&CONFIG_MAP_MAX_SIZE, max_size, Origin::Conf);
         read(&conf, &submitter).unwrap()
     }
 

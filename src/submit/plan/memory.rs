@@ -1,13 +1,7 @@
 //! How much memory the driver's container gets: its heap, and what lies beside it.
 
 use crate::spark::version::SparkVersion;
-use crate::spark::{MainResource, SettingError, SizeUnit, SparkConf, keys, parse_size};
-
-const MEMORY: &str = "spark.driver.memory";
-const FACTOR: &str = "spark.driver.memoryOverheadFactor";
-/// The factor that executors inherit as well.
-pub(super) const COMMON_FACTOR: &str = "spark.kubernetes.memoryOverheadFactor";
-const MINIMUM: &str = "spark.driver.minMemoryOverhead";
+use crate::spark::{MainResource, SettingError, SparkConf, keys};
 
 /// `spark.driver.memory` unless it is set.
 const DEFAULT_MEMORY_MEBIBYTES: u64 = 1024;
@@ -33,54 +27,20 @@ impl DriverMemory {
         resource: &MainResource,
         version: SparkVersion,
     ) -> Result<Self, SettingError> {
-        let heap = positive(conf, MEMORY)?.unwrap_or(DEFAULT_MEMORY_MEBIBYTES);
+        let heap = conf.read(&keys::DRIVER_MEMORY)?.unwrap_or(DEFAULT_MEMORY_MEBIBYTES);
         let default_factor = match resource {
             MainResource::Java(_) => JVM_FACTOR,
             MainResource::Python(_) | MainResource::R(_) => OTHER_FACTOR,
         };
-        let common_factor = factor(conf, COMMON_FACTOR, Zero::Allowed)?.unwrap_or(default_factor);
-        let factor = factor(conf, FACTOR, Zero::Refused)?.unwrap_or(common_factor);
-        let minimum = if version.has_minimum_overhead() { conf.mebibytes(MINIMUM)? } else { None };
-        let overhead = match overhead(conf)? {
+        let common_factor = conf.read(&keys::MEMORY_OVERHEAD_FACTOR)?.unwrap_or(default_factor);
+        let factor = conf.read(&keys::DRIVER_MEMORY_OVERHEAD_FACTOR)?.unwrap_or(common_factor);
+        let minimum =
+            if version.has_minimum_overhead() { conf.read(&keys::DRIVER_MIN_MEMORY_OVERHEAD)? } else { None };
+        let overhead = match conf.read(&keys::DRIVER_MEMORY_OVERHEAD)? {
             Some(mebibytes) => mebibytes,
             None => share(heap, factor).max(minimum.unwrap_or(DEFAULT_MINIMUM_MEBIBYTES)),
         };
         Ok(Self { mebibytes: heap.saturating_add(overhead), common_factor })
-    }
-}
-
-/// `spark.driver.memoryOverhead`, which has an older name in Spark itself.
-fn overhead(conf: &SparkConf) -> Result<Option<u64>, SettingError> {
-    match conf.mebibytes(keys::DRIVER_MEMORY_OVERHEAD)? {
-        Some(mebibytes) => Ok(Some(mebibytes)),
-        None => conf.mebibytes("spark.yarn.driver.memoryOverhead"),
-    }
-}
-
-/// A size that is not zero; less than a MiB counts as nothing, and is no error for Spark.
-pub(super) fn positive(conf: &SparkConf, key: &str) -> Result<Option<u64>, SettingError> {
-    let size = conf.mebibytes(key)?;
-    let is_nothing = |text: &str| parse_size(text, SizeUnit::Mebibytes).is_ok_and(|size| size.bytes() == 0);
-    if conf.get(key).is_some_and(is_nothing) {
-        return Err(conf.refuse(key, "it must be more than nothing, such as 512m or 2g"));
-    }
-    Ok(size)
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Zero {
-    Allowed,
-    Refused,
-}
-
-fn factor(conf: &SparkConf, key: &str, zero: Zero) -> Result<Option<f64>, SettingError> {
-    const WHAT: &str = "a number above zero, such as 0.1";
-    let factor = conf.fraction(key, WHAT)?;
-    let is_good =
-        |factor: &f64| factor.is_finite() && (*factor > 0.0 || zero == Zero::Allowed && *factor == 0.0);
-    match factor {
-        Some(factor) if !is_good(&factor) => Err(conf.refuse(key, format!("it must be {WHAT}"))),
-        factor => Ok(factor),
     }
 }
 
@@ -115,7 +75,7 @@ mod tests {
     fn conf(settings: &[(&str, &str)]) -> SparkConf {
         let mut conf = SparkConf::default();
         for (key, value) in settings {
-            conf.set(*key, *value, Origin::Conf);
+            conf.set(key, *value, Origin::Conf);
         }
         conf
     }
@@ -137,17 +97,38 @@ mod tests {
     fn the_memory_of_a_jvm_is_what_spark_was_seen_to_ask_for() {
         for (settings, expected) in [
             (&[][..], 1408),
-            (&[(MEMORY, "1g")], 1408),
-            (&[(MEMORY, "300m")], 684),
-            (&[(MEMORY, "500b")], 384),
-            (&[(MEMORY, "1500000k")], 1464 + 384),
-            (&[(MEMORY, "10g"), (FACTOR, "0.2")], 12_288),
-            (&[(MEMORY, "3333m"), (FACTOR, "0.15")], 3832),
-            (&[(MEMORY, "1g"), (FACTOR, " 2d")], 3072),
-            (&[(MEMORY, "1g"), (FACTOR, ".5F")], 1536),
-            (&[(MEMORY, "2048"), (keys::DRIVER_MEMORY_OVERHEAD, "700")], 2748),
-            (&[(MINIMUM, "600m")], 1624),
-            (&[(MINIMUM, "600m"), (keys::CLOAKROOM_SPARK_VERSION, "3.5.9")], 1408),
+            (&[(keys::DRIVER_MEMORY.name(), "1g")], 1408),
+            (&[(keys::DRIVER_MEMORY.name(), "300m")], 684),
+            (&[(keys::DRIVER_MEMORY.name(), "500b")], 384),
+            (&[(keys::DRIVER_MEMORY.name(), "1500000k")], 1464 + 384),
+            (
+                &[(keys::DRIVER_MEMORY.name(), "10g"), (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "0.2")],
+                12_288,
+            ),
+            (
+                &[
+                    (keys::DRIVER_MEMORY.name(), "3333m"),
+                    (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "0.15"),
+                ],
+                3832,
+            ),
+            (
+                &[(keys::DRIVER_MEMORY.name(), "1g"), (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), " 2d")],
+                3072,
+            ),
+            (
+                &[(keys::DRIVER_MEMORY.name(), "1g"), (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), ".5F")],
+                1536,
+            ),
+            (&[(keys::DRIVER_MEMORY.name(), "2048"), (keys::DRIVER_MEMORY_OVERHEAD.name(), "700")], 2748),
+            (&[(keys::DRIVER_MIN_MEMORY_OVERHEAD.name(), "600m")], 1624),
+            (
+                &[
+                    (keys::DRIVER_MIN_MEMORY_OVERHEAD.name(), "600m"),
+                    (keys::CLOAKROOM_SPARK_VERSION.name(), "3.5.9"),
+                ],
+                1408,
+            ),
             (&[("spark.yarn.driver.memoryOverhead", "1g")], 2048),
         ] {
             assert_eq!(memory(&java(), settings).unwrap().mebibytes, expected, "{settings:?}");
@@ -157,11 +138,23 @@ mod tests {
     #[test]
     fn python_needs_more_beside_the_heap_and_the_drivers_own_factor_wins() {
         for (settings, expected, common) in [
-            (&[(MEMORY, "4g")][..], 5734, 0.4),
-            (&[(MEMORY, "4g"), (COMMON_FACTOR, "0.2")], 4915, 0.2),
-            (&[(MEMORY, "4g"), (FACTOR, "0.2")], 4915, 0.4),
-            (&[(MEMORY, "4g"), (FACTOR, "0.2"), (COMMON_FACTOR, "0.3")], 4915, 0.3),
-            (&[(MEMORY, "4g"), (keys::DRIVER_MEMORY_OVERHEAD, "100m")], 4196, 0.4),
+            (&[(keys::DRIVER_MEMORY.name(), "4g")][..], 5734, 0.4),
+            (&[(keys::DRIVER_MEMORY.name(), "4g"), (keys::MEMORY_OVERHEAD_FACTOR.name(), "0.2")], 4915, 0.2),
+            (
+                &[(keys::DRIVER_MEMORY.name(), "4g"), (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "0.2")],
+                4915,
+                0.4,
+            ),
+            (
+                &[
+                    (keys::DRIVER_MEMORY.name(), "4g"),
+                    (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "0.2"),
+                    (keys::MEMORY_OVERHEAD_FACTOR.name(), "0.3"),
+                ],
+                4915,
+                0.3,
+            ),
+            (&[(keys::DRIVER_MEMORY.name(), "4g"), (keys::DRIVER_MEMORY_OVERHEAD.name(), "100m")], 4196, 0.4),
         ] {
             let expected = DriverMemory { mebibytes: expected, common_factor: common };
             assert_eq!(memory(&python(), settings).unwrap(), expected, "{settings:?}");
@@ -171,18 +164,18 @@ mod tests {
     #[test]
     fn bad_sizes_and_factors_are_refused_with_their_key() {
         for (key, value) in [
-            (MEMORY, "lots"),
-            (MEMORY, "0"),
-            (MEMORY, "1.5g"),
-            (MEMORY, "-1g"),
-            (keys::DRIVER_MEMORY_OVERHEAD, "xx"),
-            (FACTOR, "-1"),
-            (FACTOR, "0"),
-            (FACTOR, "NaN"),
-            (FACTOR, "Infinity"),
-            (FACTOR, "d"),
-            (COMMON_FACTOR, "-0.1"),
-            (COMMON_FACTOR, "a"),
+            (keys::DRIVER_MEMORY.name(), "lots"),
+            (keys::DRIVER_MEMORY.name(), "0"),
+            (keys::DRIVER_MEMORY.name(), "1.5g"),
+            (keys::DRIVER_MEMORY.name(), "-1g"),
+            (keys::DRIVER_MEMORY_OVERHEAD.name(), "xx"),
+            (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "-1"),
+            (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "0"),
+            (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "NaN"),
+            (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "Infinity"),
+            (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), "d"),
+            (keys::MEMORY_OVERHEAD_FACTOR.name(), "-0.1"),
+            (keys::MEMORY_OVERHEAD_FACTOR.name(), "a"),
         ] {
             let message = memory(&java(), &[(key, value)]).unwrap_err().to_string();
             assert!(message.starts_with(&format!("`{key}` is `{value}`: it must be ")), "{message}");

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use super::application::Application;
 use crate::resource::{is_annotation_key, is_label_key, is_label_value};
-use crate::spark::{SettingError, SparkConf};
+use crate::spark::{SettingError, SparkConf, keys};
 
 pub(super) const APP_ID_LABEL: &str = "spark-app-selector";
 pub(super) const ROLE_LABEL: &str = "spark-role";
 const APP_NAME_LABEL: &str = "spark-app-name";
 const VERSION_LABEL: &str = "spark-version";
 const RESERVED: [&str; 4] = [VERSION_LABEL, APP_ID_LABEL, APP_NAME_LABEL, ROLE_LABEL];
-
-const LABEL_PREFIX: &str = "spark.kubernetes.driver.label.";
-const ANNOTATION_PREFIX: &str = "spark.kubernetes.driver.annotation.";
 
 const KEYS: &str = "an optional DNS prefix and /, then at most 63 characters of letters, digits, - _ and ., \
                     beginning and ending with a letter or digit";
@@ -25,8 +22,8 @@ pub(super) fn labels(application: &Application) -> Result<BTreeMap<String, Strin
     let conf = &application.conf;
     let names = &application.names;
     let mut labels = BTreeMap::new();
-    for (name, value) in conf.prefixed(LABEL_PREFIX) {
-        let key = format!("{LABEL_PREFIX}{name}");
+    for (name, value) in conf.prefixed(keys::DRIVER_LABELS.prefix()) {
+        let key = keys::DRIVER_LABELS.of(&[name]);
         if RESERVED.contains(&name) {
             return Err(
                 conf.refuse(&key, format!("the label {name} is set by Spark itself; choose another one"))
@@ -50,7 +47,7 @@ pub(super) fn labels(application: &Application) -> Result<BTreeMap<String, Strin
 /// The driver pod's annotations.
 pub(super) fn annotations(application: &Application) -> Result<BTreeMap<String, String>, SettingError> {
     let app_id = &application.names.app_id;
-    let annotations = checked_annotations(&application.conf, ANNOTATION_PREFIX)?;
+    let annotations = checked_annotations(&application.conf, keys::DRIVER_ANNOTATIONS.prefix())?;
     Ok(annotations.into_iter().map(|(name, value)| (name, substituted(&value, app_id))).collect())
 }
 

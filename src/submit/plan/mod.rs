@@ -87,10 +87,10 @@ fn beginning(application: &Application) -> DriverSpec {
     let mut properties: BTreeMap<String, String> =
         settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let time = application.now.as_millisecond().to_string();
-    properties.entry("spark.app.submitTime".to_owned()).or_insert(time);
-    properties.entry("spark.submit.pyFiles".to_owned()).or_default();
+    properties.entry(keys::SUBMIT_TIME.to_owned()).or_insert(time);
+    properties.entry(keys::PY_FILES.to_owned()).or_default();
     if matches!(application.resource, MainResource::Java(_)) {
-        properties.entry("spark.jars".to_owned()).or_default();
+        properties.entry(keys::JARS.to_owned()).or_default();
     }
     let template = application.template.clone();
     DriverSpec {

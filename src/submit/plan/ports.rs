@@ -1,12 +1,9 @@
 //! The driver's ports.
 
+use crate::spark::keys::{self, Key};
 use crate::spark::{SettingError, SparkConf};
 
-pub(super) const DRIVER: (&str, &str) = ("driver-rpc-port", "spark.driver.port");
-pub(super) const BLOCK_MANAGER: (&str, &str) = ("blockmanager", "spark.driver.blockManager.port");
-const BLOCK_MANAGER_OF_ALL: &str = "spark.blockManager.port";
-const UI: (&str, &str) = ("spark-ui", "spark.ui.port");
-pub(super) const CONNECT: (&str, &str) = ("spark-connect", "spark.connect.grpc.binding.port");
+pub(super) const CONNECT: &str = "spark-connect";
 
 /// The ports of the driver's pod, and of its service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +19,13 @@ pub(super) struct DriverPorts {
 impl DriverPorts {
     /// Reads them all.
     pub fn of(conf: &SparkConf) -> Result<Self, SettingError> {
-        let of_all = port(conf, BLOCK_MANAGER_OF_ALL, 7079)?;
+        let of_all = port(conf, &keys::BLOCK_MANAGER_PORT, 7079)?;
         let ports = Self {
-            driver: port(conf, DRIVER.1, 7078)?,
-            block_manager_of_pod: port(conf, BLOCK_MANAGER.1, of_all)?,
-            block_manager: port(conf, BLOCK_MANAGER.1, 7079)?,
-            ui: port(conf, UI.1, 4040)?,
-            connect: port(conf, CONNECT.1, 15_002)?,
+            driver: port(conf, &keys::DRIVER_PORT, 7078)?,
+            block_manager_of_pod: port(conf, &keys::DRIVER_BLOCK_MANAGER_PORT, of_all)?,
+            block_manager: port(conf, &keys::DRIVER_BLOCK_MANAGER_PORT, 7079)?,
+            ui: port(conf, &keys::UI_PORT, 4040)?,
+            connect: port(conf, &keys::CONNECT_PORT, 15_002)?,
         };
         ports.check(conf)?;
         Ok(ports)
@@ -36,11 +33,11 @@ impl DriverPorts {
 
     /// No API server takes a service that has a port twice, and it would only say so once the pod was made.
     fn check(&self, conf: &SparkConf) -> Result<(), SettingError> {
-        let ports = [
-            (DRIVER.1, self.driver),
-            (BLOCK_MANAGER.1, self.block_manager),
-            (UI.1, self.ui),
-            (CONNECT.1, self.connect),
+        let ports: [(&str, u16); 4] = [
+            (&keys::DRIVER_PORT, self.driver),
+            (&keys::DRIVER_BLOCK_MANAGER_PORT, self.block_manager),
+            (&keys::UI_PORT, self.ui),
+            (&keys::CONNECT_PORT, self.connect),
         ];
         for (at, (key, port)) in ports.iter().enumerate() {
             let other = ports[..at].iter().find(|(_, other)| other == port && *port != 0);
@@ -64,14 +61,13 @@ impl DriverPorts {
     }
 
     fn named(&self, block_manager: u16, with_connect: bool) -> Vec<(&'static str, u16)> {
-        let mut ports = vec![(DRIVER.0, self.driver), (BLOCK_MANAGER.0, block_manager), (UI.0, self.ui)];
-        ports.extend(with_connect.then_some((CONNECT.0, self.connect)));
+        let mut ports =
+            vec![("driver-rpc-port", self.driver), ("blockmanager", block_manager), ("spark-ui", self.ui)];
+        ports.extend(with_connect.then_some((CONNECT, self.connect)));
         ports
     }
 }
 
-fn port(conf: &SparkConf, key: &str, default: u16) -> Result<u16, SettingError> {
-    const WHAT: &str = "a port, a whole number from 0 to 65535";
-    let port = if key == UI.1 { conf.number(key, WHAT)? } else { conf.bare_number(key, WHAT)? };
-    Ok(port.unwrap_or(default))
+fn port(conf: &SparkConf, key: &Key<u16>, default: u16) -> Result<u16, SettingError> {
+    Ok(conf.read(key)?.unwrap_or(default))
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::spark::conf::Surroundings;
+
 /// What the submitting machine brings along. Only the composition root reads the environment.
 #[derive(Clone)]
 pub struct Submitter {
@@ -10,11 +12,18 @@ pub struct Submitter {
     pub variables: BTreeMap<String, String>,
     /// Who submits: `SPARK_USER`, else `HADOOP_USER_NAME`, else the operating system's user.
     pub user: String,
+    /// Properties of the system, by the names that a JVM has for them.
+    pub system: BTreeMap<&'static str, String>,
     /// What relative paths are relative to.
     pub working_folder: PathBuf,
 }
 
 impl Submitter {
+    /// What settings are read with.
+    pub fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { variables: &self.variables, system: &self.system, folder: &self.working_folder }
+    }
+
     /// `SPARK_CONF_DIR`, else the folder `conf` of `SPARK_HOME`, which need not be there.
     pub fn spark_conf_folder(&self) -> Option<PathBuf> {
         let named = |name: &str| self.variables.get(name).filter(|value| !value.is_empty());

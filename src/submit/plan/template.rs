@@ -15,11 +15,8 @@ use self::yaml::{Kind, Node};
 use super::error::PlanError;
 use super::source;
 use super::submitter::Submitter;
-use crate::spark::SparkConf;
 use crate::spark::version::SparkVersion;
-
-const FILE: &str = "spark.kubernetes.driver.podTemplateFile";
-const CONTAINER: &str = "spark.kubernetes.driver.podTemplateContainerName";
+use crate::spark::{SparkConf, keys};
 
 /// What the driver's pod begins as, the Spark container taken out of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,11 +31,13 @@ impl PodTemplate {
     /// Reads the template, an empty one where no file is named.
     pub async fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Self, PlanError> {
         let (version, _) = SparkVersion::of(conf)?;
-        let pod = match source::read(conf, FILE, submitter).await? {
-            Some(text) => parse_pod(&text, version).map_err(|problem| conf.refuse(FILE, problem))?,
+        let pod = match source::read(conf, &keys::DRIVER_POD_TEMPLATE, submitter).await? {
+            Some(text) => parse_pod(&text, version)
+                .map_err(|problem| conf.refuse(&keys::DRIVER_POD_TEMPLATE, problem))?,
             None => Map::new(),
         };
-        Self::split(pod, conf.get(CONTAINER)).map_err(|(key, problem)| conf.refuse(key, problem).into())
+        Self::split(pod, conf.get(&keys::DRIVER_TEMPLATE_CONTAINER))
+            .map_err(|(key, problem)| conf.refuse(key, problem).into())
     }
 
     fn split(mut pod: Map<String, Value>, name: Option<&str>) -> Result<Self, (&'static str, String)> {
@@ -57,7 +56,7 @@ impl PodTemplate {
                 containers.iter().position(|container| container["name"] == name).ok_or_else(|| {
                     let names: Vec<_> = containers.iter().filter_map(|it| it["name"].as_str()).collect();
                     (
-                        CONTAINER,
+                        keys::DRIVER_TEMPLATE_CONTAINER.name(),
                         format!("the pod template has no such container; it has: {}", names.join(", ")),
                     )
                 })?

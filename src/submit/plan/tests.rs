@@ -3,7 +3,6 @@
 mod as_recorded;
 mod bed;
 mod defaults;
-mod documents;
 mod identity;
 mod inputs;
 mod pods;

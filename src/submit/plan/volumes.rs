@@ -1,16 +1,13 @@
-//! Volumes as settings describe them: `spark.kubernetes.driver.volumes.TYPE.NAME.…`, and the same for executors.
+//! Volumes as settings describe them: `spark.kubernetes.ROLE.volumes.TYPE.NAME.…`. Those of executors are made by the
+//! driver; they are read here so that a mistake is found before anything is made, as Spark does it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::metadata::{checked_annotations, checked_labels};
 use crate::resource::is_quantity;
+use crate::spark::keys::{Key, VolumeKeys};
 use crate::spark::version::SparkVersion;
 use crate::spark::{SettingError, SparkConf};
-
-/// What the keys of the driver's volumes begin with.
-pub(super) const OF_DRIVER: &str = "spark.kubernetes.driver.volumes.";
-/// What the keys of the executors' volumes begin with.
-pub(super) const OF_EXECUTORS: &str = "spark.kubernetes.executor.volumes.";
 
 /// One volume, and where it is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,25 +39,24 @@ pub(super) struct Claim {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Every volume of a role, sorted by type and name; Spark's order is that of a hash table. Those of executors are made by
-/// the driver; they are read here so that a mistake is found before anything is made, as Spark does it.
+/// Every volume, sorted by type and name; Spark's order is that of a hash table.
 pub(super) fn volumes(
     conf: &SparkConf,
-    prefix: &'static str,
+    keys: &VolumeKeys,
     version: SparkVersion,
 ) -> Result<Vec<Volume>, SettingError> {
     let names: BTreeSet<(&str, &str)> = conf
-        .prefixed(prefix)
+        .prefixed(keys.mount_path.prefix())
         .filter_map(|(rest, _)| {
             let mut parts = rest.split('.');
             Some((parts.next()?, parts.next()?))
         })
         .collect();
-    let volumes = names.into_iter().map(|(kind, name)| Reader { conf, prefix, version, kind, name }.volume());
+    let volumes = names.into_iter().map(|(kind, name)| Reader { conf, keys, version, kind, name }.volume());
     let volumes = volumes.collect::<Result<Vec<_>, _>>()?;
     let mut paths = BTreeMap::new();
     for (kind, volume) in volumes.iter().map(|volume| (volume.source.kind(), volume)) {
-        let key = format!("{prefix}{kind}.{}.mount.path", volume.name);
+        let key = keys.mount_path.of(&[kind, &volume.name]);
         if let Some(other) = paths.insert(&volume.path, key.clone()) {
             return Err(conf.refuse(&key, format!("`{other}` is the same; each volume needs its own")));
         }
@@ -82,7 +78,7 @@ impl VolumeSource {
 /// Reads the settings of one volume.
 struct Reader<'a> {
     conf: &'a SparkConf,
-    prefix: &'static str,
+    keys: &'a VolumeKeys,
     version: SparkVersion,
     kind: &'a str,
     name: &'a str,
@@ -90,38 +86,41 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn volume(&self) -> Result<Volume, SettingError> {
+        let (path, expression) = (&self.keys.sub_path, &self.keys.sub_path_expression);
         let has_details = self.version.has_volume_details();
-        if has_details && self.get("mount.subPath").is_some() && self.get("mount.subPathExpr").is_some() {
-            let problem = format!("`{}` is set as well; only one of them may be", self.key("mount.subPath"));
-            return Err(self.conf.refuse(&self.key("mount.subPathExpr"), problem));
+        if has_details && self.get(path).is_some() && self.get(expression).is_some() {
+            let problem = format!("`{}` is set as well; only one of them may be", self.key(path));
+            return Err(self.conf.refuse(&self.key(expression), problem));
         }
+        let read_only = &self.keys.read_only;
         Ok(Volume {
             source: self.source()?,
             name: self.name.to_owned(),
-            path: self.required("mount.path", "the path in the container where the volume is mounted")?,
-            read_only: self.conf.bare_boolean(&self.key("mount.readOnly"))?.unwrap_or_default(),
-            sub_path: self.or_empty("mount.subPath"),
-            sub_path_expression: self.or_empty("mount.subPathExpr"),
+            path: self
+                .required(&self.keys.mount_path, "the path in the container where the volume is mounted")?,
+            read_only: self.conf.read_as(&self.key(read_only), read_only)?.unwrap_or_default(),
+            sub_path: self.or_empty(path),
+            sub_path_expression: self.or_empty(expression),
         })
     }
 
     fn source(&self) -> Result<VolumeSource, SettingError> {
+        let keys = self.keys;
         match self.kind {
             "hostPath" => Ok(VolumeSource::HostPath {
-                path: self.required("options.path", "the path on the node")?,
+                path: self.required(&keys.path, "the path on the node")?,
                 kind: if self.version.has_volume_details() {
-                    self.or_empty("options.type")
+                    self.or_empty(&keys.kind)
                 } else {
                     String::new()
                 },
             }),
-            "emptyDir" => Ok(VolumeSource::EmptyDir {
-                medium: self.or_empty("options.medium"),
-                size_limit: self.size()?,
-            }),
+            "emptyDir" => {
+                Ok(VolumeSource::EmptyDir { medium: self.or_empty(&keys.medium), size_limit: self.size()? })
+            }
             "nfs" => Ok(VolumeSource::Nfs {
-                server: self.required("options.server", "the NFS server")?,
-                path: self.required("options.path", "the path on the NFS server")?,
+                server: self.required(&keys.server, "the NFS server")?,
+                path: self.required(&keys.path, "the path on the NFS server")?,
             }),
             "persistentVolumeClaim" => self.claim().map(VolumeSource::Claim),
             kind => {
@@ -136,24 +135,23 @@ impl Reader<'_> {
 
     fn claim(&self) -> Result<Claim, SettingError> {
         let mut claim = Claim {
-            name: self.required("options.claimName", "the name of a claim, or OnDemand")?,
-            storage_class: self.get("options.storageClass").map(str::to_owned),
+            name: self.required(&self.keys.claim_name, "the name of a claim, or OnDemand")?,
+            storage_class: self.get(&self.keys.storage_class).map(str::to_owned),
             size: self.size()?,
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
         };
         if self.version.has_volume_details() {
-            claim.labels = checked_labels(self.conf, &self.key("label."))?;
-            claim.annotations = checked_annotations(self.conf, &self.key("annotation."))?;
+            claim.labels = checked_labels(self.conf, &self.prefix(&self.keys.labels))?;
+            claim.annotations = checked_annotations(self.conf, &self.prefix(&self.keys.annotations))?;
         }
         Ok(claim)
     }
 
     fn size(&self) -> Result<Option<String>, SettingError> {
-        let key = self.key("options.sizeLimit");
+        let key = self.key(&self.keys.size_limit);
         let Some(size) = self.conf.get(&key) else { return Ok(None) };
         let is_bare = size.bytes().all(|byte| byte.is_ascii_digit());
-        // Spark reads a bare number of bytes into 64 bits.
         let is_tiny = is_bare && size.parse::<i64>().map_or(true, |bytes| bytes < 1024);
         if !is_quantity(size) {
             return Err(self
@@ -166,27 +164,32 @@ impl Reader<'_> {
         Ok(Some(size.to_owned()))
     }
 
-    fn key(&self, option: &str) -> String {
-        format!("{}{}.{}.{option}", self.prefix, self.kind, self.name)
+    fn key<T>(&self, key: &Key<T>) -> String {
+        key.of(&[self.kind, self.name])
+    }
+
+    /// What the keys of a family within the volume's begin with.
+    fn prefix(&self, family: &Key<String>) -> String {
+        family.of(&[self.kind, self.name, ""])
     }
 
     /// A key of the volume that is set.
     fn any_key(&self) -> String {
-        let prefix = self.key("");
+        let prefix = format!("{}{}.{}.", self.keys.mount_path.prefix(), self.kind, self.name);
         let rest = self.conf.prefixed(&prefix).next().map(|(rest, _)| rest.to_owned());
         rest.map_or_else(|| prefix.trim_end_matches('.').to_owned(), |rest| format!("{prefix}{rest}"))
     }
 
-    fn get(&self, option: &str) -> Option<&str> {
-        self.conf.get(&self.key(option))
+    fn get(&self, key: &Key<String>) -> Option<&str> {
+        self.conf.get(&self.key(key))
     }
 
-    fn or_empty(&self, option: &str) -> String {
-        self.get(option).unwrap_or_default().to_owned()
+    fn or_empty(&self, key: &Key<String>) -> String {
+        self.get(key).unwrap_or_default().to_owned()
     }
 
-    fn required(&self, option: &str, what: &str) -> Result<String, SettingError> {
-        let refuse = || self.conf.refuse(&self.key(option), format!("it must be {what}"));
-        self.get(option).map(str::to_owned).ok_or_else(refuse)
+    fn required(&self, key: &Key<String>, what: &str) -> Result<String, SettingError> {
+        let refuse = || self.conf.refuse(&self.key(key), format!("it must be {what}"));
+        self.get(key).map(str::to_owned).ok_or_else(refuse)
     }
 }

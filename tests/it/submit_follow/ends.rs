@@ -12,7 +12,10 @@ async fn a_name_cannot_pass_for_the_drivers_exit_code() {
     followed.finish(3, "Error");
     let (outcome, lines) = followed.outcome().await;
     assert_eq!(outcome, Outcome::Failed { exit_code: Some(3) });
-    assert!(lines.iter().any(|line| line.contains("Application nightly exit code 5 failed: ")), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line.contains("Application nightly exit code 5 with application ID ")),
+        "{lines:#?}"
+    );
     let codes: Vec<&str> =
         lines.iter().flat_map(|text| text.lines()).filter(|line| line.contains("xit code: ")).collect();
     assert!(!codes.is_empty() && codes.iter().all(|line| line.ends_with("\t exit code: 3")), "{codes:#?}");

@@ -24,7 +24,10 @@ async fn the_end_of_a_failed_drivers_log_is_shown_behind_what_is_said_of_the_fai
     let log: String = (1..=30).map(|number| format!("line {number}\n")).collect();
     let lines = said(3, Some(&format!("{log}\tpod name: other-driver\nexit code: 0\n"))).await;
     let [.., failed, place, block] = &lines[..] else { panic!("{lines:#?}") };
-    assert!(failed.contains("failed: its container spark-kubernetes-driver exited with code 3"), "{failed}");
+    assert!(
+        failed.contains("Application failed: its container spark-kubernetes-driver exited with code 3"),
+        "{failed}"
+    );
     assert!(place.contains("Its log is shown by “kubectl logs -n spark"), "{place}");
     let block: Vec<&str> = block.lines().collect();
     assert_eq!(block.len(), 21);

@@ -7,7 +7,7 @@ mod of_the_driver;
 mod of_the_server;
 mod page;
 mod place;
-mod running;
+pub mod running;
 mod tap;
 
 use std::sync::Arc;

@@ -50,8 +50,12 @@ impl Running {
     }
 
     pub fn interrupt(&self) {
+        self.signal("INT");
+    }
+
+    pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
     /// Waits for as long as the test may take.

@@ -22,7 +22,7 @@ fn waiting(name: &str) -> Value {
 
 fn judged(metadata: Value, status: Value) -> (Outcome, String) {
     let pod: Pod = serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
-    let Verdict { outcome, lines } = verdict(&pod, DRIVER, "My App");
+    let Verdict { outcome, lines } = verdict(&pod, DRIVER);
     (outcome, lines.join("\n"))
 }
 
@@ -47,7 +47,7 @@ fn the_drivers_own_exit_code_counts() {
     let none = || json!({});
     check(none(), status("Succeeded", &[terminated(DRIVER, 0, "Completed")]), Outcome::Succeeded, &[]);
     let killed = status("Failed", &[terminated(DRIVER, 137, "OOMKilled")]);
-    let said = "Application My App failed: its container spark-kubernetes-driver exited with code 137 (killed: the \
+    let said = "SparkException: Application failed: its container spark-kubernetes-driver exited with code 137 (killed: the \
                 container went over its memory limit";
     check(none(), killed, failed(Some(137)), &[said, "OOMKilled"]);
     let sidecar_first =
@@ -77,7 +77,7 @@ fn a_driver_that_never_ran_has_no_exit_code() {
         "containerStatuses": [waiting(DRIVER)],
     });
     let parts = [
-        "Application My App failed: its container spark-kubernetes-driver never ran",
+        "SparkException: Application failed: its container spark-kubernetes-driver never ran",
         "The driver pod's reason: Evicted: The node was low on resource: memory.",
     ];
     check(json!({}), evicted, failed(None), &parts);

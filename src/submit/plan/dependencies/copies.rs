@@ -20,8 +20,8 @@ struct Target {
 
 /// Asked only when there is something to copy: an application without files of this machine may have any path.
 fn target(conf: &SparkConf, submitter: &Submitter) -> Result<Target, PlanError> {
-    let uri = conf.get(UPLOAD_PATH).unwrap_or_default();
-    match DependencyUri::parse(uri).map_err(|error| conf.refuse(UPLOAD_PATH, error.to_string()))? {
+    let uri = conf.get(&UPLOAD_PATH).unwrap_or_default();
+    match DependencyUri::parse(uri).map_err(|error| conf.refuse(&UPLOAD_PATH, error.to_string()))? {
         DependencyUri::Submitter(file) => {
             let folder = submitter.working_folder.join(file.whole_path());
             Ok(Target { uri: uri.to_owned(), folder })
@@ -32,7 +32,7 @@ fn target(conf: &SparkConf, submitter: &Submitter) -> Result<Target, PlanError> 
                            through a cloakroom server (`spark.kubernetes.resourceStagingServer.uri`), put them into \
                            the image (local:///…) or on a web server instead"
                 .to_owned();
-            Err(PlanError::Remote { key: UPLOAD_PATH, uri: other.redacted(), problem })
+            Err(PlanError::Remote { key: &UPLOAD_PATH, uri: other.redacted(), problem })
         }
     }
 }

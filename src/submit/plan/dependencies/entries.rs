@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::APPLICATION;
 use super::file_names::folder_fault;
 use super::local_files::LocalEntry;
-use super::{APPLICATION, ARCHIVES};
-use crate::spark::{DEPENDENCY_LISTS, DependencyUri, MainResource, RemoteUri, SparkConf, split_list};
+use crate::spark::keys::{ARCHIVES, DEPENDENCY_LISTS};
+use crate::spark::{DependencyUri, MainResource, RemoteUri, SparkConf, split_list};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::globs;
 use crate::submit::plan::submitter::Submitter;
@@ -163,5 +164,5 @@ fn check_folder(key: &str, name: Option<&str>) -> Result<(), String> {
 
 /// Whether entries of a list keep what stands behind `#`.
 pub(super) fn keeps_fragment(key: &str) -> bool {
-    key == ARCHIVES
+    *key == *ARCHIVES
 }

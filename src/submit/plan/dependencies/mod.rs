@@ -18,15 +18,11 @@ use super::small_files::{self, SmallFile};
 use super::submitter::Submitter;
 use super::upload::Upload;
 use crate::bundle::PackPlan;
+use crate::spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
 use crate::spark::{MainResource, SparkConf, keys};
 use crate::telemetry::chain;
 use entries::{Entry, List, Reader};
 use places::{Folders, Places};
-
-const JARS: &str = "spark.jars";
-/// The only list whose entries keep what stands behind `#`.
-const ARCHIVES: &str = "spark.archives";
-const UPLOAD_PATH: &str = "spark.kubernetes.file.upload.path";
 const APPLICATION: &str = "the application";
 /// What stands for the application where the driver finds it in `spark.jars`.
 pub const FOUND_IN_JARS: &str = "spark-internal";
@@ -78,7 +74,7 @@ pub(super) fn resolve(
     random: &mut dyn Rng,
     warnings: &mut Vec<String>,
 ) -> Result<Dependencies, PlanError> {
-    let fetches_remote = conf.boolean(keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default();
+    let fetches_remote = conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default();
     let mut lists = Reader { conf, submitter, fetches_remote }.read(resource)?;
     let is_java = matches!(resource, MainResource::Java(_));
     let way = way(conf, &lists, warnings);
@@ -100,11 +96,11 @@ pub(super) fn resolve(
 }
 
 fn way(conf: &SparkConf, lists: &[List], warnings: &mut Vec<String>) -> Way {
-    let (has_server, has_path) = (conf.contains(keys::SERVER_URI), conf.contains(UPLOAD_PATH));
+    let (has_server, has_path) = (conf.contains(&SERVER_URI), conf.contains(&UPLOAD_PATH));
     if has_server && has_path && lists.iter().any(List::has_local) {
         warnings.push(format!(
             "files of this machine are staged through the server of `{}`; `{UPLOAD_PATH}` is not used",
-            keys::SERVER_URI
+            &SERVER_URI
         ));
     }
     match (has_server, has_path) {
@@ -125,8 +121,8 @@ fn refuse_jars(lists: &[List], is_java: bool, submitter: &Submitter) -> Result<(
     let of =
         |key: &'static str| lists.iter().filter(move |list| list.key == key).flat_map(|list| &list.entries);
     let application = of(APPLICATION).filter(|_| is_java).find_map(Entry::local);
-    let jars = of(JARS).filter_map(Entry::local).filter(|jar| Some(*jar) != application);
-    let refused = jars.map(|jar| (JARS, jar)).chain(application.map(|jar| (APPLICATION, jar)));
+    let jars = of(&JARS).filter_map(Entry::local).filter(|jar| Some(*jar) != application);
+    let refused = jars.map(|jar| (&*JARS, jar)).chain(application.map(|jar| (APPLICATION, jar)));
     match refused.into_iter().next() {
         Some((place, file)) => {
             let file = file.strip_prefix(&submitter.working_folder).unwrap_or(file).display().to_string();
@@ -142,7 +138,7 @@ pub(super) fn no_way(why: &str) -> String {
         "is on this machine, where no pod can reach it{why}: deploy a staging server (docs/operations.md, “In \
          Kubernetes”) and set `{}` to its address, put the file into the image and write local:///…, give an http(s) URL, \
          or set `{UPLOAD_PATH}` to a folder that pods see as well",
-        keys::SERVER_URI
+        &SERVER_URI
     )
 }
 

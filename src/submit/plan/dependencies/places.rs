@@ -56,7 +56,7 @@ pub(super) fn place(lists: &mut [List], is_java: bool, folders: &Folders) -> Res
     for list in lists.iter() {
         placing.seen.reserve(list);
     }
-    let is_jars = |list: &List| list.key == JARS || (list.key == APPLICATION && is_java);
+    let is_jars = |list: &List| *list.key == *JARS || (list.key == APPLICATION && is_java);
     for list in lists.iter_mut().filter(|list| !is_jars(list)) {
         placing.files(list)?;
     }

@@ -18,7 +18,8 @@ use super::steps::executor_template;
 use super::submitter::Submitter;
 use super::{aliases, checks, source, stage_plan};
 use crate::resource::{Owner, OwnerKind, POD};
-use crate::spark::{DEPENDENCY_LISTS, DependencyUri, MainResource, Origin, SparkConf, jar, keys, split_list};
+use crate::spark::keys::DEPENDENCY_LISTS;
+use crate::spark::{DependencyUri, MainResource, Origin, SparkConf, jar, keys, split_list};
 use crate::submit::StagePlan;
 use crate::submit::plan::InitObjects;
 
@@ -101,7 +102,7 @@ pub async fn hand_over(
     }
     let resource = application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()));
     let dependencies = dependencies::resolve(&conf, &resource, submitter, random, &mut warnings)?;
-    let user = source::read(&conf, template::DRIVER.file, submitter).await?;
+    let user = source::read(&conf, &template::DRIVER.file, submitter).await?;
     let executor = executor_template::read(&conf, submitter, &mut warnings).await?;
     let init = InitContainer::read(asking, &conf, submitter, &dependencies, &names, &mut warnings).await?;
     let Some(init) = init else { return Err(PlanError::NothingToStage) };
@@ -139,16 +140,16 @@ pub async fn hand_over(
 
 /// A jar that travels is found in `spark.jars`; to one that does not, spark-submit does the same itself.
 fn add_to_jars(conf: &mut SparkConf, uri: &str) -> Result<(), PlanError> {
-    const KEY: &str = "spark.jars";
     let travels = match DependencyUri::parse(uri) {
         Ok(DependencyUri::Submitter(_)) => uri != FOUND_IN_JARS,
-        Ok(DependencyUri::Http(_)) => conf.boolean(keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default(),
+        Ok(DependencyUri::Http(_)) => conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default(),
         _ => false,
     };
     if travels {
-        let jars = split_list(conf.get(KEY).unwrap_or_default()).chain([uri]).collect::<Vec<_>>().join(",");
-        let origin = conf.origin(KEY).cloned().unwrap_or(Origin::Derived);
-        conf.set(KEY, jars, origin);
+        let jars =
+            split_list(conf.get(&keys::JARS).unwrap_or_default()).chain([uri]).collect::<Vec<_>>().join(",");
+        let origin = conf.origin(&keys::JARS).cloned().unwrap_or(Origin::Derived);
+        conf.set(&keys::JARS, jars, origin);
     }
     Ok(())
 }
@@ -174,18 +175,18 @@ fn main_class(resource: &MainResource, named: Option<&str>, submitter: &Submitte
 fn name_containers(conf: &mut SparkConf) -> Result<(), PlanError> {
     for keys in [template::DRIVER, init_container::EXECUTOR_TEMPLATE] {
         let name = keys.default_name;
-        if conf.get(keys.container).is_some_and(|given| given != name) {
+        if conf.get(&keys.container).is_some_and(|given| given != name) {
             let problem = format!("the operator takes the container {name}: call it so in the pod template");
-            return Err(conf.refuse(keys.container, problem).into());
+            return Err(conf.refuse(&keys.container, problem).into());
         }
-        conf.set(keys.container, name, Origin::Derived);
+        conf.set(&keys.container, name, Origin::Derived);
     }
     Ok(())
 }
 
 fn containers(conf: &SparkConf) -> Vec<(&'static str, String)> {
     let keys = [template::DRIVER.container, init_container::EXECUTOR_TEMPLATE.container];
-    keys.into_iter().filter_map(|key| Some((key, conf.get(key)?.to_owned()))).collect()
+    keys.into_iter().filter_map(|key| Some((key.name(), conf.get(&key)?.to_owned()))).collect()
 }
 
 /// Every list that there is, with what was staged as `local:`.

@@ -16,9 +16,9 @@ use crate::submit::plan::steps::basic::{self, Amounts};
 /// Of the driver.
 pub(super) const DRIVER: TemplateKeys = TemplateKeys {
     whose: "driver",
-    volumes: "spark.kubernetes.driver.volumes.",
-    file: "spark.kubernetes.driver.podTemplateFile",
-    container: "spark.kubernetes.driver.podTemplateContainerName",
+    volumes: &keys::DRIVER_VOLUMES,
+    file: keys::DRIVER_POD_TEMPLATE,
+    container: keys::DRIVER_TEMPLATE_CONTAINER,
     default_name: "spark-kubernetes-driver",
 };
 
@@ -38,8 +38,8 @@ pub(super) fn driver(
     names_files: bool,
 ) -> Result<Map<String, Value>, PlanError> {
     let pod = parsed(conf, &DRIVER, user)?;
-    let variables = conf.prefixed(keys::DRIVER_ENV_PREFIX);
-    let policy = conf.get(keys::CONTAINER_IMAGE_PULL_POLICY).map(|policy| json!(policy));
+    let variables = conf.prefixed(keys::DRIVER_ENV.prefix());
+    let policy = conf.get(&keys::CONTAINER_IMAGE_PULL_POLICY).map(|policy| json!(policy));
     let mut additions = Additions {
         init_container: init.container(variables, &resources(conf, resource)?, policy.as_ref()),
         volumes: init.volumes().into(),

@@ -10,9 +10,9 @@ use crate::submit::plan::error::PlanError;
 /// Of the executors.
 pub(in crate::submit::plan) const TEMPLATE: TemplateKeys = TemplateKeys {
     whose: "executors",
-    volumes: "spark.kubernetes.executor.volumes.",
-    file: "spark.kubernetes.executor.podTemplateFile",
-    container: "spark.kubernetes.executor.podTemplateContainerName",
+    volumes: &keys::EXECUTOR_VOLUMES,
+    file: keys::EXECUTOR_POD_TEMPLATE,
+    container: keys::EXECUTOR_TEMPLATE_CONTAINER,
     default_name: "spark-kubernetes-executor",
 };
 
@@ -24,8 +24,8 @@ pub(in crate::submit::plan) fn template(
 ) -> Result<Option<String>, PlanError> {
     let Some(init) = init.filter(|init| init.for_executors) else { return Ok(user) };
     let pod = parsed(conf, &TEMPLATE, user.as_deref())?;
-    let variables = conf.prefixed(keys::EXECUTOR_ENV_PREFIX);
-    let policy = conf.get(keys::CONTAINER_IMAGE_PULL_POLICY).unwrap_or("IfNotPresent");
+    let variables = conf.prefixed(keys::EXECUTOR_ENV.prefix());
+    let policy = conf.get(&keys::CONTAINER_IMAGE_PULL_POLICY).unwrap_or("IfNotPresent");
     let additions = Additions {
         init_container: init.container(variables, &resources(conf)?, Some(&json!(policy))),
         volumes: init.volumes().into(),
@@ -36,14 +36,14 @@ pub(in crate::submit::plan) fn template(
 
 /// No more than the executor's own container has, so that the pod needs nothing more.
 fn resources(conf: &SparkConf) -> Result<Value, PlanError> {
-    let memory = format!("{}Mi", conf.mebibytes("spark.executor.memory")?.unwrap_or(1024));
-    let cores = ["spark.kubernetes.executor.request.cores", "spark.executor.cores"];
-    let cores = cores.into_iter().find_map(|key| conf.get(key)).unwrap_or("1").trim();
+    let memory = format!("{}Mi", conf.read(&keys::EXECUTOR_MEMORY)?.unwrap_or(1024));
+    let cores =
+        conf.get(&keys::EXECUTOR_REQUEST_CORES).or(conf.get(&keys::EXECUTOR_CORES)).unwrap_or("1").trim();
     let mut resources = json!({
         "requests": {"cpu": cores, "memory": memory},
         "limits": {"memory": memory},
     });
-    if let Some(limit) = conf.get("spark.kubernetes.executor.limit.cores") {
+    if let Some(limit) = conf.get(&keys::EXECUTOR_LIMIT_CORES) {
         resources["limits"]["cpu"] = json!(limit.trim());
     }
     Ok(resources)

@@ -13,8 +13,8 @@ const UNFIT: [char; 9] = [':', ',', '*', '?', '[', ']', '{', '}', '\\'];
 
 /// Where jars and files go.
 pub(in crate::submit::plan) fn folders(conf: &SparkConf) -> Result<(String, String), SettingError> {
-    let jars = folder(conf, keys::JARS_DOWNLOAD_DIR, DEFAULT_JARS_DIR)?;
-    let files = folder(conf, keys::FILES_DOWNLOAD_DIR, DEFAULT_FILES_DIR)?;
+    let jars = folder(conf, &keys::JARS_DOWNLOAD_DIR, DEFAULT_JARS_DIR)?;
+    let files = folder(conf, &keys::FILES_DOWNLOAD_DIR, DEFAULT_FILES_DIR)?;
     let overlap = match (Path::new(&jars), Path::new(&files)) {
         (jars, files) if jars == files => "is the same folder",
         (jars, files) if files.starts_with(jars) => "is a folder that this one is in",
@@ -22,7 +22,7 @@ pub(in crate::submit::plan) fn folders(conf: &SparkConf) -> Result<(String, Stri
         _ => return Ok((jars, files)),
     };
     let problem = format!("`{}` {overlap}: choose another one", keys::JARS_DOWNLOAD_DIR);
-    Err(conf.refuse(keys::FILES_DOWNLOAD_DIR, problem))
+    Err(conf.refuse(&keys::FILES_DOWNLOAD_DIR, problem))
 }
 
 fn folder(conf: &SparkConf, key: &str, default: &str) -> Result<String, SettingError> {

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::spark::SparkConf;
+use crate::spark::keys::{Key, VolumeKeys};
 use crate::spark::version::SparkVersion;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spec::append;
@@ -16,12 +17,12 @@ const NOBODY: u32 = 65532;
 pub(in crate::submit::plan) struct TemplateKeys {
     /// Whose pod.
     pub whose: &'static str,
-    /// What its settings of volumes begin with: `TYPE.NAME.mount.path` follows.
-    pub volumes: &'static str,
+    /// Its volumes by settings.
+    pub volumes: &'static VolumeKeys,
     /// The setting that names the file.
-    pub file: &'static str,
+    pub file: Key<String>,
     /// The setting that names the container which Spark takes.
-    pub container: &'static str,
+    pub container: Key<String>,
     /// What Spark calls that container where no template does.
     pub default_name: &'static str,
 }
@@ -60,7 +61,7 @@ impl Additions {
     /// The same for volumes that Spark adds by settings.
     fn check_settings(&self, conf: &SparkConf, keys: &TemplateKeys) -> Result<(), PlanError> {
         let clash = |what: String| Err(PlanError::Clash { whose: keys.whose, what });
-        for (rest, value) in conf.prefixed(keys.volumes) {
+        for (rest, value) in conf.prefixed(keys.volumes.mount_path.prefix()) {
             let mut parts = rest.splitn(3, '.').skip(1);
             let (name, option) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
             if self.volumes.iter().any(|volume| volume["name"] == name) {
@@ -104,7 +105,7 @@ pub(in crate::submit::plan) fn parsed(
     text: Option<&str>,
 ) -> Result<Map<String, Value>, PlanError> {
     let Some(text) = text else { return Ok(Map::new()) };
-    parse_pod(text, SparkVersion::of(conf)?.0).map_err(|problem| conf.refuse(keys.file, problem).into())
+    parse_pod(text, SparkVersion::of(conf)?.0).map_err(|problem| conf.refuse(&keys.file, problem).into())
 }
 
 /// The template with our additions behind what is there.
@@ -141,13 +142,13 @@ fn mount(
         _ => Vec::new(),
     };
     if containers.is_empty() {
-        let name = conf.get(keys.container).unwrap_or(keys.default_name);
+        let name = conf.get(&keys.container).unwrap_or(keys.default_name);
         containers.push(json!({"name": name}));
     }
     let named = |name: &str| containers.iter().position(|container| container["name"] == name);
-    let at = match conf.get(keys.container) {
+    let at = match conf.get(&keys.container) {
         Some(name) => named(name).ok_or_else(|| {
-            conf.refuse(keys.container, format!("the pod template of `{}` has no such container", keys.file))
+            conf.refuse(&keys.container, format!("the pod template of `{}` has no such container", keys.file))
         })?,
         None => 0,
     };

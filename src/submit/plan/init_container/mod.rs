@@ -14,7 +14,7 @@ use super::error::PlanError;
 use super::names::Names;
 use super::submitter::Submitter;
 use crate::client::Told;
-use crate::spark::{SettingError, SparkConf, TimeUnit, keys};
+use crate::spark::{SettingError, SparkConf, keys};
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
 pub(super) use folders::folders;
@@ -64,8 +64,7 @@ impl InitContainer {
         names: &Names,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Self>, PlanError> {
-        let for_executors =
-            conf.one_of(keys::CLOAKROOM_EXECUTOR_STAGING, &["driver", "init"])? == Some("init");
+        let for_executors = conf.read(&keys::CLOAKROOM_EXECUTOR_STAGING)? == Some("init");
         if !dependencies.need_init_container() {
             return Ok(None);
         }
@@ -96,12 +95,11 @@ async fn image(
     asking: Asking<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<String, PlanError> {
-    for key in [keys::INIT_CONTAINER_IMAGE, keys::INIT_IMAGE] {
-        match conf.get(key).map(str::trim) {
-            Some("") => return Err(conf.refuse(key, "it must be the image of this program").into()),
-            Some(image) => return Ok(image.to_owned()),
-            None => {}
-        }
+    let key = &keys::INIT_CONTAINER_IMAGE;
+    match conf.get(key).map(str::trim) {
+        Some("") => return Err(conf.refuse(key, "it must be the image of this program").into()),
+        Some(image) => return Ok(image.to_owned()),
+        None => {}
     }
     let Some(server) = server else { return Err(PlanError::NoInitImage { why: String::new() }) };
     match asking {
@@ -125,13 +123,12 @@ fn properties(
     (jars, files): (&str, &str),
 ) -> Result<BTreeMap<String, String>, SettingError> {
     let mut properties = BTreeMap::from([
-        (keys::JARS_DOWNLOAD_DIR, jars.to_owned()),
-        (keys::FILES_DOWNLOAD_DIR, files.to_owned()),
+        (keys::JARS_DOWNLOAD_DIR.name(), jars.to_owned()),
+        (keys::FILES_DOWNLOAD_DIR.name(), files.to_owned()),
     ]);
-    if conf.duration(keys::MOUNT_TIMEOUT, TimeUnit::Minutes)?.is_some_and(|timeout| timeout.is_zero()) {
-        return Err(conf.refuse(keys::MOUNT_TIMEOUT, "it must be longer than nothing, such as 5m"));
-    }
-    properties.extend(conf.get(keys::MOUNT_TIMEOUT).map(|timeout| (keys::MOUNT_TIMEOUT, timeout.to_owned())));
+    conf.read(&keys::MOUNT_TIMEOUT)?;
+    let timeout = conf.get(&keys::MOUNT_TIMEOUT);
+    properties.extend(timeout.map(|timeout| (keys::MOUNT_TIMEOUT.name(), timeout.to_owned())));
     if let Some(server) = server {
         properties.extend(server.properties());
     }
@@ -140,7 +137,7 @@ fn properties(
         (keys::INIT_REMOTE_FILES, &dependencies.remote_files),
     ] {
         if !addresses.is_empty() {
-            properties.insert(key, addresses.join(","));
+            properties.insert(key.name(), addresses.join(","));
         }
     }
     Ok(properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())

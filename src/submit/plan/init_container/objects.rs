@@ -51,7 +51,7 @@ impl InitObjects {
 
     /// The staging server, as the init-container is told of it.
     pub(in crate::submit) fn server(&self) -> Option<&str> {
-        self.properties.get(keys::SERVER_URI).map(String::as_str)
+        self.properties.get(&*keys::SERVER_URI).map(String::as_str)
     }
 
     /// The objects, with the tickets as far as they are known.
@@ -134,10 +134,10 @@ pub(in crate::submit) fn tickets_of(config_map: Option<&Value>, secret: &Value) 
     for (id, secret) in
         [(keys::INIT_JARS_RESOURCE_ID, JARS_SECRET), (keys::INIT_FILES_RESOURCE_ID, FILES_SECRET)]
     {
-        if let Some(id) = properties.get(id) {
+        if let Some(id) = properties.get(&id) {
             tickets.push((ResourceId::parse(id).ok()?, of_secret(secret)?));
         }
     }
-    let server = properties.get(keys::SERVER_URI)?.to_owned();
+    let server = properties.get(&keys::SERVER_URI)?.to_owned();
     (!tickets.is_empty()).then_some(Tickets { server, tickets })
 }

@@ -24,7 +24,7 @@ pub(in crate::submit::plan) fn add(
     mut spec: DriverSpec,
 ) -> Result<DriverSpec, PlanError> {
     let Some(init) = &application.init_container else { return Ok(spec) };
-    let variables = application.conf.prefixed(keys::DRIVER_ENV_PREFIX);
+    let variables = application.conf.prefixed(keys::DRIVER_ENV.prefix());
     let resources = of_main_container(&spec.container);
     let policy = spec.container.get("imagePullPolicy");
     let additions = Additions {

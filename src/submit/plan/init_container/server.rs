@@ -7,7 +7,8 @@ use crate::client::{
     HttpClient, PemError, RetryPolicy, SecretFileError, ServerAddress, Timeouts, Told, UploadToken,
     trusted_pem,
 };
-use crate::spark::{DependencyUri, SettingError, SparkConf, TimeUnit, keys, trust_store_to_pem};
+use crate::spark::keys::Key;
+use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
 use crate::submit::plan::submitter::Submitter;
@@ -15,10 +16,10 @@ use crate::telemetry::chain;
 
 /// Keys of one side: whether TLS is on, certificate and Java store to trust.
 struct TrustKeys {
-    enabled: &'static str,
-    certificate: &'static str,
-    store: &'static str,
-    store_type: &'static str,
+    enabled: Key<bool>,
+    certificate: Key<String>,
+    store: Key<String>,
+    store_type: Key<String>,
 }
 
 const OUTER: TrustKeys = TrustKeys {
@@ -66,9 +67,9 @@ impl StagingServer {
             let text = conf.get(key).unwrap_or_default();
             ServerAddress::parse(text).map_err(|error| conf.refuse(key, error.to_string()))
         };
-        let outer = address(keys::SERVER_URI)?;
-        let has_internal = conf.contains(keys::SERVER_INTERNAL_URI);
-        let internal = if has_internal { address(keys::SERVER_INTERNAL_URI)? } else { outer.clone() };
+        let outer = address(&keys::SERVER_URI)?;
+        let has_internal = conf.contains(&keys::SERVER_INTERNAL_URI);
+        let internal = if has_internal { address(&keys::SERVER_INTERNAL_URI)? } else { outer.clone() };
         if internal.is_loopback() {
             let key = if has_internal { keys::SERVER_INTERNAL_URI } else { keys::SERVER_URI };
             warnings.push(format!(
@@ -108,14 +109,14 @@ impl StagingServer {
 
     /// Of the init-container.
     pub fn properties(&self) -> Vec<(&'static str, String)> {
-        let mut properties = vec![(keys::SERVER_URI, self.internal.clone())];
+        let mut properties = vec![(keys::SERVER_URI.name(), self.internal.clone())];
         let certificate = match &self.trust_of_pods {
             Trust::Default => return properties,
             Trust::InImage(path) => path.clone(),
             Trust::Shipped(_) => format!("{}/{}", objects::SECRET_FOLDER, objects::CERTIFICATE),
         };
-        properties.push((keys::TLS_ENABLED, "true".to_owned()));
-        properties.push((keys::TLS_CLIENT_CERT_PEM, certificate));
+        properties.push((keys::TLS_ENABLED.name(), "true".to_owned()));
+        properties.push((keys::TLS_CLIENT_CERT_PEM.name(), certificate));
         properties
     }
 
@@ -131,33 +132,33 @@ impl StagingServer {
 impl TrustKeys {
     /// The certificate's setting. Java stores are not read here.
     fn certificate<'a>(&self, conf: &'a SparkConf) -> Result<Option<&'a str>, SettingError> {
-        if let Some(store) = conf.get(self.store) {
+        if let Some(store) = conf.get(&self.store) {
             let path = PathBuf::from(store.strip_prefix("file://").unwrap_or(store));
-            let command = trust_store_to_pem(&path, conf.get(self.store_type));
+            let command = trust_store_to_pem(&path, conf.get(&self.store_type));
             let problem = format!(
                 "Java's stores are not read here: write it as PEM with “{}” and set `{}` to ca.pem instead",
                 command.trim(),
                 self.certificate
             );
-            return Err(conf.refuse(self.store, problem));
+            return Err(conf.refuse(&self.store, problem));
         }
-        Ok(conf.get(self.certificate))
+        Ok(conf.get(&self.certificate))
     }
 
     fn is_given(&self, conf: &SparkConf) -> bool {
-        conf.contains(self.certificate) || conf.contains(self.store)
+        conf.contains(&self.certificate) || conf.contains(&self.store)
     }
 }
 
 /// The setting's, whatever the server has done so far, else the default.
 fn policy(conf: &SparkConf) -> Result<RetryPolicy, SettingError> {
-    let limit = conf.duration(keys::CLOAKROOM_RETRY_TIMEOUT, TimeUnit::Seconds)?;
+    let limit = conf.read(&keys::CLOAKROOM_RETRY_TIMEOUT)?;
     Ok(limit.map(RetryPolicy::within).unwrap_or_default())
 }
 
 /// From the file that is named, if one is.
 fn token(conf: &SparkConf, submitter: &Submitter) -> Result<Option<UploadToken>, SettingError> {
-    let key = keys::CLOAKROOM_UPLOAD_TOKEN_FILE;
+    let key: &str = &keys::CLOAKROOM_UPLOAD_TOKEN_FILE;
     let Some(path) = conf.get(key) else { return Ok(None) };
     if path.trim().is_empty() {
         return Err(conf.refuse(key, "it is empty: name the file that the token is in, or leave it out"));
@@ -192,7 +193,7 @@ fn ca_of_this_machine(
     submitter: &Submitter,
     warnings: &mut Vec<String>,
 ) -> Result<Option<PathBuf>, SettingError> {
-    if !conf.boolean(OUTER.enabled)?.unwrap_or_default() {
+    if !conf.read(&OUTER.enabled)?.unwrap_or_default() {
         if OUTER.is_given(conf) {
             let (key, enabled) = (OUTER.certificate, OUTER.enabled);
             warnings.push(format!("`{key}` has an effect only if `{enabled}` is true"));
@@ -200,12 +201,12 @@ fn ca_of_this_machine(
         return Ok(None);
     }
     let Some(text) = OUTER.certificate(conf)? else { return Ok(None) };
-    let refuse = |problem: String| conf.refuse(OUTER.certificate, problem);
+    let refuse = |problem: String| conf.refuse(&OUTER.certificate, problem);
     if let DependencyUri::Submitter(file) =
         DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))?
     {
         let path = submitter.working_folder.join(file.whole_path());
-        certificates(conf, OUTER.certificate, &path)?;
+        certificates(conf, &OUTER.certificate, &path)?;
         return Ok(Some(path));
     }
     Err(refuse(format!(
@@ -216,18 +217,18 @@ fn ca_of_this_machine(
 
 /// Each setting of the pods' own, else this machine's.
 fn trust_of_pods(conf: &SparkConf, submitter: &Submitter) -> Result<Trust, SettingError> {
-    let outer = conf.boolean(OUTER.enabled)?;
-    if !conf.boolean(INTERNAL.enabled)?.or(outer).unwrap_or_default() {
+    let outer = conf.read(&OUTER.enabled)?;
+    if !conf.read(&INTERNAL.enabled)?.or(outer).unwrap_or_default() {
         return Ok(Trust::Default);
     }
     let keys = if INTERNAL.is_given(conf) { INTERNAL } else { OUTER };
     let Some(text) = keys.certificate(conf)? else { return Ok(Trust::Default) };
-    let refuse = |problem: String| conf.refuse(keys.certificate, problem);
+    let refuse = |problem: String| conf.refuse(&keys.certificate, problem);
     match DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))? {
         DependencyUri::Image(file) => Ok(Trust::InImage(file.whole_path().display().to_string())),
         DependencyUri::Submitter(file) => {
             let path = submitter.working_folder.join(file.whole_path());
-            certificates(conf, keys.certificate, &path).map(|pem| Trust::Shipped(pem.into_bytes()))
+            certificates(conf, &keys.certificate, &path).map(|pem| Trust::Shipped(pem.into_bytes()))
         }
         _ => Err(refuse("it must be a file of this machine, or local:///… for one in the image".to_owned())),
     }

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use crate::spark::{SettingError, SparkConf, keys, split_list};
 use crate::submit::plan::application::Application;
-use crate::submit::plan::checks::{DRIVER_CORES, LIMIT_CORES, POD_NAME, REQUEST_CORES};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::memory::{self, DriverMemory};
 use crate::submit::plan::metadata;
@@ -14,23 +13,16 @@ use crate::submit::plan::ports::DriverPorts;
 use crate::submit::plan::spec::{DriverSpec, append, merge, merge_inside};
 
 const CONTAINER_NAME: &str = "spark-kubernetes-driver";
-const PULL_SECRETS: &str = "spark.kubernetes.container.image.pullSecrets";
-const SCHEDULER: &str = "spark.kubernetes.scheduler.name";
-const DRIVER_SCHEDULER: &str = "spark.kubernetes.driver.scheduler.name";
-const DRIVER_NODE_SELECTOR: &str = "spark.kubernetes.driver.node.selector.";
-const ESCALATION: &str = "spark.kubernetes.securityContext.allowPrivilegeEscalation";
-const DRIVER_ESCALATION: &str = "spark.kubernetes.driver.securityContext.allowPrivilegeEscalation";
-const RESOURCES: &str = "spark.driver.resource.";
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let memory = DriverMemory::of(&application.conf, &application.resource, application.version)?;
     configure_container(application, memory, &mut spec)?;
     add_variables(application, &mut spec)?;
     configure_pod(application, &mut spec)?;
-    spec.set_property(POD_NAME, application.pod_name());
-    spec.set_property("spark.app.id", &application.names.app_id);
-    spec.set_property("spark.kubernetes.submitInDriver", "true");
-    spec.set_property(memory::COMMON_FACTOR, memory::java_double(memory.common_factor));
+    spec.set_property(&keys::DRIVER_POD_NAME, application.pod_name());
+    spec.set_property(&keys::APP_ID, &application.names.app_id);
+    spec.set_property(&keys::SUBMIT_IN_DRIVER, "true");
+    spec.set_property(&keys::MEMORY_OVERHEAD_FACTOR, memory::java_double(memory.common_factor));
     for (key, value) in &application.dependencies.lists {
         spec.set_property(key, value);
     }
@@ -46,8 +38,7 @@ fn configure_container(
     let container = &mut spec.container;
     container.entry("name").or_insert_with(|| json!(CONTAINER_NAME));
     container.insert("image".to_owned(), json!(image(conf)?));
-    let policies = ["Always", "Never", "IfNotPresent"];
-    let policy = conf.one_of(keys::CONTAINER_IMAGE_PULL_POLICY, &policies)?.unwrap_or("IfNotPresent");
+    let policy = conf.read(&keys::CONTAINER_IMAGE_PULL_POLICY)?.unwrap_or("IfNotPresent");
     container.insert("imagePullPolicy".to_owned(), json!(policy));
     let ports = DriverPorts::of(conf)?.of_pod(application.version.has_connect_port());
     let port = |(name, port)| json!({"name": name, "containerPort": port, "protocol": "TCP"});
@@ -58,7 +49,10 @@ fn configure_container(
     merge_inside(container, "resources", "requests", requests);
     merge_inside(container, "resources", "limits", limits);
     if application.version.has_security_context() {
-        let escalation = conf.boolean(DRIVER_ESCALATION)?.or(conf.boolean(ESCALATION)?).unwrap_or_default();
+        let escalation = conf
+            .read(&keys::DRIVER_PRIVILEGE_ESCALATION)?
+            .or(conf.read(&keys::PRIVILEGE_ESCALATION)?)
+            .unwrap_or_default();
         merge(container, "securityContext", [("allowPrivilegeEscalation", json!(escalation))]);
     }
     Ok(())
@@ -77,43 +71,38 @@ pub(in crate::submit::plan) fn amounts(
 ) -> Result<Amounts, SettingError> {
     let memory = json!(format!("{}Mi", memory.mebibytes));
     // `02` is a number to Spark, which writes it anew; a request is sent as it was written.
-    let cores = match (conf.get(REQUEST_CORES), conf.number::<i32>(DRIVER_CORES, "a whole number")?) {
+    let cores = match (conf.get(&keys::DRIVER_REQUEST_CORES), conf.read(&keys::DRIVER_CORES)?) {
         (Some(request), _) => request.trim().to_owned(),
         (None, cores) => cores.unwrap_or(1).to_string(),
     };
     let named = |name: &str, amount: Value| (name.to_owned(), amount);
     let requests = Map::from_iter([named("cpu", json!(cores)), named("memory", memory.clone())]);
     let mut limits = Map::from_iter([named("memory", memory)]);
-    limits.extend(conf.get(LIMIT_CORES).map(|cores| named("cpu", json!(cores))));
+    limits.extend(conf.get(&keys::DRIVER_LIMIT_CORES).map(|cores| named("cpu", json!(cores))));
     Ok(Amounts { requests, limits })
 }
 
 /// The driver's image; an empty one counts as missing, which is what an API server would say.
 fn image(conf: &SparkConf) -> Result<&str, SettingError> {
-    let key =
-        [keys::DRIVER_CONTAINER_IMAGE, keys::CONTAINER_IMAGE].into_iter().find(|key| conf.contains(key));
-    let key = key.unwrap_or(keys::CONTAINER_IMAGE);
+    let keys = [keys::DRIVER_CONTAINER_IMAGE, keys::CONTAINER_IMAGE];
+    let key = keys.into_iter().find(|key| conf.contains(key)).unwrap_or(keys::CONTAINER_IMAGE);
     let what = "it must be the image of the driver, such as registry.example/spark:4.3.0";
-    conf.get(key).filter(|image| !image.trim().is_empty()).ok_or_else(|| conf.refuse(key, what))
+    conf.get(&key).filter(|image| !image.trim().is_empty()).ok_or_else(|| conf.refuse(&key, what))
 }
 
 /// Devices such as GPUs: `vendor/name` and how many, for `spark.driver.resource.NAME.{amount,vendor}`.
 fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
     let mut devices = BTreeMap::new();
-    for (rest, _) in conf.prefixed(RESOURCES) {
+    for (rest, _) in conf.prefixed(keys::DRIVER_RESOURCE_AMOUNT.prefix()) {
         let name = rest.split('.').next().unwrap_or_default();
         if devices.contains_key(name) {
             continue;
         }
-        let (amount_key, vendor_key) =
-            (format!("{RESOURCES}{name}.amount"), format!("{RESOURCES}{name}.vendor"));
-        let what = "a whole number, not below 0";
-        let Some(amount) = conf.bare_number::<i32>(&amount_key, what)? else {
+        let amount_key = keys::DRIVER_RESOURCE_AMOUNT.of(&[name]);
+        let vendor_key = keys::DRIVER_RESOURCE_VENDOR.of(&[name]);
+        let Some(amount) = conf.read_as(&amount_key, &keys::DRIVER_RESOURCE_AMOUNT)? else {
             return Err(conf.refuse(&amount_key, format!("it must say how many of {name} the driver gets")));
         };
-        if amount < 0 {
-            return Err(conf.refuse(&amount_key, format!("it must be {what}")));
-        }
         let device = match (amount, conf.get(&vendor_key)) {
             (0, _) => None,
             (_, Some(vendor)) => Some((format!("{vendor}/{name}"), json!(amount.to_string()))),
@@ -135,7 +124,7 @@ fn add_variables(application: &Application, spec: &mut DriverSpec) -> Result<(),
     };
     spec.add_variable("SPARK_USER", user);
     spec.add_variable("SPARK_APPLICATION_ID", &application.names.app_id);
-    for (name, value) in application.conf.prefixed(keys::DRIVER_ENV_PREFIX) {
+    for (name, value) in application.conf.prefixed(keys::DRIVER_ENV.prefix()) {
         spec.add_variable(name, value);
     }
     let address = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}});
@@ -154,16 +143,16 @@ fn configure_pod(application: &Application, spec: &mut DriverSpec) -> Result<(),
     merge(&mut spec.metadata, "labels", metadata::labels(application)?.into_iter().map(as_json));
     merge(&mut spec.metadata, "annotations", metadata::annotations(application)?.into_iter().map(as_json));
     spec.spec.insert("restartPolicy".to_owned(), json!("Never"));
-    for prefix in [keys::NODE_SELECTOR_PREFIX, DRIVER_NODE_SELECTOR] {
+    for prefix in [keys::NODE_SELECTOR.prefix(), keys::DRIVER_NODE_SELECTOR.prefix()] {
         merge(
             &mut spec.spec,
             "nodeSelector",
             conf.prefixed(prefix).map(|(name, value)| (name, json!(value))),
         );
     }
-    let pull_secrets = split_list(conf.get(PULL_SECRETS).unwrap_or_default());
+    let pull_secrets = split_list(conf.get(&keys::PULL_SECRETS).unwrap_or_default());
     append(&mut spec.spec, "imagePullSecrets", pull_secrets.map(|name| json!({"name": name})));
-    if let Some(scheduler) = conf.get(DRIVER_SCHEDULER).or(conf.get(SCHEDULER)) {
+    if let Some(scheduler) = conf.get(&keys::DRIVER_SCHEDULER).or(conf.get(&keys::SCHEDULER)) {
         spec.spec.insert("schedulerName".to_owned(), json!(scheduler));
     }
     Ok(())

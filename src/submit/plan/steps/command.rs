@@ -3,15 +3,15 @@
 use serde_json::json;
 
 use super::conf_volume;
-use crate::spark::MainResource;
+use crate::spark::{MainResource, keys};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spec::{DriverSpec, append};
-
-const PYTHON: &str = "spark.pyspark.python";
 /// Variables of Python, each with the keys that are asked before this machine's own.
-const PYTHONS: [(&str, &[&str]); 2] =
-    [("PYSPARK_PYTHON", &[PYTHON]), ("PYSPARK_DRIVER_PYTHON", &["spark.pyspark.driver.python", PYTHON])];
+const PYTHONS: [(&str, &[&str]); 2] = [
+    ("PYSPARK_PYTHON", &[keys::PYTHON.name()]),
+    ("PYSPARK_DRIVER_PYTHON", &[keys::DRIVER_PYTHON.name(), keys::PYTHON.name()]),
+];
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
@@ -32,6 +32,6 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
             }
         }
     }
-    spec.set_property("spark.kubernetes.resource.type", application.resource.kind());
+    spec.set_property(&keys::RESOURCE_TYPE, application.resource.kind());
     Ok(spec)
 }

@@ -27,7 +27,7 @@ pub(in crate::submit::plan) fn add(application: &Application, mut spec: DriverSp
     data.insert(PROPERTIES, &properties);
     let item = |file: &&str| json!({"key": file, "mode": MODE, "path": file});
     let items: Vec<Value> = data.keys().map(item).collect();
-    data.insert(keys::NAMESPACE, &application.namespace);
+    data.insert(&keys::NAMESPACE, &application.namespace);
     spec.after_pod.push(json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -12,7 +12,6 @@ use crate::submit::plan::folder::read_file;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 
-const PREFIX: &str = "spark.kubernetes.authenticate.driver.";
 /// What the API server gives a pod that names none.
 const DEFAULT_ACCOUNT: &str = "default";
 const VOLUME: &str = "kubernetes-credentials";
@@ -23,10 +22,10 @@ const IN_PLACE_OF_TOKENS: &str = "<present_but_redacted>";
 
 /// What is read, as what it goes into the secret, and which property says where it is mounted.
 const PARTS: [(&str, &str, &str); 4] = [
-    (TOKEN, "oauth-token", "oauthTokenFile"),
-    ("caCertFile", "ca-cert", "caCertFile"),
-    ("clientKeyFile", "client-key", "clientKeyFile"),
-    ("clientCertFile", "client-cert", "clientCertFile"),
+    (keys::DRIVER_TOKEN.name(), "oauth-token", "oauthTokenFile"),
+    (keys::DRIVER_CA_CERT_FILE.name(), "ca-cert", "caCertFile"),
+    (keys::DRIVER_CLIENT_KEY_FILE.name(), "client-key", "clientKeyFile"),
+    (keys::DRIVER_CLIENT_CERT_FILE.name(), "client-cert", "clientCertFile"),
 ];
 
 /// Data of the secret, in base64 by their key; none where the driver gets no credentials.
@@ -36,13 +35,11 @@ impl Credentials {
     /// Reads the files that the settings name.
     pub fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Self, SettingError> {
         let mut data = Map::new();
-        for (part, name, _) in PARTS {
-            let key = format!("{PREFIX}{part}");
-            let Some(value) = conf.get(&key) else { continue };
-            let bytes = match part {
-                TOKEN => value.as_bytes().to_vec(),
-                _ => read_file(conf, &key, value, submitter)?,
-            };
+        for (key, name, _) in PARTS {
+            let Some(value) = conf.get(key) else { continue };
+            let is_file = keys::find(key).is_some_and(|entry| entry.names_files);
+            let bytes =
+                if is_file { read_file(conf, key, value, submitter)? } else { value.as_bytes().to_vec() };
             data.insert(name.to_owned(), json!(STANDARD.encode(bytes)));
         }
         Ok(Self(data))
@@ -56,7 +53,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
         spec.set_property(&key, IN_PLACE_OF_TOKENS);
     }
     let Credentials(data) = &application.credentials;
-    let account = application.conf.get(keys::DRIVER_SERVICE_ACCOUNT);
+    let account = application.conf.get(&keys::DRIVER_SERVICE_ACCOUNT);
     if data.is_empty() {
         if let Some(account) = account {
             spec.spec.insert("serviceAccountName".to_owned(), json!(account));
@@ -66,7 +63,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     }
     if account.is_some() {
         let key = keys::DRIVER_SERVICE_ACCOUNT;
-        let warning = format!("`{key}` has no effect: the driver gets credentials by `{PREFIX}…`");
+        let warning = format!("`{key}` has no effect: the driver gets credentials by other settings");
         spec.warnings.push(warning);
     }
     add_secret(application, data, &mut spec);
@@ -78,7 +75,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
 pub(in crate::submit::plan) fn account(conf: &SparkConf, pod: &Value) -> Option<String> {
     let is_own =
         |rest: &str| rest.contains(TOKEN) || rest.contains("clientKey") || rest.contains("clientCert");
-    if conf.prefixed(PREFIX).any(|(rest, _)| is_own(rest)) {
+    if conf.prefixed(keys::OF_DRIVER_CREDENTIALS).any(|(rest, _)| is_own(rest)) {
         return None;
     }
     let named = ["serviceAccountName", "serviceAccount"].map(|field| pod["spec"][field].as_str());
@@ -89,7 +86,7 @@ pub(in crate::submit::plan) fn account(conf: &SparkConf, pod: &Value) -> Option<
 fn add_secret(application: &Application, data: &Map<String, Value>, spec: &mut DriverSpec) {
     let name = application.names.of("kubernetes-credentials");
     for (_, file, property) in PARTS {
-        let key = format!("{PREFIX}mounted.{property}");
+        let key = keys::DRIVER_MOUNTED.of(&[property]);
         // Somebody may have mounted another one in the same place.
         if data.contains_key(file) && !application.conf.contains(&key) {
             spec.set_property(&key, format!("{PATH}/{file}"));

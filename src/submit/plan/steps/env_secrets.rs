@@ -2,20 +2,19 @@
 
 use serde_json::json;
 
+use crate::spark::keys;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spec::DriverSpec;
 
-const PREFIX: &str = "spark.kubernetes.driver.secretKeyRef.";
-
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let conf = &application.conf;
-    for (variable, reference) in conf.prefixed(PREFIX) {
+    for (variable, reference) in conf.prefixed(keys::DRIVER_SECRET_KEYS.prefix()) {
         // Java's `split` knows nothing of colons at the end.
         let parts: Vec<&str> = reference.trim_end_matches(':').split(':').collect();
         let [secret, key] = parts[..] else {
             let problem = "it must be the name of a secret and a key in it, `name:key`";
-            return Err(conf.refuse(&format!("{PREFIX}{variable}"), problem).into());
+            return Err(conf.refuse(&keys::DRIVER_SECRET_KEYS.of(&[variable]), problem).into());
         };
         let source = json!({"secretKeyRef": {"name": secret, "key": key}});
         spec.add_variable_from(json!({"name": variable, "valueFrom": source}));

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::spark::SparkConf;
+use crate::spark::keys::EXECUTOR_POD_TEMPLATE;
 use crate::spark::version::SparkVersion;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
@@ -11,8 +12,6 @@ use crate::submit::plan::source;
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 use crate::submit::plan::template;
-
-const KEY: &str = "spark.kubernetes.executor.podTemplateFile";
 const VOLUME: &str = "pod-template-volume";
 const PATH: &str = "/opt/spark/pod-template";
 const FILE: &str = "pod-spec-template.yml";
@@ -24,11 +23,12 @@ pub(in crate::submit::plan) async fn read(
     submitter: &Submitter,
     warnings: &mut Vec<String>,
 ) -> Result<Option<String>, PlanError> {
-    let Some(bytes) = source::read_bytes(conf, KEY, submitter).await? else { return Ok(None) };
+    let bytes = source::read_bytes(conf, &EXECUTOR_POD_TEMPLATE, submitter).await?;
+    let Some(bytes) = bytes else { return Ok(None) };
     let version = SparkVersion::of(conf)?.0;
-    let text = text_by(version, bytes).map_err(|problem| conf.refuse(KEY, problem))?;
+    let text = text_by(version, bytes).map_err(|problem| conf.refuse(&EXECUTOR_POD_TEMPLATE, problem))?;
     if let Err(problem) = template::parse_pod(&text, version) {
-        warnings.push(format!("the driver will refuse the file of `{KEY}`: {problem}"));
+        warnings.push(format!("the driver will refuse the file of `{EXECUTOR_POD_TEMPLATE}`: {problem}"));
     }
     Ok(Some(text))
 }
@@ -40,7 +40,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     let source = json!({"name": name, "items": [{"key": DATA_KEY, "path": FILE}]});
     spec.add_volume(json!({"name": VOLUME, "configMap": source}));
     spec.mount(VOLUME, PATH);
-    spec.set_property(KEY, format!("{PATH}/{FILE}"));
+    spec.set_property(&EXECUTOR_POD_TEMPLATE, format!("{PATH}/{FILE}"));
     spec.after_pod.push(json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

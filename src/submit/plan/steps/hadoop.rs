@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::spark::SparkConf;
 use crate::spark::version::SparkVersion;
+use crate::spark::{SparkConf, keys};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
@@ -14,8 +14,6 @@ use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
 
 pub(super) const VARIABLE: &str = "HADOOP_CONF_DIR";
-const CONFIG_MAP: &str = "spark.kubernetes.hadoop.configMapName";
-const EXECUTORS_CONFIG_MAP: &str = "spark.kubernetes.executor.hadoopConfigMapName";
 const VOLUME: &str = "hadoop-properties";
 const PATH: &str = "/opt/hadoop/conf";
 
@@ -35,12 +33,12 @@ impl HadoopConf {
         version: SparkVersion,
     ) -> Result<Option<Self>, PlanError> {
         let Some(folder) = submitter.variables.get(VARIABLE) else {
-            return Ok(conf.get(CONFIG_MAP).map(|name| Self::ConfigMap(name.to_owned())));
+            return Ok(conf.get(&keys::HADOOP_CONFIG_MAP).map(|name| Self::ConfigMap(name.to_owned())));
         };
-        if conf.contains(CONFIG_MAP) {
+        if conf.contains(&keys::HADOOP_CONFIG_MAP) {
             let problem =
                 format!("the environment variable {VARIABLE} is set as well; only one of them may be");
-            return Err(conf.refuse(CONFIG_MAP, problem).into());
+            return Err(conf.refuse(&keys::HADOOP_CONFIG_MAP, problem).into());
         }
         let folder = submitter.working_folder.join(folder);
         if !folder.is_dir() {
@@ -87,7 +85,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     spec.add_volume(json!({"name": VOLUME, "configMap": source}));
     spec.mount(VOLUME, PATH);
     spec.add_variable(VARIABLE, PATH);
-    spec.set_property(EXECUTORS_CONFIG_MAP, name);
+    spec.set_property(&keys::EXECUTOR_HADOOP_CONFIG_MAP, name);
     Ok(spec)
 }
 

@@ -7,6 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::hadoop::HadoopConf;
+use crate::spark::keys::{
+    HADOOP, KEYTAB, KRB5_CONFIG_MAP, KRB5_FILE, PRINCIPAL, TOKEN_SECRET, TOKEN_SECRET_ITEM,
+};
 use crate::spark::version::SparkVersion;
 use crate::spark::{SettingError, SparkConf};
 use crate::submit::plan::application::Application;
@@ -14,13 +17,6 @@ use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder::{read_file, text_by};
 use crate::submit::plan::spec::DriverSpec;
 use crate::submit::plan::submitter::Submitter;
-
-const KEYTAB: &str = "spark.kerberos.keytab";
-const PRINCIPAL: &str = "spark.kerberos.principal";
-const KRB5_FILE: &str = "spark.kubernetes.kerberos.krb5.path";
-const KRB5_CONFIG_MAP: &str = "spark.kubernetes.kerberos.krb5.configMapName";
-const TOKEN_SECRET: &str = "spark.kubernetes.kerberos.tokenSecret.name";
-const TOKEN_ITEM: &str = "spark.kubernetes.kerberos.tokenSecret.itemKey";
 const AUTHENTICATION: &str = "hadoop.security.authentication";
 
 const KRB5_VOLUME: &str = "krb5-file";
@@ -59,21 +55,21 @@ impl Kerberos {
         submitter: &Submitter,
         version: SparkVersion,
     ) -> Result<Self, SettingError> {
-        both_or_neither(conf, KEYTAB, PRINCIPAL)?;
-        both_or_neither(conf, TOKEN_SECRET, TOKEN_ITEM)?;
-        let krb5 = match (conf.get(KRB5_FILE), conf.get(KRB5_CONFIG_MAP)) {
+        both_or_neither(conf, &KEYTAB, &PRINCIPAL)?;
+        both_or_neither(conf, &TOKEN_SECRET, &TOKEN_SECRET_ITEM)?;
+        let krb5 = match (conf.get(&KRB5_FILE), conf.get(&KRB5_CONFIG_MAP)) {
             (Some(_), Some(_)) => {
                 let problem = format!("`{KRB5_CONFIG_MAP}` is set as well; only one of them may be");
-                return Err(conf.refuse(KRB5_FILE, problem));
+                return Err(conf.refuse(&KRB5_FILE, problem));
             }
             (Some(path), None) => {
-                let bytes = read_file(conf, KRB5_FILE, path, submitter)?;
-                let text = text_by(version, bytes).map_err(|problem| conf.refuse(KRB5_FILE, problem))?;
+                let bytes = read_file(conf, &KRB5_FILE, path, submitter)?;
+                let text = text_by(version, bytes).map_err(|problem| conf.refuse(&KRB5_FILE, problem))?;
                 Some(Krb5::File { name: file_name(path), text })
             }
             (None, name) => name.map(|name| Krb5::ConfigMap(name.to_owned())),
         };
-        let token = conf.get(TOKEN_SECRET).zip(conf.get(TOKEN_ITEM));
+        let token = conf.get(&TOKEN_SECRET).zip(conf.get(&TOKEN_SECRET_ITEM));
         let token = token.map(|(name, item)| TokenSecret { name: name.to_owned(), item: item.to_owned() });
         Ok(Self { krb5, keytab: keytab(conf, submitter)?, token })
     }
@@ -81,8 +77,8 @@ impl Kerberos {
 
 /// A keytab of this machine; one that is in the image stays there.
 fn keytab(conf: &SparkConf, submitter: &Submitter) -> Result<Option<Keytab>, SettingError> {
-    let Some(path) = conf.get(KEYTAB).filter(|path| !path.starts_with("local:")) else { return Ok(None) };
-    let base64 = STANDARD.encode(read_file(conf, KEYTAB, path, submitter)?);
+    let Some(path) = conf.get(&KEYTAB).filter(|path| !path.starts_with("local:")) else { return Ok(None) };
+    let base64 = STANDARD.encode(read_file(conf, &KEYTAB, path, submitter)?);
     Ok(Some(Keytab { name: file_name(path), base64 }))
 }
 
@@ -104,13 +100,13 @@ pub(in crate::submit::plan) fn refuse_login(
     conf: &SparkConf,
     hadoop: Option<&HadoopConf>,
 ) -> Result<(), PlanError> {
-    let key = format!("spark.hadoop.{AUTHENTICATION}");
-    if conf.contains(KEYTAB) || conf.contains(TOKEN_SECRET) {
+    let key = HADOOP.of(&[AUTHENTICATION]);
+    if conf.contains(&KEYTAB) || conf.contains(&TOKEN_SECRET) {
         return Ok(());
     }
     let way_out = format!(
         "delegation tokens are not fetched here: give --principal and --keytab, or a secret that has tokens \
-         (`{TOKEN_SECRET}`, `{TOKEN_ITEM}`)"
+         (`{TOKEN_SECRET}`, `{TOKEN_SECRET_ITEM}`)"
     );
     let of_hadoop = hadoop.and_then(|hadoop| hadoop.text("core-site.xml"));
     match conf.get(&key) {
@@ -181,7 +177,7 @@ fn add_keytab(application: &Application, keytab: &Keytab, spec: &mut DriverSpec)
     let file = &keytab.name;
     spec.add_volume(json!({"name": KEYTAB_VOLUME, "secret": {"secretName": name}}));
     spec.mount(KEYTAB_VOLUME, KEYTAB_PATH);
-    spec.set_property(KEYTAB, format!("{KEYTAB_PATH}/{file}"));
+    spec.set_property(&KEYTAB, format!("{KEYTAB_PATH}/{file}"));
     spec.after_pod.push(json!({
         "apiVersion": "v1",
         "kind": "Secret",

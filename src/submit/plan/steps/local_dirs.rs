@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::spark::keys;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spec::DriverSpec;
 
 const VARIABLE: &str = "SPARK_LOCAL_DIRS";
-const TMPFS: &str = "spark.kubernetes.local.dirs.tmpfs";
 /// Volumes of such names are local folders already.
 const VOLUME_PREFIX: &str = "spark-local-dir-";
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
-    let is_in_memory = application.conf.boolean(TMPFS)?.unwrap_or_default();
+    let is_in_memory = application.conf.read(&keys::LOCAL_DIRS_IN_MEMORY)?.unwrap_or_default();
     let mut folders = mounted(&spec.container);
     if folders.is_empty() {
         folders = configured(application);
@@ -39,7 +39,7 @@ fn mounted(container: &Map<String, Value>) -> Vec<String> {
 fn configured(application: &Application) -> Vec<String> {
     let of_machine = application.variables.get(VARIABLE).map(String::as_str);
     let folders =
-        of_machine.or(application.conf.get("spark.local.dir")).unwrap_or(&application.names.local_dir);
+        of_machine.or(application.conf.get(&keys::LOCAL_DIRS)).unwrap_or(&application.names.local_dir);
     // Java's `split` knows nothing of commas at the end.
     folders.trim_end_matches(',').split(',').map(str::to_owned).collect()
 }

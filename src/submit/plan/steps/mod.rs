@@ -18,7 +18,7 @@ mod volumes;
 use super::application::Application;
 use super::error::PlanError;
 use super::spec::DriverSpec;
-use crate::spark::{SettingError, SparkConf};
+use crate::spark::{SettingError, SparkConf, keys};
 
 /// Adds to the driver what its settings ask for.
 type Step = fn(&Application, DriverSpec) -> Result<DriverSpec, PlanError>;
@@ -40,10 +40,6 @@ const BUILT_IN: [(&str, Step); 12] = [
 ];
 const BASIC: &str = "org.apache.spark.deploy.k8s.features.BasicDriverFeatureStep";
 
-/// Extra steps by the names of their classes, comma-separated.
-const EXTRA: &str = "spark.kubernetes.driver.pod.featureSteps";
-const EXCLUDED: &str = "spark.kubernetes.driver.pod.excludedFeatureSteps";
-
 /// The steps of an application, in order.
 pub(super) fn of(application: &Application) -> Result<Vec<Step>, SettingError> {
     let conf = &application.conf;
@@ -61,9 +57,13 @@ fn extra(conf: &SparkConf) -> Result<Vec<&'static str>, SettingError> {
              the pod template (`spark.kubernetes.driver.podTemplateFile`)",
             volcano::CLASS
         );
-        if class == volcano::CLASS { Ok(volcano::CLASS) } else { Err(conf.refuse(EXTRA, problem)) }
+        if class == volcano::CLASS {
+            Ok(volcano::CLASS)
+        } else {
+            Err(conf.refuse(&keys::EXTRA_STEPS, problem))
+        }
     };
-    classes(conf, EXTRA).map(known).collect()
+    classes(conf, &keys::EXTRA_STEPS).map(known).collect()
 }
 
 fn excluded(application: &Application) -> Result<Vec<&str>, SettingError> {
@@ -71,18 +71,19 @@ fn excluded(application: &Application) -> Result<Vec<&str>, SettingError> {
     if !application.version.can_exclude_steps() {
         return Ok(Vec::new());
     }
-    let classes: Vec<&str> = classes(conf, EXCLUDED).collect();
+    let classes: Vec<&str> = classes(conf, &keys::EXCLUDED_STEPS).collect();
     if classes.contains(&BASIC) {
-        return Err(
-            conf.refuse(EXCLUDED, format!("{BASIC} cannot be left out: no pod comes about without it"))
-        );
+        return Err(conf.refuse(
+            &keys::EXCLUDED_STEPS,
+            format!("{BASIC} cannot be left out: no pod comes about without it"),
+        ));
     }
     Ok(classes)
 }
 
 /// Whether an extra step was asked for, and stays.
 fn is_asked_for(conf: &SparkConf, class: &str) -> bool {
-    classes(conf, EXTRA).any(|asked| asked == class)
+    classes(conf, &keys::EXTRA_STEPS).any(|asked| asked == class)
 }
 
 fn classes<'a>(conf: &'a SparkConf, key: &str) -> impl Iterator<Item = &'a str> {

@@ -2,15 +2,14 @@
 
 use serde_json::json;
 
+use crate::spark::keys;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spec::DriverSpec;
 
-const PREFIX: &str = "spark.kubernetes.driver.secrets.";
-
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
-    for (secret, path) in application.conf.prefixed(PREFIX) {
+    for (secret, path) in application.conf.prefixed(keys::DRIVER_SECRETS.prefix()) {
         let volume = format!("{secret}-volume");
         spec.add_volume(json!({"name": volume, "secret": {"secretName": secret}}));
         spec.mount(&volume, path);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::is_asked_for;
-use crate::spark::SparkConf;
+use crate::spark::{SparkConf, keys};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::source;
@@ -12,8 +12,6 @@ use crate::submit::plan::submitter::Submitter;
 use crate::submit::plan::template;
 
 pub(super) const CLASS: &str = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
-const TEMPLATE_FILE: &str = "spark.kubernetes.scheduler.volcano.podGroupTemplateFile";
-const TEMPLATE_JSON: &str = "spark.kubernetes.scheduler.volcano.podGroupTemplateJson";
 
 /// The template of the `PodGroup`, an empty one where no file is named; `None` without the step.
 pub(in crate::submit::plan) async fn read(
@@ -23,10 +21,10 @@ pub(in crate::submit::plan) async fn read(
     if !is_asked_for(conf, CLASS) {
         return Ok(None);
     }
-    let (key, text) = match source::read(conf, TEMPLATE_FILE, submitter).await? {
-        Some(text) => (TEMPLATE_FILE, text),
-        None => match conf.get(TEMPLATE_JSON) {
-            Some(text) => (TEMPLATE_JSON, text.to_owned()),
+    let (key, text) = match source::read(conf, &keys::POD_GROUP_FILE, submitter).await? {
+        Some(text) => (&keys::POD_GROUP_FILE, text),
+        None => match conf.get(&keys::POD_GROUP_JSON) {
+            Some(text) => (&keys::POD_GROUP_JSON, text.to_owned()),
             None => return Ok(Some(json!({}))),
         },
     };

@@ -2,18 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::spark::keys;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::metadata::APP_ID_LABEL;
 use crate::submit::plan::spec::{DriverSpec, merge};
-use crate::submit::plan::volumes::{Claim, OF_DRIVER, Volume, VolumeSource, volumes};
+use crate::submit::plan::volumes::{Claim, Volume, VolumeSource, volumes};
 
 const ON_DEMAND: &str = "OnDemand";
-const SHARED_CLAIMS: &str = "spark.kubernetes.legacy.useReadWriteOnceAccessMode";
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
-    let is_shared = application.conf.boolean(SHARED_CLAIMS)?.unwrap_or_default();
-    for (at, volume) in volumes(&application.conf, OF_DRIVER, application.version)?.iter().enumerate() {
+    let is_shared = application.conf.read(&keys::SHARED_CLAIMS)?.unwrap_or_default();
+    for (at, volume) in
+        volumes(&application.conf, &keys::DRIVER_VOLUMES, application.version)?.iter().enumerate()
+    {
         let source = match &volume.source {
             VolumeSource::HostPath { path, kind } => json!({"hostPath": {"path": path, "type": kind}}),
             VolumeSource::Nfs { server, path } => json!({"nfs": {"server": server, "path": path}}),

@@ -121,7 +121,7 @@ fn modes_may_be_octal_since_spark_4() {
         );
         for (version, expected) in [("4.3.0", new), ("3.5.9", old)] {
             let mut conf = SparkConf::default();
-            conf.set("spark.kubernetes.cloakroom.sparkVersion", version, Origin::Conf);
+            conf.set(&keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
             let pod = parse_pod(&text, SparkVersion::of(&conf).unwrap().0);
             let expected = expected.map(|mode| {
                 json!({"volumes": [{"secret": {"defaultMode": mode}}, {"configMap": {"items": [{"mode": mode}]}}]})

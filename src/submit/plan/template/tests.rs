@@ -71,7 +71,13 @@ fn the_named_container_is_taken_out_and_the_first_one_without_a_name() {
 #[test]
 fn a_template_without_the_named_container_is_refused_with_the_names_that_it_has() {
     let refused = split("spec: {containers: [{name: a}, {name: b}]}", Some("c")).unwrap_err();
-    assert_eq!(refused, (CONTAINER, "the pod template has no such container; it has: a, b".to_owned()));
+    assert_eq!(
+        refused,
+        (
+            keys::DRIVER_TEMPLATE_CONTAINER.name(),
+            "the pod template has no such container; it has: a, b".to_owned()
+        )
+    );
 }
 
 #[test]

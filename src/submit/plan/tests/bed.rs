@@ -75,6 +75,7 @@ impl Bed {
 
     pub async fn plan(&self) -> Result<Submission, PlanError> {
         let submitter = Submitter {
+            system: BTreeMap::new(),
             variables: self.variables.clone(),
             user: "root".to_owned(),
             working_folder: self.folder.path().to_owned(),

@@ -20,7 +20,7 @@ async fn bad_settings_are_refused_with_their_key_and_value() {
         (&[("spark.driver.bindAddress", "0.0.0.0")], "it cannot be set on Kubernetes"),
         (&[("spark.driver.port", "abc")], "a whole number from 0 to 65535"),
         (&[("spark.ui.port", "99999")], "a whole number from 0 to 65535"),
-        (&[("spark.driver.resource.gpu.amount", "-1")], "not below 0"),
+        (&[("spark.driver.resource.gpu.amount", "-1")], "a whole number from 0"),
         (&[("spark.kubernetes.local.dirs.tmpfs", "yes")], "true or false"),
         (&[("spark.kubernetes.configMap.maxSize", "1m")], "a whole number of bytes"),
         (&[("spark.kubernetes.report.interval", "5 parsecs")], "is not a unit"),

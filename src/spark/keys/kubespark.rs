@@ -187,5 +187,7 @@ pub const CLOAKROOM_EXECUTOR_STAGING: &str = "spark.kubernetes.cloakroom.executo
 pub const CLOAKROOM_FETCH_REMOTE: &str = "spark.kubernetes.cloakroom.fetchRemote";
 /// File of the token that the staging server wants to see from whoever uploads.
 pub const CLOAKROOM_UPLOAD_TOKEN_FILE: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
+/// A real spark-submit, which gets what is not for Kubernetes in cluster mode.
+pub const CLOAKROOM_SPARK_SUBMIT: &str = "spark.kubernetes.cloakroom.sparkSubmit";
 /// How long a staging server is waited for that does not answer, or not yet.
 pub const CLOAKROOM_RETRY_TIMEOUT: &str = "spark.kubernetes.cloakroom.retryTimeout";

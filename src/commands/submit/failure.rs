@@ -1,0 +1,35 @@
+//! A failure in the form of Java's programs, in which those that start spark-submit look for it.
+
+use std::error::Error;
+use std::fmt;
+
+use cloakroom::submit::follow::FollowError;
+use cloakroom::telemetry::chain;
+
+/// A submission that failed: what it means, and in a line of its own why.
+///
+/// Kyuubi reports the last line with `Exception:` in it and the lines `Caused by: ` below it, but for lines that have
+/// `at ` in them, which it takes for frames of a stack (`ProcBuilder`): the first line is ours alone.
+#[derive(Debug)]
+struct Failure {
+    meaning: &'static str,
+    cause: anyhow::Error,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SparkException: {}\nCaused by: {}", self.meaning, chain(self.cause.as_ref()))
+    }
+}
+
+impl Error for Failure {}
+
+/// The same error in that form.
+pub fn of(cause: anyhow::Error) -> anyhow::Error {
+    let meaning = if cause.is::<FollowError>() {
+        "the application goes on, and is not waited for any more"
+    } else {
+        "the application was not submitted"
+    };
+    Failure { meaning, cause }.into()
+}

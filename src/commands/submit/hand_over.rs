@@ -1,0 +1,71 @@
+//! Handing over: what is not for Kubernetes in cluster mode goes to a real spark-submit, where one is named.
+
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::asked::Asked;
+
+use cloakroom::spark::{Origin, SettingError, SparkConf, keys};
+use cloakroom::submit::plan::Submitter;
+
+const KEY: &str = keys::CLOAKROOM_SPARK_SUBMIT.name();
+/// Wins over the key: properties may come from people who may not start programs here. Empty, it forbids handing over.
+const VARIABLE: &str = "CLOAKROOM_SPARK_SUBMIT";
+
+/// A real spark-submit.
+pub struct Successor {
+    program: PathBuf,
+    /// Where it is named.
+    conf: SparkConf,
+}
+
+impl Successor {
+    /// The spark-submit that a command line is for: none where it is for this program, or where none is named.
+    pub fn of(asked: &Asked, conf: &SparkConf, submitter: &Submitter) -> Result<Option<Self>, SettingError> {
+        let mut conf = conf.clone();
+        if let Some(path) = submitter.variables.get(VARIABLE) {
+            conf.set(KEY, path, Origin::Variable(VARIABLE));
+        }
+        let Some(named) = conf.get(KEY).filter(|path| !path.is_empty()) else { return Ok(None) };
+        if asked.is_for_kubernetes(&conf) {
+            return Ok(None);
+        }
+        let program = submitter.working_folder.join(named);
+        match problem(&program) {
+            Some(problem) => Err(conf.refuse(KEY, problem)),
+            None => Ok(Some(Self { program, conf })),
+        }
+    }
+
+    /// Becomes that program, with the same arguments and the same environment. Gives why that failed, if it did.
+    pub fn take_over(&self, asked: &Asked) -> SettingError {
+        let error = Command::new(&self.program).args(&asked.arguments).exec();
+        self.conf.refuse(KEY, format!("it cannot be started: {error}"))
+    }
+}
+
+fn problem(path: &Path) -> Option<String> {
+    const NAME: &str =
+        "name the spark-submit of an installation of Spark, such as /opt/spark/bin/spark-submit";
+    const EXECUTABLE: u32 = 0o111;
+    let found = match std::fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) => return Some(format!("there is no program: {error}; {NAME}")),
+    };
+    if !found.is_file() {
+        return Some(format!("it is no program; {NAME}"));
+    }
+    if found.permissions().mode() & EXECUTABLE == 0 {
+        return Some(format!("it is no program, for it is not executable; {NAME}"));
+    }
+    is_this_program(&found).then(|| format!("it leads back to cloakroom itself; {NAME}"))
+}
+
+/// Also by another link, or a hard link.
+fn is_this_program(found: &Metadata) -> bool {
+    let own = std::env::current_exe().and_then(std::fs::metadata);
+    own.is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
+}

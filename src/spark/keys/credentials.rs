@@ -1,0 +1,64 @@
+//! Who submits, who the driver is, Hadoop and Kerberos.
+
+use super::keys;
+use super::kind::{bare_milliseconds, bare_seconds, boolean, text};
+
+/// What the settings of the submitter's credentials begin with.
+pub const OF_SUBMISSION_CREDENTIALS: &str = "spark.kubernetes.authenticate.submission.";
+/// What the settings of the driver's credentials begin with.
+pub const OF_DRIVER_CREDENTIALS: &str = "spark.kubernetes.authenticate.driver.";
+
+keys! { "Credentials, Hadoop and Kerberos":
+    /// bearer token of the submitter, in clear
+    SUBMISSION_TOKEN: String = text("spark.kubernetes.authenticate.submission.oauthToken");
+    /// file of the bearer token
+    SUBMISSION_TOKEN_FILE: String = text("spark.kubernetes.authenticate.submission.oauthTokenFile").file();
+    /// CA certificate to trust (PEM)
+    SUBMISSION_CA_CERT_FILE: String = text("spark.kubernetes.authenticate.submission.caCertFile").file();
+    /// key of the client certificate (PEM)
+    SUBMISSION_CLIENT_KEY_FILE: String = text("spark.kubernetes.authenticate.submission.clientKeyFile").file();
+    /// client certificate (PEM)
+    SUBMISSION_CLIENT_CERT_FILE: String = text("spark.kubernetes.authenticate.submission.clientCertFile").file();
+    /// whether any certificate of the API server is taken
+    TRUST_CERTIFICATES: bool = boolean("spark.kubernetes.trust.certificates").or("false").substituted();
+    /// context of the kubeconfig
+    CONTEXT: String = text("spark.kubernetes.context").or("the current one").substituted();
+    /// bound on a connection to the API server
+    CONNECTION_TIMEOUT: u32 =
+        bare_milliseconds("spark.kubernetes.submission.connectionTimeout").or("10000").substituted();
+    /// bound on a call
+    REQUEST_TIMEOUT: u32 = bare_milliseconds("spark.kubernetes.submission.requestTimeout").or("10000").substituted();
+    /// grace period of `--kill`
+    DELETION_GRACE_PERIOD: u64 = bare_seconds("spark.kubernetes.appKillPodDeletionGracePeriod").substituted();
+    /// service account of the driver's pod
+    DRIVER_SERVICE_ACCOUNT: String = text("spark.kubernetes.authenticate.driver.serviceAccountName").substituted();
+    /// service account of the executors' pods
+    EXECUTOR_SERVICE_ACCOUNT: String =
+        text("spark.kubernetes.authenticate.executor.serviceAccountName").substituted();
+    /// bearer token of the driver, in clear; the driver gets a secret, and no service account
+    DRIVER_TOKEN: String = text("spark.kubernetes.authenticate.driver.oauthToken");
+    /// CA certificate for the driver, likewise
+    DRIVER_CA_CERT_FILE: String = text("spark.kubernetes.authenticate.driver.caCertFile").file();
+    /// key of the driver's client certificate, likewise
+    DRIVER_CLIENT_KEY_FILE: String = text("spark.kubernetes.authenticate.driver.clientKeyFile").file();
+    /// the driver's client certificate, likewise
+    DRIVER_CLIENT_CERT_FILE: String = text("spark.kubernetes.authenticate.driver.clientCertFile").file();
+    /// where the driver finds what an image or a template has mounted: `oauthTokenFile`, `caCertFile` and others
+    DRIVER_MOUNTED: String = text("spark.kubernetes.authenticate.driver.mounted.FILE");
+    /// config map with Hadoop's configuration; else the folder of the variable `HADOOP_CONF_DIR`
+    HADOOP_CONFIG_MAP: String = text("spark.kubernetes.hadoop.configMapName").substituted();
+    /// properties of Hadoop
+    HADOOP: String = text("spark.hadoop.PROPERTY");
+    /// `krb5.conf`
+    KRB5_FILE: String = text("spark.kubernetes.kerberos.krb5.path").substituted().file();
+    /// config map with `krb5.conf`
+    KRB5_CONFIG_MAP: String = text("spark.kubernetes.kerberos.krb5.configMapName").substituted();
+    /// keytab; it travels in a secret, unless it is `local:`
+    KEYTAB: String = text("spark.kerberos.keytab").also(&["spark.yarn.keytab"]).file();
+    /// whom it is for
+    PRINCIPAL: String = text("spark.kerberos.principal").also(&["spark.yarn.principal"]);
+    /// secret with delegation tokens
+    TOKEN_SECRET: String = text("spark.kubernetes.kerberos.tokenSecret.name").substituted();
+    /// key of the tokens in it
+    TOKEN_SECRET_ITEM: String = text("spark.kubernetes.kerberos.tokenSecret.itemKey").substituted();
+}

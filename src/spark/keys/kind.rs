@@ -1,0 +1,194 @@
+//! What a value can be, and how it is read.
+
+use std::time::Duration;
+
+use super::Key;
+use crate::resource::{is_dns_label, is_dns_subdomain, is_quantity};
+use crate::spark::java_text::trim;
+use crate::spark::version::SparkVersion;
+use crate::spark::{SizeUnit, TimeUnit, parse_duration, parse_size};
+
+/// A kind of values, as one version of Spark reads them.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind<T> {
+    /// In a few words, for tables.
+    pub value: &'static str,
+    /// Reads a value; an error says what it must be.
+    pub read: fn(&str, SparkVersion) -> Result<T, String>,
+}
+
+impl<T> Kind<T> {
+    const fn new(value: &'static str, read: fn(&str, SparkVersion) -> Result<T, String>) -> Self {
+        Self { value, read }
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])+ $function:ident: $type:ty = $value:literal, $read:expr;)+) => {
+        $(
+            $(#[$doc])+
+            pub(super) const fn $function(name: &'static str) -> Key<$type> {
+                Key::new(name, Kind::new($value, $read))
+            }
+        )+
+    };
+}
+
+kinds! {
+    /// Any text.
+    text: String = "", |text, _| Ok(text.to_owned());
+    /// Paths, URIs or names with commas between them.
+    list: String = "list with commas", |text, _| Ok(text.to_owned());
+    /// As Scala's `toBoolean` reads it: case does not matter.
+    boolean: bool = "`true`, `false`", |text, _| boolean_of(trim(text));
+    /// The same where Spark does not take blanks away first (`KubernetesVolumeUtils`).
+    bare_boolean: bool = "`true`, `false`", |text, _| boolean_of(text);
+    /// A size in whole MiB; what is left over is cut off, as Spark does.
+    mebibytes: u64 = "size; a bare number is MiB", mebibytes_of;
+    /// The same, and not nothing.
+    memory: u64 = "size; a bare number is MiB", memory_of;
+    /// A time.
+    milliseconds: Duration = "time; a bare number is ms", |text, _| time_of(text, TimeUnit::Milliseconds);
+    /// A time that is longer than nothing.
+    interval: Duration = "time; a bare number is ms", |text, _| interval_of(text);
+    /// A time.
+    seconds: Duration = "time; a bare number is s", |text, _| time_of(text, TimeUnit::Seconds);
+    /// A time that is longer than nothing.
+    minutes: Duration = "time; a bare number is min", |text, _| match time_of(text, TimeUnit::Minutes)? {
+        Duration::ZERO => Err("it must be longer than nothing, such as 5m".to_owned()),
+        time => Ok(time),
+    };
+    /// A number that Spark reads without taking blanks away first (`SparkConf.getInt`, `validateSubmitArguments`).
+    count: i32 = "whole number from 1", |text, _| number_from(text, 1);
+    /// The same, but none may do.
+    count_or_none: i32 = "whole number from 0", |text, _| number_from(text, 0);
+    /// As Kubernetes writes it.
+    cpus: String = "CPUs as Kubernetes writes them", |text, _| cpus_of(text);
+    /// A number of milliseconds, without a unit.
+    bare_milliseconds: u32 = "whole number of ms", |text, _| bare_milliseconds_of(text);
+    /// A number of seconds, without a unit.
+    bare_seconds: u64 = "whole number of s", |text, _| number_of(text, "a whole number of seconds");
+    /// A number of bytes, without a unit. Spark takes numbers below zero.
+    bytes: i64 = "whole number of bytes", |text, _| number_of(text, "a whole number of bytes, such as 1048576");
+    /// A port that Spark reads without taking blanks away first.
+    port: u16 = "port", |text, _| text.parse().map_err(|_| must_be(PORT));
+    /// A port.
+    port_with_blanks: u16 = "port", |text, _| number_of(text, PORT);
+    /// A part of the heap.
+    factor: f64 = "number above 0", |text, _| factor_of(text, false);
+    /// A part of the heap.
+    factor_or_none: f64 = "number from 0", |text, _| factor_of(text, true);
+    /// The name of a namespace.
+    namespace: String = "name", |text, _| namespace_of(text);
+    /// The name of a pod.
+    pod_name: String = "name", |text, _| pod_name_of(text);
+}
+
+/// One of a few words.
+pub(super) const fn word(
+    name: &'static str,
+    value: &'static str,
+    read: fn(&str, SparkVersion) -> Result<&'static str, String>,
+) -> Key<&'static str> {
+    Key::new(name, Kind::new(value, read))
+}
+
+/// The word that a text is.
+pub(super) fn one_of(text: &str, words: &[&'static str]) -> Result<&'static str, String> {
+    let found = words.iter().find(|word| **word == text).copied();
+    found.ok_or_else(|| format!("it must be one of {}", words.join(", ")))
+}
+
+const PORT: &str = "a port, a whole number from 0 to 65535";
+
+fn must_be(what: &str) -> String {
+    format!("it must be {what}")
+}
+
+fn boolean_of(text: &str) -> Result<bool, String> {
+    match text {
+        text if text.eq_ignore_ascii_case("true") => Ok(true),
+        text if text.eq_ignore_ascii_case("false") => Ok(false),
+        _ => Err("it must be true or false".to_owned()),
+    }
+}
+
+fn mebibytes_of(text: &str, version: SparkVersion) -> Result<u64, String> {
+    /// What `JavaUtils.byteStringAs` reads.
+    const SIZES: &str = "it must be a whole number with a unit, such as 512m or 2g (units: b, k, m, g, t, p; from \
+                         Spark 4.2 on Ki, Mi, Gi, Ti, Pi as well)";
+    let size = parse_size(text, SizeUnit::Mebibytes)
+        .ok()
+        .filter(|_| version.has_binary_units() || !has_binary_unit(text));
+    size.map(|size| size.bytes() >> 20).ok_or_else(|| SIZES.to_owned())
+}
+
+/// `Gi` and `GiB`, which are sizes elsewhere, and not to the Spark of every driver.
+fn has_binary_unit(text: &str) -> bool {
+    trim(text).to_ascii_lowercase().trim_end_matches('b').ends_with('i')
+}
+
+/// Less than a MiB counts as nothing, and is no error for Spark.
+fn memory_of(text: &str, version: SparkVersion) -> Result<u64, String> {
+    let size = mebibytes_of(text, version)?;
+    if text.contains(|character| matches!(character, '1'..='9')) {
+        Ok(size)
+    } else {
+        Err("it must be more than nothing, such as 512m or 2g".to_owned())
+    }
+}
+
+fn time_of(text: &str, bare: TimeUnit) -> Result<Duration, String> {
+    parse_duration(text, bare).map_err(|error| error.to_string())
+}
+
+fn interval_of(text: &str) -> Result<Duration, String> {
+    match time_of(text, TimeUnit::Milliseconds)? {
+        Duration::ZERO => Err("it must be longer than nothing, such as 1s or 500ms".to_owned()),
+        time => Ok(time),
+    }
+}
+
+fn number_of<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
+    trim(text).parse().map_err(|_| must_be(what))
+}
+
+fn number_from(text: &str, least: i32) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number >= least);
+    number.ok_or_else(|| format!("it must be a whole number from {least} to 2147483647"))
+}
+
+/// Spark's client takes no more than an `int`.
+fn bare_milliseconds_of(text: &str) -> Result<u32, String> {
+    let number = trim(text).parse().ok().and_then(|number: i32| u32::try_from(number).ok());
+    number.ok_or_else(|| must_be("a whole number of milliseconds, 0 for no bound"))
+}
+
+fn cpus_of(text: &str) -> Result<String, String> {
+    if is_quantity(text) && !text.starts_with('-') {
+        Ok(text.to_owned())
+    } else {
+        Err(must_be("a quantity of CPUs as Kubernetes writes it, such as 2, 0.5 or 500m"))
+    }
+}
+
+/// A number as Java's `Double.parseDouble` reads it: `2d` and `1f` are numbers.
+fn factor_of(text: &str, may_be_zero: bool) -> Result<f64, String> {
+    let text = trim(text);
+    let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+    // Rust reads words as well: `inf`, `nan`.
+    let is_number = digits.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+    let is_good = |factor: &f64| factor.is_finite() && (*factor > 0.0 || may_be_zero && *factor == 0.0);
+    let factor = digits.parse().ok().filter(|_| is_number).filter(is_good);
+    factor.ok_or_else(|| must_be("a number above zero, such as 0.1"))
+}
+
+fn namespace_of(text: &str) -> Result<String, String> {
+    const WHAT: &str = "the name of a namespace: at most 63 characters of a-z, 0-9 and -, beginning and ending with a letter or digit";
+    if is_dns_label(text) { Ok(text.to_owned()) } else { Err(must_be(WHAT)) }
+}
+
+fn pod_name_of(text: &str) -> Result<String, String> {
+    const WHAT: &str = "the name of a pod: at most 253 characters of a-z, 0-9, - and ., beginning and ending with a letter or digit";
+    if is_dns_subdomain(text) { Ok(text.to_owned()) } else { Err(must_be(WHAT)) }
+}

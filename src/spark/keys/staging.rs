@@ -1,0 +1,54 @@
+//! The staging server, as submitters and pods reach it. kubespark's keys.
+
+use super::keys;
+use super::kind::{boolean, minutes, text};
+
+keys! { "Staging":
+    /// where this machine reaches the staging server; in an init-container's properties file, where the pod does
+    SERVER_URI: String = text("spark.kubernetes.resourceStagingServer.uri");
+    /// where pods reach it
+    SERVER_INTERNAL_URI: String =
+        text("spark.kubernetes.resourceStagingServer.internal.uri").or("the same as this machine");
+    /// image of the init-container
+    INIT_CONTAINER_IMAGE: String = text("spark.kubernetes.initContainer.image")
+        .or("what the server says")
+        .also(&["spark.kubernetes.initcontainer.docker.image"]);
+    /// where jars are put in the pod
+    JARS_DOWNLOAD_DIR: String =
+        text("spark.kubernetes.mountdependencies.jarsDownloadDir").or("/var/spark-data/spark-jars");
+    /// where files are put in the pod
+    FILES_DOWNLOAD_DIR: String =
+        text("spark.kubernetes.mountdependencies.filesDownloadDir").or("/var/spark-data/spark-files");
+    /// how long the init-container may take
+    MOUNT_TIMEOUT: std::time::Duration = minutes("spark.kubernetes.mountdependencies.mountTimeout").or("5m");
+    /// whether the staging server speaks TLS
+    TLS_ENABLED: bool = boolean("spark.ssl.kubernetes.resourceStagingServer.enabled").or("false");
+    /// certificate to trust at the staging server (PEM)
+    TLS_CLIENT_CERT_PEM: String = text("spark.ssl.kubernetes.resourceStagingServer.clientCertPem").file();
+    /// refused, with the command that converts it
+    TLS_TRUST_STORE: String = text("spark.ssl.kubernetes.resourceStagingServer.trustStore").file();
+    /// type of the Java store: `JKS` or `PKCS12`
+    TLS_TRUST_STORE_TYPE: String = text("spark.ssl.kubernetes.resourceStagingServer.trustStoreType");
+    /// ignored, and kept out of the driver's properties
+    TLS_TRUST_STORE_PASSWORD: String = text("spark.ssl.kubernetes.resourceStagingServer.trustStorePassword");
+    /// whether the staging server speaks TLS to pods
+    INTERNAL_TLS_ENABLED: bool =
+        boolean("spark.ssl.kubernetes.resourceStagingServer.internal.enabled").or("the same as for this machine");
+    /// certificate that pods trust (PEM); `local:///…` is a path in the image
+    INTERNAL_TLS_CLIENT_CERT_PEM: String =
+        text("spark.ssl.kubernetes.resourceStagingServer.internal.clientCertPem")
+            .or("the same as for this machine").file();
+    /// refused, with the command that converts it
+    INTERNAL_TLS_TRUST_STORE: String =
+        text("spark.ssl.kubernetes.resourceStagingServer.internal.trustStore").file();
+    /// type of the Java store: `JKS` or `PKCS12`
+    INTERNAL_TLS_TRUST_STORE_TYPE: String =
+        text("spark.ssl.kubernetes.resourceStagingServer.internal.trustStoreType");
+    /// ignored, and kept out of the driver's properties
+    INTERNAL_TLS_TRUST_STORE_PASSWORD: String =
+        text("spark.ssl.kubernetes.resourceStagingServer.internal.trustStorePassword");
+}
+
+/// Secrets of the submitter that nothing else has a use for; they go into no driver's properties.
+pub const SUBMITTERS_PASSWORDS: [&str; 2] =
+    [TLS_TRUST_STORE_PASSWORD.name(), INTERNAL_TLS_TRUST_STORE_PASSWORD.name()];

@@ -1,0 +1,137 @@
+//! Volumes of the driver and of the executors.
+
+use super::kind::{bare_boolean, boolean, text};
+use super::{Key, Table};
+
+/// The keys of one role's volumes.
+#[derive(Debug)]
+pub struct VolumeKeys {
+    /// Where it is mounted.
+    pub mount_path: Key<String>,
+    /// Whether it cannot be written.
+    pub read_only: Key<bool>,
+    /// What of it is mounted.
+    pub sub_path: Key<String>,
+    /// What of it is mounted, with variables.
+    pub sub_path_expression: Key<String>,
+    /// Path on the node or on the NFS server.
+    pub path: Key<String>,
+    /// Type of a `hostPath`.
+    pub kind: Key<String>,
+    /// NFS server.
+    pub server: Key<String>,
+    /// Medium of an `emptyDir`.
+    pub medium: Key<String>,
+    /// Size of an `emptyDir` or a claim.
+    pub size_limit: Key<String>,
+    /// Name of a claim.
+    pub claim_name: Key<String>,
+    /// Class of a claim.
+    pub storage_class: Key<String>,
+    /// Labels of a claim.
+    pub labels: Key<String>,
+    /// Annotations of a claim.
+    pub annotations: Key<String>,
+}
+
+macro_rules! volume_keys {
+    ($role:literal) => {
+        VolumeKeys {
+            mount_path: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.mount.path")).meaning(
+                "mounts a volume of the type `hostPath`, `emptyDir`, `nfs` or `persistentVolumeClaim` there",
+            ),
+            read_only: bare_boolean(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.mount.readOnly"))
+                .or("false")
+                .meaning("whether it can only be read"),
+            sub_path: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.mount.subPath"))
+                .meaning("what of it is mounted"),
+            sub_path_expression: text(concat!(
+                "spark.kubernetes.",
+                $role,
+                ".volumes.TYPE.NAME.mount.subPathExpr"
+            ))
+            .since("4.0")
+            .meaning("the same, with variables"),
+            path: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.path"))
+                .meaning("path on the node (`hostPath`) or on the server (`nfs`)"),
+            kind: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.type"))
+                .since("4.0")
+                .meaning("type of a `hostPath`, such as `Directory`"),
+            server: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.server"))
+                .meaning("NFS server"),
+            medium: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.medium"))
+                .meaning("medium of an `emptyDir`: `Memory`"),
+            size_limit: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.sizeLimit"))
+                .meaning("size of an `emptyDir` or of a claim that is made"),
+            claim_name: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.claimName"))
+                .meaning("name of a claim; `OnDemand` in it becomes a name of its own"),
+            storage_class: text(concat!(
+                "spark.kubernetes.",
+                $role,
+                ".volumes.TYPE.NAME.options.storageClass"
+            ))
+            .meaning("class of a claim; it is made if class and size are given"),
+            labels: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.label.KEY"))
+                .since("4.0")
+                .meaning("labels of a claim"),
+            annotations: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.annotation.KEY"))
+                .since("4.0")
+                .meaning("annotations of a claim"),
+        }
+    };
+}
+
+/// The driver's.
+pub static DRIVER_VOLUMES: VolumeKeys = volume_keys!("driver");
+/// The executors': the driver makes those.
+pub static EXECUTOR_VOLUMES: VolumeKeys = volume_keys!("executor");
+
+/// Whether claims are for several pods.
+pub const SHARED_CLAIMS: Key<bool> = boolean("spark.kubernetes.legacy.useReadWriteOnceAccessMode")
+    .or("false")
+    .substituted()
+    .meaning("claims are `ReadWriteOnce`, not `ReadWriteOncePod`");
+/// Where the driver keeps local data.
+pub const LOCAL_DIRS: Key<String> = text("spark.local.dir").or("a folder below `/var/data`").meaning(
+    "local folders; volumes whose names begin with `spark-local-dir-` win, then the variable `SPARK_LOCAL_DIRS`",
+);
+/// Whether local folders are in memory.
+pub const LOCAL_DIRS_IN_MEMORY: Key<bool> = boolean("spark.kubernetes.local.dirs.tmpfs")
+    .or("false")
+    .substituted()
+    .meaning("local folders are in memory");
+
+pub(super) static TABLE: Table = Table {
+    title: "Volumes",
+    entries: &[
+        &DRIVER_VOLUMES.mount_path.entry,
+        &DRIVER_VOLUMES.read_only.entry,
+        &DRIVER_VOLUMES.sub_path.entry,
+        &DRIVER_VOLUMES.sub_path_expression.entry,
+        &DRIVER_VOLUMES.path.entry,
+        &DRIVER_VOLUMES.kind.entry,
+        &DRIVER_VOLUMES.server.entry,
+        &DRIVER_VOLUMES.medium.entry,
+        &DRIVER_VOLUMES.size_limit.entry,
+        &DRIVER_VOLUMES.claim_name.entry,
+        &DRIVER_VOLUMES.storage_class.entry,
+        &DRIVER_VOLUMES.labels.entry,
+        &DRIVER_VOLUMES.annotations.entry,
+        &EXECUTOR_VOLUMES.mount_path.entry,
+        &EXECUTOR_VOLUMES.read_only.entry,
+        &EXECUTOR_VOLUMES.sub_path.entry,
+        &EXECUTOR_VOLUMES.sub_path_expression.entry,
+        &EXECUTOR_VOLUMES.path.entry,
+        &EXECUTOR_VOLUMES.kind.entry,
+        &EXECUTOR_VOLUMES.server.entry,
+        &EXECUTOR_VOLUMES.medium.entry,
+        &EXECUTOR_VOLUMES.size_limit.entry,
+        &EXECUTOR_VOLUMES.claim_name.entry,
+        &EXECUTOR_VOLUMES.storage_class.entry,
+        &EXECUTOR_VOLUMES.labels.entry,
+        &EXECUTOR_VOLUMES.annotations.entry,
+        &SHARED_CLAIMS.entry,
+        &LOCAL_DIRS.entry,
+        &LOCAL_DIRS_IN_MEMORY.entry,
+    ],
+};
