@@ -16,7 +16,7 @@ use super::seats::Seats;
 use super::state::AppState;
 use super::tls::ServerTls;
 use super::turns::Turns;
-use crate::metrics::Metrics;
+use crate::metrics::{Limited, Metrics};
 use crate::shutdown::Shutdown;
 
 /// What one connection holds of a body, at most twice: much while there are few connections, for speed, and less
@@ -85,10 +85,15 @@ impl Edge {
         for Listener { socket, tls, serves } in listeners {
             let phases = Arc::new(Phases::new(serves, entrance.clone(), shutdown.clone()));
             edge.phases.push(Arc::clone(&phases));
-            let max = if serves == Serves::Operations { connections.max_operations } else { connections.max };
+            let (max, of) = match serves {
+                Serves::Operations => (connections.max_operations, Limited::OpsConnections),
+                Serves::Resources | Serves::Everything => (connections.max, Limited::Connections),
+            };
             let acceptor = Acceptor {
                 tls,
-                connections: Connections { max, ..connections },
+                connections,
+                // For each listener its own, so that probes are answered when there are too many clients.
+                seats: Seats::new(max, metrics.occupancy(of, max)),
                 phases,
                 turns: Turns::default(),
                 refusals: Refusals::default(),
@@ -135,6 +140,7 @@ impl Edge {
 struct Acceptor {
     tls: Option<ServerTls>,
     connections: Connections,
+    seats: Seats,
     phases: Arc<Phases>,
     turns: Turns,
     refusals: Refusals,
@@ -145,14 +151,12 @@ struct Acceptor {
 
 impl Acceptor {
     async fn run(self, socket: TcpListener) {
-        // For each listener its own, so that probes are answered when there are too many clients.
-        let seats = Seats::new(self.connections.max);
         let mut is_failing = false;
         loop {
             let next = async {
                 let (stream, peer) = socket.accept().await?;
                 // Meanwhile others queue up in the kernel.
-                let seat = seats.take(peer.ip().into()).await;
+                let seat = self.seats.take(peer.ip().into()).await;
                 io::Result::Ok(seat.map(|seat| (stream, peer, seat)))
             };
             let accepted = tokio::select! {
@@ -162,7 +166,7 @@ impl Acceptor {
             match accepted {
                 Ok(Some((stream, peer, seat))) => {
                     is_failing = false;
-                    let is_one_of_few = seats.count() <= FEW_CONNECTIONS;
+                    let is_one_of_few = self.seats.count() <= FEW_CONNECTIONS;
                     let connection = Connection {
                         peer,
                         connections: self.connections,
