@@ -36,10 +36,14 @@ from cloakroom_client.types import File
 OWNER = {"namespace": "demo", "label": ["app=demo", "team=etl"]}
 
 
+def is_answer(answer, status, kind):
+    """Says what came instead, without its bytes."""
+    assert answer.status_code == status and isinstance(answer.parsed, kind), (answer.status_code, type(answer.parsed))
+
+
 def is_problem(answer, status, code):
     """Every error is an object with the same fields, and its code is one of those in the document."""
-    assert answer.status_code == status, answer
-    assert isinstance(answer.parsed, Problem), answer
+    is_answer(answer, status, Problem)
     assert (answer.parsed.status, answer.parsed.code) == (status, code), answer.parsed
     assert answer.parsed.detail, answer.parsed
 
@@ -52,17 +56,18 @@ def v1(url, bundle):
     anybody = Client(base_url=url)
     assert get_server_info.sync(client=anybody).version
     staged = stage_bundle.sync_detailed(client=anybody, body=File(payload=io.BytesIO(bundle)), **OWNER)
-    assert staged.status_code == 201 and isinstance(staged.parsed, Ticket), staged
+    is_answer(staged, 201, Ticket)
     ticket = staged.parsed
     assert ticket.size_bytes == len(bundle), ticket
     assert ticket.sha256 == hashlib.sha256(bundle).hexdigest(), ticket
 
     holder = with_secret(url, ticket.resource_secret)
     fetched = download_bundle.sync_detailed(ticket.resource_id, client=holder)
-    assert isinstance(fetched.parsed, File), fetched
+    is_answer(fetched, 200, File)
     assert fetched.parsed.payload.read() == bundle
     part = download_bundle.sync_detailed(ticket.resource_id, client=holder, range_="bytes=10-19")
-    assert part.status_code == 206 and part.parsed.payload.read() == bundle[10:20], part
+    is_answer(part, 206, File)
+    assert part.parsed.payload.read() == bundle[10:20]
     assert head_bundle.sync_detailed(ticket.resource_id, client=holder).status_code == 200
     metadata = get_metadata.sync(ticket.resource_id, client=holder)
     assert isinstance(metadata, Metadata) and metadata.owner.labels["team"] == "etl", metadata
@@ -75,7 +80,7 @@ def v1(url, bundle):
         Code.INVALID_OWNER,
     )
     released = release_bundle.sync_detailed(ticket.resource_id, client=holder)
-    assert released.status_code == 204, released
+    assert released.status_code == 204, released.status_code
     gone = download_bundle.sync_detailed(ticket.resource_id, client=holder)
     is_problem(gone, 410, Code.GONE)
     assert gone.parsed.deletion_reason == "released" and gone.parsed.deleted_at is not None, gone.parsed
@@ -98,7 +103,7 @@ def v0(url, bundle):
     )
     form = UploadForm(resources=File(payload=io.BytesIO(bundle), file_name="deps.tgz"), resources_owner=owner)
     staged = stage_bundle_v0.sync_detailed(client=anybody, body=form)
-    assert isinstance(staged.parsed, SubmittedResourceIdAndSecret), staged
+    is_answer(staged, 200, SubmittedResourceIdAndSecret)
     ticket = staged.parsed
     for prefix in ["Bearer", ""]:
         holder = with_secret(url, ticket.resource_secret, prefix)

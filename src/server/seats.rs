@@ -75,8 +75,9 @@ impl Seats {
         };
         let (occupation, leave) = (Occupation::default(), CancellationToken::new());
         let number = self.taken().add(host, &occupation, &leave);
-        let _occupant = self.occupancy.enter();
-        Some(Seat { occupation, leave, seats: self.clone(), host, number, _permit: permit, _occupant })
+        let occupant = self.occupancy.enter();
+        let seats = self.clone();
+        Some(Seat { occupation, leave, seats, host, number, _permit: permit, _occupant: occupant })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {

@@ -90,10 +90,9 @@ fn add_common_problems(path: &str, operation: &mut Operation) {
         let response = operation.responses.responses.entry(code.status().to_string());
         let RefOr::T(response) = response.or_insert_with(|| ResponseBuilder::new().into()) else { continue };
         let name = code.as_str();
-        if response.description.is_empty() {
-            response.description = name.to_owned();
-        } else if !response.description.contains(name) {
-            response.description = format!("{}; {name}", response.description);
+        if !response.description.contains(name) {
+            let separator = if response.description.is_empty() { "" } else { "; " };
+            response.description = format!("{}{separator}{name}", response.description);
         }
     }
 }
