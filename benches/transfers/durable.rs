@@ -37,7 +37,7 @@ struct Way {
 }
 
 pub fn run() {
-    if !have(&["curl", "sync", "dd", "sha256sum"]) {
+    if !have(&["curl", "sync", "dd", "sha256sum", "find"]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -70,7 +70,7 @@ impl Way {
         settle();
         let acknowledged = time(&self.upload);
         // Of a server that keeps its promise this takes no time.
-        let rest = time(&format!("sync -f {}", self.folder.display()));
+        let rest = time(&format!("find {} -type f -exec sync -d {{}} +", self.folder.display()));
         self.acknowledged.add(acknowledged);
         self.durable.add(acknowledged + rest);
         time(&self.clear);
@@ -102,10 +102,13 @@ fn is_there(program: &str) -> bool {
 }
 
 fn plain(folder: &Path, bundle: &Path) -> Way {
+    let folder = folder.join("plain");
+    std::fs::create_dir(&folder).unwrap();
     let copy = folder.join("copy");
     let (from, to) = (bundle.display(), copy.display());
     let write = format!("dd if={from} of={to} bs=1M conv=fsync status=none");
-    Way::new("dd conv=fsync", write, folder.to_owned(), format!("rm {to}"))
+    let clear = format!("rm {to}");
+    Way::new("dd conv=fsync", write, folder, clear)
 }
 
 fn cloakroom(folder: &Path, bundle: &Path, server: &Cloakroom) -> Way {
