@@ -18,9 +18,8 @@ const BUNDLE_BYTES: u64 = 1 << 30;
 /// Of a server that is gone after the benchmark.
 const ACCESS_KEY: &str = "benchmark";
 const SECRET_KEY: &str = "benchmark-only";
-/// A request in the name of both.
-const SIGNED: &str =
-    "curl -sS --fail --aws-sigv4 aws:amz:us-east-1:s3 --user benchmark:benchmark-only -o /dev/null";
+/// SHA-256 of no bytes.
+const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const BUCKET: &str = "bundles";
 
 /// One way to store the bundle.
@@ -184,7 +183,8 @@ impl S3 {
             std::thread::sleep(Duration::from_millis(20));
         }
         // A server that listens may still have to get ready.
-        time(&format!("{} --retry 20 --retry-delay 1 --retry-all-errors -X PUT {}", SIGNED, server.url("")));
+        let retry = "--retry 20 --retry-delay 1 --retry-all-errors";
+        time(&format!("{} {retry} -X PUT {}", signed(NOTHING), server.url("")));
         Some(server)
     }
 
@@ -198,9 +198,17 @@ impl S3 {
         let digest = String::from_utf8(digest).unwrap();
         let digest = digest.split_whitespace().next().unwrap();
         let (object, bundle) = (self.url("/bundle"), bundle.display());
-        let upload = format!("{SIGNED} -H 'x-amz-content-sha256: {digest}' -T {bundle} {object}");
-        Way::new(self.name, upload, self.folder.clone(), format!("{SIGNED} -X DELETE {object}"))
+        let upload = format!("{} -T {bundle} {object}", signed(digest));
+        Way::new(self.name, upload, self.folder.clone(), format!("{} -X DELETE {object}", signed(NOTHING)))
     }
+}
+
+/// A request whose body has that SHA-256.
+fn signed(digest: &str) -> String {
+    format!(
+        "curl -sS --fail -o /dev/null --aws-sigv4 aws:amz:us-east-1:s3 --user {ACCESS_KEY}:{SECRET_KEY} \
+         -H 'x-amz-content-sha256: {digest}'"
+    )
 }
 
 fn free_address() -> String {
