@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -41,7 +42,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 pub(super) struct Ends {
     /// Transfers in flight are given up.
     pub(super) cut_off: CancellationToken,
-    /// The server goes: nothing is answered any more.
+    /// The server goes: nothing more is asked for.
     pub(super) closing: CancellationToken,
 }
 
@@ -57,6 +58,8 @@ pub(super) struct Connection {
     pub(super) in_flight: TaskTracker,
     pub(super) ends: Ends,
     pub(super) seat: Seat,
+    /// There was a request on it.
+    pub(super) has_asked: AtomicBool,
 }
 
 impl Connection {
@@ -72,8 +75,7 @@ impl Connection {
         };
         let handshake = tokio::select! {
             handshake = handshake => handshake,
-            // Nothing was asked for yet: nothing to finish.
-            () = self.ends.closing.cancelled() => return,
+            () = self.is_closed() => return,
             () = self.seat.leave.cancelled() => return,
         };
         match handshake {
@@ -104,8 +106,10 @@ impl Connection {
             () = self.is_cut_off() => return reset.at_the_end(),
             () = self.is_to_leave() => return,
             () = self.ends.closing.cancelled() => {
-                // Closes at once unless an answer is being written.
-                connection.as_mut().graceful_shutdown();
+                // Closes at once unless an answer is being written, or nothing was asked yet: that is answered.
+                if self.has_asked.load(Ordering::Relaxed) {
+                    connection.as_mut().graceful_shutdown();
+                }
                 let Ok(served) = tokio::time::timeout(LAST_ANSWERS, connection).await else { return };
                 served
             }
@@ -113,6 +117,12 @@ impl Connection {
         if let Err(error) = served {
             tracing::debug!(peer = %self.peer, error = %error, "connection ended early");
         }
+    }
+
+    /// The server goes. A client that has just come is told so, if it does not take long.
+    async fn is_closed(&self) {
+        self.ends.closing.cancelled().await;
+        tokio::time::sleep(LAST_ANSWERS).await;
     }
 
     /// Once transfers are given up nothing is let in any more: it is enough to look once.
@@ -138,6 +148,7 @@ impl Connection {
     ) -> Result<Response<AnswerBody>, Infallible> {
         // Counted before the phase is asked for: one that is let in is always waited for.
         let token = self.in_flight.token();
+        self.has_asked.store(true, Ordering::Relaxed);
         let (phase, router) = self.phases.now();
         let work = (phase == Phase::Serving).then(|| occupation.begin(token));
         let turn = Arc::new(self.turns.take(self.peer.ip().into()).await);

@@ -1,10 +1,13 @@
 //! Taking connections, bounded in number, from before the start is over until the process ends.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use futures_util::FutureExt as _;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
 use super::connection::{Connection, Ends};
@@ -12,7 +15,7 @@ use super::pace::PaceLimits;
 use super::phase::Phases;
 use super::refusals::Refusals;
 use super::router::{Entrance, Serves};
-use super::seats::Seats;
+use super::seats::{Seat, Seats};
 use super::state::AppState;
 use super::tls::ServerTls;
 use super::turns::Turns;
@@ -128,7 +131,7 @@ impl Edge {
         finished
     }
 
-    /// Closes the sockets, and every connection on which no answer is being written. The others have a second.
+    /// Closes the sockets, and every connection that had its answers. The others have a second.
     pub async fn close(self) {
         self.ends.closing.cancel();
         self.running.close();
@@ -161,24 +164,12 @@ impl Acceptor {
             };
             let accepted = tokio::select! {
                 accepted = next => accepted,
-                () = self.ends.closing.cancelled() => return,
+                () = self.ends.closing.cancelled() => return self.take_last(socket),
             };
             match accepted {
                 Ok(Some((stream, peer, seat))) => {
                     is_failing = false;
-                    let is_one_of_few = self.seats.count() <= FEW_CONNECTIONS;
-                    let connection = Connection {
-                        peer,
-                        connections: self.connections,
-                        buffer_bytes: if is_one_of_few { LARGE_BUFFER } else { SMALL_BUFFER },
-                        phases: Arc::clone(&self.phases),
-                        turns: self.turns.clone(),
-                        refusals: self.refusals.clone(),
-                        in_flight: self.in_flight.clone(),
-                        ends: self.ends.clone(),
-                        seat,
-                    };
-                    self.running.spawn(connection.run(stream, self.tls.clone()));
+                    self.take(stream, peer, seat);
                 }
                 Err(error) => {
                     // Once, and not ten times a second.
@@ -190,5 +181,35 @@ impl Acceptor {
                 Ok(None) => return,
             }
         }
+    }
+
+    /// Takes the connections that queue up in the kernel: it would reset them with the socket, and their clients would
+    /// not know that they may try again.
+    fn take_last(&self, socket: TcpListener) {
+        let Ok(socket) = socket.into_std() else { return };
+        while let Ok((stream, peer)) = socket.accept() {
+            let seat = self.seats.take(peer.ip().into()).now_or_never().flatten();
+            let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+            if let (Ok(stream), Some(seat)) = (stream, seat) {
+                self.take(stream, peer, seat);
+            }
+        }
+    }
+
+    fn take(&self, stream: TcpStream, peer: SocketAddr, seat: Seat) {
+        let is_one_of_few = self.seats.count() <= FEW_CONNECTIONS;
+        let connection = Connection {
+            peer,
+            connections: self.connections,
+            buffer_bytes: if is_one_of_few { LARGE_BUFFER } else { SMALL_BUFFER },
+            phases: Arc::clone(&self.phases),
+            turns: self.turns.clone(),
+            refusals: self.refusals.clone(),
+            in_flight: self.in_flight.clone(),
+            ends: self.ends.clone(),
+            seat,
+            has_asked: AtomicBool::default(),
+        };
+        self.running.spawn(connection.run(stream, self.tls.clone()));
     }
 }

@@ -1,7 +1,7 @@
 //! Stopping: what is in flight is finished, within a deadline.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -94,6 +94,24 @@ async fn connections_that_are_idle_or_silent_are_not_waited_for() {
     for wire in [&mut idle, &mut silent, &mut half_a_head] {
         assert_eq!(wire.rest().await, b"");
     }
+}
+
+/// A client takes a reset for a failure, and 503 for a reason to come again.
+#[tokio::test]
+async fn clients_that_come_in_the_last_moment_are_told_to_come_again() {
+    let mut app = TestApp::start().await;
+    // Nothing of the server runs meanwhile, so the kernel keeps them.
+    let mut clients: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(app.address).unwrap()).collect();
+    for client in &mut clients {
+        client.write_all(b"GET /api/v1 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    }
+    assert!(app.stop().await, "something was cut off");
+    for mut client in clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("shutting-down"), "{answer}");
+    }
+    assert!(TcpStream::connect(app.address).is_err(), "the socket is still there");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
