@@ -9,12 +9,14 @@ use crate::spark::conf::Surroundings;
 use crate::spark::{Origin, Properties, SparkConf, keys};
 
 /// Environment variables that act like an option that nothing else sets (`SparkSubmitArguments`).
-const VARIABLES: [(&str, &str); 5] = [
+const VARIABLES: [(&str, &str); 6] = [
     ("MASTER", keys::MASTER.name()),
     ("DEPLOY_MODE", keys::DEPLOY_MODE.name()),
     ("SPARK_DRIVER_MEMORY", keys::DRIVER_MEMORY.name()),
     ("SPARK_EXECUTOR_MEMORY", keys::EXECUTOR_MEMORY.name()),
     ("SPARK_EXECUTOR_CORES", keys::EXECUTOR_CORES.name()),
+    // This program's own, as for its other commands.
+    ("CLOAKROOM_SERVER", keys::SERVER_URI.name()),
 ];
 
 /// What a command line is completed with.
@@ -105,11 +107,16 @@ mod tests {
             ("spark-defaults.conf", "spark.z defaults\nspark.w defaults"),
         ];
         let line = ["--driver-memory", "1g", "-c", "spark.driver.memory=2g", "-c", "spark.y=conf"];
-        let variables = [("SPARK_DRIVER_MEMORY", "4g"), ("SPARK_EXECUTOR_MEMORY", "5g")];
+        let variables = [
+            ("SPARK_DRIVER_MEMORY", "4g"),
+            ("SPARK_EXECUTOR_MEMORY", "5g"),
+            ("CLOAKROOM_SERVER", "http://h"),
+        ];
         let conf = settings(&line, &files, &variables).conf;
         let expected = [
             ("spark.driver.memory", "1g"),
             ("spark.executor.memory", "5g"),
+            ("spark.kubernetes.resourceStagingServer.uri", "http://h"),
             ("spark.w", "defaults"),
             ("spark.x", "file"),
             ("spark.y", "conf"),
