@@ -5,6 +5,7 @@
 
 mod families;
 mod labels;
+mod limits;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use prometheus_client::registry::Registry;
 use families::Families;
 use labels::{CallLabels, CauseLabels, RequestLabels, WatchLabels, method};
 
-pub use labels::{ApiCall, SweepOutcome};
+pub use labels::{ApiCall, Limited, SweepOutcome};
+pub use limits::{LimitUse, Occupancy, Occupant};
 pub use transfers::{DownloadMeasurement, UploadMeasurement};
 
 /// The content type of [`Metrics::exposition`].
@@ -38,6 +40,8 @@ struct Measured {
     families: Families,
     /// Why resources were kept, each word that was ever said: one that does not apply any more is 0.
     whys: Mutex<BTreeMap<&'static str, u64>>,
+    /// What is counted by those who take a place, with the limit.
+    occupancies: Mutex<Vec<(Limited, Occupancy, u64)>>,
     /// One exposition at a time: what it looks up is set before it is written.
     exposing: Mutex<()>,
 }
@@ -46,7 +50,13 @@ impl Default for Measured {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("cloakroom");
         let families = Families::registered(&mut registry);
-        Self { registry, families, whys: Mutex::default(), exposing: Mutex::default() }
+        Self {
+            registry,
+            families,
+            whys: Mutex::default(),
+            occupancies: Mutex::default(),
+            exposing: Mutex::default(),
+        }
     }
 }
 
@@ -63,6 +73,8 @@ pub struct Stock {
     pub free_bytes: Option<u64>,
     /// Resources in each state; `None` if the ledger does not answer.
     pub resources: Option<BTreeMap<&'static str, u64>>,
+    /// How much of each limit is used. Where there is no limit, or it is not known, there is nothing.
+    pub limits: Vec<LimitUse>,
 }
 
 impl Metrics {
@@ -163,6 +175,13 @@ impl Metrics {
         self.of().tombstones_dropped.inc_by(count);
     }
 
+    /// Something of which there may be `limit`: whoever is one of them enters.
+    pub fn occupancy(&self, of: Limited, limit: usize) -> Occupancy {
+        let occupancy = Occupancy::default();
+        lock(&self.0.occupancies).push((of, occupancy.clone(), limit as u64));
+        occupancy
+    }
+
     /// How many ready resources this version cannot read.
     pub fn unreadable(&self, count: u64) {
         self.of().unreadable.set(count);
@@ -207,6 +226,19 @@ impl Metrics {
         families.resources.clear();
         for (state, count) in stock.resources.iter().flatten() {
             families.resources.get_or_create(&(*state).into()).set(*count);
+        }
+        families.limit.clear();
+        families.limit_used.clear();
+        let occupancies = lock(&self.0.occupancies);
+        let occupied = occupancies.iter();
+        let occupied = occupied.map(|(of, occupancy, limit)| LimitUse {
+            of: *of,
+            used: occupancy.count(),
+            limit: *limit,
+        });
+        for LimitUse { of, used, limit } in stock.limits.iter().copied().chain(occupied) {
+            families.limit.get_or_create(&of.as_str().into()).set(limit);
+            families.limit_used.get_or_create(&of.as_str().into()).set(used);
         }
     }
 }

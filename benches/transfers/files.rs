@@ -37,7 +37,8 @@ pub fn have(programs: &[&str]) -> bool {
     missing.is_empty()
 }
 
-fn is_on_path(program: &str) -> bool {
+/// Whether a program can be started by its name.
+pub fn is_on_path(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
 }

@@ -6,6 +6,7 @@
 #![expect(clippy::pedantic, reason = "a bench is read for what it measures")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]
 
+mod durable;
 mod files;
 mod lifecycle;
 mod memory;
@@ -26,11 +27,12 @@ mod support {
     pub(crate) use crate::wait;
 }
 
-const SCENARIOS: [(&str, fn()); 6] = [
+const SCENARIOS: [(&str, fn()); 7] = [
     ("startup", startup::run),
     ("memory", memory::run),
     ("lifecycle", lifecycle::run),
     ("nginx", nginx::run),
+    ("durable", durable::run),
     ("stage-fetch", stage_fetch::run),
     ("submit", submit::run),
 ];

@@ -70,14 +70,16 @@ fn ours(server: &Cloakroom, bundle: &Path) -> (Duration, Duration) {
     (up, down)
 }
 
-struct Nginx {
+/// A running nginx that takes and serves files. It ends when it is dropped.
+pub struct Nginx {
     child: Child,
-    port: u16,
-    root: std::path::PathBuf,
+    pub port: u16,
+    /// Where it puts them.
+    pub root: std::path::PathBuf,
 }
 
 impl Nginx {
-    fn start(prefix: &Path) -> Self {
+    pub fn start(prefix: &Path) -> Self {
         let root = prefix.join("root");
         std::fs::create_dir_all(&root).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

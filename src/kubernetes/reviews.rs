@@ -19,6 +19,7 @@ use self::cache::{Cache, Key, key};
 use self::turns::Turns;
 use super::{ApiFailure, ApiServer};
 use crate::clock::Clock;
+use crate::metrics::{LimitUse, Limited};
 
 pub use user::User;
 
@@ -87,6 +88,17 @@ impl Reviews {
             unknown_queue: Semaphore::new(UNKNOWN_IN_QUEUE),
             turns: Turns::default(),
         }
+    }
+
+    /// How much is used of the limits for questions at once.
+    pub fn limits(&self) -> [LimitUse; 2] {
+        let used = |of, slots: &Semaphore, all: usize| {
+            LimitUse::of_counts(of, all.saturating_sub(slots.available_permits()), all)
+        };
+        [
+            used(Limited::Reviews, &self.slots, AT_ONCE),
+            used(Limited::UnknownTokens, &self.unknown_queue, UNKNOWN_IN_QUEUE),
+        ]
     }
 
     /// Whose token this is.

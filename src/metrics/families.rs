@@ -14,7 +14,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 
 use super::labels::{
-    CallLabels, CauseLabels, DirectionLabel, OutcomeLabel, ReasonLabel, RequestLabels, StateLabel,
+    CallLabels, CauseLabels, DirectionLabel, OfLabel, OutcomeLabel, ReasonLabel, RequestLabels, StateLabel,
     SweepOutcome, WatchLabels, WhyLabel,
 };
 use super::lock;
@@ -42,6 +42,8 @@ pub(super) struct Families {
     pub(super) resources: Family<StateLabel, Level>,
     pub(super) stored_bytes: Level,
     pub(super) disk_free_bytes: KnownLevel,
+    pub(super) limit: Family<OfLabel, Level>,
+    pub(super) limit_used: Family<OfLabel, Level>,
     pub(super) sweeps: Family<OutcomeLabel, Counter>,
     pub(super) sweep_duration: Histogram,
     pub(super) last_sweep: Gauge<f64, AtomicU64>,
@@ -84,6 +86,8 @@ impl Families {
             resources: all.family("resources", "Resources in the ledger"),
             stored_bytes: all.metric("stored_bytes", "Bytes of acknowledged bundles"),
             disk_free_bytes: all.metric("disk_free_bytes", "Bytes free on the disk of the data directory"),
+            limit: all.family("limit", "How much there may be"),
+            limit_used: all.family("limit_used", "How much of the limit there is"),
             sweeps: all.family("sweeps", "Passes of the cleaner"),
             sweep_duration: all.histogram(
                 "sweep_duration_seconds",

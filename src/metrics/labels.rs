@@ -50,6 +50,50 @@ words! {
     }
 }
 
+words! {
+    /// What there is a limit for. A share is what one namespace, in v0 one user, may have at most.
+    Limited {
+        /// `--max-resources`: resources, and uploads going on.
+        Resources => "resources",
+        /// `--max-total-size`: bytes of all bundles, and what is promised to uploads.
+        TotalSize => "total-size",
+        /// The same bytes, beside what the disk could hold down to `--min-free-space`.
+        Disk => "disk",
+        /// `--max-concurrent-uploads`.
+        Uploads => "uploads",
+        /// `--max-concurrent-downloads`.
+        Downloads => "downloads",
+        /// `--max-connections`, of the main listener.
+        Connections => "connections",
+        /// The same of `--ops-listen`.
+        OpsConnections => "ops-connections",
+        /// What this process may have open.
+        OpenFiles => "open-files",
+        /// Bundles that are open for downloads, where the limit of open files is too low for all.
+        OpenBundles => "open-bundles",
+        /// Label keys that owners are looked for by, of the kind that has most.
+        LabelKeys => "label-keys",
+        /// Questions at once about tokens that are not known yet.
+        UnknownTokens => "unknown-tokens",
+        /// Questions at once about tokens and users that are known.
+        Reviews => "reviews",
+        /// Deleted resources that are remembered.
+        Tombstones => "tombstones",
+        /// Memory for owners.
+        OwnerMemory => "owner-memory",
+        /// The largest share of the resources.
+        ShareOfResources => "share-of-resources",
+        /// The largest share of the room, in bytes.
+        ShareOfRoom => "share-of-room",
+        /// The largest share of the uploads.
+        ShareOfUploads => "share-of-uploads",
+        /// The largest share of the downloads.
+        ShareOfDownloads => "share-of-downloads",
+        /// The label keys of the namespace that has most of them.
+        ShareOfLabelKeys => "share-of-label-keys",
+    }
+}
+
 /// The methods of RFC 9110, section 9, and PATCH; a client can make up any other.
 pub(super) fn method(name: &str) -> &'static str {
     const STANDARD: [&str; 9] =
@@ -118,6 +162,7 @@ macro_rules! single {
 
 single! {
     DirectionLabel { direction },
+    OfLabel { of },
     OutcomeLabel { outcome },
     ReasonLabel { reason },
     StateLabel { state },

@@ -12,9 +12,9 @@ use tokio::time::{Instant, timeout_at};
 use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
 use super::standing::{WatchReport, WatchState};
-use super::wanted::TooManyKeys;
+use super::wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE, TooManyKeys};
 use super::{Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, fresh, watch};
-use crate::metrics::Metrics;
+use crate::metrics::{LimitUse, Limited, Metrics};
 use crate::resource::{Namespaces, Owner, OwnerKind};
 
 /// How a cluster is watched.
@@ -267,5 +267,17 @@ impl Owners for ClusterOwners {
         let followers: Vec<Arc<Follower>> =
             lock(&self.kinds).values().map(|followed| Arc::clone(&followed.follower)).collect();
         followers.iter().flat_map(|follower| follower.reports()).collect()
+    }
+
+    fn limits(&self) -> Vec<LimitUse> {
+        let kinds = lock(&self.kinds);
+        let counts = kinds.values().map(|followed| followed.follower.label_keys());
+        let (in_all, of_namespace) = counts.fold((0, 0), |(in_all, of_namespace), (all, namespace)| {
+            (in_all.max(all), of_namespace.max(namespace))
+        });
+        vec![
+            LimitUse::of_counts(Limited::LabelKeys, in_all, MOST_OF_KIND),
+            LimitUse::of_counts(Limited::ShareOfLabelKeys, of_namespace, MOST_OF_NAMESPACE),
+        ]
     }
 }

@@ -105,6 +105,11 @@ impl Follower {
         Ok(())
     }
 
+    /// How many label keys are asked for: in all, and in the namespace that has most of them.
+    pub(super) fn label_keys(&self) -> (usize, usize) {
+        lock(&self.objects).wanted.counts()
+    }
+
     /// The upload is over. A resource that it has become needs the owner from now on.
     pub(super) fn let_go(&self, owner: &Owner, is_followed: bool) {
         let mut objects = lock(&self.objects);

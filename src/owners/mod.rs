@@ -17,6 +17,7 @@ mod watch;
 use async_trait::async_trait;
 
 use crate::kubernetes::ApiFailure;
+use crate::metrics::LimitUse;
 use crate::resource::Owner;
 
 pub use cluster::{ClusterOwners, ClusterSettings, Pace};
@@ -210,6 +211,11 @@ pub trait Owners: Send + Sync {
 
     /// How the watches are.
     fn watches(&self) -> Vec<WatchReport>;
+
+    /// How much is used of the limits for what owners are looked for by.
+    fn limits(&self) -> Vec<LimitUse> {
+        Vec::new()
+    }
 }
 
 /// Without a cluster, nobody asks about owners.

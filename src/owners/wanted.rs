@@ -101,6 +101,11 @@ impl Wanted {
         lost
     }
 
+    /// How many keys there are: in all, and of the namespace that has most of them.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.count, self.namespaces.values().map(HashMap::len).max().unwrap_or(0))
+    }
+
     /// Whether no resource and no upload needs this kind.
     pub(super) fn is_unused(&self) -> bool {
         self.kind.uploads == 0 && self.kind.asked.is_none()

@@ -12,19 +12,23 @@ pub const CONTENT_TYPE: &str = "application/problem+json";
 pub struct Problem {
     /// Always `about:blank`: the code says what kind of problem it is.
     #[serde(rename = "type", default = "about_blank")]
+    #[schema(required = true)]
     pub kind: String,
     /// The HTTP status' own words.
     #[serde(default)]
+    #[schema(required = true)]
     pub title: String,
     /// The HTTP status.
     #[serde(default)]
+    #[schema(required = true)]
     pub status: u16,
     /// The stable name of the problem.
     #[serde(default)]
-    #[schema(value_type = Code)]
+    #[schema(value_type = Code, required = true)]
     pub code: String,
     /// What failed, on what, why, and what to do next.
     #[serde(default)]
+    #[schema(required = true)]
     pub detail: String,
     /// The request's id, which the server's log has as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]

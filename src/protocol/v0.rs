@@ -29,6 +29,17 @@ pub struct StagedResourcesOwner {
     pub owner_type: String,
 }
 
+/// The form of an upload, as the OpenAPI document describes it. The server reads it piece by piece, and never has it whole.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub struct UploadForm {
+    /// The bundle.
+    #[schema(value_type = String, format = Binary)]
+    pub resources: Vec<u8>,
+    /// Whom it is for, as JSON.
+    pub resources_owner: StagedResourcesOwner,
+}
+
 fn pod() -> String {
     crate::resource::POD.to_owned()
 }

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use super::error::ApiError;
 use crate::kubernetes::{ReviewError, Reviews, User};
+use crate::metrics::LimitUse;
 use crate::protocol::problem::Code;
 use crate::resource::{Owner, ResourceSecret};
 use crate::spark::keys;
@@ -72,6 +73,14 @@ impl UploadAuth {
                 let token = shown("a token of the cluster, such as “kubectl create token” gives")?;
                 Ok(Uploader(Some(reviews.authenticate(token.expose()).await?)))
             }
+        }
+    }
+
+    /// How much is used of the limits for questions about who may upload.
+    pub(super) fn limits(&self) -> Vec<LimitUse> {
+        match self {
+            Self::None | Self::Token(_) => Vec::new(),
+            Self::Kubernetes(reviews) => reviews.limits().into(),
         }
     }
 

@@ -19,7 +19,7 @@ use super::seats::{Seat, Seats};
 use super::state::AppState;
 use super::tls::ServerTls;
 use super::turns::Turns;
-use crate::metrics::Metrics;
+use crate::metrics::{Limited, Metrics};
 use crate::shutdown::Shutdown;
 
 /// What one connection holds of a body, at most twice: much while there are few connections, for speed, and less
@@ -88,10 +88,15 @@ impl Edge {
         for Listener { socket, tls, serves } in listeners {
             let phases = Arc::new(Phases::new(serves, entrance.clone(), shutdown.clone()));
             edge.phases.push(Arc::clone(&phases));
-            let max = if serves == Serves::Operations { connections.max_operations } else { connections.max };
+            let (max, of) = match serves {
+                Serves::Operations => (connections.max_operations, Limited::OpsConnections),
+                Serves::Resources | Serves::Everything => (connections.max, Limited::Connections),
+            };
             let acceptor = Acceptor {
                 tls,
-                connections: Connections { max, ..connections },
+                connections,
+                // For each listener its own, so that probes are answered when there are too many clients.
+                seats: Seats::new(max, metrics.occupancy(of, max)),
                 phases,
                 turns: Turns::default(),
                 refusals: Refusals::default(),
@@ -138,6 +143,7 @@ impl Edge {
 struct Acceptor {
     tls: Option<ServerTls>,
     connections: Connections,
+    seats: Seats,
     phases: Arc<Phases>,
     turns: Turns,
     refusals: Refusals,
@@ -148,24 +154,22 @@ struct Acceptor {
 
 impl Acceptor {
     async fn run(self, socket: TcpListener) {
-        // For each listener its own, so that probes are answered when there are too many clients.
-        let seats = Seats::new(self.connections.max);
         let mut is_failing = false;
         loop {
             let next = async {
                 let (stream, peer) = socket.accept().await?;
                 // Meanwhile others queue up in the kernel.
-                let seat = seats.take(peer.ip().into()).await;
+                let seat = self.seats.take(peer.ip().into()).await;
                 io::Result::Ok(seat.map(|seat| (stream, peer, seat)))
             };
             let accepted = tokio::select! {
                 accepted = next => accepted,
-                () = self.ends.closing.cancelled() => return self.take_last(socket, &seats),
+                () = self.ends.closing.cancelled() => return self.take_last(socket),
             };
             match accepted {
                 Ok(Some((stream, peer, seat))) => {
                     is_failing = false;
-                    self.take(stream, peer, seat, &seats);
+                    self.take(stream, peer, seat);
                 }
                 Err(error) => {
                     // Once, and not ten times a second.
@@ -181,19 +185,19 @@ impl Acceptor {
 
     /// Takes the connections that queue up in the kernel: it would reset them with the socket, and their clients would
     /// not know that they may try again.
-    fn take_last(&self, socket: TcpListener, seats: &Seats) {
+    fn take_last(&self, socket: TcpListener) {
         let Ok(socket) = socket.into_std() else { return };
         while let Ok((stream, peer)) = socket.accept() {
-            let seat = seats.take(peer.ip().into()).now_or_never().flatten();
+            let seat = self.seats.take(peer.ip().into()).now_or_never().flatten();
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
             if let (Ok(stream), Some(seat)) = (stream, seat) {
-                self.take(stream, peer, seat, seats);
+                self.take(stream, peer, seat);
             }
         }
     }
 
-    fn take(&self, stream: TcpStream, peer: SocketAddr, seat: Seat, seats: &Seats) {
-        let is_one_of_few = seats.count() <= FEW_CONNECTIONS;
+    fn take(&self, stream: TcpStream, peer: SocketAddr, seat: Seat) {
+        let is_one_of_few = self.seats.count() <= FEW_CONNECTIONS;
         let connection = Connection {
             peer,
             connections: self.connections,

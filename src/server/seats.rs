@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::in_flight::Occupation;
 use super::turns::Host;
+use crate::metrics::{Occupancy, Occupant};
 
 /// How often one that waits looks again who could give way.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -21,6 +22,7 @@ pub(super) struct Seats {
     most: usize,
     free: Arc<Semaphore>,
     taken: Arc<Mutex<Taken>>,
+    occupancy: Occupancy,
 }
 
 #[derive(Default)]
@@ -46,12 +48,14 @@ pub(super) struct Seat {
     host: Host,
     number: u64,
     _permit: OwnedSemaphorePermit,
+    _occupant: Occupant,
 }
 
 impl Seats {
-    pub(super) fn new(most: usize) -> Self {
+    /// So many; what is taken is counted in `occupancy`.
+    pub(super) fn new(most: usize, occupancy: Occupancy) -> Self {
         let most = most.min(Semaphore::MAX_PERMITS);
-        Self { most, free: Arc::new(Semaphore::new(most)), taken: Arc::default() }
+        Self { most, free: Arc::new(Semaphore::new(most)), taken: Arc::default(), occupancy }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -71,7 +75,9 @@ impl Seats {
         };
         let (occupation, leave) = (Occupation::default(), CancellationToken::new());
         let number = self.taken().add(host, &occupation, &leave);
-        Some(Seat { occupation, leave, seats: self.clone(), host, number, _permit: permit })
+        let occupant = self.occupancy.enter();
+        let seats = self.clone();
+        Some(Seat { occupation, leave, seats, host, number, _permit: permit, _occupant: occupant })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -146,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_host_that_has_most_gives_up_its_oldest_idle_connection() {
-        let seats = Seats::new(6);
+        let seats = Seats::new(6, Occupancy::default());
         let mut all = taken(&seats, &[1, 2, 2, 1, 2, 3]).await;
         let mut waiting = Box::pin(seats.take(host(4)));
         assert!(waiting.as_mut().now_or_never().is_none());
@@ -157,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_at_work_stays() {
-        let (seats, work) = (Seats::new(3), TaskTracker::new());
+        let (seats, work) = (Seats::new(3, Occupancy::default()), TaskTracker::new());
         let all = taken(&seats, &[1, 1, 1]).await;
         let _first = all[0].occupation.begin(work.token());
         assert!(seats.take(host(2)).now_or_never().is_none());
@@ -166,7 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_that_has_most_takes_from_itself_and_from_no_other() {
-        let seats = Seats::new(4);
+        let seats = Seats::new(4, Occupancy::default());
         let all = taken(&seats, &[1, 1, 1, 2]).await;
         assert!(seats.take(host(1)).now_or_never().is_none());
         assert_eq!(left(&all), [true, false, false, false]);
@@ -178,7 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn hosts_that_are_gone_take_no_memory() {
-        let seats = Seats::new(4);
+        let seats = Seats::new(4, Occupancy::default());
         drop(taken(&seats, &[1, 2, 2]).await);
         assert!(seats.taken().hosts.is_empty());
         assert_eq!(seats.count(), 0);

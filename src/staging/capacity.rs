@@ -7,6 +7,7 @@ mod no_room;
 mod overdue;
 #[cfg(test)]
 mod tests;
+mod uses;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

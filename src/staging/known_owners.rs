@@ -21,6 +21,11 @@ impl KnownOwners {
         Self { counts: HashMap::new(), bytes: 0, room_bytes }
     }
 
+    /// How much memory is taken and how much may be, in bytes.
+    pub(super) fn memory_bytes(&self) -> (usize, usize) {
+        (self.bytes, self.room_bytes)
+    }
+
     /// Keeps `owner` for one more resource; `None` if there is no room for it.
     pub(super) fn keep(&mut self, owner: Arc<Owner>) -> Option<Arc<Owner>> {
         if let Some((known, _)) = self.counts.get_key_value(&owner) {

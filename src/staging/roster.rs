@@ -180,6 +180,11 @@ impl Roster {
         self.lock().ready.contains_key(&id)
     }
 
+    /// How much memory owners take and how much they may, in bytes.
+    pub(super) fn owner_memory_bytes(&self) -> (usize, usize) {
+        self.lock().owners.memory_bytes()
+    }
+
     pub(super) fn count_set_aside(&self) -> usize {
         self.lock().set_aside.count()
     }

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use super::{Parts, Staging};
+use super::{Parts, Staging, TOMBSTONES_FOR_EACH};
 use crate::ledger::LedgerError;
-use crate::metrics::Stock;
+use crate::metrics::{LimitUse, Limited, Stock};
 use crate::resource::State;
 use crate::telemetry::chain;
 
@@ -37,17 +37,36 @@ impl Staging {
         let resources = parts.count_states().await.inspect_err(|error| {
             tracing::warn!(error = %chain(error), "could not count the resources");
         });
+        let (free_bytes, resources) = (free_bytes.ok().flatten(), resources.ok());
+        let tombstones = resources.as_ref().and_then(|states| states.get(State::Deleted.as_str())).copied();
         Stock {
+            limits: parts.uses(free_bytes, tombstones),
             uploads: uploads as u64,
             downloads: downloads as u64,
             stored_bytes: parts.capacity.stored_bytes(),
-            free_bytes: free_bytes.ok().flatten(),
-            resources: resources.ok(),
+            free_bytes,
+            resources,
         }
     }
 }
 
 impl Parts {
+    /// How much of each limit is used.
+    fn uses(&self, free_bytes: Option<u64>, tombstones: Option<u64>) -> Vec<LimitUse> {
+        let (owner_bytes, most_owner_bytes) = self.roster.owner_memory_bytes();
+        let most_tombstones = self.limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
+        let tombstones =
+            tombstones.map(|used| LimitUse { of: Limited::Tombstones, used, limit: most_tombstones });
+        let open = self.store.open_bundles();
+        let open = open.map(|(used, limit)| LimitUse::of_counts(Limited::OpenBundles, used, limit));
+        let memory = LimitUse::of_counts(Limited::OwnerMemory, owner_bytes, most_owner_bytes);
+        let mut uses = vec![memory];
+        uses.extend(self.capacity.uses(free_bytes));
+        uses.extend(self.transfers.uses());
+        uses.extend(tombstones.into_iter().chain(open));
+        uses
+    }
+
     async fn count_states(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
         // Whoever comes while it is counted waits for that count.
         let mut last = self.counted_states.0.lock().await;

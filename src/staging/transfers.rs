@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{AccessError, Holder, Limits};
+use crate::metrics::{LimitUse, Limited};
 use crate::resource::ResourceId;
 
 /// The register of downloads in flight.
@@ -58,6 +59,18 @@ impl Transfers {
 
     pub(super) fn downloads(&self) -> usize {
         self.lock().downloads
+    }
+
+    /// How much of their limit is used, and of a share the most that one holder has.
+    pub(super) fn uses(&self) -> Vec<LimitUse> {
+        let (in_flight, most) = (self.lock(), self.limits.max_concurrent_downloads);
+        let of_share = self.limits.share.map(|share| LimitUse {
+            of: Limited::ShareOfDownloads,
+            used: in_flight.by_holder.values().copied().max().unwrap_or(0) as u64,
+            limit: share.of(most as u64),
+        });
+        let all = LimitUse::of_counts(Limited::Downloads, in_flight.downloads, most);
+        std::iter::once(all).chain(of_share).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, InFlight> {

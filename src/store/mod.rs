@@ -30,6 +30,11 @@ pub trait Store: Send + Sync {
     /// How many more bytes the store could take, as far as it knows; `None` if it has no bound.
     async fn free_bytes(&self) -> Result<Option<u64>, StoreError>;
 
+    /// How many bundles are open for reading, and how many may be; `None` if there is no such limit.
+    fn open_bundles(&self) -> Option<(usize, usize)> {
+        None
+    }
+
     /// Makes sure that a little room is kept back, so that deletions can be written down on a full disk.
     async fn keep_reserve(&self) -> Result<(), StoreError>;
 

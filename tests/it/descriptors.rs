@@ -31,6 +31,12 @@ async fn stage(address: SocketAddr, bytes: usize) -> Ticket {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
+async fn sample(address: SocketAddr, name: &str) -> u64 {
+    let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let text = String::from_utf8(answer.body).unwrap();
+    text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+}
+
 fn serve(limit: usize, data_dir: &str, flags: &[&str]) -> (Cloakroom, SocketAddr) {
     let args = [
         "serve",
@@ -76,6 +82,14 @@ async fn with_1024_descriptors_and_495_slow_readers_others_are_served() {
     let small = stage(address, 4).await;
     let answer = ask(address, download_request(&small)).await;
     assert_eq!((answer.status, answer.body), (200, vec![7; 4]));
+    // 1024 without 64 and 2 for each upload are 832: a third is for bundles, and the rest for connections.
+    for (of, expected) in [("open-bundles", 1..=1), ("connections", 496..=505), ("open-files", 500..=620)] {
+        let used = sample(address, &format!("cloakroom_limit_used{{of=\"{of}\"}} ")).await;
+        assert!(expected.contains(&used), "{of}: {used}");
+    }
+    for (of, most) in [("open-bundles", 277), ("connections", 555), ("open-files", 1024)] {
+        assert_eq!(sample(address, &format!("cloakroom_limit{{of=\"{of}\"}} ")).await, most, "{of}");
+    }
     assert!(open_files(&server) < 1024 / 2 + 100, "one bundle is open once");
 }
 

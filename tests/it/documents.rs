@@ -3,6 +3,7 @@
 mod keys;
 mod markdown;
 mod metrics;
+mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -70,6 +71,13 @@ fn no_page_names_a_flag_or_an_environment_name_that_does_not_exist() {
 #[test]
 fn every_test_that_the_architecture_page_names_exists() {
     assert_nothing(&about_tests(&page("docs/architecture.md"), &functions()));
+}
+
+#[test]
+fn every_size_on_the_architecture_page_is_the_codes() {
+    assert_nothing(&sizes::about(&page("docs/architecture.md"), |file| {
+        std::fs::read_to_string(repository().join("src").join(file)).ok()
+    }));
 }
 
 #[test]

@@ -222,9 +222,10 @@ fn options_of_spark_submit_are_a_submission_without_the_subcommand() {
 fn arguments_that_are_no_text_are_refused_where_they_would_go_into_objects() {
     let machine = Machine::new();
     let mut arguments: Vec<OsString> = CLUSTER.iter().map(OsString::from).collect();
-    arguments.push(OsString::from_vec(b"caf\xe9".to_vec()));
+    arguments.push(OsString::from_vec(b"hush\xe9".to_vec()));
     let output = machine.command(&machine.path("spark3-submit"), &arguments).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("the argument `caf\u{fffd}` is not UTF-8"), "{said}");
+    let place = format!("argument {} is not UTF-8", arguments.len());
+    assert!(said.contains(&place) && !said.contains("hush"), "{said}");
 }

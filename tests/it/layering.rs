@@ -169,6 +169,43 @@ fn every_room_is_in_the_table() {
     }
 }
 
+/// What stands between backticks.
+fn in_code(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_page_has_the_same_rooms_on_the_same_floors() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let row = |first: &str| {
+        let line = page.lines().find(|line| line.starts_with(&format!("| {first} | ")));
+        let mut rooms = in_code(line.unwrap().split('|').nth(2).unwrap());
+        rooms.sort_unstable();
+        rooms
+    };
+    let sorted = |rooms: &[&'static str]| {
+        let mut rooms = rooms.to_vec();
+        rooms.sort_unstable();
+        rooms
+    };
+    for (floor, rooms) in FLOORS.iter().enumerate() {
+        let named: Vec<_> =
+            row(&floor.to_string()).into_iter().map(|room| room.trim_end_matches(".rs")).collect();
+        assert_eq!(named, sorted(rooms), "floor {floor}");
+    }
+    assert_eq!(row("leaves"), sorted(&LEAVES));
+    let sentence = page.lines().find_map(|line| line.split_once("On one floor ")).unwrap().1;
+    let neighbours: Vec<Vec<&str>> =
+        sentence.split(", ").map(|part| in_code(part.trim_start_matches("and "))).collect();
+    let expected: Vec<Vec<&str>> =
+        NEIGHBOURS.iter().map(|(who, whom)| std::iter::once(who).chain(*whom).copied().collect()).collect();
+    for neighbour in &expected {
+        assert!(neighbours.contains(neighbour), "{neighbour:?} of {neighbours:?}");
+    }
+    assert_eq!(neighbours.len(), expected.len());
+}
+
 fn found(file: &str, text: &str) -> Vec<(usize, String)> {
     check(Path::new(file), text, file.ends_with("tests.rs"))
         .into_iter()

@@ -39,6 +39,7 @@ mod lifecycle;
 mod lifecycle_model;
 mod lifecycle_scenarios;
 mod limits;
+mod limits_in_metrics;
 mod manifests;
 mod mass_deletion;
 mod memory;

@@ -7,6 +7,7 @@ pub mod known;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cloakroom::metrics::Limited;
 use cloakroom::protocol::problem::Code;
 use cloakroom::protocol::{HEALTHZ, METRICS, READYZ};
 use cloakroom::spark::SparkDuration;
@@ -171,6 +172,38 @@ fn no_alert_is_about_the_share_of_one_namespace() {
         }
     }
     assert_eq!(looked_at, 3);
+}
+
+#[test]
+fn an_alert_comes_before_every_refusal_that_concerns_all() {
+    let alerts = alerts();
+    let near = alerts.iter().find(|alert| alert["alert"] == "CloakroomLimitNear").unwrap();
+    let expression = text(&near["expr"]);
+    let (left_out, threshold) = expression
+        .strip_prefix("cloakroom_limit_used{of!~\"")
+        .and_then(|rest| rest.split_once("\"} / cloakroom_limit > "))
+        .unwrap_or_else(|| panic!("{expression}"));
+    assert_eq!(threshold, "0.8");
+    let left_out: Vec<&str> = left_out.split('|').collect();
+    let is_left_out = |of: &str| {
+        left_out.iter().any(|word| word.strip_suffix(".*").map_or(*word == of, |start| of.starts_with(start)))
+    };
+    let page = std::fs::read_to_string(project().join("docs/operations.md")).unwrap();
+    let (_, limits) = page.split_once("\n### Limits\n").unwrap();
+    let rows: Vec<Vec<&str>> = limits.lines().take_while(|line| !line.starts_with('#')).map(cells).collect();
+    for of in Limited::ALL.iter().map(|of| of.as_str()) {
+        let word = format!("`{of}`");
+        let row =
+            rows.iter().find(|row| row.first().is_some_and(|cell| cell.split(", ").any(|of| of == word)));
+        let row = row.unwrap_or_else(|| panic!("docs/operations.md has no row for {word} under “Limits”"));
+        let says = if is_left_out(of) { "no" } else { "yes" };
+        assert_eq!(*row.last().unwrap(), says, "whether there is an alert for {word}");
+    }
+}
+
+/// The cells of a row of a table.
+fn cells(line: &str) -> Vec<&str> {
+    line.trim_matches('|').split('|').map(str::trim).collect()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::asked;
 use super::progress::StageProgress;
@@ -24,7 +24,7 @@ use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::format_size;
 use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
 use cloakroom::submit::plan::Asking;
-use cloakroom::submit::plan::handover::{Handover, LABEL, MANAGED_BY, MANAGER, hand_over};
+use cloakroom::submit::plan::handover::{Handover, hand_over};
 use cloakroom::submit::stage::{StagedBundles, StagingError, Uploads};
 use cloakroom::submit::{StagePlan, remove_leftovers};
 use tokio_util::sync::CancellationToken;
@@ -79,8 +79,7 @@ impl Work<'_> {
     async fn run(&self, stop: &CancellationToken) -> anyhow::Result<()> {
         let namespace = &self.handover.namespace;
         if let Some(server) = &self.server {
-            try_companions(server, namespace, &self.labelled(self.handover.objects.unticketed()), stop)
-                .await?;
+            try_companions(server, namespace, &self.handover.objects.unticketed(), stop).await?;
         }
         let staged = match &self.handover.staging {
             Some(plan) => Some(self.stage(plan, stop).await?),
@@ -130,7 +129,6 @@ impl Work<'_> {
             (Some(staged), Some(plan)) => staged.objects(plan),
             _ => self.handover.objects.unticketed(),
         };
-        let objects = self.labelled(objects);
         let Some(server) = &self.server else { return self.write(&objects) };
         let companions = Companions::make(server, &self.handover.namespace, &objects, stop).await?;
         let written = self.write(&[]);
@@ -156,14 +154,6 @@ impl Work<'_> {
             tell(&given);
         }
         printed
-    }
-
-    /// So that one line finds, and removes, all that belongs together.
-    fn labelled(&self, mut objects: Vec<Value>) -> Vec<Value> {
-        for object in &mut objects {
-            object["metadata"]["labels"] = json!({MANAGED_BY: MANAGER, LABEL: self.handover.id});
-        }
-        objects
     }
 }
 

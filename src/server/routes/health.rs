@@ -2,14 +2,13 @@
 
 use axum::extract::State;
 
-use crate::protocol::problem::Problem;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 
 const READY: &str = "ready\n";
 
 /// Alive: this answers at all.
-#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
+#[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
 pub(in crate::server) async fn healthz() -> &'static str {
     "ok\n"
 }
@@ -17,10 +16,10 @@ pub(in crate::server) async fn healthz() -> &'static str {
 /// Ready: downloads can be served. A full disk does not matter, it only refuses uploads. A server that stops stays
 /// ready until it has gone.
 #[utoipa::path(
-    get, path = "/readyz", tag = "operations",
+    get, path = "/readyz", operation_id = "getReadiness", tag = "operations",
     responses(
         (status = 200, description = "ready", body = String, content_type = "text/plain"),
-        (status = 503, description = "starting, not-ready", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "not-ready"),
     )
 )]
 pub(in crate::server) async fn readyz(State(state): State<AppState>) -> Result<&'static str, ApiError> {

@@ -6,25 +6,33 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::metrics;
+use crate::descriptors;
+use crate::metrics::{self, LimitUse, Limited};
 use crate::owners::WatchState;
-use crate::protocol::problem::Problem;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 
 /// All metrics, in the text format of `OpenMetrics`. What cannot be looked up is left out, the rest is there.
 #[utoipa::path(
-    get, path = "/metrics", tag = "operations",
+    get, path = "/metrics", operation_id = "getMetrics", tag = "operations",
     responses(
         (status = 200, description = "all metrics", body = String, content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8"),
-        (status = 500, description = "internal", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(in crate::server) async fn metrics(State(state): State<AppState>) -> Result<Response, ApiError> {
     count_watches(&state);
-    let stock = state.staging.stock().await;
+    let mut stock = state.staging.stock().await;
+    stock.limits.extend(state.judge.owners().limits());
+    stock.limits.extend(state.settings.upload_auth.limits());
+    stock.limits.extend(open_files().await);
     let text = state.metrics.exposition(&stock).map_err(|error| ApiError::internal(&error))?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+/// Counting takes as long as there are many.
+async fn open_files() -> Option<LimitUse> {
+    let (used, limit) = tokio::task::spawn_blocking(descriptors::in_use).await.ok()??;
+    Some(LimitUse::of_counts(Limited::OpenFiles, used, limit))
 }
 
 /// Every kind that is watched has a count for every state, and one that is watched no more has none.

@@ -164,7 +164,7 @@ fn check_total_cores(line: &CommandLine, conf: &SparkConf) -> Result<(), Setting
         return conf.read(&keys::MOST_CORES).map(drop);
     };
     let mut of_line = SparkConf::default();
-    of_line.set(&*keys::MOST_CORES, given, Origin::Option("--total-executor-cores"));
+    of_line.set(&keys::MOST_CORES, given, Origin::Option("--total-executor-cores"));
     of_line.read(&keys::MOST_CORES).map(drop)
 }
 

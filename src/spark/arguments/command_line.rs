@@ -125,11 +125,20 @@ impl CommandLine {
         elsewhere
             .chain(supervise)
             .map(|(name, manager)| format!("{name} is for {manager} and does nothing on Kubernetes"))
+            .chain(self.behind_the_application())
             .collect()
     }
 
     fn has_job(&self) -> bool {
         self.options.iter().any(|(spec, _)| matches!(spec.purpose, Purpose::Kill | Purpose::Status))
+    }
+
+    /// Options of this program that the application gets. Those of spark-submit may be meant for it.
+    fn behind_the_application(&self) -> impl Iterator<Item = String> {
+        let names = self.arguments.iter().map(|argument| split_inline(argument).0);
+        names.filter(|name| options::OWN.contains(name)).map(|name| {
+            format!("{name} stands behind the application, which gets it as an argument: write options before the application")
+        })
     }
 
     fn take(&mut self, spec: &'static Spec, value: String) -> Result<(), CommandLineError> {
@@ -234,5 +243,16 @@ mod tests {
                 "--supervise is for Spark's standalone cluster and does nothing on Kubernetes",
             ]
         );
+    }
+
+    #[test]
+    fn an_option_of_this_program_behind_the_application_is_told() {
+        let line =
+            parse(&["x.jar", "--verbose", "--dry-run", "--kubernetes-namespace=x", "--dry-runs"]).unwrap();
+        let told = line.ignored();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].starts_with("--dry-run stands behind the application"), "{told:?}");
+        assert!(told[1].starts_with("--kubernetes-namespace stands"), "{told:?}");
+        assert_eq!(line.arguments().len(), 4, "they are the application's all the same");
     }
 }

@@ -58,7 +58,7 @@ mod tests {
 
     fn is_taken(version: &str, key: &str, options: &str) -> bool {
         let mut conf = SparkConf::default();
-        conf.set(&*keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
+        conf.set(&keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
         conf.set(key, options, Origin::Conf);
         check(&conf).is_ok()
     }

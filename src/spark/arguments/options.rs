@@ -109,6 +109,9 @@ pub static OPTIONS: [Spec; 36] = [
     option("--version", Purpose::Switch(Switch::Version)),
 ];
 
+/// Those that spark-submit does not have.
+pub const OWN: [&str; 2] = ["--dry-run", "--kubernetes-namespace"];
+
 /// The option of this name.
 pub fn find(name: &str) -> Option<&'static Spec> {
     OPTIONS.iter().find(|spec| spec.name == name || spec.short == Some(name))

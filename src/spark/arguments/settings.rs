@@ -9,12 +9,14 @@ use crate::spark::conf::Surroundings;
 use crate::spark::{Origin, Properties, SparkConf, keys};
 
 /// Environment variables that act like an option that nothing else sets (`SparkSubmitArguments`).
-const VARIABLES: [(&str, &str); 5] = [
+const VARIABLES: [(&str, &str); 6] = [
     ("MASTER", keys::MASTER.name()),
     ("DEPLOY_MODE", keys::DEPLOY_MODE.name()),
     ("SPARK_DRIVER_MEMORY", keys::DRIVER_MEMORY.name()),
     ("SPARK_EXECUTOR_MEMORY", keys::EXECUTOR_MEMORY.name()),
     ("SPARK_EXECUTOR_CORES", keys::EXECUTOR_CORES.name()),
+    // This program's own, as for its other commands.
+    ("CLOAKROOM_SERVER", keys::SERVER_URI.name()),
 ];
 
 /// What a command line is completed with.
@@ -83,7 +85,7 @@ fn by_todays_names(conf: &mut SparkConf) -> Vec<String> {
         let Some((value, origin)) = conf.get(&key).map(str::to_owned).zip(conf.origin(&key).cloned()) else {
             continue;
         };
-        conf.set(&*key, value, origin);
+        conf.set(&key, value, origin);
         let older = key.entry.alternatives.iter().filter(|older| conf.contains(older));
         warnings.extend(older.map(|older| format!("`{older}` is an old name: write `{key}`")));
     }
@@ -121,11 +123,16 @@ mod tests {
             ("spark-defaults.conf", "spark.z defaults\nspark.w defaults"),
         ];
         let line = ["--executor-memory", "1g", "-c", "spark.executor.memory=2g", "-c", "spark.y=conf"];
-        let variables = [("SPARK_DRIVER_MEMORY", "4g"), ("SPARK_EXECUTOR_MEMORY", "5g")];
+        let variables = [
+            ("SPARK_DRIVER_MEMORY", "4g"),
+            ("SPARK_EXECUTOR_MEMORY", "5g"),
+            ("CLOAKROOM_SERVER", "http://h"),
+        ];
         let conf = settings(&line, &files, &variables).conf;
         let expected = [
             ("spark.driver.memory", "4g"),
             ("spark.executor.memory", "1g"),
+            ("spark.kubernetes.resourceStagingServer.uri", "http://h"),
             ("spark.w", "defaults"),
             ("spark.x", "file"),
             ("spark.y", "conf"),

@@ -92,7 +92,7 @@ fn sizes_that_the_driver_would_refuse_are_refused_here() {
 fn binary_units_are_read_from_spark_4_2_on() {
     let read = |version: &str, text: &str| {
         let mut conf = conf(&MEMORY, text, Origin::Conf);
-        conf.set(&*keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
+        conf.set(&keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
         conf.read(&MEMORY).ok().flatten()
     };
     for text in ["2Gi", "2gib", "2048Mi", "2048MIB", " 2097152Ki\t"] {

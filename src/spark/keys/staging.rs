@@ -4,7 +4,8 @@ use super::keys;
 use super::kind::{boolean, minutes, text};
 
 keys! { "Staging":
-    /// where this machine reaches the staging server; in an init-container's properties file, where the pod does
+    /// where this machine reaches the staging server, else the variable `CLOAKROOM_SERVER`; in an init-container's
+    /// properties file, where the pod does
     SERVER_URI: String = text("spark.kubernetes.resourceStagingServer.uri");
     /// where pods reach it
     SERVER_INTERNAL_URI: String =

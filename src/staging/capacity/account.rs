@@ -6,7 +6,7 @@ use super::flight::Flight;
 use super::no_room::{NoRoom, Shortage};
 use crate::ledger::Stored;
 use crate::resource::ResourceId;
-use crate::staging::{Holder, Limits};
+use crate::staging::{Holder, Limits, Share};
 
 /// What is stored and what was promised.
 #[derive(Debug, Default)]
@@ -33,10 +33,10 @@ pub(super) struct Ask<'a> {
 
 /// A sum of what is stored and what was promised.
 #[derive(Debug, Clone, Copy, Default)]
-struct Taken {
-    uploads: u64,
-    resources: u64,
-    bytes: u64,
+pub(super) struct Taken {
+    pub(super) uploads: u64,
+    pub(super) resources: u64,
+    pub(super) bytes: u64,
 }
 
 impl Account {
@@ -77,11 +77,11 @@ impl Account {
         self.flights.values().map(|flight| flight.unwritten).sum()
     }
 
-    fn taken(&self) -> Taken {
+    pub(super) fn taken(&self) -> Taken {
         Self::with_flights(self.stored, self.flights.values())
     }
 
-    fn taken_by(&self, holder: &Holder) -> Taken {
+    pub(super) fn taken_by(&self, holder: &Holder) -> Taken {
         let stored = self.stored_by.get(holder).copied().unwrap_or_default();
         Self::with_flights(
             stored,
@@ -142,19 +142,27 @@ impl Account {
             let limit = share.of(limits.max_resources as u64);
             bound(taken.resources, 1, limit, || NoRoom::ResourcesOf { holder: holder(), limit })?;
         }
-        let Some(room) = self.room(limits, free_on_disk) else { return Ok(()) };
-        let limit = share.of(room).max(limits.capacity.max_resource_size);
+        let Some(limit) = self.room_of_share(share, limits, free_on_disk) else { return Ok(()) };
         let no_room = || NoRoom::RoomOf { holder: holder(), limit, taken: taken.bytes };
         bound(taken.bytes, bytes, limit, no_room)
     }
 
-    /// All room that there is, taken or not: what the limit says, and no more than the disk can hold.
-    fn room(&self, limits: &Limits, free_on_disk: Option<u64>) -> Option<u64> {
-        let on_disk = free_on_disk.map(|free| {
-            let written = self.taken().bytes.saturating_sub(self.unwritten());
-            written.saturating_add(free.saturating_sub(limits.capacity.min_free_space))
-        });
-        [limits.capacity.max_total_size, on_disk].into_iter().flatten().min()
+    /// The room of one share, in bytes: of all that there is, taken or not, and never less than one bundle.
+    pub(super) fn room_of_share(
+        &self,
+        share: Share,
+        limits: &Limits,
+        free_on_disk: Option<u64>,
+    ) -> Option<u64> {
+        let on_disk = free_on_disk.map(|free| self.room_on_disk(limits, free));
+        let room = [limits.capacity.max_total_size, on_disk].into_iter().flatten().min()?;
+        Some(share.of(room).max(limits.capacity.max_resource_size))
+    }
+
+    /// All that the disk can hold, taken or not, in bytes.
+    pub(super) fn room_on_disk(&self, limits: &Limits, free: u64) -> u64 {
+        let written = self.taken().bytes.saturating_sub(self.unwritten());
+        written.saturating_add(free.saturating_sub(limits.capacity.min_free_space))
     }
 }
 

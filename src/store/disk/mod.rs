@@ -95,6 +95,10 @@ impl Store for DiskStore {
         blocking(move || free_bytes(&path)).await.map(Some)
     }
 
+    fn open_bundles(&self) -> Option<(usize, usize)> {
+        self.open.count()
+    }
+
     async fn keep_reserve(&self) -> Result<(), StoreError> {
         let path = self.directory.reserve();
         blocking(move || reserve::keep(&path)).await

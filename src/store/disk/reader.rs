@@ -41,6 +41,12 @@ impl OpenFiles {
         self.lock().remove(path);
     }
 
+    /// How many are open, and how many may be; `None` without a limit.
+    pub(super) fn count(&self) -> Option<(usize, usize)> {
+        let open = self.lock().values().filter(|file| file.strong_count() > 0).count();
+        (self.most < usize::MAX).then_some((open, self.most))
+    }
+
     /// The file at that path. Whoever opens waits for those before, so that nothing is opened twice, or kept in mind that was
     /// removed meanwhile.
     fn open(&self, path: &Path) -> Result<Arc<OpenFile>, StoreError> {

@@ -11,6 +11,7 @@ use super::application::Application;
 use super::dependencies::no_way;
 use super::error::PlanError;
 use super::folder;
+use super::metadata::APP_ID_LABEL;
 use super::spec::DriverSpec;
 use crate::spark::format_size;
 
@@ -79,7 +80,7 @@ pub(super) fn add(application: &Application, mut spec: DriverSpec) -> DriverSpec
     spec.after_pod.push(json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": {APP_ID_LABEL: application.names.app_id}},
         "data": data,
         "immutable": true,
     }));

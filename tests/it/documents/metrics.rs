@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cloakroom::cleaner::Why;
 use cloakroom::kubernetes::ApiFailure;
-use cloakroom::metrics::{ApiCall, Metrics, Stock, SweepOutcome};
+use cloakroom::metrics::{ApiCall, LimitUse, Limited, Metrics, Stock, SweepOutcome};
 use cloakroom::owners::{RESTART_CAUSES, WatchState};
 use cloakroom::resource::{DeletionReason, State};
 use jiff::Timestamp;
@@ -23,8 +23,9 @@ pub struct Metric {
 /// What is exported, by name as it is queried; of a histogram the name without its suffixes.
 pub fn exported() -> BTreeMap<String, Metric> {
     let resources = State::ALL.iter().map(|state| (state.as_str(), 1)).collect();
-    let stock =
-        Stock { uploads: 1, downloads: 1, stored_bytes: 1, free_bytes: Some(1), resources: Some(resources) };
+    let limits = Limited::ALL.iter().map(|of| LimitUse { of: *of, used: 1, limit: 2 }).collect();
+    let (free_bytes, resources) = (Some(1), Some(resources));
+    let stock = Stock { uploads: 1, downloads: 1, stored_bytes: 1, free_bytes, resources, limits };
     read(&after_everything().exposition(&stock).unwrap())
 }
 

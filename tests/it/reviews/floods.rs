@@ -5,7 +5,8 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 
 use super::{Duration, Guarded, Mood, OTHER_TOKEN, TOKEN, guarded, problem};
-use crate::support::wait::until_true;
+use crate::limits_in_metrics::limit;
+use crate::support::wait::{until, until_true};
 
 /// Far more than are asked about, and than may wait.
 const FLOOD: usize = 60;
@@ -32,6 +33,8 @@ async fn a_flood_of_unknown_tokens_waits_in_a_queue_of_its_own() {
     };
     let honest = async {
         until_true("as many are asked about as may be", || asked(&guarded, "TokenReview") == 5).await;
+        let queue = || async { limit(&guarded.app, "unknown-tokens").await == Some((32, 32)) };
+        until("it is told that the queue is full", queue).await;
         assert_eq!(guarded.status("demo").await, 201, "its token is known");
         guarded.app.clock.advance(Duration::from_secs(61));
         assert_eq!(guarded.status("demo").await, 201, "its token was known, and is asked about again");
@@ -39,6 +42,7 @@ async fn a_flood_of_unknown_tokens_waits_in_a_queue_of_its_own() {
     };
     tokio::join!(refused, honest);
     assert_eq!(asked(&guarded, "TokenReview"), 6, "no others of the flood reached the API server");
+    assert_eq!(limit(&guarded.app, "reviews").await, Some((0, 12)));
 }
 
 #[tokio::test]

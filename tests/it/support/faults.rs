@@ -239,6 +239,10 @@ impl Store for FaultyStore {
         if told.is_some() { Ok(told) } else { self.inner.free_bytes().await }
     }
 
+    fn open_bundles(&self) -> Option<(usize, usize)> {
+        self.inner.open_bundles()
+    }
+
     async fn keep_reserve(&self) -> Result<(), StoreError> {
         self.inner.keep_reserve().await
     }

@@ -10,7 +10,6 @@ use super::{QueryPairs, describe};
 use crate::cleaner::Decision;
 use crate::ledger::LedgerError;
 use crate::protocol::admin::ResourcePage;
-use crate::protocol::problem::Problem;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::{AccessError, Listed};
@@ -27,7 +26,7 @@ const MOST_OWNER_BYTES: usize = 4 << 20;
 /// What is staged, in the order of ids. What comes or goes between two pages makes no difference to the rest: nothing is
 /// there twice, and nothing that stays is left out.
 #[utoipa::path(
-    get, path = "/admin/v1/resources", tag = "admin", security(("bearer" = [])),
+    get, path = "/admin/v1/resources", operation_id = "listResources", tag = "admin", security(("adminToken" = [])),
     params(
         ("after" = Option<String>, Query, description = "the “next” of the page before"),
         ("limit" = Option<u32>, Query, description = "at most so many on a page, up to 1000, which is the default"),
@@ -41,9 +40,10 @@ const MOST_OWNER_BYTES: usize = 4 << 20;
     ),
     responses(
         (status = 200, description = "one page", body = ResourcePage),
-        (status = 400, description = "invalid-parameter", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "invalid-parameter"),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file"),
+        (status = 503, description = "overloaded"),
     )
 )]
 pub(super) async fn list(

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 use crate::ledger::{LedgerError, UnreadableRow};
 use crate::protocol::admin::{Removal, ResourceDetails, SweepReport};
-use crate::protocol::problem::{Code, Problem};
+use crate::protocol::problem::Code;
 use crate::resource::{DeletionReason, Resource, RowName, State as LifeState};
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
@@ -40,15 +40,16 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 
 /// All that is known of one resource, or of its tombstone.
 #[utoipa::path(
-    get, path = "/admin/v1/resources/{id}", tag = "admin", security(("bearer" = [])),
+    get, path = "/admin/v1/resources/{id}", operation_id = "getResource", tag = "admin", security(("adminToken" = [])),
     params(("id" = String, Path, description = "the resource's id, or what the status has in place of a damaged one")),
     responses(
         (status = 200, description = "what is known", body = ResourceDetails),
-        (status = 410, description = "gone: when and why cannot be read", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
-        (status = 500, description = "internal: this version of the server cannot read it", body = Problem, content_type = "application/problem+json"),
+        (status = 410, description = "gone: when and why cannot be read"),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file"),
+        (status = 404, description = "not-found"),
+        (status = 500, description = "internal: this version of the server cannot read it"),
+        (status = 503, description = "overloaded"),
     )
 )]
 async fn show(
@@ -68,20 +69,20 @@ async fn show(
 
 /// Delete a resource, whoever may need it. One that is gone already is fine.
 #[utoipa::path(
-    delete, path = "/admin/v1/resources/{id}", tag = "admin", security(("bearer" = [])),
+    delete, path = "/admin/v1/resources/{id}", operation_id = "removeResource", tag = "admin", security(("adminToken" = [])),
     params(
         ("id" = String, Path, description = "the resource's id, or what the status has in place of a damaged one"),
         ("unused" = Option<bool>, Query, description = "true: only if nobody has downloaded it"),
     ),
     responses(
         (status = 200, description = "it is gone, now or before", body = Removal),
-        (status = 400, description = "invalid-parameter", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "in-use: with unused=true, and somebody has downloaded it", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "not-writable: the disk is read-only, or fails", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "invalid-parameter"),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file"),
+        (status = 404, description = "not-found"),
+        (status = 409, description = "in-use: with unused=true, and somebody has downloaded it"),
+        (status = 503, description = "overloaded, not-writable: the disk is read-only, or fails"),
+        (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down"),
     )
 )]
 async fn remove(
@@ -160,13 +161,13 @@ fn log_removal(name: &RowName, peer: SocketAddr) {
 
 /// Sweep now, and say what that did. Answers when the sweep is over.
 #[utoipa::path(
-    post, path = "/admin/v1/sweeps", tag = "admin", security(("bearer" = [])),
+    post, path = "/admin/v1/sweeps", operation_id = "sweep", tag = "admin", security(("adminToken" = [])),
     responses(
         (status = 200, description = "what it did", body = SweepReport),
-        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
-        (status = 500, description = "internal: the sweep failed", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "not-writable, starting, shutting-down", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file"),
+        (status = 500, description = "internal: the sweep failed"),
+        (status = 503, description = "overloaded, not-writable"),
     )
 )]
 async fn sweep(Administrator(admin): Administrator) -> Result<Json<SweepReport>, ApiError> {

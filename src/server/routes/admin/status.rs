@@ -15,18 +15,18 @@ use crate::protocol::admin::{
     AcceptedCluster, ClusterStatus, OTHER_CLUSTER, ServerLimits, ServerStatus, UnreadableResource,
     WatchStatus,
 };
-use crate::protocol::problem::{Code, Problem};
+use crate::protocol::problem::Code;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::{Limits, Share};
 
 /// How the server is: room, watches, sweeps.
 #[utoipa::path(
-    get, path = "/admin/v1/status", tag = "admin", security(("bearer" = [])),
+    get, path = "/admin/v1/status", operation_id = "getStatus", tag = "admin", security(("adminToken" = [])),
     responses(
         (status = 200, description = "how it is", body = ServerStatus),
-        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file"),
     )
 )]
 pub(super) async fn status(
@@ -83,15 +83,15 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
 
 /// Accept the cluster that answers now as the one to ask about owners. It is asked now.
 #[utoipa::path(
-    put, path = "/admin/v1/clusters/{uid}", tag = "admin", security(("bearer" = [])),
+    put, path = "/admin/v1/clusters/{uid}", operation_id = "acceptCluster", tag = "admin", security(("adminToken" = [])),
     params(("uid" = String, Path, description = "the uid of its namespace kube-system, as the status and the log have it; without-uid for a cluster whose uid cannot be read: from then on it is not checked")),
     responses(
         (status = 200, description = "it is the one from now on", body = AcceptedCluster),
-        (status = 400, description = "invalid-parameter: this is not the cluster that answers, or no cluster is asked", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "unauthorized: no admin token, or the wrong one", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "admin-off: this server has no --admin-token-file", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "cluster-unavailable: the API server cannot be asked", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "insufficient-storage: the disk is full", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "invalid-parameter: this is not the cluster that answers, or no cluster is asked"),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file"),
+        (status = 503, description = "cluster-unavailable: the API server cannot be asked; overloaded, not-writable"),
+        (status = 507, description = "insufficient-storage: the disk is full"),
     )
 )]
 pub(super) async fn accept_cluster(

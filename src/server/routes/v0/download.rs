@@ -5,35 +5,29 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
-use crate::protocol::problem::Problem;
 use crate::resource::{ResourceId, ResourceSecret};
 use crate::server::auth::credentials;
 use crate::server::error::ApiError;
 use crate::server::measure::not_sent;
+use crate::server::routes::described::{BundleBody, Conditions, PartOfBundle};
 use crate::server::routes::v1::{Ranges, send};
 use crate::server::state::AppState;
 use crate::staging::{AccessError, Download};
 
 /// Download a bundle: the whole, or the part that Range names.
 #[utoipa::path(
-    get, path = "/api/v0/resources/{id}", tag = "v0",
-    params(
-        ("id" = String, Path, description = "the resource's id"),
-        ("authorization" = String, Header, description = "the resource's secret, bare or after Bearer"),
-        ("range" = Option<String>, Header, description = "as in v1"),
-        ("if-range" = Option<String>, Header, description = "as in v1"),
-        ("if-none-match" = Option<String>, Header, description = "as in v1"),
-        ("if-match" = Option<String>, Header, description = "as in v1"),
-    ),
+    get, path = "/api/v0/resources/{id}", operation_id = "downloadBundleV0", tag = "v0",
+    security(("bareResourceSecret" = []), ("resourceSecret" = [])),
+    params(("id" = String, Path, description = "the resource's id"), PartOfBundle, Conditions),
     responses(
-        (status = 200, description = "the bundle, byte for byte as it was uploaded", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "a part of it", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "the bundle, byte for byte as it was uploaded", body = inline(BundleBody), content_type = "application/octet-stream"),
+        (status = 206, description = "a part of it", body = inline(BundleBody), content_type = "application/octet-stream"),
         (status = 304, description = "the client has it"),
-        (status = 401, description = "unauthorized: no secret, or the wrong one", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "not-found, gone", body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "precondition-failed", body = Problem, content_type = "application/problem+json"),
-        (status = 416, description = "range-not-satisfiable", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "overloaded, starting, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "unauthorized: no secret, or the wrong one"),
+        (status = 404, description = "not-found, gone"),
+        (status = 412, description = "precondition-failed"),
+        (status = 416, description = "range-not-satisfiable"),
+        (status = 503, description = "overloaded"),
     )
 )]
 pub(super) async fn get(
@@ -50,18 +44,16 @@ pub(super) async fn get(
 
 /// What a download would answer, without the bytes. Does not count as a use.
 #[utoipa::path(
-    head, path = "/api/v0/resources/{id}", tag = "v0",
-    params(
-        ("id" = String, Path, description = "the resource's id"),
-        ("authorization" = String, Header, description = "the resource's secret, bare or after Bearer"),
-    ),
+    head, path = "/api/v0/resources/{id}", operation_id = "headBundleV0", tag = "v0",
+    security(("bareResourceSecret" = []), ("resourceSecret" = [])),
+    params(("id" = String, Path, description = "the resource's id"), Conditions),
     responses(
         (status = 200, description = "it is there"),
         (status = 304, description = "the client has it"),
         (status = 401, description = "no secret, or the wrong one"),
         (status = 404, description = "no such resource, or deleted"),
         (status = 412, description = "If-Match names another bundle"),
-        (status = 503, description = "overloaded, starting, shutting-down; with Retry-After"),
+        (status = 503, description = "overloaded"),
     )
 )]
 pub(super) async fn head(

@@ -20,13 +20,13 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 }
 
 /// Are you there?
-#[utoipa::path(get, path = "/api/v0/ping", tag = "v0", responses((status = 200, description = "pong", body = String, content_type = "text/plain")))]
+#[utoipa::path(get, path = "/api/v0/ping", operation_id = "pingV0", tag = "v0", responses((status = 200, description = "pong", body = String, content_type = "text/plain")))]
 async fn ping() -> &'static str {
     "pong"
 }
 
 /// Are you there? Where the original's own client asks.
-#[utoipa::path(get, path = "/api/ping", tag = "v0", responses((status = 200, description = "pong", body = String, content_type = "text/plain")))]
+#[utoipa::path(get, path = "/api/ping", operation_id = "ping", tag = "v0", responses((status = 200, description = "pong", body = String, content_type = "text/plain")))]
 async fn ping_without_version() -> &'static str {
     "pong"
 }

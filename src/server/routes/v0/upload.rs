@@ -12,12 +12,13 @@ use super::form::{Form, no_owner, no_resources};
 use crate::metrics::UploadMeasurement;
 use crate::owners::Admission;
 use crate::protocol::multipart::{Limits, Parser, boundary_of};
-use crate::protocol::problem::{Code, Problem};
-use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret};
+use crate::protocol::problem::Code;
+use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
 use crate::resource::{Lifetime, Owner, OwnerKind};
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
+use crate::server::routes::described::UploadRefusals;
 use crate::server::routes::receive::Receiver;
 use crate::server::routes::v1::begin;
 use crate::server::state::{AppState, Settings};
@@ -27,21 +28,16 @@ use crate::staging::{Holder, Terms, Upload};
 const FORM_BYTES: u64 = 1 << 20;
 
 macro_rules! upload_handler {
-    ($(#[$doc:meta])* $name:ident, $path:literal) => {
+    ($(#[$doc:meta])* $name:ident, $path:literal, $id:literal) => {
         $(#[$doc])*
         #[utoipa::path(
-            post, path = $path, tag = "v0", security((), ("bearer" = [])),
-            request_body(content = Vec<u8>, content_type = "multipart/form-data", description = "part resources: the bundle; part resourcesOwner: {\"ownerNamespace\",\"ownerLabels\",\"ownerType\"}"),
+            post, path = $path, operation_id = $id, tag = "v0", security((), ("uploadToken" = [])),
+            request_body(content = UploadForm, content_type = "multipart/form-data", description = "both parts, in either order"),
             responses(
                 (status = 200, description = "staged", body = SubmittedResourceIdAndSecret),
-                (status = 400, description = "invalid-multipart, invalid-owner, incomplete-body", body = Problem, content_type = "application/problem+json"),
-                (status = 401, description = "unauthorized: no upload token, or the wrong one", body = Problem, content_type = "application/problem+json"),
-                (status = 403, description = "forbidden: the user may not create pods in the owner's namespace", body = Problem, content_type = "application/problem+json"),
-                (status = 408, description = "too-slow", body = Problem, content_type = "application/problem+json"),
-                (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
-                (status = 415, description = "unsupported-media-type: not multipart/form-data", body = Problem, content_type = "application/problem+json"),
-                (status = 503, description = "overloaded, authorization-unavailable, starting, shutting-down", body = Problem, content_type = "application/problem+json"),
-                (status = 507, description = "insufficient-storage", body = Problem, content_type = "application/problem+json"),
+                (status = 400, description = "invalid-multipart, invalid-owner, incomplete-body"),
+                (status = 415, description = "unsupported-media-type: not multipart/form-data"),
+                UploadRefusals,
             )
         )]
         pub(super) async fn $name(
@@ -59,11 +55,11 @@ macro_rules! upload_handler {
 
 upload_handler!(
     /// Stage a bundle.
-    post, "/api/v0/resources"
+    post, "/api/v0/resources", "stageBundleV0"
 );
 upload_handler!(
     /// Stage a bundle, as the original's client sends it.
-    post_slash, "/api/v0/resources/"
+    post_slash, "/api/v0/resources/", "stageBundleV0AtSlash"
 );
 
 async fn stage(

@@ -19,11 +19,12 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use super::conditional::{Outcome, evaluate, range_counts};
 use super::range::{Requested, parse};
 use super::resource::ticket;
-use crate::protocol::problem::{Code, Problem};
+use crate::protocol::problem::Code;
 use crate::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
 use crate::resource::{Bundle, FileName};
 use crate::server::error::ApiError;
 use crate::server::measure::{Sending, not_sent};
+use crate::server::routes::described::{BundleBody, Conditions, PartOfBundle};
 use crate::server::state::AppState;
 use crate::staging::{Download, Staging};
 use crate::telemetry::chain;
@@ -42,25 +43,19 @@ const CACHING: HeaderValue = HeaderValue::from_static("private, no-transform");
 
 /// Download a bundle: the whole, or the part that Range names.
 #[utoipa::path(
-    get, path = "/api/v1/resources/{id}", tag = "v1", security(("bearer" = [])),
-    params(
-        ("id" = String, Path, description = "the resource's id"),
-        ("range" = Option<String>, Header, description = "bytes=FIRST-LAST, bytes=FIRST- or bytes=-SUFFIX"),
-        ("if-range" = Option<String>, Header, description = "the ETag that the range is meant for"),
-        ("if-none-match" = Option<String>, Header, description = "ETags that the client has"),
-        ("if-match" = Option<String>, Header, description = "ETags that the client means"),
-    ),
+    get, path = "/api/v1/resources/{id}", operation_id = "downloadBundle", tag = "v1", security(("resourceSecret" = [])),
+    params(("id" = String, Path, description = "the resource's id"), PartOfBundle, Conditions),
     responses(
-        (status = 200, description = "the bundle", body = Vec<u8>, content_type = "application/octet-stream",
+        (status = 200, description = "the bundle", body = inline(BundleBody), content_type = "application/octet-stream",
          headers(("etag" = String), ("repr-digest" = String), ("accept-ranges" = String), ("content-disposition" = String))),
-        (status = 206, description = "a part of it", body = Vec<u8>, content_type = "application/octet-stream", headers(("content-range" = String))),
-        (status = 304, description = "the client has it"),
-        (status = 401, description = "unauthorized: no ticket", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "not-found: no such resource for this ticket", body = Problem, content_type = "application/problem+json"),
-        (status = 410, description = "gone: deleted, with reason and time", body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "precondition-failed", body = Problem, content_type = "application/problem+json"),
-        (status = 416, description = "range-not-satisfiable", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "overloaded, starting, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
+        (status = 206, description = "a part of it", body = inline(BundleBody), content_type = "application/octet-stream", headers(("content-range" = String))),
+        (status = 304, description = "the client has it", headers(("etag" = String))),
+        (status = 401, description = "unauthorized: no ticket"),
+        (status = 404, description = "not-found: no such resource for this ticket"),
+        (status = 410, description = "gone: deleted, with reason and time"),
+        (status = 412, description = "precondition-failed"),
+        (status = 416, description = "range-not-satisfiable", headers(("content-range" = String, description = "the length that there is"))),
+        (status = 503, description = "overloaded"),
     )
 )]
 pub(super) async fn get(
@@ -78,12 +73,8 @@ pub(super) async fn get(
 
 /// What a download would answer, without the bytes. Does not count as a use.
 #[utoipa::path(
-    head, path = "/api/v1/resources/{id}", tag = "v1", security(("bearer" = [])),
-    params(
-        ("id" = String, Path, description = "the resource's id"),
-        ("if-match" = Option<String>, Header, description = "412 unless it names this bundle"),
-        ("if-none-match" = Option<String>, Header, description = "304 if it names this bundle"),
-    ),
+    head, path = "/api/v1/resources/{id}", operation_id = "headBundle", tag = "v1", security(("resourceSecret" = [])),
+    params(("id" = String, Path, description = "the resource's id"), Conditions),
     responses(
         (status = 200, description = "it is there", headers(("content-length" = u64), ("etag" = String), ("repr-digest" = String))),
         (status = 304, description = "the client has it"),
@@ -91,7 +82,7 @@ pub(super) async fn get(
         (status = 404, description = "no such resource for this ticket"),
         (status = 410, description = "deleted"),
         (status = 412, description = "it is another bundle than If-Match names"),
-        (status = 503, description = "overloaded, starting, shutting-down; with Retry-After"),
+        (status = 503, description = "overloaded"),
     )
 )]
 pub(super) async fn head(

@@ -8,7 +8,7 @@ use crate::server::state::AppState;
 
 /// The server's version, and the image that its bundles are fetched with.
 #[utoipa::path(
-    get, path = "/api/v1", tag = "v1",
+    get, path = "/api/v1", operation_id = "getServerInfo", tag = "v1",
     responses((status = 200, description = "what this server is", body = ServerInfo))
 )]
 pub(super) async fn get(State(state): State<AppState>) -> Json<ServerInfo> {

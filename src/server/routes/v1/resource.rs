@@ -7,7 +7,6 @@ use axum::http::{HeaderMap, StatusCode};
 
 use crate::cleaner::{Decision, Judge};
 use crate::protocol::digest;
-use crate::protocol::problem::Problem;
 use crate::protocol::v1::{Metadata, OwnerMetadata};
 use crate::resource::{Owner, Resource, ResourceId, ResourceSecret};
 use crate::server::auth::credentials;
@@ -29,13 +28,14 @@ pub(super) fn ticket(
 
 /// What the server knows of a resource. Does not count as a use.
 #[utoipa::path(
-    get, path = "/api/v1/resources/{id}/metadata", tag = "v1", security(("bearer" = [])),
+    get, path = "/api/v1/resources/{id}/metadata", operation_id = "getMetadata", tag = "v1", security(("resourceSecret" = [])),
     params(("id" = String, Path, description = "the resource's id")),
     responses(
         (status = 200, description = "what is known", body = Metadata),
-        (status = 401, description = "unauthorized: no ticket", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
-        (status = 410, description = "gone", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "unauthorized: no ticket"),
+        (status = 404, description = "not-found"),
+        (status = 410, description = "gone"),
+        (status = 503, description = "overloaded"),
     )
 )]
 pub(super) async fn metadata(
@@ -85,13 +85,14 @@ pub(in crate::server::routes) fn describe_owner(owner: &Owner) -> OwnerMetadata 
 
 /// Release a resource now. Repeating it is fine.
 #[utoipa::path(
-    delete, path = "/api/v1/resources/{id}", tag = "v1", security(("bearer" = [])),
+    delete, path = "/api/v1/resources/{id}", operation_id = "releaseBundle", tag = "v1", security(("resourceSecret" = [])),
     params(("id" = String, Path, description = "the resource's id")),
     responses(
         (status = 204, description = "released, now or before"),
-        (status = 401, description = "unauthorized: no ticket", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "not-found", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "unauthorized: no ticket"),
+        (status = 404, description = "not-found"),
+        (status = 503, description = "overloaded, not-writable: the disk is read-only, or fails"),
+        (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down"),
     )
 )]
 pub(super) async fn delete(

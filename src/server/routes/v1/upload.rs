@@ -13,12 +13,13 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::parameters::Parameters;
 use crate::metrics::UploadMeasurement;
-use crate::protocol::problem::{Code, Problem};
+use crate::protocol::problem::Code;
 use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
 use crate::resource::FileName;
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
+use crate::server::routes::described::{BundleBody, UploadParameters, UploadRefusals};
 use crate::server::routes::receive::Receiver;
 use crate::server::state::{AppState, Settings};
 use crate::staging::{Holder, NewUpload, Staged, Terms, Upload};
@@ -37,31 +38,17 @@ struct Request {
 }
 
 macro_rules! upload_handler {
-    ($(#[$doc:meta])* $name:ident, $method:ident, $path:literal) => {
+    ($(#[$doc:meta])* $name:ident, $method:ident, $path:literal, $id:literal) => {
         $(#[$doc])*
         #[utoipa::path(
-            $method, path = $path, tag = "v1", security((), ("bearer" = [])),
-            params(
-                ("namespace" = String, Query, description = "the owner's namespace"),
-                ("label" = Option<Vec<String>>, Query, description = "KEY=VALUE, a label that all owning objects carry; repeatable; at least one label or a name"),
-                ("name" = Option<String>, Query, description = "the owning object's name"),
-                ("kind" = Option<String>, Query, description = "the owner's kind, Kind or Kind.group; default Pod"),
-                ("ttl" = Option<String>, Query, description = "upper bound on the resource's life, such as 2h"),
-                ("unusedTimeout" = Option<String>, Query, description = "how long it may stay without being downloaded, such as 6h"),
-                ("content-digest" = Option<String>, Header, description = "sha-256=:BASE64: of the body (RFC 9530); verified"),
-                ("repr-digest" = Option<String>, Header, description = "the same, under its other name"),
-            ),
-            request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "the bundle; any type but multipart/form-data"),
+            $method, path = $path, operation_id = $id, tag = "v1", security((), ("uploadToken" = [])),
+            params(UploadParameters),
+            request_body(content = inline(BundleBody), content_type = "application/octet-stream", description = "the bundle; any type but multipart/form-data is taken"),
             responses(
                 (status = 201, description = "staged", body = v1::Ticket, headers(("location" = String, description = "where to download it"))),
-                (status = 400, description = "invalid-owner, invalid-parameter, invalid-header, digest-mismatch, incomplete-body", body = Problem, content_type = "application/problem+json"),
-                (status = 401, description = "unauthorized: no upload token, or the wrong one", body = Problem, content_type = "application/problem+json"),
-                (status = 403, description = "forbidden: the user may not create pods in the owner's namespace", body = Problem, content_type = "application/problem+json"),
-                (status = 408, description = "too-slow", body = Problem, content_type = "application/problem+json"),
-                (status = 413, description = "too-large", body = Problem, content_type = "application/problem+json"),
-                (status = 415, description = "unsupported-media-type: multipart/form-data is v0's", body = Problem, content_type = "application/problem+json"),
-                (status = 503, description = "overloaded, authorization-unavailable, starting, shutting-down; with Retry-After", body = Problem, content_type = "application/problem+json"),
-                (status = 507, description = "insufficient-storage", body = Problem, content_type = "application/problem+json"),
+                (status = 400, description = "invalid-owner, invalid-parameter, invalid-header, digest-mismatch, incomplete-body"),
+                (status = 415, description = "unsupported-media-type: multipart/form-data is v0's"),
+                UploadRefusals,
             )
         )]
         pub(super) async fn $name(
@@ -78,42 +65,31 @@ macro_rules! upload_handler {
 
 upload_handler!(
     /// Stage a bundle.
-    post, post, "/api/v1/resources"
+    post, post, "/api/v1/resources", "stageBundle"
 );
 upload_handler!(
     /// Stage a bundle, as curl -T sends it.
-    put, put, "/api/v1/resources"
+    put, put, "/api/v1/resources", "putBundle"
 );
 upload_handler!(
     /// Stage a bundle.
-    post_slash, post, "/api/v1/resources/"
+    post_slash, post, "/api/v1/resources/", "stageBundleAtSlash"
 );
 upload_handler!(
     /// Stage a bundle, as curl -T sends it from a pipe.
-    put_slash, put, "/api/v1/resources/"
+    put_slash, put, "/api/v1/resources/", "putBundleAtSlash"
 );
 
 /// Stage a bundle under a file name, as curl -T FILE sends it.
-///
-/// Parameters and answers are those of `PUT /api/v1/resources`.
 #[utoipa::path(
-    put, path = "/api/v1/resources/{id}", tag = "v1", security((), ("bearer" = [])),
-    params(
-        ("id" = String, Path, description = "the file's name, kept for Content-Disposition"),
-        ("namespace" = String, Query, description = "the owner's namespace"),
-        ("label" = Option<Vec<String>>, Query, description = "KEY=VALUE; repeatable; at least one label or a name"),
-        ("name" = Option<String>, Query, description = "the owning object's name"),
-        ("kind" = Option<String>, Query, description = "the owner's kind; default Pod"),
-        ("ttl" = Option<String>, Query, description = "upper bound on the resource's life"),
-        ("unusedTimeout" = Option<String>, Query, description = "how long it may stay without being downloaded"),
-        ("content-digest" = Option<String>, Header, description = "sha-256=:BASE64: of the body (RFC 9530); verified"),
-        ("repr-digest" = Option<String>, Header, description = "the same, under its other name"),
-    ),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "the bundle"),
+    put, path = "/api/v1/resources/{id}", operation_id = "putNamedBundle", tag = "v1", security((), ("uploadToken" = [])),
+    params(("id" = String, Path, description = "the file's name, kept for Content-Disposition"), UploadParameters),
+    request_body(content = inline(BundleBody), content_type = "application/octet-stream", description = "the bundle; any type but multipart/form-data is taken"),
     responses(
         (status = 201, description = "staged", body = v1::Ticket, headers(("location" = String, description = "where to download it"))),
-        (status = "4XX", description = "refused", body = Problem, content_type = "application/problem+json"),
-        (status = "5XX", description = "failed", body = Problem, content_type = "application/problem+json"),
+        (status = 400, description = "invalid-owner, invalid-parameter, invalid-header, digest-mismatch, incomplete-body"),
+        (status = 415, description = "unsupported-media-type: multipart/form-data is v0's"),
+        UploadRefusals,
     )
 )]
 pub(super) async fn put_named(

@@ -105,7 +105,9 @@ pub async fn hand_over(
     let user = source::read(&conf, &template::DRIVER.file, submitter).await?;
     let executor = executor_template::read(&conf, submitter, &mut warnings).await?;
     let init = InitContainer::read(asking, &conf, submitter, &dependencies, &names, &mut warnings).await?;
-    let Some(init) = init else { return Err(PlanError::NothingToStage) };
+    let Some(mut init) = init else { return Err(PlanError::NothingToStage) };
+    // Another one submits, and draws another id for `spark-app-selector`.
+    init.objects.labels = [(MANAGED_BY, MANAGER.to_owned()), (LABEL, names.app_id.clone())].into();
     let owner = match owner {
         Some(owner) => owner,
         None => owner_by_label(&namespace, &names.app_id)?,

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use super::dependencies::Dependencies;
 use super::error::PlanError;
+use super::metadata::APP_ID_LABEL;
 use super::names::Names;
 use super::submitter::Submitter;
 use crate::client::Told;
@@ -55,7 +56,8 @@ pub(super) struct InitContainer {
 }
 
 impl InitContainer {
-    /// Reads and checks all of its settings, if there is something for it to do.
+    /// Reads and checks all of its settings, if there is something for it to do. Its objects have the labels of an
+    /// application that is submitted here.
     pub async fn read(
         asking: Asking<'_>,
         conf: &SparkConf,
@@ -78,6 +80,7 @@ impl InitContainer {
         let objects = InitObjects {
             config_map: names.of("init-config"),
             secret: names.of("init-secret"),
+            labels: [(APP_ID_LABEL, names.app_id.clone())].into(),
             properties: properties(conf, dependencies, server.as_ref(), (&jars, &files))?,
             certificate: server.as_ref().and_then(StagingServer::shipped_certificate),
             has_jars: dependencies.jars.is_some(),

@@ -26,6 +26,8 @@ const NOT_YET: &str = "(given when it is staged)";
 pub struct InitObjects {
     pub(super) config_map: String,
     pub(super) secret: String,
+    /// By which both are found beside the application.
+    pub(in crate::submit::plan) labels: BTreeMap<&'static str, String>,
     /// All but the ids. Addresses among them may be secrets.
     pub(super) properties: BTreeMap<String, String>,
     pub(super) certificate: Option<Vec<u8>>,
@@ -80,7 +82,7 @@ impl InitObjects {
             objects.push(json!({
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
-                "metadata": {"name": self.config_map},
+                "metadata": {"name": self.config_map, "labels": self.labels},
                 "data": {PROPERTIES: text},
                 "immutable": true,
             }));
@@ -88,7 +90,7 @@ impl InitObjects {
         objects.push(json!({
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": self.secret},
+            "metadata": {"name": self.secret, "labels": self.labels},
             "data": secrets,
             "immutable": true,
         }));

@@ -167,6 +167,34 @@ async fn the_init_container_follows_the_originals_contract() {
 }
 
 #[tokio::test]
+async fn what_is_made_for_files_is_found_by_the_applications_label() {
+    let with_files = || {
+        let files = [("main.py", "print()"), ("a.txt", "a")];
+        let bed = files.into_iter().fold(Bed::new(), |bed, (name, text)| bed.with_file(name, text));
+        bed.with("spark.files", "a.txt").with_resource(MainResource::Python("main.py".to_owned()))
+    };
+    let server = "spark.kubernetes.resourceStagingServer.uri";
+    let staged = || {
+        let bed = with_files().with(server, "http://staging.example:31000/");
+        bed.with("spark.kubernetes.initContainer.image", IMAGE)
+    };
+    let remote = staged()
+        .with("spark.files", "a.txt,https://h/b.txt")
+        .with("spark.kubernetes.cloakroom.fetchRemote", "true");
+    for (bed, ends) in [
+        (with_files(), &["-submitted-files"][..]),
+        (staged(), &["-init-config", "-init-secret"]),
+        (remote, &["-init-secret"]),
+    ] {
+        let submission = bed.submission().await;
+        for end in ends {
+            let labels = &object(&submission, end)["metadata"]["labels"];
+            assert_eq!(labels, &json!({"spark-app-selector": submission.app_id}), "{end}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_added_where_nothing_is_staged() {
     let submission = staged().submission().await;
     assert!(submission.staging.is_none() && submission.pod["spec"].get("initContainers").is_none());
