@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cloakroom::spark::arguments::{CommandLine, Defaults, Settings};
+use cloakroom::spark::conf::Surroundings;
 use cloakroom::spark::{Properties, SubmitArguments};
 use cloakroom_fuzz::two;
 use libfuzzer_sys::fuzz_target;
@@ -22,12 +23,13 @@ fuzz_target!(|text: &str| {
         None => assert!(line.arguments().is_empty()),
     }
     let files = Properties::parse("spark-defaults.conf", defaults).ok().into_iter().collect();
-    let variables = BTreeMap::new();
+    let (variables, system) = (BTreeMap::new(), BTreeMap::new());
     // Nothing is there, so that no file of this machine is looked into.
     let folder = Path::new("/no/such/folder");
-    let settings = Settings::of(&line, &Defaults { files, variables: &variables, folder });
+    let surroundings = Surroundings { variables: &variables, system: &system, folder };
+    let settings = Settings::of(&line, &Defaults { files, surroundings });
     assert!(settings.conf.iter().all(|(key, _)| key.starts_with("spark.")));
-    if let Ok(submit) = SubmitArguments::new(&line, settings.conf, folder) {
+    if let Ok(submit) = SubmitArguments::new(&line, settings.conf, surroundings) {
         check(&submit, &line);
     }
 });

@@ -65,8 +65,12 @@ fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, 
         arguments: Vec::new(),
         proxy_user: None,
     };
-    let submitter =
-        Submitter { variables: BTreeMap::new(), user: "root".to_owned(), working_folder: folder.to_owned() };
+    let submitter = Submitter {
+        variables: BTreeMap::new(),
+        system: BTreeMap::new(),
+        user: "root".to_owned(),
+        working_folder: folder.to_owned(),
+    };
     let now = Timestamp::from_millisecond(1_795_223_152_157).expect("a time");
     let mut random = StdRng::seed_from_u64(7);
     RUNTIME.block_on(plan(arguments, &submitter, Asking::Preview, now, &mut random))

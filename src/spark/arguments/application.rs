@@ -150,9 +150,9 @@ pub fn check_amounts(conf: &SparkConf) -> Result<(), SettingError> {
     conf.read(&keys::EXECUTOR_MEMORY)?;
     conf.read(&keys::DRIVER_CORES)?;
     conf.read(&keys::EXECUTOR_CORES)?;
-    let instances = conf.read(&keys::EXECUTOR_INSTANCES)?;
     // Executors that are asked for on demand may be none to begin with.
-    if instances == Some(0) && !conf.read(&keys::DYNAMIC_ALLOCATION)?.unwrap_or_default() {
+    let on_demand = conf.read(&keys::DYNAMIC_ALLOCATION)?.unwrap_or_default();
+    if conf.read(&keys::EXECUTOR_INSTANCES)? == Some(0) && !on_demand {
         return Err(conf.refuse(&keys::EXECUTOR_INSTANCES, "it must be a whole number from 1 to 2147483647"));
     }
     Ok(())

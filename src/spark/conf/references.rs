@@ -17,8 +17,18 @@ pub struct Surroundings<'a> {
     pub folder: &'a Path,
 }
 
-/// A reference that leads back to itself.
-struct Circle(String);
+/// References of one value, those in what they stand for included. More would only be there to take time and memory.
+const MOST_REFERENCES: usize = 1000;
+/// The longest value that references come to, in bytes.
+const LONGEST: usize = 1 << 20;
+
+/// Why references cannot be filled in.
+enum Fault {
+    /// One leads back to itself.
+    Circle(String),
+    TooMany,
+    TooLong,
+}
 
 impl SparkConf {
     /// Fills in the references in the values of the keys for which Spark does it. An unknown one stays as it is.
@@ -32,11 +42,17 @@ impl SparkConf {
             .collect();
         for key in with_references {
             let Some(setting) = self.settings.get(&key) else { continue };
-            let filled_in = filled_in(&setting.value, &mut Vec::new(), &|prefix, name| {
-                self.resolve(surroundings, prefix, name)
-            });
-            let filled_in = filled_in.map_err(|Circle(reference)| {
-                self.refuse(&key, format!("the reference `${{{reference}}}` leads back to itself"))
+            let resolve = |prefix: Option<&str>, name: &str| self.resolve(surroundings, prefix, name);
+            let mut filling = Filling { used: Vec::new(), left: MOST_REFERENCES, resolve: &resolve };
+            let filled_in = filling.fill(&setting.value).map_err(|fault| {
+                let problem = match fault {
+                    Fault::Circle(reference) => {
+                        format!("the reference `${{{reference}}}` leads back to itself")
+                    }
+                    Fault::TooMany => format!("it comes to more than {MOST_REFERENCES} references"),
+                    Fault::TooLong => "its references come to more than 1 MiB".to_owned(),
+                };
+                self.refuse(&key, problem)
             })?;
             if let Some(setting) = self.settings.get_mut(&key) {
                 setting.filled_in = Some(filled_in);
@@ -62,38 +78,53 @@ impl SparkConf {
     }
 }
 
-/// The text with what its references stand for. `used` has those that led here.
-fn filled_in(
-    text: &str,
-    used: &mut Vec<String>,
-    resolve: &dyn Fn(Option<&str>, &str) -> Option<String>,
-) -> Result<String, Circle> {
-    let (mut filled, mut rest) = (String::new(), text);
-    while let Some(begin) = rest.find("${") {
-        let (before, reference) = rest.split_at(begin);
-        filled.push_str(before);
-        let Some(inside) = inside(&reference[2..]) else {
-            filled.push_str("${");
-            rest = &reference[2..];
-            continue;
-        };
-        let end = inside.len() + "${}".len();
-        if used.iter().any(|used| used == inside) {
-            return Err(Circle(inside.to_owned()));
-        }
-        let (prefix, name) = split(inside);
-        match resolve(prefix, name) {
-            Some(value) => {
-                used.push(inside.to_owned());
-                filled.push_str(&self::filled_in(&value, used, resolve)?);
-                used.pop();
+/// One value on its way.
+struct Filling<'a> {
+    /// References that led here.
+    used: Vec<String>,
+    /// So many more may be filled in.
+    left: usize,
+    resolve: &'a dyn Fn(Option<&str>, &str) -> Option<String>,
+}
+
+impl Filling<'_> {
+    /// The text with what its references stand for.
+    fn fill(&mut self, text: &str) -> Result<String, Fault> {
+        let (mut filled, mut rest) = (String::new(), text);
+        while let Some(begin) = rest.find("${") {
+            let (before, reference) = rest.split_at(begin);
+            filled.push_str(before);
+            let Some(inside) = inside(&reference[2..]) else {
+                filled.push_str("${");
+                rest = &reference[2..];
+                continue;
+            };
+            let (whole, after) = reference.split_at(inside.len() + "${}".len());
+            match self.stands_for(inside)? {
+                Some(value) => filled.push_str(&value),
+                None => filled.push_str(whole),
             }
-            None => filled.push_str(&reference[..end]),
+            rest = after;
+            if filled.len() > LONGEST {
+                return Err(Fault::TooLong);
+            }
         }
-        rest = &reference[end..];
+        filled.push_str(rest);
+        Ok(filled)
     }
-    filled.push_str(rest);
-    Ok(filled)
+
+    fn stands_for(&mut self, reference: &str) -> Result<Option<String>, Fault> {
+        if self.used.iter().any(|used| used == reference) {
+            return Err(Fault::Circle(reference.to_owned()));
+        }
+        self.left = self.left.checked_sub(1).ok_or(Fault::TooMany)?;
+        let (prefix, name) = split(reference);
+        let Some(value) = (self.resolve)(prefix, name) else { return Ok(None) };
+        self.used.push(reference.to_owned());
+        let filled = self.fill(&value)?;
+        self.used.pop();
+        Ok(Some(filled))
+    }
 }
 
 /// What stands between the braces: at least one character, no blanks.
@@ -187,5 +218,25 @@ mod tests {
         .unwrap();
         assert_eq!(conf.get(&keys::CONTAINER_IMAGE), Some("x"));
         assert_eq!(conf.iter().collect::<Vec<_>>(), [("spark.kubernetes.container.image", "${env:TAG}")]);
+    }
+
+    #[test]
+    fn references_that_only_take_time_or_memory_are_refused() {
+        let doubled = |last: &str| -> Vec<(String, String)> {
+            let name = |at: usize| format!("spark.x{at}");
+            let levels = (0..40).map(|at| (name(at), format!("${{{0}}}${{{0}}}", name(at + 1))));
+            levels.chain([(name(40), last.to_owned())]).collect()
+        };
+        let long = "x".repeat(1 << 15);
+        for (settings, problem) in [
+            (doubled(""), "more than 1000 references"),
+            (vec![("spark.x0".to_owned(), format!("{}{long}", "${spark.y}".repeat(40)))], "more than 1 MiB"),
+        ] {
+            let mut settings: Vec<(&str, &str)> =
+                settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+            settings.push(("spark.y", &long));
+            let message = image("${spark.x0}", &settings).unwrap_err();
+            assert!(message.ends_with(problem), "{message}");
+        }
     }
 }
