@@ -50,9 +50,9 @@ fuzz_target!(|text: &str| {
     assert!(!format_size(number).is_empty());
 });
 
-/// The number and the unit of Spark's grammar, `-?[0-9]+[a-z]*`.
+/// The number and the unit of Spark's grammar, `-?[0-9]+[a-z]*`, with what Java's `trim` takes away around them.
 fn split(text: &str) -> Option<(u128, String)> {
-    let text = text.trim();
+    let text = text.trim_matches(|character| character <= ' ');
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     Some((text[..digits].parse().ok()?, text[digits..].to_ascii_lowercase()))
 }

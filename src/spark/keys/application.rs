@@ -53,6 +53,6 @@ keys! { "The application":
     MOST_CORES: i32 = count("spark.cores.max");
     /// settings of Ivy: a file of this machine, which nothing here reads
     IVY_SETTINGS: String = text("spark.jars.ivySettings").file();
-    /// version of Python, which must be 3; until Spark 4.0
-    PYTHON_VERSION: String = text("spark.kubernetes.pyspark.pythonVersion");
+    /// version of Python, which must be 3
+    PYTHON_VERSION: String = text("spark.kubernetes.pyspark.pythonVersion").until("4.0");
 }

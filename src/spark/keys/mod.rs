@@ -154,6 +154,11 @@ impl<T> Key<T> {
         self
     }
 
+    const fn until(mut self, version: &'static str) -> Self {
+        self.entry.until = Some(version);
+        self
+    }
+
     const fn substituted(mut self) -> Self {
         self.entry.is_substituted = true;
         self

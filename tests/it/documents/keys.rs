@@ -65,6 +65,9 @@ fn meaning(entry: &Entry) -> String {
     if let Some(version) = entry.since {
         let _ = write!(text, "; from Spark {version} on");
     }
+    if let Some(version) = entry.until {
+        let _ = write!(text, "; up to Spark {version}");
+    }
     for name in entry.alternatives {
         let _ = write!(text, "; else `{name}`");
     }
