@@ -1,4 +1,4 @@
-//! What a command line asks for, as far as it can be read.
+//! A command line, and whether it is for this program, also where it cannot be read.
 
 use std::ffi::OsString;
 
@@ -36,7 +36,7 @@ impl Asked {
         self.line.as_ref().is_ok_and(|line| is_given(line, Purpose::Kill) || is_given(line, Purpose::Status))
     }
 
-    /// What is known of the line: nothing, where it cannot be read.
+    /// The line; an empty one where it cannot be read.
     pub fn known(&self) -> CommandLine {
         self.line.as_ref().cloned().unwrap_or_default()
     }
