@@ -40,7 +40,7 @@ struct Measured {
     families: Families,
     /// Why resources were kept, each word that was ever said: one that does not apply any more is 0.
     whys: Mutex<BTreeMap<&'static str, u64>>,
-    /// What is counted by those who take a place, with the limit.
+    /// Counts that go up and down by themselves, each with its limit.
     occupancies: Mutex<Vec<(Limited, Occupancy, u64)>>,
     /// One exposition at a time: what it looks up is set before it is written.
     exposing: Mutex<()>,
@@ -175,7 +175,7 @@ impl Metrics {
         self.of().tombstones_dropped.inc_by(count);
     }
 
-    /// Something of which there may be `limit`: whoever is one of them enters.
+    /// A count of something that has a limit. Each one of it enters the count, and leaves it when it is dropped.
     pub fn occupancy(&self, of: Limited, limit: usize) -> Occupancy {
         let occupancy = Occupancy::default();
         lock(&self.0.occupancies).push((of, occupancy.clone(), limit as u64));

@@ -59,8 +59,8 @@ For other cluster managers:
   --total-executor-cores NUM   The standalone cluster's; does nothing here
   --remote URL                 Spark Connect's; refused
 
-What is not Kubernetes in cluster mode (other masters, client mode, shells, --version) goes to the real spark-submit that
-CLOAKROOM_SPARK_SUBMIT names, if it is set, with the same arguments and environment.
+If CLOAKROOM_SPARK_SUBMIT names a real spark-submit, that program gets everything but Kubernetes in cluster mode: other
+masters, client mode, shells, --version. Arguments and environment stay the same.
 
 The exit code is the application's: 0, or the driver's own (1 if it has none). With
 spark.kubernetes.cloakroom.exitCode=spark it is 0 whatever happened to the application, as with spark-submit.

@@ -192,32 +192,19 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_spark_reads_as_they_are_keep_their_references() {
+    fn keys_that_spark_reads_as_they_are_keep_their_references_and_the_driver_gets_all_as_they_were_written()
+    {
         let mut conf = SparkConf::default();
-        conf.set(&keys::APP_NAME, "${env:TAG}", Origin::Conf);
+        let written = [(keys::APP_NAME.name(), "${env:TAG}"), (keys::CONTAINER_IMAGE.name(), "${env:TAG}")];
+        for (key, value) in written {
+            conf.set(key, value, Origin::Conf);
+        }
         let variables = BTreeMap::from([("TAG".to_owned(), "x".to_owned())]);
-        conf.fill_in(Surroundings {
-            variables: &variables,
-            system: &BTreeMap::new(),
-            folder: Path::new("/"),
-        })
-        .unwrap();
+        let (system, folder) = (BTreeMap::new(), Path::new("/"));
+        conf.fill_in(Surroundings { variables: &variables, system: &system, folder }).unwrap();
         assert_eq!(conf.get(&keys::APP_NAME), Some("${env:TAG}"));
-    }
-
-    #[test]
-    fn the_driver_gets_what_was_written() {
-        let mut conf = SparkConf::default();
-        conf.set(&keys::CONTAINER_IMAGE, "${env:TAG}", Origin::Conf);
-        let variables = BTreeMap::from([("TAG".to_owned(), "x".to_owned())]);
-        conf.fill_in(Surroundings {
-            variables: &variables,
-            system: &BTreeMap::new(),
-            folder: Path::new("/"),
-        })
-        .unwrap();
         assert_eq!(conf.get(&keys::CONTAINER_IMAGE), Some("x"));
-        assert_eq!(conf.iter().collect::<Vec<_>>(), [("spark.kubernetes.container.image", "${env:TAG}")]);
+        assert_eq!(conf.iter().collect::<Vec<_>>(), written);
     }
 
     #[test]
