@@ -1,6 +1,7 @@
 //! Command line types.
 
 mod admin;
+mod completions;
 mod fetch;
 mod handover;
 mod retention;
@@ -11,20 +12,26 @@ mod submit;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use cloakroom::spark::conf::without_userinfo;
 
-pub use admin::{AdminArgs, CleanArgs, ListOutput, LsArgs, Output, RmArgs, ShowArgs, SortKey};
+pub use admin::{
+    AdminArgs, CleanArgs, ListOutput, LsArgs, ResourceArg, RmArgs, ShowArgs, SortKey, Structured,
+};
+pub use completions::{CompletionsArgs, ManArgs};
 pub use fetch::FetchArgs;
 pub use handover::SubmitterChoice;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::StageArgs;
-pub use submit::SubmitArgs;
+pub use submit::{SubmitArgs, help as submit_help};
+
+/// Help is as wide as the terminal, and no wider than this: longer lines are hard to read.
+const MAX_WIDTH: usize = 100;
 
 /// A resource staging server for Kubernetes: hand your jars in, get a ticket; the pods show the ticket and get
 /// the jars
 #[derive(Debug, Parser)]
-#[command(name = "cloakroom", version, max_term_width = 100)]
+#[command(name = "cloakroom", version, max_term_width = MAX_WIDTH)]
 #[command(
     after_help = "A properties file of kubespark's resource staging server or init-container as the only \
                         argument means `serve` or `fetch`, by its keys. Called under a name such as spark-submit, \
@@ -36,6 +43,11 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// The whole program, with the options of `submit` as well.
+    pub fn described() -> clap::Command {
+        Self::command().mut_subcommand("submit", |_| submit::described())
+    }
+
     /// Reads a command line, or says what is wrong with it and ends the process.
     pub fn of(arguments: Vec<OsString>) -> Self {
         Self::try_parse_from(arguments).unwrap_or_else(|error| presentable(error).exit())
@@ -70,4 +82,8 @@ pub enum Command {
     Rm(RmArgs),
     /// Sweep now
     Clean(CleanArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Write manual pages
+    Man(ManArgs),
 }

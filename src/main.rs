@@ -3,7 +3,6 @@
 mod cli;
 mod commands;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use tokio::runtime::Builder;
@@ -14,9 +13,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            // Nobody may be listening any more; the exit code tells.
-            let said = cloakroom::text::harmless_lines(&cloakroom::telemetry::chain(error.as_ref()));
-            let _ = writeln!(std::io::stderr(), "error: {said}");
+            commands::tell(&format!("error: {}", cloakroom::telemetry::chain(error.as_ref())));
             if error.is::<commands::UsageError>() {
                 ExitCode::from(commands::USAGE)
             } else {
@@ -38,6 +35,8 @@ fn run() -> anyhow::Result<ExitCode> {
             Command::Show(args) => commands::admin::show(args).await,
             Command::Rm(args) => commands::admin::rm(args).await,
             Command::Clean(args) => commands::admin::clean(args).await,
+            Command::Completions(args) => commands::manual::completions(&args),
+            Command::Man(args) => commands::manual::man(&args),
         }
     })
 }

@@ -31,10 +31,15 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
         .log_internal_errors(false);
     // A second start in one process, as in tests, keeps the first subscriber.
     let _ = match format {
-        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Text => builder.with_ansi(has_colours()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     Ok(())
+}
+
+/// Whether stderr is a terminal that is to have colours: `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` say so.
+fn has_colours() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
 /// An error and what caused it, in one line.

@@ -10,7 +10,7 @@ use cloakroom::protocol::v0::StagedResourcesOwner;
 use cloakroom::resource::{
     Owner, OwnerError, OwnerKind, OwnerKinds, is_dns_label, is_label_key, is_label_value,
 };
-use cloakroom::server::{Lifetimes, Settings, UploadAuth, UploadParameters};
+use cloakroom::server::{Lifetimes, Settings, TrustedProxies, UploadAuth, UploadParameters};
 use cloakroom_fuzz::assert_readable;
 use libfuzzer_sys::fuzz_target;
 
@@ -89,6 +89,7 @@ fn settings() -> Settings {
         lifetimes,
         public_url: None,
         fetch_image: None,
+        trusted_proxies: TrustedProxies::default(),
         serves_tls: false,
     }
 }

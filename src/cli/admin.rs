@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::serve::DEFAULT_DATA_DIR;
+
 use cloakroom::client::{Selection, ServerAddress};
 use cloakroom::resource::{Owner, OwnerError, OwnerKind, RowName};
 use cloakroom::spark::SparkDuration;
@@ -11,19 +13,19 @@ use cloakroom::spark::SparkDuration;
 /// How the server is reached, and who asks.
 #[derive(Debug, Clone, Args)]
 pub struct AdminArgs {
-    /// Address of the server's operational listener, its --ops-listen
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "CLOAKROOM_ADMIN_URL",
-        default_value = "http://127.0.0.1:10001",
-        value_parser = ServerAddress::parse
-    )]
-    pub admin_url: ServerAddress,
+    /// Address of the server's operational listener, its --ops-listen [default: what --data-dir has, else
+    /// http://127.0.0.1:10001]
+    #[arg(long, value_name = "URL", env = "CLOAKROOM_ADMIN_URL", value_parser = ServerAddress::parse)]
+    pub admin_url: Option<ServerAddress>,
 
-    /// File with an admin token, such as the server's own. It is sent over https or to this machine only. Needed
+    /// File with an admin token, such as the server's own. It is sent over https or to this machine only [default: the one
+    /// that a server on this machine has left in --data-dir]
     #[arg(long, value_name = "FILE", env = "CLOAKROOM_ADMIN_TOKEN_FILE")]
     pub admin_token_file: Option<PathBuf>,
+
+    /// Data directory of a server on this machine
+    #[arg(long, value_name = "DIR", env = "CLOAKROOM_DATA_DIR", default_value = DEFAULT_DATA_DIR)]
+    pub data_dir: PathBuf,
 
     /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
     #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
@@ -32,15 +34,15 @@ pub struct AdminArgs {
 
 /// Which resources are meant.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Which")]
+#[command(next_help_heading = "Which resources")]
 #[group(id = "which", multiple = true)]
 pub struct SelectionArgs {
     /// Owners in this namespace
     #[arg(long, short, value_name = "NS")]
     pub namespace: Option<String>,
 
-    /// Owners of this kind: Pod, Deployment, StatefulSet, Job or KIND.GROUP
-    #[arg(long, value_name = "KIND", value_parser = OwnerKind::parse)]
+    /// Owners of this kind: Pod, Deployment, StatefulSet, Job, SparkApplication or KIND.GROUP
+    #[arg(long, value_name = "KIND", value_parser = OwnerKind::named)]
     pub kind: Option<OwnerKind>,
 
     /// Owners with this label; repeatable: with all of them
@@ -67,7 +69,7 @@ pub struct SelectionArgs {
 impl From<SelectionArgs> for Selection {
     fn from(args: SelectionArgs) -> Self {
         let SelectionArgs { namespace, kind, labels, name, why, unused, older_than } = args;
-        Self { namespace, kind, labels, name, why, unused, older_than }
+        Self { namespace, kind, labels, name, why, unused, older_than, ..Self::default() }
     }
 }
 
@@ -76,10 +78,12 @@ impl From<SelectionArgs> for Selection {
 pub enum ListOutput {
     /// Columns, fitted to the terminal.
     Table,
-    /// Columns, nothing shortened.
+    /// All columns, nothing shortened.
     Wide,
     /// One JSON object.
     Json,
+    /// The same as YAML.
+    Yaml,
 }
 
 /// What everything else looks like.
@@ -89,6 +93,63 @@ pub enum Output {
     Text,
     /// One JSON object.
     Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// What programs read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Structured {
+    /// One JSON object.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+impl ListOutput {
+    /// What programs read, unless it is for people.
+    pub fn structured(self) -> Option<Structured> {
+        match self {
+            Self::Table | Self::Wide => None,
+            Self::Json => Some(Structured::Json),
+            Self::Yaml => Some(Structured::Yaml),
+        }
+    }
+}
+
+impl Output {
+    /// What programs read, unless it is for people.
+    pub fn structured(self) -> Option<Structured> {
+        match self {
+            Self::Text => None,
+            Self::Json => Some(Structured::Json),
+            Self::Yaml => Some(Structured::Yaml),
+        }
+    }
+}
+
+/// A resource as people name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResourceArg {
+    /// By its whole id, or what `ls` shows in place of a damaged one.
+    Whole(RowName),
+    /// By how its id begins.
+    Beginning(String),
+}
+
+impl ResourceArg {
+    const SHORTEST: usize = 4;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let is_part = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte) || byte == b'-';
+        match text.parse() {
+            Ok(name) => Ok(Self::Whole(name)),
+            Err(_) if (Self::SHORTEST..36).contains(&text.len()) && text.bytes().all(is_part) => {
+                Ok(Self::Beginning(text.to_owned()))
+            }
+            Err(error) => Err(format!("{error}; {} characters of its beginning are enough", Self::SHORTEST)),
+        }
+    }
 }
 
 /// By what a list is ordered.
@@ -104,6 +165,12 @@ pub enum SortKey {
 
 /// List what is staged, for whom, why it is kept, and when it goes
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:
+  cloakroom ls
+  cloakroom ls -n etl --why owner-gone --sort size -o wide
+  cloakroom ls --by-namespace
+  cloakroom ls --deleted -n etl
+  kubectl exec -n cloakroom deploy/cloakroom -- cloakroom ls")]
 pub struct LsArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -116,12 +183,22 @@ pub struct LsArgs {
     #[arg(long, value_name = "BY", default_value = "age")]
     pub sort: SortKey,
 
+    /// What each namespace has, the one with most bytes first
+    #[arg(long)]
+    pub by_namespace: bool,
+
     #[command(flatten)]
     pub selection: SelectionArgs,
+
+    /// What was deleted in the last seven days, in place of what is staged
+    #[arg(long, conflicts_with_all = ["labels", "name", "why", "by_namespace"], help_heading = "Which resources")]
+    pub deleted: bool,
 }
 
 /// Show all that is known of one resource
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:
+  cloakroom show 4c1a3c44")]
 pub struct ShowArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -130,9 +207,9 @@ pub struct ShowArgs {
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 
-    /// The resource's id, or what ls shows in place of a damaged one
-    #[arg(value_name = "ID")]
-    pub id: RowName,
+    /// The resource's id or how it begins, or what ls shows in place of a damaged one
+    #[arg(value_name = "ID", value_parser = ResourceArg::parse)]
+    pub id: ResourceArg,
 }
 
 /// Remove resources now, whoever may need them
@@ -140,6 +217,9 @@ pub struct ShowArgs {
 /// Either by their ids, or all that the flags under Which describe. Exit code 1 if one of them could not be removed, or
 /// if the question was answered with no.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:
+  cloakroom rm 4c1a3c44
+  cloakroom rm -n etl --unused --older-than 2d --yes")]
 pub struct RmArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -152,16 +232,18 @@ pub struct RmArgs {
     #[arg(long, short)]
     pub yes: bool,
 
+    /// Ids of resources or how they begin, or what ls shows in place of damaged ones
+    #[arg(value_name = "ID", conflicts_with = "which", required_unless_present = "which", value_parser = ResourceArg::parse)]
+    pub ids: Vec<ResourceArg>,
+
     #[command(flatten)]
     pub selection: SelectionArgs,
-
-    /// Ids of resources, or what ls shows in place of a damaged one
-    #[arg(value_name = "ID", conflicts_with = "which", required_unless_present = "which")]
-    pub ids: Vec<RowName>,
 }
 
 /// Sweep now, and tell what went and what was kept
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:
+  cloakroom clean")]
 pub struct CleanArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -220,6 +302,8 @@ mod tests {
         assert_eq!(parse(&[]).unwrap_err(), ErrorKind::MissingRequiredArgument);
         assert_eq!(parse(&["--yes"]).unwrap_err(), ErrorKind::MissingRequiredArgument);
         assert_eq!(parse(&[ID, "--unused"]).unwrap_err(), ErrorKind::ArgumentConflict);
-        assert_eq!(parse(&["4c1a"]).unwrap_err(), ErrorKind::ValueValidation);
+        assert_eq!(parse(&["4c1"]).unwrap_err(), ErrorKind::ValueValidation);
+        assert_eq!(parse(&["4c1a"]).unwrap().ids, [ResourceArg::Beginning("4c1a".to_owned())]);
+        assert_eq!(parse(&["4C1A"]).unwrap_err(), ErrorKind::ValueValidation);
     }
 }

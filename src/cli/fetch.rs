@@ -12,16 +12,24 @@ const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
 
 /// Download staged bundles and files from the web into folders: what an init-container does
 ///
-/// Either name the init-container's properties file, or one bundle by --server, --id, --secret-file and --to.
+/// Name the init-container's properties file, or one bundle: by --ticket and --to, or by --server, --id, --secret-file and
+/// --to.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:
+  cloakroom fetch --ticket ticket.json --to jars
+  cloakroom fetch /etc/spark-init/spark-init.properties")]
 pub struct FetchArgs {
     /// The init-container's properties file, such as /etc/spark-init/spark-init.properties
     #[arg(value_name = "PROPERTIES_FILE")]
     pub properties_file: Option<PathBuf>,
 
-    /// Address of the staging server
+    /// Address of the staging server [default: the ticket's]
     #[arg(long, value_name = "URI", env = SERVER_VARIABLE)]
     pub server: Option<String>,
+
+    /// File with the ticket as cloakroom stage or the server's answer has it; - is stdin. It names the server
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "secret_file"])]
+    pub ticket: Option<PathBuf>,
 
     /// The bundle's resource id
     #[arg(long, value_name = "ID")]

@@ -8,10 +8,13 @@ use clap::{Args, ValueEnum};
 
 use super::retention::Retention;
 use cloakroom::resource::{Namespaces, OwnerKinds};
-use cloakroom::server::PublicUrl;
+use cloakroom::server::{PublicUrl, TrustedProxies};
 use cloakroom::spark::{ByteSize, SparkDuration};
 use cloakroom::staging::Share;
 use cloakroom::telemetry::LogFormat;
+
+/// Where bundles and ledger are unless it is said.
+pub const DEFAULT_DATA_DIR: &str = "./cloakroom-data";
 
 /// Who may upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -29,6 +32,10 @@ pub enum UploadAuthChoice {
 /// Precedence: flags, then environment, then the properties file, then defaults. Sizes are binary (8GiB), times have a
 /// unit (30m, 500ms).
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cloakroom serve
+  cloakroom serve --listen 0.0.0.0:10000 --upload-token-file upload-token --tls-cert tls.crt --tls-key tls.key
+  cloakroom serve --check --kubeconfig ~/.kube/config")]
 pub struct ServeArgs {
     /// A Java properties file of kubespark's resource staging server
     #[arg(env = "CLOAKROOM_PROPERTIES_FILE")]
@@ -61,11 +68,11 @@ pub struct ServeArgs {
 #[command(next_help_heading = "Network")]
 pub struct NetworkArgs {
     /// Address and port to serve on [default: 127.0.0.1:10000, or 0.0.0.0:10000 in a pod or with a properties file]
-    #[arg(long, env = "CLOAKROOM_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "CLOAKROOM_LISTEN", value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub listen: Option<SocketAddr>,
 
     /// Serve probes, /metrics and /admin here, and not on --listen [default: on --listen]
-    #[arg(long, env = "CLOAKROOM_OPS_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "CLOAKROOM_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub ops_listen: Option<SocketAddr>,
 
     /// What the URLs in tickets begin with [default: what the request was sent to]
@@ -75,6 +82,11 @@ pub struct NetworkArgs {
     /// What cloakroom submit takes for its init-containers where no setting names an image [default: none]
     #[arg(long, env = "CLOAKROOM_FETCH_IMAGE", value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
     pub fetch_image: Option<String>,
+
+    /// Addresses and networks of proxies whose X-Forwarded-For or Forwarded is believed, separated by commas [default:
+    /// none]
+    #[arg(long, env = "CLOAKROOM_TRUSTED_PROXIES", value_name = "NETWORKS")]
+    pub trusted_proxies: Option<TrustedProxies>,
 
     /// Certificate chain in PEM; with --tls-key, serves https. Read again when it changes [default: none, plain http]
     #[arg(long, env = "CLOAKROOM_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -113,11 +125,13 @@ pub struct AccessArgs {
     #[arg(long, env = "CLOAKROOM_UPLOAD_AUTH", value_name = "HOW")]
     pub upload_auth: Option<UploadAuthChoice>,
 
-    /// Upload tokens, one a line, of 16 characters or more; read again when it changes [default: none]
+    /// Upload tokens of 16 characters or more, one a line, as TOKEN or name=NAME TOKEN; read again when it changes
+    /// [default: none]
     #[arg(long, env = "CLOAKROOM_UPLOAD_TOKEN_FILE", value_name = "FILE")]
     pub upload_token_file: Option<PathBuf>,
 
-    /// Tokens for cloakroom ls, show, rm and clean, one a line, of 16 characters or more [default: none]
+    /// Tokens for cloakroom ls, show, rm and clean, in a file of the same form [default: none,
+    /// or one made at the start if no other machine reaches the server]
     #[arg(long, env = "CLOAKROOM_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
 }
@@ -151,7 +165,7 @@ pub struct KubernetesArgs {
 #[command(next_help_heading = "Storage")]
 pub struct StorageArgs {
     /// Where bundles and ledger are; a local or block volume, for this process alone
-    #[arg(long, env = "CLOAKROOM_DATA_DIR", value_name = "DIR", default_value = "./cloakroom-data")]
+    #[arg(long, env = "CLOAKROOM_DATA_DIR", value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     pub data_dir: PathBuf,
 
     /// Largest bundle
@@ -230,6 +244,18 @@ pub struct LogArgs {
     /// What is logged: a level, or directives as in RUST_LOG
     #[arg(long, env = "CLOAKROOM_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
+}
+
+/// Where to listen. What people write in its place is told how it is written.
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let malformed = || {
+        let port = text.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).unwrap_or(10_000);
+        format!(
+            "write ADDRESS:PORT, with an IP address: 127.0.0.1:{port} for this machine alone, 0.0.0.0:{port} for all of its \
+             addresses"
+        )
+    };
+    text.parse().map_err(|_| malformed())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -15,6 +15,10 @@ use cloakroom::spark::SparkDuration;
 /// With --for, stage what a Spark application needs that spark-submit or the Spark operator will submit, and print what to
 /// give to them.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:
+  cloakroom stage -n demo -l app=demo lib/*.jar > ticket.json
+  cloakroom stage --server https://HOST:31000 --ca-file tls.crt --token-file upload-token \\
+      -n spark -l spark-app-selector=my-job --ttl 12h app.jar > ticket.json")]
 pub struct StageArgs {
     /// Address of the staging server
     #[arg(
@@ -27,19 +31,19 @@ pub struct StageArgs {
     pub server: ServerAddress,
 
     /// Namespace of the owner, the Kubernetes objects that the bundle lives for
-    #[arg(long, value_name = "NS")]
+    #[arg(long, short, value_name = "NS")]
     pub namespace: String,
 
     /// Label that all owning objects carry; repeatable. A label or a name is needed
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
 
     /// Name of the one owning object [default: whatever carries the labels]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Kind of the owning objects: Pod, Deployment, StatefulSet, Job or KIND.GROUP [default: Pod]
-    #[arg(long, value_name = "KIND", value_parser = OwnerKind::parse)]
+    /// Kind of the owning objects: Pod, Deployment, StatefulSet, Job, SparkApplication or KIND.GROUP [default: Pod]
+    #[arg(long, value_name = "KIND", value_parser = OwnerKind::named)]
     pub kind: Option<OwnerKind>,
 
     /// Upper bound on the bundle's life, such as 2h [default: none]
@@ -62,9 +66,6 @@ pub struct StageArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub attempts: Option<u32>,
 
-    #[command(flatten)]
-    pub handover: HandoverArgs,
-
     /// Show no progress and no summary; warnings and errors only
     #[arg(long, short)]
     pub quiet: bool,
@@ -73,6 +74,9 @@ pub struct StageArgs {
     /// own jar, Python or R file, if it is to travel as well
     #[arg(required_unless_present = "submitter", value_name = "FILE")]
     pub files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub handover: HandoverArgs,
 }
 
 fn label(text: &str) -> Result<(String, String), OwnerError> {

@@ -41,6 +41,10 @@ pub struct Selection {
     pub unused: bool,
     /// Staged at least so long ago.
     pub older_than: Option<SparkDuration>,
+    /// With an id that begins so.
+    pub id: Option<String>,
+    /// What is deleted and remembered, in place of what is staged.
+    pub deleted: bool,
 }
 
 /// Talks to the operational listener of one server.
@@ -176,6 +180,8 @@ impl AdminClient {
             (query::NAME, selection.name.as_deref()),
             (query::UNUSED, selection.unused.then_some("true")),
             (query::OLDER_THAN, older_than.as_deref()),
+            (query::ID, selection.id.as_deref()),
+            (query::DELETED, selection.deleted.then_some("true")),
         ];
         url.query_pairs_mut()
             .append_pair(query::LIMIT, &admin::MAX_PAGE.to_string())

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crate::protocol::token_line::TokenLine;
+
 /// The original's secrets have about 1,400 bytes, and a request's head has no room for much more than this.
 const LONGEST: u64 = 16 << 10;
 
@@ -42,12 +44,16 @@ pub enum SecretFileError {
     },
 }
 
-/// Reads the first line that is not empty in the file at `path`, which `setting` names: a server's own token file may
-/// have several, any of which will do.
-fn read_first_line(path: &Path, setting: &str) -> Result<String, SecretFileError> {
+/// Reads the first token in the file at `path`, which `setting` names: it may be a server's own token file, with several of
+/// them and with names.
+fn read_token(path: &Path, setting: &str) -> Result<String, SecretFileError> {
     let text = read_text(path, setting)?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    checked(line, path, setting)
+    let mut lines = text.lines().map(TokenLine::parse).filter_map(Result::transpose);
+    match lines.next() {
+        Some(Ok(line)) => checked(line.token, path, setting),
+        Some(Err(_)) => Err(SecretFileError::NotText { setting: setting.to_owned(), path: path.to_owned() }),
+        None => checked("", path, setting),
+    }
 }
 
 /// Reads the one line in the file at `path`, which `setting` (a flag or a property) names.
@@ -85,9 +91,9 @@ fn checked(text: &str, path: &Path, setting: &str) -> Result<String, SecretFileE
 pub struct UploadToken(String);
 
 impl UploadToken {
-    /// Reads the token in the file at `path`, which `setting` names.
+    /// Reads the first token in the file at `path`, which `setting` names.
     pub fn read(path: &Path, setting: &str) -> Result<Self, SecretFileError> {
-        read(path, setting).map(Self)
+        read_token(path, setting).map(Self)
     }
 
     /// The text, for the one header that carries it.
@@ -110,7 +116,7 @@ pub struct AdminToken(String);
 impl AdminToken {
     /// Reads the first token in the file at `path`, which `setting` names.
     pub fn read(path: &Path, setting: &str) -> Result<Self, SecretFileError> {
-        read_first_line(path, setting).map(Self)
+        read_token(path, setting).map(Self)
     }
 
     /// The text, for the one header that carries it.

@@ -1,5 +1,7 @@
 //! `cloakroom fetch`: what an init-container runs. Everything is told on stderr.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -132,14 +134,14 @@ fn read_properties(path: &Path) -> anyhow::Result<InitContainerProperties> {
 fn refuse_both_forms(args: &FetchArgs, path: &Path) -> anyhow::Result<()> {
     let given = [
         ("--server", args.has_server_flag()),
+        ("--ticket", args.ticket.is_some()),
         ("--id", args.id.is_some()),
         ("--secret-file", args.secret_file.is_some()),
         ("--to", args.to.is_some()),
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((flag, _)) => bail!(
-            "{flag} and the properties file {} exclude each other: give the file, or --server, --id, \
-             --secret-file and --to without it",
+            "{flag} and the properties file {} exclude each other: give the file, or --ticket and --to without it",
             path.display()
         ),
         None => Ok(()),
@@ -147,14 +149,35 @@ fn refuse_both_forms(args: &FetchArgs, path: &Path) -> anyhow::Result<()> {
 }
 
 fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
+    if let (Some(ticket), Some(to)) = (&args.ticket, &args.to) {
+        let of_environment = args.server.as_deref();
+        let flag = of_environment.filter(|_| args.has_server_flag());
+        let (json, file) = (read_ticket(ticket)?, ticket.display().to_string());
+        return Ok(FetchPlan::from_ticket_json(&json, &file, flag, of_environment, to)?);
+    }
     match (&args.server, &args.id, &args.secret_file, &args.to) {
         (Some(server), Some(id), Some(secret_file), Some(to)) => {
             Ok(FetchPlan::from_ticket(server, id, secret_file, to)?)
         }
         _ => bail!(
-            "give the init-container's properties file, or all of --server, --id, --secret-file and --to"
+            "give --ticket FILE and --to DIR, or the init-container's properties file, or all of --server, --id, --secret-file and \
+             --to"
         ),
     }
+}
+
+/// Reads the file, or stdin where it is called `-`.
+fn read_ticket(path: &Path) -> anyhow::Result<String> {
+    // A ticket has less than 1 KiB.
+    const LONGEST: u64 = 64 << 10;
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().take(LONGEST).read_to_string(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+    };
+    read.with_context(|| format!("--ticket names {}, which cannot be read", path.display()))?;
+    Ok(text)
 }
 
 /// Tells what happens on the way, a line each.

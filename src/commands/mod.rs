@@ -2,6 +2,8 @@
 
 pub mod admin;
 pub mod fetch;
+mod local;
+pub mod manual;
 mod old_entrypoint;
 mod screen;
 pub mod serve;
@@ -10,12 +12,25 @@ pub mod submit;
 
 use std::io::Write as _;
 
+use anstyle::AnsiColor;
 use cloakroom::text::harmless_lines;
 pub use old_entrypoint::arguments;
 
 /// Says something on stderr. Nobody may be listening any more, and the work goes on nevertheless.
 pub fn tell(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", harmless_lines(text.trim_end()));
+    let _ = writeln!(anstream::stderr(), "{}", coloured(&harmless_lines(text.trim_end())));
+}
+
+/// With the colours of clap's own messages, which only a terminal gets (`NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`).
+pub fn coloured(text: &str) -> String {
+    const SIGNS: [(&str, AnsiColor); 2] = [("error:", AnsiColor::Red), ("warning:", AnsiColor::Yellow)];
+    for (sign, colour) in SIGNS {
+        if let Some(rest) = text.strip_prefix(sign) {
+            let style = colour.on_default().bold();
+            return format!("{style}{sign}{style:#}{rest}");
+        }
+    }
+    text.to_owned()
 }
 
 /// The exit code of a command line that makes no sense, as clap has it.

@@ -10,6 +10,8 @@ use indicatif::{
 };
 use rustix::termios::tcgetwinsize;
 
+use super::coloured;
+
 /// How often the line is drawn although nothing has changed: times go on.
 const TICK: Duration = Duration::from_millis(250);
 /// Where a terminal does not know its width.
@@ -40,7 +42,7 @@ impl Screen {
     /// Says something in lines of its own. Nobody may be listening any more, and the work goes on nevertheless.
     pub fn tell(&self, text: &str) {
         self.below.suspend(|| {
-            let _ = writeln!(std::io::stderr(), "{}", harmless_lines(text.trim_end()));
+            let _ = writeln!(anstream::stderr(), "{}", coloured(&harmless_lines(text.trim_end())));
         });
     }
 

@@ -7,7 +7,9 @@ mod reload;
 mod settings;
 mod sockets;
 mod start;
+mod try_it;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,18 +18,19 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
+use super::local;
 use crate::cli::ServeArgs;
 use cloakroom::cleaner;
 use cloakroom::descriptors::Allotment;
 use cloakroom::metrics::Metrics;
-use cloakroom::server::{Admin, AppState, Edge};
+use cloakroom::server::{Admin, AppState, Edge, TokenFile};
 use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::Staging;
 use cloakroom::store::DataDirectory;
 use cloakroom::telemetry;
 use reload::Files;
 use settings::ServeSettings;
-use sockets::Sockets;
+use sockets::{Addresses, Sockets};
 use start::Started;
 
 /// After the deadline, what was already received may still be written down, for so long.
@@ -81,17 +84,24 @@ async fn serve(
         let interval = args.lifecycle.cleanup_interval.get();
         let (cleaner, sweeps) = cleaner::run(sweeper, interval, shutdown.clone());
         let sweeping = tokio::spawn(sweeps);
+        let local = local_admin(&args, &settings, &addresses)?;
         let announcement = addresses.announcement(&settings);
+        let next_commands = try_it::commands(&args, &settings, &addresses);
+        let admin_tokens = settings.admin_tokens.or(local);
         let state = AppState {
             staging: staging.clone(),
             judge,
-            admin: settings.admin_tokens.map(|tokens| Arc::new(Admin { tokens, cleaner })),
+            admin: admin_tokens.map(|tokens| Arc::new(Admin { tokens, cleaner })),
             settings: Arc::new(settings.server),
             metrics,
         };
         edge.serve(&state);
         for line in announcement {
             tracing::info!("{line}");
+        }
+        if let Some(commands) = next_commands {
+            // They are for people, and the work goes on where nobody reads them.
+            let _ = write!(std::io::stdout(), "{commands}");
         }
         if edge.finish_transfers().await {
             tracing::info!("all transfers are finished");
@@ -104,6 +114,26 @@ async fn serve(
     edge.close().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// A server that only its machine reaches needs no token from anybody: it leaves one for its user.
+fn local_admin(
+    args: &ServeArgs,
+    settings: &ServeSettings,
+    addresses: &Addresses,
+) -> anyhow::Result<Option<TokenFile>> {
+    let data_dir = &args.storage.data_dir;
+    if settings.admin_tokens.is_some() || !addresses.are_local() {
+        local::clear(data_dir)?;
+        return Ok(None);
+    }
+    let (tokens, path) = local::leave(data_dir, &addresses.admin_url(settings))?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    tracing::info!(
+        "cloakroom ls, show, rm and clean on this machine use the admin token in {}",
+        path.display()
+    );
+    Ok(Some(tokens))
 }
 
 /// The cleaner stops between two passes; what it leaves is finished at the next start.

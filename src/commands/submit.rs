@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use crate::cli::submit_help;
 use crate::commands::tell;
 use asked::Asked;
 use hand_over::Successor;
@@ -33,12 +34,12 @@ const EXIT_NOTHING_ASKED: u8 = 255;
 /// Does what the command line asks for.
 pub async fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if arguments.is_empty() {
-        tell(usage::USAGE);
+        tell(&submit_help().to_string());
         return Ok(ExitCode::from(EXIT_NOTHING_ASKED));
     }
     let asked = Asked::read(arguments);
     if asked.is_for_help() {
-        return show(usage::USAGE);
+        return show_help();
     }
     let done = go(&asked).await;
     if asked.is_about_a_driver() { done } else { done.map_err(failure::of) }
@@ -84,6 +85,11 @@ async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -
     work::submit(arguments, submitter, line.has(Switch::DryRun)).await
 }
 
+/// On a terminal with colours.
+fn show_help() -> anyhow::Result<ExitCode> {
+    printed(write!(anstream::stdout(), "{}", submit_help().ansi()))
+}
+
 /// In spark-submit's form.
 fn warn(text: &str) {
     tell(&format!("Warning: {text}"));
@@ -91,7 +97,11 @@ fn warn(text: &str) {
 
 /// Gives on stdout what was asked for. A reader that has seen enough is no failure.
 fn show(text: &str) -> anyhow::Result<ExitCode> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    printed(std::io::stdout().write_all(text.as_bytes()))
+}
+
+fn printed(result: std::io::Result<()>) -> anyhow::Result<ExitCode> {
+    match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
         _ => Ok(ExitCode::SUCCESS),
     }

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::remote::RemoteFile;
 use crate::client::{AddressError, SecretFileError, ServerAddress, read_secret};
-use crate::protocol::digest;
+use crate::protocol::{digest, v1};
 use crate::resource::{InvalidResourceId, ResourceId, ResourceSecret};
 use crate::spark::{InitContainerProperties, RemoteUri, TicketFile, keys};
 
@@ -35,6 +36,14 @@ pub enum PlanError {
         setting: &'static str,
         /// What is wrong with it.
         source: InvalidResourceId,
+    },
+    /// A ticket as a whole. Nothing of it is repeated.
+    #[error("the ticket in {file} is not usable: {why}")]
+    Ticket {
+        /// Where it was read.
+        file: String,
+        /// What is wrong with it.
+        why: &'static str,
     },
     /// A ticket's secret.
     #[error(transparent)]
@@ -92,6 +101,35 @@ impl FetchPlan {
         let ticket = TicketFile { resource_id: id.to_owned(), secret_file: secret_file.to_owned() };
         let mut plan = Self::default();
         plan.add_ticket(&names, Some(server), &ticket, to)?;
+        Ok(plan)
+    }
+
+    /// The plan of one bundle, from its ticket as the server gave it, which `file` names. `server` is what `--server` says; it
+    /// counts more than the ticket's own address, and that one more than `fallback`.
+    pub fn from_ticket_json(
+        json: &str,
+        file: &str,
+        server: Option<&str>,
+        fallback: Option<&str>,
+        to: &Path,
+    ) -> Result<Self, PlanError> {
+        const FLAG: &str = "--server";
+        let unusable = |why| PlanError::Ticket { file: file.to_owned(), why };
+        // What the reader has to say of it could repeat the secret.
+        let ticket: TicketJson = serde_json::from_str(json).map_err(|_| {
+            unusable("it must be the one line of JSON that “cloakroom stage” or the server has answered")
+        })?;
+        let id = ResourceId::parse(&ticket.resource_id).map_err(|_| unusable("its resourceId is none"))?;
+        let own = ticket.url.as_deref().and_then(|url| url.strip_suffix(&v1::resource_path(id)));
+        let address = server.or(own.filter(|own| !own.is_empty())).or(fallback);
+        let address = address.ok_or(PlanError::NoServer { setting: FLAG })?;
+        let address = ServerAddress::parse(address).map_err(|source| PlanError::Server {
+            setting: if server.is_some() { FLAG } else { "the ticket's url" },
+            source,
+        })?;
+        let secret = ResourceSecret::from_text(ticket.resource_secret);
+        let mut plan = Self::default();
+        plan.add("the bundle", Origin::Staged { server: address, id, secret }, to);
         Ok(plan)
     }
 
@@ -204,6 +242,15 @@ impl std::fmt::Debug for Source {
     }
 }
 
+/// A ticket, of either version of the protocol.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TicketJson {
+    resource_id: String,
+    resource_secret: String,
+    url: Option<String>,
+}
+
 /// What a ticket and its parts are called where they come from.
 struct TicketNames {
     role: &'static str,
@@ -234,6 +281,46 @@ mod tests {
     fn plan(text: &str) -> Result<FetchPlan, PlanError> {
         let properties = Properties::parse("spark-init.properties", text).unwrap();
         FetchPlan::from_properties(&InitContainerProperties::from(&properties).unwrap())
+    }
+
+    const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
+
+    fn of_ticket(json: &str, server: Option<&str>, fallback: Option<&str>) -> Result<String, String> {
+        let plan = FetchPlan::from_ticket_json(json, "ticket.json", server, fallback, Path::new("/t"));
+        plan.map(|plan| plan.sources[0].address()).map_err(|error| crate::telemetry::chain(&error))
+    }
+
+    #[test]
+    fn a_ticket_names_its_server_and_a_flag_names_another_one() {
+        let ticket =
+            |url: &str| format!(r#"{{"resourceId":"{ID}","resourceSecret":"s3cret"{url},"sizeBytes":3}}"#);
+        let whole = ticket(&format!(r#","url":"https://h/base/api/v1/resources/{ID}""#));
+        assert_eq!(of_ticket(&whole, None, Some("http://environment")).unwrap(), "https://h/base");
+        assert_eq!(of_ticket(&whole, Some("http://flag"), None).unwrap(), "http://flag");
+        // The original's protocol has no address, and a server that was asked without one has a path alone.
+        for url in [String::new(), format!(r#","url":"/api/v1/resources/{ID}""#)] {
+            assert_eq!(
+                of_ticket(&ticket(&url), None, Some("http://environment")).unwrap(),
+                "http://environment"
+            );
+            assert!(of_ticket(&ticket(&url), None, None).unwrap_err().starts_with("--server is missing"));
+        }
+        let foreign = ticket(&format!(r#","url":"ftp://h/api/v1/resources/{ID}""#));
+        assert!(of_ticket(&foreign, None, None).unwrap_err().starts_with("the ticket's url is not usable"));
+    }
+
+    #[test]
+    fn what_is_no_ticket_is_refused_and_not_repeated() {
+        for json in [
+            "",
+            "s3cret",
+            r#"{"resourceSecret":"s3cret"}"#,
+            r#"{"resourceId":"s3cret","resourceSecret":"x"}"#,
+        ] {
+            let refusal = of_ticket(json, None, None).unwrap_err();
+            assert!(refusal.starts_with("the ticket in ticket.json is not usable"), "{refusal}");
+            assert!(!refusal.contains("s3cret"), "{refusal}");
+        }
     }
 
     #[test]

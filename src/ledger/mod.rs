@@ -116,6 +116,13 @@ pub trait Ledger: Send + Sync {
     /// The owners of those of `ids` that are ready and can be read.
     async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError>;
 
+    /// Who uploaded those of `ids` that are ready, as far as the rows say it.
+    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError>;
+
+    /// Up to `limit` tombstones, in the order of their ids, after `after`; none if there are no more. Those that this
+    /// version cannot read are left out.
+    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
+
     /// Up to `limit` ids in `state`, in order, after `after`; none if there are no more. Damaged ids are left out.
     async fn ids_in(
         &self,

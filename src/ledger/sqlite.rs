@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, Row as _};
 
@@ -158,6 +158,33 @@ impl Ledger for SqliteLedger {
         .await?;
         let owners = rows.iter().map(|row| Some((row::id(row).ok()?, row::owner(row).ok()??)));
         Ok(owners.flatten().collect())
+    }
+
+    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let rows = sqlx::query(
+            "SELECT id, uploaded_by FROM resources \
+             WHERE id IN (SELECT value FROM json_each(?)) AND +state = 'ready'",
+        )
+        .bind(serde_json::Value::from(ids).to_string())
+        .fetch_all(&self.readers)
+        .await?;
+        let uploader = |row: &SqliteRow| row.try_get::<Option<String>, _>("uploaded_by").ok()?;
+        Ok(rows.iter().filter_map(|row| Some((row::id(row).ok()?, uploader(row)?))).collect())
+    }
+
+    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
+        // The plus is for going by the ids, as in `ready`. A row that cannot be read does not end the list.
+        let mut rows = sqlx::query("SELECT * FROM resources WHERE id > ? AND +state = 'deleted' ORDER BY id")
+            .bind(after.map(|id| id.to_string()).unwrap_or_default())
+            .fetch(&self.readers);
+        let mut tombstones = Vec::new();
+        while tombstones.len() < limit as usize
+            && let Some(row) = rows.next().await
+        {
+            tombstones.extend(row::resource(&row?).ok());
+        }
+        Ok(tombstones)
     }
 
     async fn ids_in(

@@ -48,8 +48,13 @@ pub mod query {
     pub const UNUSED: &str = "unused";
     /// Only what was staged at least so long ago.
     pub const OLDER_THAN: &str = "olderThan";
+    /// Only resources whose ids begin so.
+    pub const ID: &str = "id";
+    /// `true`: what is deleted and remembered, in place of what is staged.
+    pub const DELETED: &str = "deleted";
     /// All parameters of a list.
-    pub const OF_LIST: [&str; 9] = [AFTER, LIMIT, NAMESPACE, KIND, LABEL, NAME, WHY, UNUSED, OLDER_THAN];
+    pub const OF_LIST: [&str; 11] =
+        [AFTER, LIMIT, NAMESPACE, KIND, LABEL, NAME, WHY, UNUSED, OLDER_THAN, ID, DELETED];
 }
 
 /// The most that one page has.
@@ -100,6 +105,16 @@ pub struct StagedResource {
     /// Why the next sweep deletes it, in the word that the log and a later 410 have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_because: Option<String>,
+    /// Who uploaded it: the name of the upload token or of the cluster's user, else the address that the upload came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uploaded_by: Option<String>,
+    /// When it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub deleted_at: Option<Timestamp>,
+    /// Why it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_reason: Option<String>,
 }
 
 /// All that the server knows of one resource, or of its tombstone: of that one's owner only kind and namespace.
@@ -120,9 +135,6 @@ pub struct ResourceDetails {
     /// The name it was uploaded under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
-    /// The address that it was uploaded from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uploaded_by: Option<String>,
     /// How long it may stay without being downloaded, such as `30m`.
     pub unused_timeout: String,
     /// The upper bound on its life, such as `2h`.
@@ -144,13 +156,6 @@ pub struct ResourceDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_finished_since: Option<Timestamp>,
-    /// When it was deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub deleted_at: Option<Timestamp>,
-    /// Why it was deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_reason: Option<String>,
 }
 
 /// The answer to a removal.

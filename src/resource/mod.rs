@@ -2,6 +2,7 @@
 
 mod file_name;
 mod id;
+mod kind;
 mod namespaces;
 mod owner;
 mod record;
@@ -13,8 +14,9 @@ mod syntax;
 
 pub use file_name::{FileName, FileNameError};
 pub use id::{InvalidResourceId, ResourceId};
+pub use kind::{OwnerKind, OwnerKinds, POD};
 pub use namespaces::Namespaces;
-pub use owner::{Owner, OwnerError, OwnerKind, OwnerKinds, POD};
+pub use owner::{Owner, OwnerError};
 pub use record::{Bundle, Life, Lifetime, Resource, Tombstone};
 pub use row_name::{InvalidRowName, NAMED_BYTES, RowName};
 pub use secret::{ResourceSecret, SecretHash};

@@ -1,86 +1,10 @@
 //! The Kubernetes objects that a resource lives for.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use super::kind::OwnerKind;
 use super::syntax::{is_dns_label, is_dns_subdomain, is_label_key, is_label_value};
 use crate::text::{harmless, shortened};
-
-/// The kind of owner that is meant when none is named, and the only one that the original knew.
-pub const POD: &str = "Pod";
-
-/// An owner kind, as `Kind` for the built-in ones or `Kind.group` for all others.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OwnerKind(String);
-
-impl OwnerKind {
-    /// Reads `Pod`, `Deployment`, `SparkApplication.sparkoperator.k8s.io` and the like: a kind is upper camel
-    /// case, a group is a DNS subdomain (RFC 1123).
-    pub fn parse(text: &str) -> Result<Self, OwnerError> {
-        let (kind, group) = text.split_once('.').map_or((text, None), |(kind, group)| (kind, Some(group)));
-        let kind_is_good = kind.len() <= 63
-            && kind.starts_with(|c: char| c.is_ascii_uppercase())
-            && kind.chars().all(|c| c.is_ascii_alphanumeric());
-        if kind_is_good && group.is_none_or(is_dns_subdomain) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(OwnerError::Kind { kind: shown(text) })
-        }
-    }
-
-    /// The text it was read from.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for OwnerKind {
-    fn default() -> Self {
-        Self(POD.to_owned())
-    }
-}
-
-impl fmt::Display for OwnerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// The owner kinds that this server accepts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerKinds(Vec<OwnerKind>);
-
-impl OwnerKinds {
-    /// What `--owner-kinds` says unless it is given.
-    pub const DEFAULT: &str = "Pod,Deployment,StatefulSet,Job,SparkApplication.sparkoperator.k8s.io";
-
-    /// How many they are.
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Reads a comma-separated list of kinds; at least one.
-    pub fn parse(text: &str) -> Result<Self, OwnerError> {
-        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-        let kinds = names.map(OwnerKind::parse).collect::<Result<Vec<_>, _>>()?;
-        if kinds.is_empty() { Err(OwnerError::Kind { kind: String::new() }) } else { Ok(Self(kinds)) }
-    }
-
-    /// Accepts `kind`, or says which ones are known.
-    pub fn check(&self, kind: &OwnerKind) -> Result<(), OwnerError> {
-        if self.0.contains(kind) {
-            return Ok(());
-        }
-        Err(OwnerError::UnknownKind { kind: kind.to_string(), known: self.to_string() })
-    }
-}
-
-impl fmt::Display for OwnerKinds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.0.iter().map(OwnerKind::as_str).collect();
-        f.write_str(&names.join(","))
-    }
-}
 
 /// Which objects own a resource: all of `kind` in `namespace` that carry every one of `labels` and, if a
 /// name is given, have that name.
@@ -180,20 +104,32 @@ pub enum OwnerError {
     },
     /// Not the form of a kind.
     #[error(
-        "kind “{kind}” is not a Kubernetes kind: write Kind or Kind.group, for example Pod or Workflow.argoproj.io"
+        "kind “{kind}” is not a Kubernetes kind: write Kind or Kind.group, for example Pod or Workflow.argoproj.io{}",
+        did_you_mean(*.meant)
     )]
     Kind {
         /// The text that was given, shortened.
         kind: String,
+        /// The kind that it is almost.
+        meant: Option<&'static str>,
     },
     /// A kind that this server does not accept.
-    #[error("kind “{kind}” is not accepted here: this server knows {known} (its --owner-kinds)")]
+    #[error(
+        "kind “{kind}” is not accepted here: this server knows {known} (its --owner-kinds){}",
+        did_you_mean(*.meant)
+    )]
     UnknownKind {
         /// The kind that was asked for.
         kind: String,
+        /// The kind that it is almost.
+        meant: Option<&'static str>,
         /// The accepted kinds.
         known: String,
     },
+}
+
+fn did_you_mean(kind: Option<&str>) -> String {
+    kind.map(|kind| format!("; did you mean {kind}?")).unwrap_or_default()
 }
 
 const MAX_LABELS: usize = 64;
@@ -325,7 +261,7 @@ fn checked_labels(
 }
 
 /// Text from outside as an error may show it: short, and without control characters.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
     shortened(harmless(text), LONGEST)
 }
@@ -415,17 +351,6 @@ mod tests {
     fn a_label_is_split_at_its_first_equals_sign() {
         assert_eq!(Owner::split_label("a=b=c").unwrap(), ("a".to_owned(), "b=c".to_owned()));
         assert!(Owner::split_label("app").is_err());
-    }
-
-    #[test]
-    fn only_listed_kinds_are_accepted() {
-        let kinds = OwnerKinds::parse(OwnerKinds::DEFAULT).unwrap();
-        kinds.check(&OwnerKind::parse("SparkApplication.sparkoperator.k8s.io").unwrap()).unwrap();
-        let refused = kinds.check(&OwnerKind::parse("Banana").unwrap()).unwrap_err().to_string();
-        assert!(refused.contains("Banana") && refused.contains("StatefulSet"), "{refused}");
-        for text in ["pod", "", "Pod.", "Pod/x", "Pöd", "P\0"] {
-            assert!(OwnerKind::parse(text).is_err(), "{text}");
-        }
     }
 
     #[test]

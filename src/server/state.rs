@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use axum::http::Uri;
 
-use super::auth::{TokenFile, UploadAuth};
+use super::auth::UploadAuth;
+use super::proxies::TrustedProxies;
+use super::tokens::TokenFile;
 use crate::cleaner::{Cleaner, Judge};
 use crate::metrics::Metrics;
 use crate::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
@@ -37,6 +39,8 @@ pub struct Settings {
     pub public_url: Option<PublicUrl>,
     /// The image that init-containers are to fetch with.
     pub fetch_image: Option<String>,
+    /// Proxies that are believed where a request comes from.
+    pub trusted_proxies: TrustedProxies,
     /// Whether this server speaks TLS itself.
     pub serves_tls: bool,
 }

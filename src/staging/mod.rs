@@ -154,6 +154,15 @@ impl Staging {
         self.parts.ledger.find(id).await
     }
 
+    /// Up to `limit` tombstones, in the order of their ids, after `after`.
+    pub async fn tombstones(
+        &self,
+        after: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Vec<Resource>, LedgerError> {
+        self.parts.ledger.tombstones(after, limit).await
+    }
+
     /// Removes tombstones that have served their time, and then those that are too many.
     pub async fn forget_tombstones(&self, now: Timestamp) -> Result<Forgotten, LedgerError> {
         let Parts { ledger, limits, metrics, .. } = &*self.parts;

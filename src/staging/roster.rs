@@ -266,6 +266,11 @@ impl Staging {
         self.parts.ledger.owners(ids).await
     }
 
+    /// Who uploaded those of `ids` that are ready, as far as that is known.
+    pub async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
+        self.parts.ledger.uploaders(ids).await
+    }
+
     /// Writes down what a sweep saw of owners. On a full disk that is worth the reserve: only deletions make room, and
     /// they wait for this. `false` if there is no room even so.
     pub async fn observe_for_sweep(&self, sightings: &[(ResourceId, Sighting)]) -> Result<bool, AccessError> {

@@ -293,7 +293,7 @@ async fn one_resource_is_shown_with_everything_that_is_known_and_so_is_its_tombs
     assert_eq!(details.resource.resource_id, ticket.resource_id);
     assert_eq!((details.state.as_str(), &details.sha256), ("ready", &Some(ticket.sha256.clone())));
     assert_eq!(
-        (details.file_name.as_deref(), details.uploaded_by.as_deref()),
+        (details.file_name.as_deref(), details.resource.uploaded_by.as_deref()),
         (Some("deps.tgz"), Some("127.0.0.1"))
     );
     assert_eq!((details.unused_timeout.as_str(), details.ttl.as_deref()), ("30m", Some("2h")));
@@ -301,7 +301,10 @@ async fn one_resource_is_shown_with_everything_that_is_known_and_so_is_its_tombs
     assert_eq!(details.resource.kept_because.as_deref(), Some("owners-not-asked"));
     assert_eq!(server.app.delete(&ticket).send().await.unwrap().status(), 204);
     let gone: ResourceDetails = server.get(&path).await;
-    assert_eq!((gone.state.as_str(), gone.deletion_reason.as_deref()), ("deleted", Some("released")));
+    assert_eq!(
+        (gone.state.as_str(), gone.resource.deletion_reason.as_deref()),
+        ("deleted", Some("released"))
+    );
     assert_eq!((gone.resource.kept_because, gone.resource.due_because), (None, None));
     for id in ["4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1", "x"] {
         let unknown = problem(server.ask(Method::GET, &format!("/admin/v1/resources/{id}")).await).await;

@@ -65,14 +65,36 @@ async fn a_list_is_a_table_whose_columns_awk_can_count() {
     assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
     let text = stdout(&listed);
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[0], ["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "KEPT", "GOES"]);
+    assert_eq!(lines[0], ["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "BY", "KEPT", "GOES"]);
     assert_eq!(
         lines[1],
-        [&old.resource_id, "demo", "Pod/app=x", "4B", "7m", "7m", "owners-not-asked", "by", "hand"]
+        [
+            &old.resource_id,
+            "demo",
+            "Pod/app=x",
+            "4B",
+            "7m",
+            "7m",
+            "127.0.0.1",
+            "owners-not-asked",
+            "by",
+            "hand"
+        ]
     );
     assert_eq!(
         lines[2],
-        [&young.resource_id, "team-a", "Job/app=y", "4B", "0s", "never", "not-used-yet", "in", "30m"]
+        [
+            &young.resource_id,
+            "team-a",
+            "Job/app=y",
+            "4B",
+            "0s",
+            "never",
+            "127.0.0.1",
+            "not-used-yet",
+            "in",
+            "30m"
+        ]
     );
     assert_eq!(lines.len(), 3, "totals are not in the table");
     assert!(
@@ -171,7 +193,7 @@ async fn what_filters_mean_is_shown_and_removed_and_nothing_else() {
     }
     let nothing = run(&server, &["rm", "-y", "--namespace", "nowhere"]).await;
     assert_eq!(nothing.status.code(), Some(0));
-    assert!(stderr(&nothing).contains("nothing of what is staged is meant by that"), "{}", stderr(&nothing));
+    assert!(stderr(&nothing).contains("nothing that is staged matches"), "{}", stderr(&nothing));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -212,10 +234,18 @@ async fn what_does_not_work_is_told_with_what_to_do() {
             assert!(failed.stdout.is_empty());
         }
     }
-    let missing = process::run(&["ls"]);
-    assert_eq!(missing.status.code(), Some(2));
-    assert!(stderr(&missing).contains("--admin-token-file is missing"), "{}", stderr(&missing));
-    for args in [&["rm", "-y"][..], &["rm", "-y", "x"], &["show"], &["ls", "-o", "yaml"]] {
+    for args in [&["ls"][..], &["ls", "--admin-url", "https://staging.example"]] {
+        let missing = process::command().args(args).current_dir(&folder).output().unwrap();
+        assert_eq!(missing.status.code(), Some(2));
+        assert!(stderr(&missing).contains("an admin token is missing: give a file"), "{}", stderr(&missing));
+    }
+    for args in [
+        &["rm", "-y"][..],
+        &["rm", "-y", "x"],
+        &["show"],
+        &["ls", "-o", "xml"],
+        &["ls", "--deleted", "-l", "a=b"],
+    ] {
         assert_eq!(process::run(args).status.code(), Some(2), "{args:?}");
     }
 }
@@ -332,6 +362,94 @@ async fn what_cannot_be_read_is_listed_by_name_and_removed_by_it() {
         let again = run(&server, again).await;
         assert_eq!(again.status.code(), Some(1));
         assert!(stderr(&again).contains("there is no resource with this id"), "{}", stderr(&again));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_beginning_of_an_id_names_a_resource_that_is_staged_or_was() {
+    let server = Administered::start().await;
+    let (first, second) = (server.stage("demo", "Pod", "x").await, server.stage("demo", "Pod", "y").await);
+    let beginning = |id: &str| id[..13].to_owned();
+    let shown = run(&server, &["show", &beginning(&first.resource_id)]).await;
+    assert!(
+        stdout(&shown).starts_with(&format!("resource    {}\n", first.resource_id)),
+        "{}",
+        stderr(&shown)
+    );
+    let removed = run(&server, &["rm", "-y", &beginning(&first.resource_id)]).await;
+    assert_eq!(stdout(&removed), format!("{} removed, 4 B\n", first.resource_id));
+    let shown = run(&server, &["show", &beginning(&first.resource_id)]).await;
+    assert!(stdout(&shown).contains("state       deleted\n"), "{}", stderr(&shown));
+    // Nothing is removed where one of the names is none.
+    let unknown = run(&server, &["rm", "-y", &second.resource_id, "0000-"]).await;
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(
+        stderr(&unknown).contains("no resource has an id that begins with 0000-"),
+        "{}",
+        stderr(&unknown)
+    );
+    assert_eq!(server.app.row(&second.resource_id).await.unwrap().state.as_str(), "ready");
+    // So many that two of them begin alike for certain: of 4 characters, the first is one of 16.
+    let mut beginnings = std::collections::BTreeMap::new();
+    let twin = loop {
+        let id = server.stage("demo", "Pod", "z").await.resource_id;
+        if let Some(twin) = beginnings.insert(id[..1].to_owned(), id.clone()) {
+            break [id, twin];
+        }
+    };
+    let page = server.app.client.get(server.app.url(&format!("/admin/v1/resources?id={}", &twin[0][..1])));
+    let page = page.bearer_auth(TOKEN).send().await.unwrap().bytes().await.unwrap();
+    let page: Value = serde_json::from_slice(&page).unwrap();
+    let ids: Vec<&str> =
+        page["resources"].as_array().unwrap().iter().map(|row| row["resourceId"].as_str().unwrap()).collect();
+    assert!(twin.iter().all(|id| ids.contains(&id.as_str())), "{ids:?}");
+    assert!(ids.iter().all(|id| id.starts_with(&twin[0][..1])), "{ids:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_deleted_is_listed_with_when_and_why_and_namespaces_are_summed_up() {
+    let server = Administered::start().await;
+    let gone = server.stage("demo", "Pod", "x").await;
+    server.stage("team-a", "Job", "y").await;
+    run(&server, &["rm", "-y", &gone.resource_id]).await;
+    server.app.clock.advance(std::time::Duration::from_mins(7));
+    let deleted = run(&server, &["ls", "--deleted", "-n", "demo"]).await;
+    let expected = format!(
+        "ID                                    NAMESPACE  OWNER  SIZE  AGE  USED   DELETED  BECAUSE\n\
+         {}  demo       Pod    4B    7m   never  7m       removed\n",
+        gone.resource_id
+    );
+    assert_eq!(stdout(&deleted), expected, "{}", stderr(&deleted));
+    assert_eq!(stderr(&deleted), "1 resource deleted in the last seven days, 4 B\n");
+    let none = run(&server, &["ls", "--deleted", "-n", "team-a"]).await;
+    assert!(none.stdout.is_empty(), "{}", stdout(&none));
+    let sums = run(&server, &["ls", "--by-namespace"]).await;
+    let expected = "NAMESPACE  RESOURCES  SIZE  UNUSED  OLDEST\n\
+                    team-a     1          4B    1       7m\n";
+    assert_eq!(stdout(&sums), expected);
+    let sums = json(&run(&server, &["ls", "--by-namespace", "-o", "json"]).await);
+    assert_eq!(sums["namespaces"][0]["sizeBytes"], 4);
+    let refused = run(&server, &["ls", "--kind", "pods"]).await;
+    assert!(stderr(&refused).contains("did you mean Pod?"), "{}", stderr(&refused));
+    let request = server.app.client.get(server.app.url("/admin/v1/resources?deleted=true&why=due"));
+    assert_eq!(
+        problem(request.bearer_auth(TOKEN).send().await.unwrap()).await.code.as_str(),
+        "invalid-parameter"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn yaml_says_what_json_says() {
+    let server = Administered::start().await;
+    let staged = server.stage("demo", "Pod", "x").await;
+    for args in
+        [&["show", &staged.resource_id][..], &["ls", "--by-namespace"], &["rm", "-y", &staged.resource_id]]
+    {
+        let json: Value = json(&run(&server, &[args, &["-o", "json"]].concat()).await);
+        let yaml = stdout(&run(&server, &[args, &["-o", "yaml"]].concat()).await);
+        let yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
+        let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(&json), keys(&yaml), "{args:?}");
     }
 }
 

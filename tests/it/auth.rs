@@ -216,6 +216,13 @@ fn a_token_file_that_cannot_be_used_is_an_error_that_names_it() {
         ),
         (" \n\n", format!("the upload token file {name} is empty")),
         (
+            "long-enough-to-pass\nname=not-so-this\n",
+            format!(
+                "{name} cannot be understood in line 2: a line that begins with “name=” is read as name=NAME TOKEN"
+            ),
+        ),
+        ("name=alice not-so-this\n", format!("{name} has a token of less than 16 characters in line 1")),
+        (
             "long-enough-to-pass\n\nnot-so-this\n",
             format!("{name} has a token of less than 16 characters in line 3"),
         ),

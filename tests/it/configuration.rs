@@ -336,7 +336,7 @@ fn a_java_key_store_is_refused_with_the_lines_that_convert_it() {
 /// The flags of a help text, each with all that is said about it.
 fn flags(help: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
-    for line in help.lines() {
+    for line in process::flags_in(help).lines() {
         let start = line.trim_start();
         if let Some(at) = start.find("--").filter(|at| start.starts_with('-') && *at < 6) {
             let name = start[at..].split([' ', ',', '=']).next().unwrap();

@@ -274,6 +274,7 @@ struct Flag {
 fn flags_of(command: &str) -> BTreeMap<String, Flag> {
     let output = process::run(&[command, "--help"]);
     let help = String::from_utf8(output.stdout).unwrap();
+    let help = process::flags_in(&help);
     let mut entries: Vec<String> = Vec::new();
     for line in help.lines() {
         let indentation = line.len() - line.trim_start().len();

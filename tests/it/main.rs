@@ -9,6 +9,7 @@
 mod admin;
 mod admin_commands;
 mod auth;
+mod command_line;
 mod configuration;
 mod conformance;
 mod connecting;
@@ -78,6 +79,7 @@ mod support;
 mod sweep_faults;
 mod tls_server;
 mod tombstones;
+mod trying;
 mod unreadable_rows;
 mod uploads;
 mod v0;

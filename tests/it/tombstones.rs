@@ -22,9 +22,9 @@ async fn a_tombstone_has_kind_namespace_size_reason_and_times_and_nothing_else()
     let owner = &gone.resource.owner;
     assert_eq!((owner.kind.as_str(), owner.namespace.as_str()), ("Deployment", "demo"));
     assert!(owner.labels.is_empty() && owner.name.is_none());
-    assert_eq!((gone.resource.size_bytes, gone.deletion_reason.as_deref()), (4, Some("released")));
-    assert!(gone.deleted_at.is_some() && gone.first_used_at.is_some());
-    assert!(gone.sha256.is_none() && gone.file_name.is_none() && gone.uploaded_by.is_none());
+    assert_eq!((gone.resource.size_bytes, gone.resource.deletion_reason.as_deref()), (4, Some("released")));
+    assert!(gone.resource.deleted_at.is_some() && gone.first_used_at.is_some());
+    assert!(gone.sha256.is_none() && gone.file_name.is_none() && gone.resource.uploaded_by.is_none());
     let answer = problem(server.app.download(&ticket).send().await.unwrap()).await;
     assert_eq!((answer.status, answer.deletion_reason.as_deref()), (410, Some("released")));
 }

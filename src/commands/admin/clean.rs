@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use cloakroom::protocol::admin::{AcceptedCluster, SweepReport};
 use cloakroom::text::harmless;
 
-use super::{connect, print, print_json};
-use crate::cli::{CleanArgs, Output};
+use super::{connect, print, print_as};
+use crate::cli::CleanArgs;
 
 /// Sweeps now.
 pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
@@ -16,9 +16,9 @@ pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
         eprintln!("{}", harmless(&accepted(&client.accept_cluster(uid).await?)));
     }
     let report = client.sweep().await?;
-    match args.output {
-        Output::Json => print_json(&report)?,
-        Output::Text => print(&text(&report))?,
+    match args.output.structured() {
+        Some(format) => print_as(format, &report)?,
+        None => print(&text(&report))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,20 +2,26 @@
 
 mod age;
 mod clean;
+mod columns;
 mod ls;
 mod rm;
 mod show;
+mod sums;
 mod table;
+mod warnings;
 mod words;
 
 use std::io::Write as _;
+use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-use cloakroom::client::{AdminClient, AdminToken, HttpClient, Timeouts};
+use cloakroom::client::{AdminClient, AdminToken, HttpClient, Selection, ServerAddress, Timeouts};
+use cloakroom::resource::RowName;
 
-use crate::cli::AdminArgs;
+use super::local::LocalAdmin;
+use crate::cli::{AdminArgs, ResourceArg, Structured};
 use crate::commands::UsageError;
 
 pub use clean::run as clean;
@@ -24,19 +30,72 @@ pub use rm::run as rm;
 pub use show::run as show;
 
 const TOKEN_FLAG: &str = "--admin-token-file";
+/// The shipped manifests' operational listener, seen from its own pod.
+const ADMIN_URL: &str = "http://127.0.0.1:10001";
 
 /// All that can be refused without the server is refused here.
 fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
-    let Some(path) = &args.admin_token_file else {
-        return Err(UsageError::new(
-            "--admin-token-file is missing (in the environment CLOAKROOM_ADMIN_TOKEN_FILE): give a file with one of the \
-             tokens in the server's own --admin-token-file",
-        )
-        .into());
+    let left = || LocalAdmin::left_in(&args.data_dir);
+    let (server, token) = match (&args.admin_url, &args.admin_token_file) {
+        (server, Some(path)) => {
+            let server = server.clone().map_or_else(|| ServerAddress::parse(ADMIN_URL), Ok)?;
+            (server, AdminToken::read(path, TOKEN_FLAG)?)
+        }
+        // A token of this machine's server is for this machine.
+        (Some(server), None) if !server.is_loopback() => return Err(no_token(&args.data_dir).into()),
+        (server, None) => {
+            let LocalAdmin { url, token } = left()?.ok_or_else(|| no_token(&args.data_dir))?;
+            (server.clone().unwrap_or(url), token)
+        }
     };
-    let token = AdminToken::read(path, TOKEN_FLAG)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
-    Ok(AdminClient::new(http, args.admin_url.clone(), token)?)
+    Ok(AdminClient::new(http, server, token)?)
+}
+
+fn no_token(data_dir: &Path) -> UsageError {
+    UsageError::new(format!(
+        "an admin token is missing: give a file with one of the tokens in the server's own --admin-token-file by \
+         {TOKEN_FLAG} (in the environment CLOAKROOM_ADMIN_TOKEN_FILE). A server on this machine alone, without such a file, \
+         leaves one in its data directory: there is none in {}, and --data-dir names another one",
+        data_dir.display()
+    ))
+}
+
+/// The whole ids of `args`, before anything is done with them. What is staged comes before what is deleted.
+async fn resolve(client: &AdminClient, args: &[ResourceArg]) -> anyhow::Result<Vec<RowName>> {
+    let mut names = Vec::new();
+    for arg in args {
+        names.push(match arg {
+            ResourceArg::Whole(name) => name.clone(),
+            ResourceArg::Beginning(beginning) => whole(client, beginning).await?,
+        });
+    }
+    Ok(names)
+}
+
+async fn whole(client: &AdminClient, beginning: &str) -> anyhow::Result<RowName> {
+    const SHOWN: usize = 5;
+    for deleted in [false, true] {
+        let selection = Selection { id: Some(beginning.to_owned()), deleted, ..Selection::default() };
+        let ids: Vec<String> =
+            client.list(&selection).await?.resources.into_iter().map(|row| row.resource_id).collect();
+        match ids.as_slice() {
+            [] => {}
+            [id] => return Ok(id.parse()?),
+            [first, ..] => {
+                let more = if ids.len() > SHOWN { ", …" } else { "" };
+                let shown = ids.get(..SHOWN).unwrap_or(&ids).join(", ");
+                bail!(
+                    "{} resources have an id that begins with {beginning}: {shown}{more}; write more of it, such as {}",
+                    ids.len(),
+                    first.get(..(beginning.len() + 4).min(first.len())).unwrap_or(first)
+                )
+            }
+        }
+    }
+    bail!(
+        "no resource has an id that begins with {beginning}, and none that was deleted in the last seven days"
+    )
 }
 
 /// Prints `text`, which ends its own lines. Whoever reads it may have seen enough, as `head` has.
@@ -48,9 +107,14 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(value).context("cannot be written as JSON")?;
-    text.push('\n');
+fn print_as(format: Structured, value: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = match format {
+        Structured::Json => serde_json::to_string_pretty(value).context("cannot be written as JSON")?,
+        Structured::Yaml => serde_saphyr::to_string(value).context("cannot be written as YAML")?,
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
     print(&text)
 }
 

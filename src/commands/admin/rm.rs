@@ -13,10 +13,10 @@ use cloakroom::spark::format_size;
 use cloakroom::telemetry::chain;
 use cloakroom::text::harmless;
 
-use super::table::terminal_width;
-use super::{connect, ls, print_json, resources};
-use crate::cli::{Output, RmArgs};
-use crate::commands::UsageError;
+use super::columns::{Columns, terminal_width};
+use super::{connect, print_as, resolve, resources};
+use crate::cli::{RmArgs, Structured};
+use crate::commands::{UsageError, tell};
 
 const REMOVED: &str = "removed";
 
@@ -36,7 +36,7 @@ struct Removed {
     error: Option<String>,
 }
 
-/// What `-o json` prints.
+/// What `-o json` and `-o yaml` print.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -49,7 +49,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     let may_ask = std::io::stdin().is_terminal();
     if !args.yes && !may_ask {
         return Err(UsageError::new(
-            "nobody can be asked here, because stdin is not a terminal: say --yes to remove without a question",
+            "rm asks before it removes, and stdin is not a terminal: say --yes to remove without a question",
         )
         .into());
     }
@@ -61,30 +61,32 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
         show(&page);
         page.resources.iter().map(|row| row.resource_id.parse()).collect::<Result<Vec<RowName>, _>>()?
     } else {
+        let ids = resolve(&client, &args.ids).await?;
         if !args.yes {
-            let page = found(&client, &args.ids).await?;
+            let page = found(&client, &ids).await?;
             if !page.resources.is_empty() {
                 show(&page);
             }
         }
-        args.ids
+        ids
     };
     let count = ids.len();
     if count > 0 && !args.yes && !confirmed(count)? {
         eprintln!("nothing was removed");
         return Ok(ExitCode::FAILURE);
     }
-    let outcomes = remove_all(&client, ids, only_unused, args.output).await;
-    finish(outcomes, args.output)
+    let format = args.output.structured();
+    let outcomes = remove_all(&client, ids, only_unused, format).await;
+    finish(outcomes, format)
 }
 
 /// What is about to go, on stderr.
 fn show(page: &ResourcePage) {
     if page.resources.is_empty() {
-        eprintln!("nothing of what is staged is meant by that");
+        eprintln!("nothing that is staged matches");
         return;
     }
-    eprint!("{}", ls::table(&page.resources, page.now, terminal_width()));
+    eprint!("{}", Columns::OfStaged.table(&page.resources, page.now, terminal_width()));
     let bytes = page.resources.iter().map(|row| row.size_bytes).sum();
     eprintln!("{}, {}", resources(page.resources.len()), format_size(bytes));
 }
@@ -123,13 +125,13 @@ async fn remove_all(
     client: &AdminClient,
     names: Vec<RowName>,
     only_unused: bool,
-    output: Output,
+    format: Option<Structured>,
 ) -> Vec<Removed> {
     let mut outcomes = Vec::new();
     for name in names {
         let outcome = outcome(&name, client.remove(&name, only_unused).await);
-        if output == Output::Text {
-            tell(&outcome);
+        if format.is_none() {
+            tell_of(&outcome);
         }
         outcomes.push(outcome);
     }
@@ -156,10 +158,10 @@ fn outcome(name: &RowName, result: Result<Removal, AdminError>) -> Removed {
 }
 
 /// What went is on stdout, what failed on stderr.
-fn tell(outcome: &Removed) {
+fn tell_of(outcome: &Removed) {
     let id = &outcome.resource_id;
     if let Some(error) = &outcome.error {
-        eprintln!("error: {}", harmless(error));
+        tell(&format!("error: {}", harmless(error)));
         return;
     }
     let line = match (outcome.size_bytes, outcome.deletion_reason.as_deref()) {
@@ -172,17 +174,17 @@ fn tell(outcome: &Removed) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-fn finish(outcomes: Vec<Removed>, output: Output) -> anyhow::Result<ExitCode> {
+fn finish(outcomes: Vec<Removed>, format: Option<Structured>) -> anyhow::Result<ExitCode> {
     let failed = outcomes.iter().filter(|outcome| outcome.error.is_some()).count();
     let freed_bytes = outcomes.iter().filter_map(|outcome| outcome.size_bytes).sum();
     let count = outcomes.len();
-    if output == Output::Json {
-        print_json(&Report { resources: outcomes, freed_bytes })?;
+    if let Some(format) = format {
+        print_as(format, &Report { resources: outcomes, freed_bytes })?;
     } else if count > 1 {
         eprintln!("{} freed", format_size(freed_bytes));
     }
     if failed > 0 {
-        eprintln!("error: {failed} of {} could not be removed", resources(count));
+        tell(&format!("error: {failed} of {} could not be removed", resources(count)));
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

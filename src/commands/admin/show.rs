@@ -9,15 +9,19 @@ use cloakroom::protocol::admin::ResourceDetails;
 use cloakroom::spark::format_size;
 use cloakroom::text::harmless;
 
-use super::{age, connect, print, print_json, words};
-use crate::cli::{Output, ShowArgs};
+use super::{age, connect, print, print_as, resolve, words};
+use crate::cli::ShowArgs;
 
 /// Shows one.
 pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
-    let details = connect(&args.admin)?.show(&args.id).await?;
-    match args.output {
-        Output::Json => print_json(&details)?,
-        Output::Text => print(&text(&details))?,
+    let client = connect(&args.admin)?;
+    let names = resolve(&client, std::slice::from_ref(&args.id)).await?;
+    for name in &names {
+        let details = client.show(name).await?;
+        match args.output.structured() {
+            Some(format) => print_as(format, &details)?,
+            None => print(&text(&details))?,
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -28,7 +32,7 @@ fn text(details: &ResourceDetails) -> String {
     let ago = |at: Timestamp| format!("{at} ({} ago)", age::between(at, details.now));
     let since = |at: Option<Timestamp>| at.map(ago);
     let owner = format!("{} in namespace {}", words::owner(&resource.owner), resource.owner.namespace);
-    let staged = match &details.uploaded_by {
+    let staged = match &resource.uploaded_by {
         Some(by) => format!("{} by {by}", ago(resource.created_at)),
         None => ago(resource.created_at),
     };
@@ -38,8 +42,8 @@ fn text(details: &ResourceDetails) -> String {
     };
     let is_kept = resource.kept_because.as_ref();
     let is_ready = is_kept.is_some() || resource.due_because.is_some();
-    let deleted = details.deleted_at.map(|at| {
-        let reason = details.deletion_reason.as_deref().unwrap_or("no reason known");
+    let deleted = resource.deleted_at.map(|at| {
+        let reason = resource.deletion_reason.as_deref().unwrap_or("no reason known");
         format!("{} ({reason})", ago(at))
     });
     let lines = [

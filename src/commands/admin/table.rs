@@ -3,7 +3,7 @@
 //! No cell but those of the last column has a space in it, so that `awk` and `sort` find every column by its number.
 
 use cloakroom::text::harmless;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -13,53 +13,57 @@ const NARROWEST: usize = 12;
 
 /// Rows of cells under a header.
 #[derive(Debug)]
-pub(super) struct Table<const COLUMNS: usize> {
-    header: [&'static str; COLUMNS],
-    rows: Vec<[String; COLUMNS]>,
+pub(super) struct Table {
+    lines: Vec<Vec<String>>,
 }
 
-impl<const COLUMNS: usize> Table<COLUMNS> {
+impl Table {
     /// Only a header.
-    pub(super) fn new(header: [&'static str; COLUMNS]) -> Self {
-        Self { header, rows: Vec::new() }
+    pub(super) fn new(header: &[&str]) -> Self {
+        Self { lines: vec![header.iter().map(ToString::to_string).collect()] }
     }
 
-    /// Adds a row. What a terminal would take for a command is made harmless.
-    pub(super) fn push(&mut self, row: [String; COLUMNS]) {
-        self.rows.push(row.map(|cell| harmless(&cell)));
+    /// Adds a row, of as many cells as the header has. What a terminal would take for a command is made harmless.
+    pub(super) fn push(&mut self, row: Vec<String>) {
+        self.lines.push(row.iter().map(|cell| harmless(cell)).collect());
     }
 
-    /// All of it as text. If a `width` is given and the lines would be longer, the column `flexible` is shortened to
-    /// make them fit, as far as it can be.
-    pub(super) fn render(&self, width: Option<usize>, flexible: usize) -> String {
+    /// How long the longest line is.
+    pub(super) fn width(&self) -> usize {
+        length(&self.widths())
+    }
+
+    /// All of it as text. If a `width` is given and the lines would be longer, the columns `flexible` are shortened, one
+    /// after the other as far as they can be, until the lines fit.
+    pub(super) fn render(&self, width: Option<usize>, flexible: &[usize]) -> String {
         let mut widths = self.widths();
-        if let Some(width) = width {
-            let line = widths.iter().sum::<usize>() + GAP * COLUMNS.saturating_sub(1);
-            let least = NARROWEST.min(widths[flexible]);
-            widths[flexible] = widths[flexible].saturating_sub(line.saturating_sub(width)).max(least);
+        for column in flexible {
+            let too_much = width.map_or(0, |width| length(&widths).saturating_sub(width));
+            let least = NARROWEST.min(widths[*column]);
+            widths[*column] = widths[*column].saturating_sub(too_much).max(least);
         }
-        let mut text = String::new();
-        line(&mut text, self.header, &widths);
-        for row in &self.rows {
-            line(&mut text, row.each_ref().map(String::as_str), &widths);
-        }
-        text
+        self.lines.iter().fold(String::new(), |mut text, cells| {
+            line(&mut text, cells, &widths);
+            text
+        })
     }
 
-    fn widths(&self) -> [usize; COLUMNS] {
-        let mut widths = self.header.map(UnicodeWidthStr::width);
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.width());
-            }
-        }
-        widths
+    fn widths(&self) -> Vec<usize> {
+        let columns = self.lines.first().map_or(0, Vec::len);
+        let width = |line: &Vec<String>, column: usize| line.get(column).map_or(0, |cell| cell.width());
+        let widest = |column| self.lines.iter().map(|line| width(line, column)).max().unwrap_or(0);
+        (0..columns).map(widest).collect()
     }
 }
 
-fn line<const COLUMNS: usize>(text: &mut String, cells: [&str; COLUMNS], widths: &[usize; COLUMNS]) {
+/// Of a line with these columns.
+fn length(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+fn line(text: &mut String, cells: &[String], widths: &[usize]) {
     let mut pending = 0;
-    for (cell, width) in cells.into_iter().zip(widths) {
+    for (cell, width) in cells.iter().zip(widths) {
         let cell = fitted(cell, *width);
         text.extend(std::iter::repeat_n(' ', pending));
         text.push_str(&cell);
@@ -97,10 +101,10 @@ pub(super) fn terminal_width() -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn table() -> Table<3> {
-        let mut table = Table::new(["ID", "OWNER", "GOES"]);
-        table.push(["a".to_owned(), "Pod/app=demonstration".to_owned(), "in 23m".to_owned()]);
-        table.push(["bcd".to_owned(), "Pod/x".to_owned(), "next sweep".to_owned()]);
+    fn table() -> Table {
+        let mut table = Table::new(&["ID", "OWNER", "GOES"]);
+        table.push(vec!["a".to_owned(), "Pod/app=demonstration".to_owned(), "in 23m".to_owned()]);
+        table.push(vec!["bcd".to_owned(), "Pod/x".to_owned(), "next sweep".to_owned()]);
         table
     }
 
@@ -109,8 +113,8 @@ mod tests {
         let expected = "ID   OWNER                  GOES\n\
                         a    Pod/app=demonstration  in 23m\n\
                         bcd  Pod/x                  next sweep\n";
-        assert_eq!(table().render(None, 1), expected);
-        assert_eq!(table().render(Some(80), 1), expected);
+        assert_eq!(table().render(None, &[1]), expected);
+        assert_eq!(table().render(Some(80), &[1]), expected);
     }
 
     #[test]
@@ -118,8 +122,8 @@ mod tests {
         let expected = "ID   OWNER            GOES\n\
                         a    Pod/app=demons…  in 23m\n\
                         bcd  Pod/x            next sweep\n";
-        assert_eq!(table().render(Some(32), 1), expected);
-        assert!(table().render(Some(5), 1).contains("a    Pod/app=dem…  in 23m\n"), "but not all of it");
+        assert_eq!(table().render(Some(32), &[1]), expected);
+        assert!(table().render(Some(5), &[1]).contains("a    Pod/app=dem…  in 23m\n"), "but not all of it");
     }
 
     #[test]
@@ -127,15 +131,15 @@ mod tests {
         assert_eq!(fitted("資源資源", 8), "資源資源");
         assert_eq!(fitted("資源資源", 6), "資源…");
         assert_eq!(fitted("e\u{301}te\u{301}", 3), "e\u{301}te\u{301}");
-        let mut table = Table::new(["A", "B"]);
-        table.push(["資源".to_owned(), "x".to_owned()]);
-        assert_eq!(table.render(None, 0), "A     B\n資源  x\n");
+        let mut table = Table::new(&["A", "B"]);
+        table.push(vec!["資源".to_owned(), "x".to_owned()]);
+        assert_eq!(table.render(None, &[0]), "A     B\n資源  x\n");
     }
 
     #[test]
     fn what_a_terminal_would_obey_is_not_printed() {
-        let mut table = Table::new(["A"]);
-        table.push(["\u{1b}[31mred\n\u{202e}".to_owned()]);
-        assert_eq!(table.render(None, 0), "A\n\u{fffd}[31mred\u{fffd}\u{fffd}\n");
+        let mut table = Table::new(&["A"]);
+        table.push(vec!["\u{1b}[31mred\n\u{202e}".to_owned()]);
+        assert_eq!(table.render(None, &[0]), "A\n\u{fffd}[31mred\u{fffd}\u{fffd}\n");
     }
 }

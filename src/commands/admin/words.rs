@@ -139,19 +139,19 @@ mod tests {
                 kept_because: why.map(str::to_owned),
                 expires_at: expires_in.map(|seconds| now + Duration::from_secs(seconds)),
                 due_because: None,
+                uploaded_by: None,
+                deleted_at: None,
+                deletion_reason: None,
             },
             state: "ready".to_owned(),
             sha256: None,
             file_name: None,
-            uploaded_by: None,
             unused_timeout: "30m".to_owned(),
             ttl: None,
             first_used_at: None,
             owner_seen_at: None,
             owner_absent_since: ago(40),
             owner_finished_since: ago(600),
-            deleted_at: None,
-            deletion_reason: None,
         }
     }
 

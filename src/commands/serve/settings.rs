@@ -72,6 +72,7 @@ impl ServeSettings {
             lifetimes,
             public_url: args.network.public_url.clone(),
             fetch_image: args.network.fetch_image.clone(),
+            trusted_proxies: args.network.trusted_proxies.clone().unwrap_or_default(),
             serves_tls: tls.is_some(),
         };
         Ok(Self {

@@ -83,9 +83,24 @@ impl Sockets {
 }
 
 impl Addresses {
+    /// Whether no other machine reaches the server.
+    pub fn are_local(&self) -> bool {
+        [Some(self.staging), self.operational].into_iter().flatten().all(|address| address.ip().is_loopback())
+    }
+
+    /// Where bundles are handed in.
+    pub fn staging_url(&self, settings: &ServeSettings) -> String {
+        let scheme = if settings.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.staging)
+    }
+
+    /// Where the admin is served.
+    pub fn admin_url(&self, settings: &ServeSettings) -> String {
+        self.operational.map_or_else(|| self.staging_url(settings), |address| format!("http://{address}"))
+    }
+
     /// What the log says once the server serves. People and scripts wait for the last line.
     pub fn announcement(&self, settings: &ServeSettings) -> Vec<String> {
-        let scheme = if settings.tls.is_some() { "https" } else { "http" };
         let mut lines = Vec::new();
         lines.extend(self.operational.map(|address| format!("health checks are on http://{address}")));
         lines.push(match &settings.cluster {
@@ -97,7 +112,11 @@ impl Addresses {
                 cloakroom::spark::format_duration(settings.server.lifetimes.unused_timeout)
             ),
         });
-        lines.push(format!("cloakroom {} serves on {scheme}://{}", env!("CARGO_PKG_VERSION"), self.staging));
+        lines.push(format!(
+            "cloakroom {} serves on {}",
+            env!("CARGO_PKG_VERSION"),
+            self.staging_url(settings)
+        ));
         lines
     }
 }

@@ -15,7 +15,7 @@ use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::{OwnerKinds, Resource, ResourceId};
 use cloakroom::server::{
     self, Admin, AppState, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile,
-    UploadAuth,
+    TrustedProxies, UploadAuth,
 };
 use cloakroom::shutdown::Shutdown;
 use cloakroom::staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Staging};
@@ -76,6 +76,7 @@ impl Default for Options {
                 },
                 public_url: None,
                 fetch_image: None,
+                trusted_proxies: TrustedProxies::default(),
                 serves_tls: false,
             },
             connections: Connections {

@@ -164,6 +164,14 @@ impl Ledger for FaultyLedger {
         self.inner.owners(ids).await
     }
 
+    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
+        self.inner.uploaders(ids).await
+    }
+
+    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
+        self.inner.tombstones(after, limit).await
+    }
+
     async fn ids_in(
         &self,
         state: State,

@@ -20,6 +20,12 @@ pub fn run(args: &[&str]) -> Output {
     command().args(args).output().unwrap()
 }
 
+/// What a help text says of flags, without what comes behind it.
+pub fn flags_in(help: &str) -> &str {
+    let ends = ["\nLocal files:\n", "\nExamples:\n", "\nExample:\n"].map(|heading| help.find(heading));
+    &help[..ends.into_iter().flatten().min().unwrap_or(help.len())]
+}
+
 /// What a finished command said on stderr.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -69,8 +75,13 @@ impl Cloakroom {
     }
 
     /// Starts any command line that serves. Its address is not known yet.
-    pub fn launch(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    pub fn launch(command: Command) -> Self {
+        Self::launch_with(command, Stdio::null())
+    }
+
+    /// The same, with its stdout.
+    pub fn launch_with(mut command: Command, stdout: Stdio) -> Self {
+        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new((Mutex::new(String::new()), Condvar::new()));
         let stderr = child.stderr.take().unwrap();
         std::thread::spawn({

@@ -1,8 +1,9 @@
 //! Who is an admin. A handler that takes an [`Administrator`] is not reached by anybody else.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 
 use crate::protocol::problem::Code;
@@ -11,7 +12,14 @@ use crate::server::error::ApiError;
 use crate::server::state::{Admin, AppState};
 
 /// The request showed an admin token.
-pub(super) struct Administrator(pub(super) Arc<Admin>);
+pub(super) struct Administrator {
+    /// What it may do.
+    pub(super) admin: Arc<Admin>,
+    /// The name of the token, if its line has one.
+    pub(super) name: Option<Arc<str>>,
+    /// Where the request came from.
+    pub(super) address: IpAddr,
+}
 
 impl FromRequestParts<AppState> for Administrator {
     type Rejection = ApiError;
@@ -29,12 +37,15 @@ impl FromRequestParts<AppState> for Administrator {
                  show, rm and clean: --admin-token-file)",
             )
         })?;
-        if admin.tokens.accepts(shown.expose()).await {
-            Ok(Self(Arc::clone(admin)))
-        } else {
-            Err(ApiError::unauthorized(
+        let Some(known) = admin.tokens.find(shown.expose()).await else {
+            return Err(ApiError::unauthorized(
                 "this is not an admin token of this server: its --admin-token-file has the current ones",
-            ))
-        }
+            ));
+        };
+        let ConnectInfo(peer) = ConnectInfo::<SocketAddr>::from_request_parts(parts, state)
+            .await
+            .map_err(|error| ApiError::internal(&error))?;
+        let address = state.settings.trusted_proxies.client(peer.ip(), &parts.headers);
+        Ok(Self { admin: Arc::clone(admin), name: known.name, address })
     }
 }

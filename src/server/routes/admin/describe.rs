@@ -15,20 +15,51 @@ use crate::staging::Listed;
 
 /// One row of a list, given what a sweep would do.
 pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {
-    let (kept, due) = match decision {
-        Decision::Keep(kept) => (Some(kept), None),
-        Decision::Delete(reason) => (None, Some(reason)),
-    };
-    StagedResource {
-        resource_id: listed.id.to_string(),
-        owner: describe_owner(&listed.owner),
-        size_bytes: listed.size_bytes,
-        created_at: listed.life.created_at,
-        last_used_at: listed.life.last_used_at,
-        kept_because: kept.map(|kept| kept.why.as_str().to_owned()),
-        expires_at: kept.and_then(|kept| kept.until),
-        due_because: due.map(|reason| reason.to_string()),
+    decided(
+        StagedResource {
+            resource_id: listed.id.to_string(),
+            owner: describe_owner(&listed.owner),
+            size_bytes: listed.size_bytes,
+            created_at: listed.life.created_at,
+            last_used_at: listed.life.last_used_at,
+            kept_because: None,
+            expires_at: None,
+            due_because: None,
+            uploaded_by: None,
+            deleted_at: None,
+            deletion_reason: None,
+        },
+        decision,
+    )
+}
+
+fn decided(resource: StagedResource, decision: Decision) -> StagedResource {
+    match decision {
+        Decision::Keep(kept) => StagedResource {
+            kept_because: Some(kept.why.as_str().to_owned()),
+            expires_at: kept.until,
+            ..resource
+        },
+        Decision::Delete(reason) => StagedResource { due_because: Some(reason.to_string()), ..resource },
     }
+}
+
+/// What a row has, whatever becomes of it; `None` for what was never complete.
+pub(super) fn staged(resource: &Resource) -> Option<StagedResource> {
+    let (owner, size_bytes) = remains(resource)?;
+    Some(StagedResource {
+        resource_id: resource.id.to_string(),
+        owner,
+        size_bytes,
+        created_at: resource.created_at,
+        last_used_at: resource.last_used_at,
+        kept_because: None,
+        expires_at: None,
+        due_because: None,
+        uploaded_by: resource.uploaded_by.clone(),
+        deleted_at: resource.deleted.as_ref().map(|tombstone| tombstone.at),
+        deletion_reason: resource.deleted.as_ref().map(|tombstone| tombstone.reason.to_string()),
+    })
 }
 
 /// Everything; `None` for what was never complete. Of what is gone, nothing is decided any more, and little is known.
@@ -36,36 +67,22 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
     let life = resource.life();
     let decision = resource.owner.as_ref().filter(|_| resource.state == State::Ready);
     let decision = decision.map(|owner| judge.judge(resource.id, owner, &life).decision);
-    let (kept, due) = match decision {
-        Some(Decision::Keep(kept)) => (Some(kept), None),
-        Some(Decision::Delete(reason)) => (None, Some(reason)),
-        None => (None, None),
-    };
-    let (owner, size_bytes) = remains(&resource)?;
+    let staged = staged(&resource)?;
     Some(ResourceDetails {
         now,
-        resource: StagedResource {
-            resource_id: resource.id.to_string(),
-            owner,
-            size_bytes,
-            created_at: resource.created_at,
-            last_used_at: resource.last_used_at,
-            kept_because: kept.map(|kept| kept.why.as_str().to_owned()),
-            expires_at: kept.and_then(|kept| kept.until),
-            due_because: due.map(|reason| reason.to_string()),
+        resource: match decision {
+            Some(decision) => decided(staged, decision),
+            None => staged,
         },
         state: resource.state.to_string(),
         sha256: resource.bundle.map(|bundle| digest::to_hex(&bundle.sha256)),
         file_name: resource.file_name.map(|name| name.to_string()),
-        uploaded_by: resource.uploaded_by,
         unused_timeout: format_duration(life.lifetime.unused_timeout),
         ttl: life.lifetime.ttl.map(format_duration),
         first_used_at: resource.first_used_at,
         owner_seen_at: life.sighting.seen_at,
         owner_absent_since: life.sighting.absent_since,
         owner_finished_since: life.sighting.finished_since,
-        deleted_at: resource.deleted.as_ref().map(|tombstone| tombstone.at),
-        deletion_reason: resource.deleted.map(|tombstone| tombstone.reason.to_string()),
     })
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::QueryPairs;
 use crate::cleaner::{Decision, Why};
-use crate::protocol::admin::{DUE, MAX_PAGE, query};
+use crate::protocol::admin::{DUE, MAX_PAGE, StagedResource, query};
 use crate::protocol::problem::Code;
 use crate::resource::{Owner, OwnerKind, ResourceId};
 use crate::server::error::ApiError;
@@ -24,6 +24,9 @@ pub(super) struct Filter {
     why: Vec<String>,
     unused: bool,
     staged_before: Option<Timestamp>,
+    id: Option<String>,
+    /// What is deleted, in place of what is staged.
+    pub(super) deleted: bool,
 }
 
 /// The parameters, as they come.
@@ -41,8 +44,12 @@ impl Filter {
     /// Checks every parameter; the message names the one that is wrong.
     pub(super) fn parse(pairs: &[(String, String)], now: Timestamp) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &query::OF_LIST)?;
+        let deleted = flag(pairs, query::DELETED)?;
+        if deleted {
+            refuse_of_tombstones(pairs)?;
+        }
         let labels = all(pairs, query::LABEL).map(Owner::split_label).collect::<Result<_, _>>();
-        let kind = single(pairs, query::KIND)?.map(OwnerKind::parse).transpose();
+        let kind = single(pairs, query::KIND)?.map(OwnerKind::named).transpose();
         Ok(Self {
             after: single(pairs, query::AFTER)?.map(cursor).transpose()?,
             limit: single(pairs, query::LIMIT)?.map_or(Ok(MAX_PAGE), limit)?,
@@ -53,6 +60,8 @@ impl Filter {
             why: all(pairs, query::WHY).map(why).collect::<Result<_, _>>()?,
             unused: flag(pairs, query::UNUSED)?,
             staged_before: single(pairs, query::OLDER_THAN)?.map(|age| before(now, age)).transpose()?,
+            id: single(pairs, query::ID)?.map(str::to_owned),
+            deleted,
         })
     }
 
@@ -65,6 +74,20 @@ impl Filter {
             && self.labels.iter().all(|(key, value)| owner.labels().any(|label| label == (key, value)))
             && !(self.unused && listed.life.is_used())
             && self.staged_before.is_none_or(|before| listed.life.created_at <= before)
+            && self.begins(&listed.id.to_string())
+    }
+
+    /// Whether the list has this tombstone, whose owner's labels and name are forgotten.
+    pub(super) fn matches_deleted(&self, resource: &StagedResource) -> bool {
+        self.namespace.as_deref().is_none_or(|namespace| namespace == resource.owner.namespace)
+            && self.kind.as_ref().is_none_or(|kind| kind.as_str() == resource.owner.kind)
+            && !(self.unused && resource.last_used_at.is_some())
+            && self.staged_before.is_none_or(|before| resource.created_at <= before)
+            && self.begins(&resource.resource_id)
+    }
+
+    fn begins(&self, id: &str) -> bool {
+        self.id.as_deref().is_none_or(|beginning| id.starts_with(beginning))
     }
 
     /// Whether the list has what is decided so.
@@ -103,6 +126,19 @@ fn before(now: Timestamp, text: &str) -> Result<Timestamp, ApiError> {
     let age: SparkDuration =
         text.parse().map_err(|error| invalid(format!("{} is not usable: {error}", query::OLDER_THAN)))?;
     Ok(now.checked_sub(age.get()).unwrap_or(Timestamp::MIN))
+}
+
+/// What a tombstone does not have cannot be looked for.
+fn refuse_of_tombstones(pairs: &[(String, String)]) -> Result<(), ApiError> {
+    let forgotten = [query::LABEL, query::NAME, query::WHY];
+    match forgotten.into_iter().find(|name| all(pairs, name).next().is_some()) {
+        Some(name) => Err(invalid(format!(
+            "{name} does not go with {}: of what is deleted, labels and name of the owner are forgotten, and nothing is \
+             kept",
+            query::DELETED
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn refuse_unknown(pairs: &[(String, String)], known: &[&str]) -> Result<(), ApiError> {

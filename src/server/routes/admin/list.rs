@@ -10,15 +10,16 @@ use super::{QueryPairs, describe};
 use crate::cleaner::Decision;
 use crate::ledger::LedgerError;
 use crate::protocol::admin::ResourcePage;
+use crate::resource::ResourceId;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
 use crate::staging::{AccessError, Listed};
 
 /// Looked at in one go, before other requests have their turn.
-const CHUNK: usize = 1000;
+const CHUNK: u32 = 1000;
 
 /// One answer looks at no more than this: a filter that nothing passes must not keep a request going for ever.
-const MOST_LOOKED_AT: usize = 10 * CHUNK;
+const MOST_LOOKED_AT: usize = 10 * CHUNK as usize;
 
 /// A page with more bytes of owners than this ends.
 const MOST_OWNER_BYTES: usize = 4 << 20;
@@ -37,6 +38,8 @@ const MOST_OWNER_BYTES: usize = 4 << 20;
         ("why" = Option<Vec<String>>, Query, description = "repeatable: only what is kept for one of these reasons, such as owner-present; due is what the next sweep deletes"),
         ("unused" = Option<bool>, Query, description = "true: only what nobody has downloaded"),
         ("olderThan" = Option<String>, Query, description = "only what was staged at least so long ago, such as 2d"),
+        ("id" = Option<String>, Query, description = "only resources whose ids begin so"),
+        ("deleted" = Option<bool>, Query, description = "true: what was deleted in the last seven days and is remembered, in place of what is staged; not with label, name or why"),
     ),
     responses(
         (status = 200, description = "one page", body = ResourcePage),
@@ -53,21 +56,27 @@ pub(super) async fn list(
 ) -> Result<Json<ResourcePage>, ApiError> {
     let now = state.staging.clock().now();
     let filter = Filter::parse(&filter::pairs(query)?, now)?;
-    Ok(Json(page(&state, &filter, now).await.map_err(AccessError::from)?))
+    let page = if filter.deleted {
+        deleted_page(&state, &filter, now).await
+    } else {
+        page(&state, &filter, now).await
+    };
+    Ok(Json(page.map_err(AccessError::from)?))
 }
 
 async fn page(state: &AppState, filter: &Filter, now: Timestamp) -> Result<ResourcePage, LedgerError> {
     let (mut resources, mut after) = (Vec::new(), filter.after);
     let (mut looked_at, mut owner_bytes) = (0, 0);
     while looked_at < MOST_LOOKED_AT {
-        let chunk = state.staging.ready(after, CHUNK).await?;
+        let chunk = state.staging.ready(after, CHUNK as usize).await?;
         if chunk.is_empty() {
-            return Ok(ResourcePage { now, resources, next: None });
+            return named(state, ResourcePage { now, resources, next: None }).await;
         }
         looked_at += chunk.len();
         for listed in chunk {
             if resources.len() == filter.limit || owner_bytes > MOST_OWNER_BYTES {
-                return Ok(ResourcePage { now, resources, next: after.map(|id| id.to_string()) });
+                let next = after.map(|id| id.to_string());
+                return named(state, ResourcePage { now, resources, next }).await;
             }
             after = Some(listed.id);
             if let Some(decision) = passes(state, filter, &listed) {
@@ -76,6 +85,43 @@ async fn page(state: &AppState, filter: &Filter, now: Timestamp) -> Result<Resou
             }
         }
         tokio::task::yield_now().await;
+    }
+    named(state, ResourcePage { now, resources, next: after.map(|id| id.to_string()) }).await
+}
+
+/// With the names of the uploaders, which are not in memory.
+async fn named(state: &AppState, mut page: ResourcePage) -> Result<ResourcePage, LedgerError> {
+    let ids: Vec<ResourceId> =
+        page.resources.iter().filter_map(|row| ResourceId::parse(&row.resource_id).ok()).collect();
+    if ids.is_empty() {
+        return Ok(page);
+    }
+    let uploaders = state.staging.uploaders(&ids).await?;
+    for (row, id) in page.resources.iter_mut().zip(&ids) {
+        row.uploaded_by = uploaders.get(id).cloned();
+    }
+    Ok(page)
+}
+
+async fn deleted_page(
+    state: &AppState,
+    filter: &Filter,
+    now: Timestamp,
+) -> Result<ResourcePage, LedgerError> {
+    let (mut resources, mut after, mut looked_at) = (Vec::new(), filter.after, 0);
+    while looked_at < MOST_LOOKED_AT {
+        let chunk = state.staging.tombstones(after, CHUNK).await?;
+        if chunk.is_empty() {
+            return Ok(ResourcePage { now, resources, next: None });
+        }
+        looked_at += chunk.len();
+        for tombstone in chunk {
+            if resources.len() == filter.limit {
+                return Ok(ResourcePage { now, resources, next: after.map(|id| id.to_string()) });
+            }
+            after = Some(tombstone.id);
+            resources.extend(describe::staged(&tombstone).filter(|row| filter.matches_deleted(row)));
+        }
     }
     Ok(ResourcePage { now, resources, next: after.map(|id| id.to_string()) })
 }

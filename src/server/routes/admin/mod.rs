@@ -10,8 +10,7 @@ mod status;
 
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{ConnectInfo, Path, Query, State};
-use std::net::SocketAddr;
+use axum::extract::{Path, Query, State};
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -86,9 +85,8 @@ async fn show(
     )
 )]
 async fn remove(
-    _: Administrator,
+    admin: Administrator,
     State(state): State<AppState>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     path: Result<Path<String>, PathRejection>,
     query: QueryPairs,
 ) -> Result<Json<Removal>, ApiError> {
@@ -96,11 +94,11 @@ async fn remove(
     let name = parsed(path)?;
     let found = match name.id() {
         Some(id) => state.staging.look_up(id).await.map(|found| (id, found)),
-        None => return remove_unreadable(&state, &name, None, only_unused, peer).await.map(Json),
+        None => return remove_unreadable(&state, &name, None, only_unused, &admin).await.map(Json),
     };
     let (id, resource) = match found {
         Err(LedgerError::Unreadable(row)) => {
-            return remove_unreadable(&state, &name, Some(row), only_unused, peer).await.map(Json);
+            return remove_unreadable(&state, &name, Some(row), only_unused, &admin).await.map(Json);
         }
         Err(error) => return Err(AccessError::from(error).into()),
         Ok((id, found)) => (id, known(Ok(found))?),
@@ -114,7 +112,7 @@ async fn remove(
         state.staging.remove(id).await?;
     }
     if is_there {
-        log_removal(&name, peer);
+        log_removal(&name, &admin);
     }
     let (before, bundle) = (resource.deleted, resource.bundle);
     let size_of_old = before.as_ref().map(|tombstone| tombstone.size_bytes);
@@ -133,7 +131,7 @@ async fn remove_unreadable(
     name: &RowName,
     row: Option<UnreadableRow>,
     only_unused: bool,
-    peer: SocketAddr,
+    admin: &Administrator,
 ) -> Result<Removal, ApiError> {
     let is_there = row.as_ref().is_none_or(|row| row.state != Some(LifeState::Deleted));
     if is_there && only_unused {
@@ -143,7 +141,7 @@ async fn remove_unreadable(
         if !state.staging.remove_unreadable(name).await? {
             return Err(unknown());
         }
-        log_removal(name, peer);
+        log_removal(name, admin);
     }
     Ok(Removal {
         resource_id: name.to_string(),
@@ -154,9 +152,10 @@ async fn remove_unreadable(
     })
 }
 
-fn log_removal(name: &RowName, peer: SocketAddr) {
+fn log_removal(name: &RowName, admin: &Administrator) {
+    let Administrator { name: by, address: peer, .. } = admin;
     let reason = DeletionReason::Removed;
-    tracing::info!(resource_id = %name, %reason, peer = %peer.ip(), "removed by the admin");
+    tracing::info!(resource_id = %name, %reason, by = by.as_deref(), %peer, "removed by the admin");
 }
 
 /// Sweep now, and say what that did. Answers when the sweep is over.
@@ -170,7 +169,7 @@ fn log_removal(name: &RowName, peer: SocketAddr) {
         (status = 503, description = "overloaded, not-writable"),
     )
 )]
-async fn sweep(Administrator(admin): Administrator) -> Result<Json<SweepReport>, ApiError> {
+async fn sweep(Administrator { admin, .. }: Administrator) -> Result<Json<SweepReport>, ApiError> {
     let swept = admin.cleaner.sweep().await.map_err(|_| ApiError::shutting_down())?;
     Ok(Json(describe::report(&swept?)))
 }

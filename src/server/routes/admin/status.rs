@@ -1,10 +1,8 @@
 //! How the server is.
 
-use std::net::SocketAddr;
-
 use axum::Json;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{Path, State};
 
 use super::access::Administrator;
 use super::describe;
@@ -30,7 +28,7 @@ use crate::staging::{Limits, Share};
     )
 )]
 pub(super) async fn status(
-    Administrator(admin): Administrator,
+    Administrator { admin, .. }: Administrator,
     State(state): State<AppState>,
 ) -> Result<Json<ServerStatus>, ApiError> {
     let owners = state.judge.owners();
@@ -95,18 +93,18 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
     )
 )]
 pub(super) async fn accept_cluster(
-    _: Administrator,
+    admin: Administrator,
     State(state): State<AppState>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<AcceptedCluster>, ApiError> {
     let named = path.map(|Path(uid)| uid).unwrap_or_default();
     let Accepted { before, now } = state.judge.accept_cluster(&named).await?;
-    let peer = peer.ip();
+    let Administrator { name: by, address: peer, .. } = admin;
+    let by = by.as_deref();
     if now == before {
-        tracing::info!(cluster = named, %peer, "the admin accepted the cluster that is known: nothing was changed");
+        tracing::info!(cluster = named, by, %peer, "the admin accepted the cluster that is known: nothing was changed");
     } else {
-        tracing::warn!(cluster = named, known_before = before, %peer, "the admin accepted the cluster");
+        tracing::warn!(cluster = named, known_before = before, by, %peer, "the admin accepted the cluster");
     }
     Ok(Json(AcceptedCluster { known: now, known_before: before }))
 }

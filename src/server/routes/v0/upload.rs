@@ -72,10 +72,11 @@ async fn stage(
     let uploader = begin(&state, &headers).await?;
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
-    let uploaded_by = uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned);
+    let address = state.settings.trusted_proxies.client(peer.ip(), &headers);
+    let uploaded_by = uploader.called(address);
     // What comes before its owner counts for the user, or its namespace.
-    let holder = uploader.name().map(Holder::user);
-    let mut form = Form::new(state.staging.clone(), uploaded_by, holder);
+    let holder = uploader.user().map(Holder::user);
+    let mut form = Form::new(state.staging.clone(), uploaded_by.clone(), holder);
     // The admission is held until the resource is ready, or the upload is over.
     let (terms, _admission) =
         match receive(&mut form, &mut parser, Receiver::new(body), (&state, &uploader)).await {
@@ -91,7 +92,7 @@ async fn stage(
     let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
-        kind = %owner.kind(), "staged"
+        kind = %owner.kind(), by = uploaded_by, peer = %address, "staged"
     );
     Ok(SubmittedResourceIdAndSecret {
         resource_id: staged.id.to_string(),

@@ -40,7 +40,7 @@ fn refuse_unknown(pairs: &[(String, String)]) -> Result<(), ApiError> {
 }
 
 fn owner(pairs: &[(String, String)], settings: &Settings) -> Result<Owner, ApiError> {
-    let kind = single(pairs, query::KIND)?.map(OwnerKind::parse).transpose()?.unwrap_or_default();
+    let kind = single(pairs, query::KIND)?.map(OwnerKind::named).transpose()?.unwrap_or_default();
     let labels = pairs.iter().filter(|(name, _)| name == query::LABEL);
     let labels = labels.map(|(_, label)| Owner::split_label(label)).collect::<Result<Vec<_>, _>>()?;
     let namespace = single(pairs, query::NAMESPACE)?.unwrap_or_default();

@@ -121,6 +121,8 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
     let Request { state, peer, headers, query, file_name, body } = request;
     let settings = &state.settings;
     let uploader = begin(&state, &headers).await?;
+    let address = settings.trusted_proxies.client(peer.ip(), &headers);
+    let uploaded_by = uploader.called(address);
     refuse_wrong_kind(&headers)?;
     let Query(pairs) = query.map_err(|error| {
         ApiError::new(Code::InvalidParameter, format!("the query cannot be read: {error}"))
@@ -133,7 +135,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
     let new = NewUpload {
         announced_bytes: body.size_hint().exact(),
         file_name,
-        uploaded_by: Some(uploader.name().map_or_else(|| peer.ip().to_string(), str::to_owned)),
+        uploaded_by: Some(uploaded_by.clone()),
         holder: Some(Holder::namespace(terms.owner.namespace())),
     };
     let mut upload = state.staging.begin_upload(new).await?;
@@ -145,7 +147,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
     let staged = upload.finish(terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
-        kind = %owner.kind(), "staged"
+        kind = %owner.kind(), by = uploaded_by, peer = %address, "staged"
     );
     ticket(&staged, settings, &headers)
 }

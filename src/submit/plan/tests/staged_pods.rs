@@ -63,7 +63,11 @@ async fn files_with_tokens_are_named_and_who_somebody_is_to_a_server_is_not() {
     let key = "spark.kubernetes.cloakroom.uploadTokenFile";
     for (name, content, problem) in [
         ("", "", "``: it is empty: name the file that the token is in, or leave it out"),
-        ("my-token", "a\nb", "`my-token`: this file holds no token: it must be one line of printable ASCII"),
+        (
+            "my-token",
+            "a\u{1}b",
+            "`my-token`: this file holds no token: it must be one line of printable ASCII",
+        ),
         ("my-token", "\n", "`my-token`: this file is empty: it must hold the token"),
         ("nothing", "", "`nothing`: there is no such file on the submitting machine"),
     ] {

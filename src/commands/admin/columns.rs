@@ -1,0 +1,196 @@
+//! The columns of a list.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use cloakroom::protocol::admin::StagedResource;
+use cloakroom::spark::format_size;
+
+use super::table::Table;
+use super::{age, words};
+
+pub(super) use super::table::terminal_width;
+
+/// Beginnings of ids are no shorter than this.
+const SHORTEST_ID: usize = 8;
+
+/// What is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Columns {
+    /// What is there.
+    OfStaged,
+    /// What is gone.
+    OfDeleted,
+}
+
+impl Columns {
+    /// The table of `rows`. Where a terminal is too narrow for all of it, it has fewer columns and shorter ids.
+    pub(super) fn table(self, rows: &[StagedResource], now: Timestamp, width: Option<usize>) -> String {
+        let whole = match self {
+            Self::OfStaged => staged(rows, now),
+            Self::OfDeleted => deleted(rows, now, usize::MAX),
+        };
+        match width {
+            Some(width) if whole.width() > width => match self {
+                Self::OfStaged => narrow(rows, now).render(Some(width), &[OWNER, NAMESPACE, 6]),
+                Self::OfDeleted => {
+                    deleted(rows, now, id_length(rows)).render(Some(width), &[OWNER, NAMESPACE])
+                }
+            },
+            _ => whole.render(None, &[]),
+        }
+    }
+}
+
+const NAMESPACE: usize = 1;
+const OWNER: usize = 2;
+
+fn staged(rows: &[StagedResource], now: Timestamp) -> Table {
+    let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "BY", "KEPT", "GOES"]);
+    for row in rows {
+        let by = row.uploaded_by.as_deref().unwrap_or("-");
+        let [namespace, owner, size, age, used] = common(row, now);
+        table.push(vec![
+            row.resource_id.clone(),
+            namespace,
+            owner,
+            size,
+            age,
+            used,
+            // A user of the cluster may have a name with blanks.
+            by.split_whitespace().collect::<Vec<_>>().join("_"),
+            row.kept_because.clone().unwrap_or_else(|| "-".to_owned()),
+            words::goes(row, now),
+        ]);
+    }
+    table
+}
+
+fn narrow(rows: &[StagedResource], now: Timestamp) -> Table {
+    let length = id_length(rows);
+    let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "GOES"]);
+    for row in rows {
+        let [namespace, owner, size, age, used] = common(row, now);
+        let goes = words::goes(row, now);
+        // The most that time allows is in the wide table.
+        let goes = goes.split(',').next().unwrap_or_default().to_owned();
+        table.push(vec![beginning(&row.resource_id, length), namespace, owner, size, age, used, goes]);
+    }
+    table
+}
+
+fn deleted(rows: &[StagedResource], now: Timestamp, id_length: usize) -> Table {
+    let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "DELETED", "BECAUSE"]);
+    for row in rows {
+        let [namespace, owner, size, age, used] = common(row, now);
+        let at = row.deleted_at.map_or_else(|| "-".to_owned(), |at| age::between(at, now));
+        let reason = row.deletion_reason.clone().unwrap_or_else(|| "-".to_owned());
+        table.push(vec![
+            beginning(&row.resource_id, id_length),
+            namespace,
+            owner,
+            size,
+            age,
+            used,
+            at,
+            reason,
+        ]);
+    }
+    table
+}
+
+fn common(row: &StagedResource, now: Timestamp) -> [String; 5] {
+    [
+        row.owner.namespace.clone(),
+        words::owner(&row.owner),
+        format_size(row.size_bytes).replace(' ', ""),
+        age::between(row.created_at, now),
+        row.last_used_at.map_or_else(|| "never".to_owned(), |at| age::between(at, now)),
+    ]
+}
+
+/// So much of each id tells all of them apart.
+fn id_length(rows: &[StagedResource]) -> usize {
+    let is_enough = |length: &usize| {
+        let beginnings: BTreeSet<&str> =
+            rows.iter().map(|row| row.resource_id.get(..*length).unwrap_or(&row.resource_id)).collect();
+        beginnings.len() == rows.len()
+    };
+    (SHORTEST_ID..36).find(is_enough).unwrap_or(36)
+}
+
+fn beginning(id: &str, length: usize) -> String {
+    id.get(..length).unwrap_or(id).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, expires: Option<i64>) -> StagedResource {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        StagedResource {
+            resource_id: id.to_owned(),
+            owner: cloakroom::protocol::v1::OwnerMetadata {
+                kind: "Pod".to_owned(),
+                namespace: "demo".to_owned(),
+                labels: [("spark-app-selector".to_owned(), "spark-1f6b".to_owned())].into(),
+                name: None,
+            },
+            size_bytes: 3 << 20,
+            created_at: at(99_800),
+            last_used_at: expires.is_none().then(|| at(99_990)),
+            kept_because: expires.map(|_| "not-used-yet".to_owned()),
+            expires_at: expires.map(at),
+            due_because: expires.is_none().then(|| "unused".to_owned()),
+            uploaded_by: Some("Jane Doe".to_owned()),
+            deleted_at: None,
+            deletion_reason: None,
+        }
+    }
+
+    fn rows() -> [StagedResource; 2] {
+        [
+            row("4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1", Some(101_380)),
+            row("4c1a3c44-60d9-4a1f-9a6e-0b6f6fd7e7b1", None),
+        ]
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(100_000).unwrap()
+    }
+
+    #[test]
+    fn every_cell_but_the_last_is_one_word() {
+        let expected = "\
+            ID                                    NAMESPACE  OWNER                              SIZE  AGE  USED   BY        KEPT          GOES\n\
+            4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1  demo       Pod/spark-app-selector=spark-1f6b  3MiB  3m   never  Jane_Doe  not-used-yet  in 23m\n\
+            4c1a3c44-60d9-4a1f-9a6e-0b6f6fd7e7b1  demo       Pod/spark-app-selector=spark-1f6b  3MiB  3m   10s    Jane_Doe  -             next sweep\n";
+        assert_eq!(Columns::OfStaged.table(&rows(), now(), None), expected);
+        assert_eq!(Columns::OfStaged.table(&rows(), now(), Some(150)), expected);
+    }
+
+    #[test]
+    fn a_terminal_of_80_columns_shows_enough_of_each_id_to_name_it() {
+        let expected = "\
+            ID          NAMESPACE  OWNER                        SIZE  AGE  USED   GOES\n\
+            4c1a3c44-5  demo       Pod/spark-app-selector=spa…  3MiB  3m   never  in 23m\n\
+            4c1a3c44-6  demo       Pod/spark-app-selector=spa…  3MiB  3m   10s    next sweep\n";
+        let table = Columns::OfStaged.table(&rows(), now(), Some(80));
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn what_is_deleted_is_shown_with_when_and_why() {
+        let mut row = row("4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1", None);
+        row.owner.labels.clear();
+        (row.deleted_at, row.deletion_reason) = (Some(now()), Some("orphaned".to_owned()));
+        let table = Columns::OfDeleted.table(&[row], now(), Some(80));
+        let expected = "\
+            ID        NAMESPACE  OWNER  SIZE  AGE  USED  DELETED  BECAUSE\n\
+            4c1a3c44  demo       Pod    3MiB  3m   10s   0s       orphaned\n";
+        assert_eq!(table, expected);
+    }
+}

@@ -1,0 +1,147 @@
+//! What an admin must know beside the list.
+
+use jiff::Timestamp;
+
+use cloakroom::protocol::admin::{
+    ClusterStatus, NAMESPACE_GONE, OTHER_CLUSTER, READY, ServerStatus, UnreadableResource, WITHOUT_UID,
+    WatchStatus,
+};
+use cloakroom::spark::format_size;
+
+use super::age;
+
+/// What else an admin must know.
+pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
+    let cluster = server.cluster.as_ref().and_then(about_cluster);
+    let unreadable = Some(server.unreadable_resources).filter(|count| *count > 0).map(|count| {
+        let more = usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(server.unreadable.len());
+        let more = (more > 0).then(|| format!("{more} more"));
+        let named = server.unreadable.iter().map(about_unreadable);
+        let which: Vec<String> = named.chain(more).collect();
+        format!(
+            "warning: this version of the server cannot read what its ledger has of some resources, and keeps them until they \
+             are removed (cloakroom rm ID): {}",
+            which.join(", ")
+        )
+    });
+    // Where a namespace is gone, nothing is in it: that is known.
+    let blind = |watch: &&WatchStatus| watch.state != READY && watch.state != NAMESPACE_GONE;
+    let watches = server.watches.iter().filter(blind).map(|watch| hint(watch, server.now));
+    cluster.into_iter().chain(unreadable).chain(watches).collect()
+}
+
+/// Its name and its column, and whose it is as far as that is known.
+fn about_unreadable(row: &UnreadableResource) -> String {
+    let UnreadableResource { resource_id, column, namespace, size_bytes } = row;
+    let namespace = namespace.as_ref().map(|namespace| format!("namespace {namespace}"));
+    let known = [Some(column.clone()), namespace, size_bytes.map(format_size)];
+    format!("{resource_id} ({})", known.into_iter().flatten().collect::<Vec<_>>().join("; "))
+}
+
+/// Why nothing goes for lack of an owner, whatever is known of owners, and what to do.
+fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
+    let ClusterStatus { state, known, seen, failure, unanswered } = cluster;
+    let known = known.as_deref().unwrap_or_default();
+    let failure = failure.as_deref();
+    match (state.as_str(), seen, failure) {
+        // What answered before cannot be accepted now.
+        (OTHER_CLUSTER, seen, failure) if *unanswered => {
+            let before = match seen {
+                Some(seen) => format!("cluster {seen} answered"),
+                None => "the one that answered did not show its uid".to_owned(),
+            };
+            Some(format!(
+                "warning: owners were seen in cluster {known}, then {before}, and now the API server cannot be asked which \
+                 cluster it is: {}; nothing goes for lack of an owner; wait until it answers, or mend the API server or the \
+                 way to it",
+                failure.unwrap_or("it does not answer")
+            ))
+        }
+        (OTHER_CLUSTER, Some(seen), _) => Some(format!(
+            "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
+             this is meant: cloakroom clean --accept-cluster {seen}"
+        )),
+        (OTHER_CLUSTER, None, failure) => Some(format!(
+            "warning: owners were seen in cluster {known}, and the one that answers does not show that it is the same: {}; \
+             nothing goes for lack of an owner; mend that, or go on without this check: cloakroom clean --accept-cluster \
+             {WITHOUT_UID}",
+            failure.unwrap_or("it has no uid")
+        )),
+        ("same" | "not-asked", _, Some(failure)) => Some(format!(
+            "warning: it is not known which cluster answers, so nothing goes for lack of an owner: {failure}"
+        )),
+        _ => None,
+    }
+}
+
+/// Why owners of a kind are not known, in one line.
+fn hint(watch: &WatchStatus, now: Timestamp) -> String {
+    let WatchStatus { kind, state, since, .. } = watch;
+    let of =
+        watch.namespace.as_ref().map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+    let unfinished = if watch.unfinished_only { "unfinished " } else { "" };
+    let failure = watch.last_failure.as_ref().map(|failure| format!(": {failure}")).unwrap_or_default();
+    let time = age::between(*since, now);
+    format!(
+        "warning: the watch of {unfinished}owners of kind {kind}{of} is {state} for {time}, so what is staged for them \
+         stays{failure}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(state: &str, seen: Option<&str>, failure: Option<&str>, unanswered: bool) -> Option<String> {
+        let known = (state != "unchecked").then(|| "a".to_owned());
+        let [seen, failure] = [seen, failure].map(|text| text.map(str::to_owned));
+        about_cluster(&ClusterStatus { state: state.to_owned(), known, seen, failure, unanswered })
+    }
+
+    fn about(state: &str, seen: Option<&str>, failure: Option<&str>) -> Option<String> {
+        told(state, seen, failure, false)
+    }
+
+    #[test]
+    fn while_no_cluster_answers_there_is_no_command_that_accepts_one() {
+        for (seen, before) in
+            [(Some("b"), "then cluster b answered,"), (None, "the one that answered did not show its uid,")]
+        {
+            let text = told("other", seen, Some("etcd is away (500)"), true).unwrap();
+            assert!(text.contains(before) && text.contains("etcd is away (500); nothing goes"), "{text}");
+            assert!(!text.contains("--accept-cluster") && text.contains("wait until it answers"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_is_not_the_known_one_is_told_with_the_command_that_accepts_it() {
+        let other = about("other", Some("b"), None).unwrap();
+        assert!(other.contains("cluster b answers") && other.ends_with("--accept-cluster b"), "{other}");
+        let hidden = about("other", None, Some("403")).unwrap();
+        assert!(
+            hidden.contains("the same: 403;") && hidden.ends_with("--accept-cluster without-uid"),
+            "{hidden}"
+        );
+        assert!(about("same", Some("a"), Some("no route")).unwrap().ends_with(": no route"));
+        assert!(about("not-asked", None, Some("no route")).unwrap().ends_with(": no route"));
+        assert_eq!(about("same", Some("a"), None), None);
+        assert_eq!(about("unchecked", None, Some("403")), None, "that is as ever");
+    }
+
+    #[test]
+    fn a_watch_that_is_not_ready_is_told_with_what_that_means() {
+        let watch = WatchStatus {
+            kind: "Pod".to_owned(),
+            namespace: Some("team-a".to_owned()),
+            unfinished_only: false,
+            state: "forbidden".to_owned(),
+            since: Timestamp::from_second(0).unwrap(),
+            last_failure: Some("no, says the API server".to_owned()),
+        };
+        assert_eq!(
+            hint(&watch, Timestamp::from_second(180).unwrap()),
+            "warning: the watch of owners of kind Pod in namespace team-a is forbidden for 3m, so what is staged for them \
+             stays: no, says the API server"
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! `cloakroom completions` and `cloakroom man`: what shells and `man` know of this program.
+
+use std::io::ErrorKind;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use crate::cli::{Cli, CompletionsArgs, ManArgs};
+
+const NAME: &str = "cloakroom";
+
+/// Prints a shell's completions.
+pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::described(), NAME, &mut script);
+    match std::io::stdout().write_all(&script) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print on stdout"),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Writes a page for the program and one for each command.
+pub fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
+    std::fs::create_dir_all(&args.folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::described().disable_help_subcommand(true), &args.folder))
+        .with_context(|| format!("cannot write the manual pages into {}", args.folder.display()))?;
+    Ok(ExitCode::SUCCESS)
+}

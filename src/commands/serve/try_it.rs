@@ -1,0 +1,78 @@
+//! What to type next, for people who try the server on their own machine.
+
+use std::path::Path;
+
+use super::settings::ServeSettings;
+use super::sockets::Addresses;
+use crate::cli::ServeArgs;
+use cloakroom::telemetry::LogFormat;
+
+/// What `cloakroom stage` takes for the server unless it is said.
+const DEFAULT_URL: &str = "http://127.0.0.1:10000";
+
+/// Commands that stage a file, fetch it and list what is staged, ready to paste into another terminal; `None` where other
+/// machines reach the server, or programs read its output.
+pub fn commands(args: &ServeArgs, settings: &ServeSettings, addresses: &Addresses) -> Option<String> {
+    if !addresses.are_local() || args.log.log_format == LogFormat::Json || args.properties_file.is_some() {
+        return None;
+    }
+    let url = addresses.staging_url(settings);
+    let mut flags = String::new();
+    if url != DEFAULT_URL {
+        flags.push_str(&format!(" --server {url}"));
+    }
+    let ca = args.network.tls_cert.as_deref().map(|cert| format!(" --ca-file {}", quoted(&absolute(cert))));
+    flags.extend(ca.clone());
+    let token = args.access.upload_token_file.as_deref();
+    let token = token.map(|file| format!(" --token-file {}", quoted(&absolute(file)))).unwrap_or_default();
+    let program = quoted(&program());
+    let admin = match &args.access.admin_token_file {
+        None => format!(" --data-dir {}", quoted(&absolute(&args.storage.data_dir))),
+        Some(file) => format!(
+            " --admin-url {} --admin-token-file {}",
+            addresses.admin_url(settings),
+            quoted(&absolute(file))
+        ),
+    };
+    let ca = ca.unwrap_or_default();
+    Some(format!(
+        "\nTry it in another terminal:\n\n    \
+         echo hello > hello.txt\n    \
+         {program} stage{flags}{token} --namespace demo --label app=demo hello.txt > ticket.json\n    \
+         {program} fetch --ticket ticket.json{ca} --to fetched\n    \
+         {program} ls{admin}{ca}\n\n"
+    ))
+}
+
+/// As this program was started; where that was by a path, by the whole path, which holds in other folders too.
+fn program() -> String {
+    let started_as = std::env::args_os().next().unwrap_or_default();
+    let started_as = Path::new(&started_as);
+    if started_as.components().count() > 1 { absolute(started_as) } else { started_as.display().to_string() }
+}
+
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+/// For a shell.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_take_apart_is_quoted() {
+        assert_eq!(quoted("/a/b-c.d"), "/a/b-c.d");
+        assert_eq!(quoted("it's a path"), r"'it'\''s a path'");
+        assert_eq!(quoted(""), "''");
+    }
+}

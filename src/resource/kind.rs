@@ -1,0 +1,183 @@
+//! The kinds of objects that resources live for.
+
+use std::fmt;
+
+use super::owner::{OwnerError, shown};
+use super::syntax::is_dns_subdomain;
+
+/// The kind of owner that is meant when none is named, and the only one that the original knew.
+pub const POD: &str = "Pod";
+
+/// Kinds that people name without their group: the Spark operator's.
+const WITH_GROUPS: [(&str, &str); 2] = [
+    ("SparkApplication", "SparkApplication.sparkoperator.k8s.io"),
+    ("ScheduledSparkApplication", "ScheduledSparkApplication.sparkoperator.k8s.io"),
+];
+
+/// Kinds that a mistyped one may have meant.
+const WELL_KNOWN: [&str; 9] = [
+    POD,
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+    "CronJob",
+    WITH_GROUPS[0].1,
+    WITH_GROUPS[1].1,
+];
+
+/// An owner kind, as `Kind` for the built-in ones or `Kind.group` for all others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnerKind(String);
+
+impl OwnerKind {
+    /// Reads `Pod`, `Deployment`, `SparkApplication.sparkoperator.k8s.io` and the like: a kind is upper camel
+    /// case, a group is a DNS subdomain (RFC 1123).
+    pub fn parse(text: &str) -> Result<Self, OwnerError> {
+        let (kind, group) = text.split_once('.').map_or((text, None), |(kind, group)| (kind, Some(group)));
+        let kind_is_good = kind.len() <= 63
+            && kind.starts_with(|c: char| c.is_ascii_uppercase())
+            && kind.chars().all(|c| c.is_ascii_alphanumeric());
+        if kind_is_good && group.is_none_or(is_dns_subdomain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(OwnerError::Kind { kind: shown(text), meant: nearest(text) })
+        }
+    }
+
+    /// The same as people write it: the Spark operator's kinds need no group.
+    pub fn named(text: &str) -> Result<Self, OwnerError> {
+        let whole = WITH_GROUPS.iter().find(|(short, _)| *short == text).map(|(_, whole)| *whole);
+        Self::parse(whole.unwrap_or(text))
+    }
+
+    /// The text it was read from.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The kind that was meant by `Deployments`, `deployment`, `Deploymnet` and the like.
+fn nearest(text: &str) -> Option<&'static str> {
+    const ALIKE: f64 = 0.9;
+    // Longer ones are no kinds, and would take their time to compare.
+    const LONGEST: usize = 80;
+    if text.len() > LONGEST {
+        return None;
+    }
+    let bare = |kind: &str| kind.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let typed = bare(text);
+    let likeness = |known: &str| {
+        let known = bare(known);
+        if typed.strip_suffix('s') == Some(&known) { 1.0 } else { strsim::jaro_winkler(&typed, &known) }
+    };
+    WELL_KNOWN
+        .into_iter()
+        .map(|known| (likeness(known), known))
+        .filter(|(likeness, known)| *likeness >= ALIKE && *known != text)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
+}
+
+impl Default for OwnerKind {
+    fn default() -> Self {
+        Self(POD.to_owned())
+    }
+}
+
+impl fmt::Display for OwnerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The owner kinds that this server accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerKinds(Vec<OwnerKind>);
+
+impl OwnerKinds {
+    /// What `--owner-kinds` says unless it is given.
+    pub const DEFAULT: &str = "Pod,Deployment,StatefulSet,Job,SparkApplication.sparkoperator.k8s.io";
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Reads a comma-separated list of kinds; at least one.
+    pub fn parse(text: &str) -> Result<Self, OwnerError> {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let kinds = names.map(OwnerKind::named).collect::<Result<Vec<_>, _>>()?;
+        if kinds.is_empty() {
+            Err(OwnerError::Kind { kind: String::new(), meant: None })
+        } else {
+            Ok(Self(kinds))
+        }
+    }
+
+    /// Accepts `kind`, or says which ones are known.
+    pub fn check(&self, kind: &OwnerKind) -> Result<(), OwnerError> {
+        if self.0.contains(kind) {
+            return Ok(());
+        }
+        let meant =
+            nearest(kind.as_str()).filter(|meant| self.0.iter().any(|known| known.as_str() == *meant));
+        Err(OwnerError::UnknownKind { kind: kind.to_string(), meant, known: self.to_string() })
+    }
+}
+
+impl fmt::Display for OwnerKinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(OwnerKind::as_str).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listed_kinds_are_accepted() {
+        let kinds = OwnerKinds::parse(OwnerKinds::DEFAULT).unwrap();
+        kinds.check(&OwnerKind::parse("SparkApplication.sparkoperator.k8s.io").unwrap()).unwrap();
+        let refused = kinds.check(&OwnerKind::parse("Banana").unwrap()).unwrap_err().to_string();
+        assert!(refused.contains("Banana") && refused.contains("StatefulSet"), "{refused}");
+        for text in ["pod", "", "Pod.", "Pod/x", "Pöd", "P\0"] {
+            assert!(OwnerKind::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_spark_operators_kinds_need_no_group() {
+        let spark = OwnerKind::named("SparkApplication").unwrap();
+        assert_eq!(spark.as_str(), "SparkApplication.sparkoperator.k8s.io");
+        assert_eq!(OwnerKind::named("Pod").unwrap(), OwnerKind::default());
+        let kinds = OwnerKinds::parse("Pod, ScheduledSparkApplication").unwrap();
+        assert_eq!(kinds.to_string(), "Pod,ScheduledSparkApplication.sparkoperator.k8s.io");
+    }
+
+    #[test]
+    fn a_kind_that_is_almost_one_is_told() {
+        for (typed, meant) in [
+            ("pod", "Pod"),
+            ("pods", "Pod"),
+            ("deployments", "Deployment"),
+            ("sparkapplication", "SparkApplication.sparkoperator.k8s.io"),
+        ] {
+            let refused = OwnerKind::named(typed).unwrap_err().to_string();
+            assert!(refused.ends_with(&format!("; did you mean {meant}?")), "{refused}");
+        }
+        let kinds = OwnerKinds::parse(OwnerKinds::DEFAULT).unwrap();
+        for (typed, meant) in [("Pods", Some("Pod")), ("Statefulset", Some("StatefulSet")), ("Banana", None)]
+        {
+            let refused = kinds.check(&OwnerKind::parse(typed).unwrap()).unwrap_err().to_string();
+            let told = refused.split_once("; did you mean ").map(|(_, meant)| meant.trim_end_matches('?'));
+            assert_eq!(told, meant, "{refused}");
+        }
+        // Not what this server would refuse as well.
+        let refused = kinds.check(&OwnerKind::parse("Cronjob").unwrap()).unwrap_err().to_string();
+        assert!(!refused.contains("did you mean"), "{refused}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Proxies in front of the server, whose word for where a request comes from is taken.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use axum::http::HeaderMap;
+use axum::http::header::FORWARDED;
+use ipnet::IpNet;
+
+const X_FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Networks whose proxies are believed. Of none at all by default: everybody can send these headers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+/// Not an address or a network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("“{0}” is not an address or a network: write 10.1.2.3 or 10.0.0.0/8, several separated by commas")]
+pub struct TrustedProxiesError(String);
+
+impl FromStr for TrustedProxies {
+    type Err = TrustedProxiesError;
+
+    fn from_str(text: &str) -> Result<Self, TrustedProxiesError> {
+        let network = |text: &str| {
+            let parsed = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+            parsed.map_err(|_| TrustedProxiesError(text.to_owned()))
+        };
+        text.split(',').map(|part| network(part.trim())).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for TrustedProxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let networks: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&networks.join(","))
+    }
+}
+
+impl TrustedProxies {
+    /// Where a request comes from: `peer`, or what trusted proxies say of it in `X-Forwarded-For` or `Forwarded` (RFC 7239).
+    /// Each proxy adds the address that it was reached from at the end, so the last one that is no trusted proxy counts.
+    /// Proxies pass on the header that they do not write: where both say different things, neither is believed.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let peer = peer.to_canonical();
+        if !self.trusts(peer) {
+            return peer;
+        }
+        let by_either = [by_x_forwarded_for(headers), by_forwarded(headers)];
+        let [one, other] = by_either.map(|hops| hops.map(|hops| self.last_outside(peer, &hops)));
+        match (one, other) {
+            (Some(one), Some(other)) if one != other => peer,
+            (one, other) => one.or(other).unwrap_or(peer),
+        }
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// A hop without an address ends the chain: what stands before it may be made up.
+    fn last_outside(&self, peer: IpAddr, hops: &[Option<IpAddr>]) -> IpAddr {
+        let mut last = peer;
+        for hop in hops.iter().rev() {
+            let Some(address) = hop else { return last };
+            last = *address;
+            if !self.trusts(last) {
+                return last;
+            }
+        }
+        last
+    }
+}
+
+/// Several lines of one header are one list (RFC 9110, section 5.3). What is no text names nobody.
+fn list(headers: &HeaderMap, name: &str) -> Option<String> {
+    let lines: Vec<&str> =
+        headers.get_all(name).iter().map(|line| line.to_str().unwrap_or_default()).collect();
+    (!lines.is_empty()).then(|| lines.join(","))
+}
+
+fn by_x_forwarded_for(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
+    list(headers, X_FORWARDED_FOR).map(|text| text.split(',').map(address).collect())
+}
+
+fn by_forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
+    list(headers, FORWARDED.as_str()).map(|text| text.split(',').map(forwarded_for).collect())
+}
+
+/// The `for` of one element. Addresses have no comma and no semicolon, so that quotes make no difference.
+fn forwarded_for(element: &str) -> Option<IpAddr> {
+    let mut pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let (_, node) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("for"))?;
+    address(node.trim_matches('"'))
+}
+
+/// An address, perhaps with a port: `10.0.0.1`, `10.0.0.1:80`, `::1`, `[::1]`, `[::1]:80`.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let address = bare.parse().or_else(|_| text.parse().map(|socket: SocketAddr| socket.ip()));
+    address.ok().map(|address: IpAddr| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn client(peer: &str, headers: &[(&str, &str)]) -> String {
+        let trusted: TrustedProxies = "10.0.0.0/8, 192.0.2.7,fd00::/8".parse().unwrap();
+        let headers: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| {
+                (name.parse::<HeaderName>().unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
+            })
+            .collect();
+        trusted.client(peer.parse().unwrap(), &headers).to_string()
+    }
+
+    #[test]
+    fn a_client_that_is_no_trusted_proxy_is_not_believed() {
+        let claims = [("x-forwarded-for", "203.0.113.9"), ("forwarded", "for=203.0.113.9")];
+        assert_eq!(client("198.51.100.1", &claims), "198.51.100.1");
+        let nobody = TrustedProxies::default();
+        let headers = HeaderMap::from_iter([(FORWARDED, HeaderValue::from_static("for=203.0.113.9"))]);
+        let peer: IpAddr = "10.0.0.1".parse().unwrap();
+        assert_eq!(nobody.client(peer, &headers), peer);
+    }
+
+    #[test]
+    fn the_last_address_that_is_no_trusted_proxy_counts() {
+        for (headers, expected) in [
+            (vec![], "10.0.0.1"),
+            (vec![("x-forwarded-for", "203.0.113.9")], "203.0.113.9"),
+            (vec![("x-forwarded-for", "1.1.1.1, 203.0.113.9:4711, 192.0.2.7")], "203.0.113.9"),
+            (vec![("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "203.0.113.9")], "203.0.113.9"),
+            (vec![("x-forwarded-for", "1.1.1.1, unknown, 192.0.2.7")], "192.0.2.7"),
+            (vec![("x-forwarded-for", "10.9.9.9, 192.0.2.7")], "10.9.9.9"),
+            (vec![("forwarded", "for=1.1.1.1, For=\"[2001:db8::9]:4711\";proto=https")], "2001:db8::9"),
+            (vec![("forwarded", "proto=https;for=203.0.113.9, for=_hidden")], "10.0.0.1"),
+            (vec![("forwarded", "by=203.0.113.9")], "10.0.0.1"),
+        ] {
+            assert_eq!(client("10.0.0.1", &headers), expected, "{headers:?}");
+            assert_eq!(client("::ffff:10.0.0.1", &headers), expected, "{headers:?}");
+        }
+        assert_eq!(client("fd00::1", &[("x-forwarded-for", "2001:db8::9")]), "2001:db8::9");
+    }
+
+    #[test]
+    fn two_headers_that_contradict_each_other_are_not_believed() {
+        let both = |forwarded: &str| {
+            client("10.0.0.1", &[("x-forwarded-for", "203.0.113.9"), ("forwarded", forwarded)])
+        };
+        assert_eq!(both("for=203.0.113.9"), "203.0.113.9");
+        assert_eq!(both("for=203.0.113.1"), "10.0.0.1");
+        assert_eq!(both("for=unknown"), "10.0.0.1");
+    }
+
+    #[test]
+    fn what_is_no_network_is_refused_by_name() {
+        for (text, part) in [("10.0.0.0/33", "10.0.0.0/33"), ("10.0.0.1,proxy", "proxy"), ("", "")] {
+            assert_eq!(text.parse::<TrustedProxies>().unwrap_err(), TrustedProxiesError(part.to_owned()));
+        }
+        let networks: TrustedProxies = "10.0.0.1, fd00::/8".parse().unwrap();
+        assert_eq!(networks.to_string(), "10.0.0.1/32,fd00::/8");
+    }
+}

@@ -1,0 +1,217 @@
+//! Token files: who shows one of their tokens may upload, or administer.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use sha2::{Digest as _, Sha256};
+use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
+use tokio::sync::Mutex;
+
+use crate::protocol::token_line::{TokenLine, TokenLineError};
+use crate::telemetry::chain;
+
+/// Shorter tokens could be guessed.
+const SHORTEST_TOKEN: usize = 16;
+/// A token file is looked at again when a token is shown, at most this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// And no request waits any longer for that.
+const LOOK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What tokens are good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenUse {
+    /// To upload.
+    Upload,
+    /// To see and remove everything.
+    Admin,
+}
+
+impl fmt::Display for TokenUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Upload => "upload",
+            Self::Admin => "admin",
+        })
+    }
+}
+
+/// Tokens, one a line, in a file that is read again when it changes. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct TokenFile(Arc<KnownTokens>);
+
+#[derive(Debug)]
+struct KnownTokens {
+    path: PathBuf,
+    usage: TokenUse,
+    tokens: RwLock<Tokens>,
+    /// Held while the file is looked at.
+    looked: Arc<Mutex<Instant>>,
+}
+
+#[derive(Debug)]
+struct Tokens {
+    modified: Option<SystemTime>,
+    known: Vec<(TokenHash, KnownToken)>,
+}
+
+/// A token of the file.
+#[derive(Debug, Clone)]
+pub(super) struct KnownToken {
+    /// Whose it is, if its line says so.
+    pub(super) name: Option<Arc<str>>,
+}
+
+/// SHA-256 of a token.
+struct TokenHash([u8; 32]);
+
+/// Never shows the hash.
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash(…)")
+    }
+}
+
+/// The token file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenFileError {
+    /// It cannot be read.
+    #[error("cannot read the {usage} token file {}", path.display())]
+    Unreadable {
+        /// What its tokens are good for.
+        usage: TokenUse,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It has no token.
+    #[error("the {usage} token file {} is empty: put a token of at least {SHORTEST_TOKEN} characters on a line", path.display())]
+    Empty {
+        /// What its tokens are good for.
+        usage: TokenUse,
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A token that could be guessed.
+    #[error("the {usage} token file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
+    Short {
+        /// What its tokens are good for.
+        usage: TokenUse,
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+    },
+    /// A line that begins like one with a name, and is none.
+    #[error("the {usage} token file {} cannot be understood in line {line}: {source}", path.display())]
+    Line {
+        /// What its tokens are good for.
+        usage: TokenUse,
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it. Nothing of the line is repeated.
+        source: TokenLineError,
+    },
+}
+
+impl TokenFile {
+    /// Reads the file for the first time.
+    pub fn open(path: &Path, usage: TokenUse) -> Result<Self, TokenFileError> {
+        let tokens = RwLock::new(read(path, usage)?);
+        let looked = Arc::new(Mutex::new(Instant::now()));
+        Ok(Self(Arc::new(KnownTokens { path: path.to_owned(), usage, tokens, looked })))
+    }
+
+    /// What is known of `token`, if it is one of them.
+    pub(super) async fn find(&self, token: &str) -> Option<KnownToken> {
+        self.look_again().await;
+        let shown: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        // All are compared, so that the time does not tell which one it was.
+        let mut place = u64::MAX;
+        for (at, (hash, _)) in (0_u64..).zip(&tokens.known) {
+            place.conditional_assign(&at, hash.0.ct_eq(&shown));
+        }
+        let (_, known) = tokens.known.get(usize::try_from(place).ok()?)?;
+        Some(known.clone())
+    }
+
+    /// On a thread that may block, and one at a time: a file system that does not answer keeps one thread, and no request
+    /// for long.
+    async fn look_again(&self) {
+        let Ok(mut looked) = Arc::clone(&self.0.looked).try_lock_owned() else { return };
+        if looked.elapsed() < LOOK_AGAIN {
+            return;
+        }
+        let known = Arc::clone(&self.0);
+        let looking = tokio::task::spawn_blocking(move || {
+            if modified(&known.path) != known.modified() {
+                known.read_again();
+            }
+            *looked = Instant::now();
+        });
+        let _ = tokio::time::timeout(LOOK_PATIENCE, looking).await;
+    }
+
+    /// Reads the file again, changed or not. It blocks.
+    pub fn read_again(&self) {
+        self.0.read_again();
+    }
+}
+
+impl KnownTokens {
+    fn modified(&self) -> Option<SystemTime> {
+        self.tokens.read().unwrap_or_else(PoisonError::into_inner).modified
+    }
+
+    /// A file that cannot be read (any more) leaves the tokens as they were: a rotation must not lock people out.
+    fn read_again(&self) {
+        let now = modified(&self.path);
+        match read(&self.path, self.usage) {
+            Ok(tokens) => {
+                *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+                tracing::info!(path = %self.path.display(), "read the {} tokens again", self.usage);
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the {} tokens stay as they were", self.usage);
+                // Not again before the file changes again.
+                self.tokens.write().unwrap_or_else(PoisonError::into_inner).modified = now;
+            }
+        }
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}
+
+fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
+    // Before the content: a change in between is then seen the next time.
+    let modified = modified(path);
+    let text = fs::read_to_string(path).map_err(|source| TokenFileError::Unreadable {
+        usage,
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut known = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        let refused = |source| TokenFileError::Line { usage, path: path.to_owned(), line, source };
+        let Some(TokenLine { name, token }) = TokenLine::parse(text).map_err(refused)? else { continue };
+        if token.len() < SHORTEST_TOKEN {
+            return Err(TokenFileError::Short { usage, path: path.to_owned(), line });
+        }
+        let hash = TokenHash(Sha256::digest(token.as_bytes()).into());
+        known.push((hash, KnownToken { name: name.map(Into::into) }));
+    }
+    if known.is_empty() {
+        Err(TokenFileError::Empty { usage, path: path.to_owned() })
+    } else {
+        Ok(Tokens { modified, known })
+    }
+}

@@ -1,0 +1,183 @@
+//! A server on one's own machine: it says what to type next, and its admin needs no token from anybody.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::Cloakroom;
+use crate::support::process::{self, stderr};
+use crate::support::wait::BOUND;
+use crate::support::wire::ask;
+
+/// A server as a person starts it, and the folder that this happens in.
+struct Desk {
+    folder: TempDir,
+    server: Cloakroom,
+}
+
+impl Desk {
+    fn new(flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = start(folder.path(), flags);
+        Self { folder, server }
+    }
+
+    fn token(&self) -> String {
+        fs::read_to_string(self.folder.path().join("cloakroom-data/admin-token")).unwrap()
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        process::command().current_dir(&self.folder).args(args).output().unwrap()
+    }
+}
+
+fn start(folder: &Path, flags: &[&str]) -> Cloakroom {
+    let mut command = process::command();
+    command
+        .current_dir(folder)
+        .args(["serve", "--listen", "127.0.0.1:0", "--min-free-space", "0b"])
+        .args(flags);
+    let mut server = Cloakroom::launch_with(command, Stdio::from(File::create(folder.join("said")).unwrap()));
+    server.wait_until_it_serves();
+    server
+}
+
+/// The commands that the server printed: they come right behind its last line.
+fn printed(folder: &Path) -> String {
+    let began = std::time::Instant::now();
+    loop {
+        let said = fs::read_to_string(folder.join("said")).unwrap();
+        if said.contains(" ls ") || began.elapsed() > BOUND {
+            return said
+                .lines()
+                .filter_map(|line| line.strip_prefix("    "))
+                .map(|line| format!("{line}\n"))
+                .collect();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_commands_that_a_server_prints_stage_a_file_fetch_it_and_list_it_from_any_folder() {
+    let desk = Desk::new(&[]);
+    let commands = printed(desk.folder.path());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let run = Command::new("sh").args(["-e", "-c", &commands]).current_dir(&elsewhere).output().unwrap();
+    assert!(run.status.success(), "{commands}{}", stderr(&run));
+    assert_eq!(fs::read_to_string(elsewhere.path().join("fetched/hello.txt")).unwrap(), "hello\n");
+    let ticket: Value =
+        serde_json::from_str(&fs::read_to_string(elsewhere.path().join("ticket.json")).unwrap()).unwrap();
+    let listed = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(listed.contains(ticket["resourceId"].as_str().unwrap()), "{listed}");
+    for said in [desk.server.log(), commands, listed, stderr(&run)] {
+        assert!(!said.contains(desk.token().trim()), "the token was shown");
+    }
+}
+
+#[test]
+fn a_tls_server_with_tokens_prints_commands_that_work_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    fs::write(path("it's.crt"), key.cert.pem()).unwrap();
+    fs::write(path("tls.key"), key.signing_key.serialize_pem()).unwrap();
+    fs::write(path("tokens"), "name=alice upload-horse-battery\n").unwrap();
+    let (cert, key) = (path("it's.crt"), path("tls.key"));
+    let server = start(
+        folder.path(),
+        &["--tls-cert", &cert, "--tls-key", &key, "--upload-token-file", &path("tokens")],
+    );
+    let commands = printed(folder.path());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let run = Command::new("sh").args(["-e", "-c", &commands]).current_dir(&elsewhere).output().unwrap();
+    assert!(run.status.success(), "{commands}{}", stderr(&run));
+    assert!(
+        String::from_utf8_lossy(&run.stdout).contains(" alice "),
+        "{}",
+        String::from_utf8_lossy(&run.stdout)
+    );
+    assert!(server.log().contains("by=\"alice\" peer=127.0.0.1"), "{}", server.log());
+    assert!(!server.log().contains("upload-horse-battery"));
+}
+
+#[test]
+fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
+    let mut desk = Desk::new(&[]);
+    let token = desk.token();
+    let mode =
+        fs::metadata(desk.folder.path().join("cloakroom-data/admin-token")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let listed = desk.run(&["ls"]);
+    assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
+    // Coming from this machine is not enough.
+    fs::write(desk.folder.path().join("guess"), "not-the-token-of-it\n").unwrap();
+    let url = desk.server.url("");
+    let guessed = desk.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
+    assert!(stderr(&guessed).contains("401 unauthorized"), "{}", stderr(&guessed));
+    desk.server.signal("TERM");
+    desk.server.wait();
+    desk.server = start(desk.folder.path(), &[]);
+    assert_ne!(desk.token(), token);
+    fs::write(desk.folder.path().join("guess"), token).unwrap();
+    let url = desk.server.url("");
+    let before = desk.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
+    assert!(stderr(&before).contains("401 unauthorized"), "{}", stderr(&before));
+}
+
+#[test]
+fn a_server_that_other_machines_reach_or_that_has_tokens_leaves_none() {
+    let mut desk = Desk::new(&[]);
+    for flags in [&["--ops-listen", "0.0.0.0:0"][..], &["--admin-token-file", "tokens"]] {
+        fs::write(desk.folder.path().join("tokens"), "admin-horse-battery-staple\n").unwrap();
+        desk.server.signal("TERM");
+        desk.server.wait();
+        desk.server = start(desk.folder.path(), flags);
+        for name in ["admin-token", "admin-url"] {
+            assert!(!desk.folder.path().join("cloakroom-data").join(name).exists(), "{flags:?} {name}");
+        }
+        let refused = desk.run(&["ls"]);
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("there is none in ./cloakroom-data"), "{}", stderr(&refused));
+    }
+}
+
+#[tokio::test]
+async fn an_uploader_behind_a_trusted_proxy_has_its_own_address_and_no_other_client_can_choose_one() {
+    for (flags, expected) in [(&[][..], "127.0.0.1"), (&["--trusted-proxies", "127.0.0.0/8"], "203.0.113.9")]
+    {
+        let desk = Desk::new(flags);
+        let request = format!(
+            "PUT /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\
+             X-Forwarded-For: 198.51.100.1, 203.0.113.9\r\n\r\njars"
+        );
+        assert_eq!(ask(desk.server.address.parse().unwrap(), &request).await.status, 201);
+        let listed = desk.run(&["ls", "-o", "json"]);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+        assert_eq!(listed["resources"][0]["uploadedBy"], expected, "{flags:?}");
+        assert!(desk.server.log().contains(&format!("peer={expected}")), "{}", desk.server.log());
+    }
+}
+
+#[test]
+fn a_ticket_is_fetched_from_stdin_as_well() {
+    let desk = Desk::new(&[]);
+    fs::write(desk.folder.path().join("a.txt"), "a").unwrap();
+    let url = desk.server.url("");
+    let staged = desk.run(&["stage", "-q", "--server", &url, "-n", "demo", "-l", "app=x", "a.txt"]);
+    fs::write(desk.folder.path().join("ticket.json"), &staged.stdout).unwrap();
+    let fetched = process::command()
+        .current_dir(&desk.folder)
+        .args(["fetch", "--ticket", "-", "--to", "there"])
+        .stdin(File::open(desk.folder.path().join("ticket.json")).unwrap())
+        .output()
+        .unwrap();
+    assert!(fetched.status.success(), "{}", stderr(&fetched));
+    assert_eq!(fs::read(desk.folder.path().join("there/a.txt")).unwrap(), b"a");
+    let both = desk.run(&["fetch", "--ticket", "ticket.json", "--id", "x", "--to", "there"]);
+    assert_eq!(both.status.code(), Some(2), "{}", stderr(&both));
+}
