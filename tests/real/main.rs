@@ -20,6 +20,7 @@ mod manifests;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod needs;
 mod old_client;
+mod pages;
 mod read_only;
 #[path = "../it/scenarios/mod.rs"]
 mod scenarios;
@@ -35,6 +36,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let trials: Vec<Trial> = [
         try_it::trials(),
+        pages::trials(),
         limits::trials(),
         read_only::trials(),
         spark_jars::trials(),
