@@ -9,6 +9,7 @@
 mod admin;
 mod admin_commands;
 mod auth;
+mod chart;
 mod configuration;
 mod conformance;
 mod connecting;
