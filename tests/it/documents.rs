@@ -172,9 +172,11 @@ fn about_flags(page: &Page, section: &str, known: &BTreeMap<String, Flag>) -> Ve
 }
 
 fn about_unknown_names(page: &Page, known: &BTreeMap<String, Flag>) -> Vec<String> {
-    // Behind `-n` it is a namespace, and the flags are kubectl's.
-    let ours =
-        |span: &&String| span.starts_with("--") || span.replace("-n cloakroom ", "").contains("cloakroom ");
+    // Behind `-n` it is a namespace, and the flags are kubectl's. Behind `helm` it is a release.
+    let ours = |span: &&String| {
+        let is_command = span.replace("-n cloakroom ", "").contains("cloakroom ");
+        span.starts_with("--") || (is_command && !span.trim_start().starts_with("helm "))
+    };
     let spans = page.code();
     let words = spans.iter().filter(ours).flat_map(|span| span.split_whitespace());
     let flags = words
@@ -358,7 +360,9 @@ fn page(path: &str) -> Page {
 
 fn pages() -> Vec<Page> {
     let mut paths = files_below(&repository().join("docs"), "md");
-    paths.extend(["README.md", "CHANGELOG.md"].map(|name| repository().join(name)));
+    paths.extend(
+        ["README.md", "CHANGELOG.md", "charts/cloakroom/README.md"].map(|name| repository().join(name)),
+    );
     assert!(paths.len() > 10);
     paths.iter().map(|path| Page::read(path)).collect()
 }

@@ -10,6 +10,7 @@ mod admin;
 mod admin_commands;
 mod auth;
 mod command_line;
+mod chart;
 mod configuration;
 mod conformance;
 mod connecting;

@@ -47,7 +47,9 @@ fn the_pages_make_the_secret_with_the_keys_that_the_server_reads() {
         .filter_map(|(_, value)| value.strip_prefix("/etc/cloakroom/tokens/").map(str::to_owned))
         .collect();
     assert_eq!(mounted.len(), 2);
-    for page in ["README.md", "docs/operations.md", "manifests/base/deployment.yaml"] {
+    for page in
+        ["README.md", "docs/operations.md", "charts/cloakroom/README.md", "manifests/base/deployment.yaml"]
+    {
         let page_text = std::fs::read_to_string(project().join(page)).unwrap();
         let (_, command) =
             page_text.split_once("create secret generic cloakroom-tokens").unwrap_or_else(|| {

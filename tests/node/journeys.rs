@@ -1,5 +1,6 @@
 //! The journeys, in the order in which they run.
 
+mod chart;
 mod deploy;
 mod external;
 mod failures;
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 use libtest_mimic::Trial;
 
-use crate::needs::trial;
+use crate::needs::{Need, trial};
 use crate::world;
 
 /// All journeys.
@@ -29,7 +30,8 @@ pub fn trials() -> Vec<Trial> {
     ]
     .concat()
     .into_iter()
-    .map(|journey| journey.trial())
+    .map(|journey| journey.trial(&world::needs()))
+    .chain([chart::JOURNEY.trial(&chart::needs())])
     .collect()
 }
 
@@ -38,9 +40,9 @@ pub fn trials() -> Vec<Trial> {
 pub struct Journey(&'static str, fn());
 
 impl Journey {
-    fn trial(self) -> Trial {
+    fn trial(self, needs: &[Need]) -> Trial {
         let Self(name, test) = self;
-        trial(name, &world::needs(), move || {
+        trial(name, needs, move || {
             let began = Instant::now();
             test();
             secrets::are_nowhere();

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, RwLock};
 
+use crate::chart::{helm, installed};
 use crate::control_plane::{ASSETS, ControlPlane, WatchCache};
 use crate::needs::{Need, trial};
 use crate::scenarios::{kinds, outages, pods, probes, submissions};
@@ -45,13 +46,19 @@ pub fn stop() {
 }
 
 macro_rules! trials {
-    ($(shared $shared:path),+; $(alone $alone:path),+ $(,)?) => {
+    ($(shared $shared:path),+; $(helm $helm:path),+; $(alone $alone:path),+; $(helm_alone $helm_alone:path),+ $(,)?) => {
         vec![
-            $(real(concat!("api_server::", stringify!($shared)), || {
+            $(real(concat!("api_server::", stringify!($shared)), vec![], || {
                 runtime().block_on(async { $shared(&*plane().await.read().await).await });
             }),)+
-            $(real(concat!("api_server::", stringify!($alone)), || {
+            $(real(concat!("api_server::", stringify!($helm)), helm::needs(), || {
+                runtime().block_on(async { $helm(&*plane().await.read().await).await });
+            }),)+
+            $(real(concat!("api_server::", stringify!($alone)), vec![], || {
                 runtime().block_on(async { $alone(&*plane().await.write().await).await });
+            }),)+
+            $(real(concat!("api_server::", stringify!($helm_alone)), helm::needs(), || {
+                runtime().block_on(async { $helm_alone(&*plane().await.write().await).await });
             }),)+
         ]
     };
@@ -79,18 +86,22 @@ pub fn trials() -> Vec<Trial> {
         shared submissions::an_application_is_followed_to_its_end,
         shared submissions::drivers_are_killed_by_the_beginning_of_their_names,
         shared outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource;
+        helm installed::the_real_definitions_accept_what_is_rendered,
+        helm installed::helm_installs_upgrades_and_uninstalls_and_the_claim_stays;
         alone probes::rights_are_asked_for,
         alone probes::a_forgotten_version_is_a_410,
         alone outages::without_rights_nothing_goes,
         alone outages::while_the_api_server_is_down_nothing_goes,
         alone outages::an_api_server_may_be_down_at_the_start,
         alone outages::a_watch_that_expired_begins_anew,
-        alone a_compacted_version_is_a_410_without_the_watch_cache,
+        alone a_compacted_version_is_a_410_without_the_watch_cache;
+        helm_alone installed::helm_takes_over_what_kustomize_made,
     ]
 }
 
-fn real(name: &'static str, test: fn()) -> Trial {
-    trial(name, &[Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)")], test)
+fn real(name: &'static str, mut needs: Vec<Need>, test: fn()) -> Trial {
+    needs.push(Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"));
+    trial(name, &needs, test)
 }
 
 /// What the other tests hold the server to.

@@ -7,6 +7,7 @@
 
 mod another_cluster;
 mod api_server;
+mod chart;
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod control_group;
 #[expect(dead_code, reason = "shared with the other test binaries")]
@@ -43,6 +44,7 @@ fn main() {
         old_client::trials(),
         image::trials(),
         manifests::trials(),
+        chart::trials(),
         api_server::trials(),
         another_cluster::trials(),
     ]

@@ -1,7 +1,7 @@
 //! The manifests as `kubectl apply -k` would send them.
 
-mod rendered;
-mod wiring;
+pub mod rendered;
+pub mod wiring;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -66,7 +66,7 @@ fn combine() {
 }
 
 /// A kustomization of somebody who keeps it elsewhere.
-fn combined(components: &[&str]) -> Rendered {
+pub fn combined(components: &[&str]) -> Rendered {
     let mut text = format!(
         "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n\
          resources: [cloakroom/manifests/base]\n\
@@ -88,7 +88,7 @@ fn replacements() -> String {
 }
 
 /// The kustomization of the operations page.
-fn of_the_page() -> String {
+pub fn of_the_page() -> String {
     let page = std::fs::read_to_string(manifests().join("../docs/operations.md")).unwrap();
     let (_, chapter) = page.split_once("\n## In Kubernetes\n").unwrap();
     chapter.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap().to_owned()
@@ -106,7 +106,7 @@ fn as_the_page_says() {
 }
 
 /// A kustomization in a folder of its own, beside a copy of the repository.
-fn render_own(kustomization: &str) -> Rendered {
+pub fn render_own(kustomization: &str) -> Rendered {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().canonicalize().unwrap();
     // Kustomize takes no absolute paths.
@@ -184,7 +184,7 @@ fn tls_and_probes() {
 }
 
 /// The base and every overlay.
-fn everything() -> Vec<PathBuf> {
+pub fn everything() -> Vec<PathBuf> {
     let mut folders = vec![manifests().join("base")];
     let overlays = std::fs::read_dir(manifests().join("overlays")).unwrap();
     folders.extend(overlays.map(|entry| entry.unwrap().path()));
@@ -200,7 +200,7 @@ fn kustomize(folder: &Path) -> Output {
     Command::new(kubectl().unwrap()).arg("kustomize").arg(folder).output().unwrap()
 }
 
-fn render(folder: &Path) -> Rendered {
+pub fn render(folder: &Path) -> Rendered {
     let output = kustomize(folder);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Rendered::new(known::parse(&String::from_utf8(output.stdout).unwrap()))

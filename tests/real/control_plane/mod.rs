@@ -223,8 +223,13 @@ impl ControlPlane {
         rights::rules(&self.api(Account::Admin)).await
     }
 
+    /// The admin's kubeconfig.
+    pub fn admin_kubeconfig(&self) -> &Path {
+        &self.files.admin_kubeconfig
+    }
+
     /// Runs `kubectl` as the admin.
-    fn kubectl(&self, args: &[&str]) -> Output {
+    pub fn kubectl(&self, args: &[&str]) -> Output {
         let mut command = Command::new(path(ASSETS).join("kubectl"));
         command.env_clear().env("HOME", self.folder.path());
         command.arg("--kubeconfig").arg(&self.files.admin_kubeconfig).args(args).output().unwrap()

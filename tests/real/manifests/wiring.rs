@@ -258,7 +258,7 @@ fn uploads(rendered: &Rendered, complaints: &mut Complaints) {
 }
 
 /// Whether a selector by labels finds what has these labels; an empty one finds everything, which nothing here means.
-fn selects(selector: &Value, labels: &Value) -> bool {
+pub fn selects(selector: &Value, labels: &Value) -> bool {
     let wanted = selector.as_object();
     wanted.is_some_and(|wanted| {
         !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value))

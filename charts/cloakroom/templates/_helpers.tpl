@@ -1,0 +1,129 @@
+{{/* What names of objects begin with. There is room behind it for the longest ending, -operations. */}}
+{{- define "cloakroom.fullname" -}}
+{{- $name := .Release.Name -}}
+{{- if .Values.fullnameOverride -}}
+{{- $name = .Values.fullnameOverride -}}
+{{- else if not (contains "cloakroom" $name) -}}
+{{- $name = printf "%s-cloakroom" $name -}}
+{{- end -}}
+{{ $name | trunc 52 | trimSuffix "-" }}
+{{- end }}
+
+{{/* What tells this release's pods from others. It never changes: a Deployment's selector cannot. */}}
+{{- define "cloakroom.selectorLabels" -}}
+app.kubernetes.io/name: cloakroom
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "cloakroom.labels" -}}
+{{ include "cloakroom.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "cloakroom.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag }}{{ end }}
+{{- end -}}
+{{- end }}
+
+{{/* The Secret that has the server's certificate; empty where it speaks http. */}}
+{{- define "cloakroom.tlsSecret" -}}
+{{- if .Values.tls.certManager.issuerRef -}}
+{{ include "cloakroom.fullname" . }}-tls
+{{- else -}}
+{{ .Values.tls.existingSecret }}
+{{- end -}}
+{{- end }}
+
+{{/* The name by which clients outside reach the server, where this chart knows it. */}}
+{{- define "cloakroom.host" -}}
+{{- if .Values.ingress.enabled -}}
+{{ .Values.ingress.host }}
+{{- else if .Values.gateway.enabled -}}
+{{ .Values.gateway.host }}
+{{- end -}}
+{{- end }}
+
+{{/* The API groups of built-in kinds, which a bare name stands for. The server knows the same ones. */}}
+{{- define "cloakroom.builtInKinds" -}}
+Pod: ""
+Service: ""
+ConfigMap: ""
+ReplicationController: ""
+Deployment: apps
+StatefulSet: apps
+DaemonSet: apps
+ReplicaSet: apps
+Job: batch
+CronJob: batch
+{{- end }}
+
+{{/* What the server asks about owners, in a namespace or in all of them: list and watch say who exists, and get looks again. */}}
+{{- define "cloakroom.ownerRules" -}}
+{{- $builtIn := include "cloakroom.builtInKinds" . | fromYaml }}
+{{- range $kind, $resource := .Values.ownerKinds }}
+{{- $parts := regexSplit "\\." $kind 2 }}
+- apiGroups: [{{ (eq (len $parts) 2) | ternary (last $parts) (get $builtIn $kind) | quote }}]
+  resources: [{{ $resource }}]
+  verbs: [get, list, watch]
+{{- end }}
+{{- end }}
+
+{{/* The container's environment: the chart's own, then extraEnv, which replaces what has the same name. */}}
+{{- define "cloakroom.env" -}}
+{{- $extra := list }}
+{{- range .Values.extraEnv }}{{ $extra = append $extra .name }}{{ end }}
+{{- range include "cloakroom.ownEnv" . | fromYamlArray }}
+{{- if not (has .name $extra) }}
+- {{ toYaml . | nindent 2 | trim }}
+{{- end }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "cloakroom.ownEnv" -}}
+- name: CLOAKROOM_LISTEN
+  value: 0.0.0.0:10000
+# Probes, metrics and the calls of `cloakroom ls`, away from the port that others can reach.
+- name: CLOAKROOM_OPS_LISTEN
+  value: 0.0.0.0:10001
+- name: CLOAKROOM_UPLOAD_AUTH
+  value: {{ .Values.uploadAuth | quote }}
+{{- if eq .Values.uploadAuth "token" }}
+- name: CLOAKROOM_UPLOAD_TOKEN_FILE
+  value: /etc/cloakroom/tokens/upload-token
+{{- end }}
+- name: CLOAKROOM_ADMIN_TOKEN_FILE
+  value: /etc/cloakroom/tokens/admin-token
+- name: CLOAKROOM_LOG_FORMAT
+  value: json
+# The image of init-containers that `cloakroom submit` makes: this container's own.
+- name: CLOAKROOM_FETCH_IMAGE
+  value: {{ include "cloakroom.image" . }}
+- name: CLOAKROOM_OWNER_KINDS
+  value: {{ keys .Values.ownerKinds | sortAlpha | join "," }}
+{{- with .Values.namespaces }}
+- name: CLOAKROOM_NAMESPACES
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- /* With Roles alone a deleted namespace cannot be told from a lost role, so age has to end what was staged for it. */}}
+{{- with .Values.maxAge | default (.Values.namespaces | empty | ternary "" "30d") }}
+- name: CLOAKROOM_MAX_AGE
+  value: {{ . | quote }}
+{{- end }}
+{{- with include "cloakroom.host" . }}
+# The server does not see that the way to it is https: tickets would have URLs that begin with http.
+- name: CLOAKROOM_PUBLIC_URL
+  value: https://{{ . }}
+{{- end }}
+{{- if include "cloakroom.tlsSecret" . }}
+- name: CLOAKROOM_TLS_CERT
+  value: /etc/cloakroom/tls/tls.crt
+- name: CLOAKROOM_TLS_KEY
+  value: /etc/cloakroom/tls/tls.key
+{{- end }}
+{{- end }}

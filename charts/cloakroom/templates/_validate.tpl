@@ -1,0 +1,44 @@
+{{/* What is wrong with the values together; values.schema.json says what is wrong with each alone. All of it is said at once. */}}
+{{- define "cloakroom.validate" -}}
+{{- $wrong := list -}}
+{{- if not .Values.image.repository -}}
+{{- $wrong = append $wrong "image.repository is missing: set it to the name of the image in your registry, such as registry.example.com/cloakroom" -}}
+{{- end -}}
+{{- if not (or .Values.image.digest .Values.image.tag) -}}
+{{- $wrong = append $wrong "image.digest is missing: set it to the digest of the image that you pushed, sha256:… (or set image.tag, which can be moved to another image)" -}}
+{{- end -}}
+{{- if not .Values.tokens.existingSecret -}}
+{{- $wrong = append $wrong (printf "tokens.existingSecret is missing: name a Secret with the key admin-token%s" (eq .Values.uploadAuth "token" | ternary " and, for uploadAuth token, the key upload-token" "")) -}}
+{{- end -}}
+{{- with .Values.tls -}}
+{{- if and .existingSecret .certManager.issuerRef -}}
+{{- $wrong = append $wrong "tls.existingSecret and tls.certManager.issuerRef are both set: keep the first for a certificate of your own, or the second for one that cert-manager makes" -}}
+{{- end -}}
+{{- if and (or .certManager.dnsNames .certManager.ipAddresses) (not .certManager.issuerRef) -}}
+{{- $wrong = append $wrong "tls.certManager.issuerRef is missing: name the issuer that signs the certificate, such as { name: my-ca, kind: ClusterIssuer }" -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $values := dict "ingress" .Values.ingress "gateway" .Values.gateway -}}
+{{- if and $values.enabled (not $values.host) -}}
+{{- $wrong = append $wrong (printf "%s.host is missing: set it to the name by which clients reach the server, such as cloakroom.example.com" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) -}}
+{{- $wrong = append $wrong "gateway.parentRefs is missing: name your Gateway, such as [{ name: gateway, namespace: gateway-system, sectionName: https }]" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled .Values.gateway.enabled (ne .Values.ingress.host .Values.gateway.host) -}}
+{{- $wrong = append $wrong "ingress.host and gateway.host differ: tickets begin with one name, so set both to the same" -}}
+{{- end -}}
+{{- if not .Values.ownerKinds -}}
+{{- $wrong = append $wrong "ownerKinds is empty: name one kind or more that bundles can belong to, such as Pod: pods" -}}
+{{- end -}}
+{{- $builtIn := include "cloakroom.builtInKinds" . | fromYaml -}}
+{{- range $kind, $resource := .Values.ownerKinds -}}
+{{- if not (or (hasKey $builtIn $kind) (regexMatch "^[A-Z][A-Za-z0-9]*[.][a-z0-9]([-a-z0-9.]*[a-z0-9])?$" $kind)) -}}
+{{- $wrong = append $wrong (printf "ownerKinds has %s, which is no built-in kind: write its API group behind it, as in SparkApplication.sparkoperator.k8s.io" $kind) -}}
+{{- end -}}
+{{- end -}}
+{{- if $wrong -}}
+{{- fail (join "\n" $wrong) -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,86 @@
+//! The chart's whole life on a node, beside the server of the manifests.
+
+use super::Journey;
+use super::deploy::server;
+use crate::cluster::{NODE_ADDRESS, make_volume};
+use crate::images::CLOAKROOM;
+use crate::needs::{Need, path};
+use crate::shell::{At, laptop, run, until};
+use crate::world;
+
+pub const JOURNEY: Journey =
+    Journey("a_release_of_the_chart_keeps_what_was_staged_through_upgrade_removal_and_return", release);
+
+/// Names the folder that `tests/chart/build` made.
+const CHART_TOOLS: &str = "CLOAKROOM_TEST_CHART_TOOLS";
+
+/// What it takes beside a node.
+pub fn needs() -> Vec<Need> {
+    let mut needs = world::needs();
+    needs.push(Need::Below(CHART_TOOLS, "helm-4".to_owned()));
+    needs
+}
+
+/// With a port of the node of its own, and a certificate and tokens as the chart's notes say.
+fn release() {
+    server();
+    let folder = world::folder();
+    make_volume(&folder, "chart", "chart");
+    std::os::unix::fs::symlink(path(CHART_TOOLS).join("helm-4"), folder.join("bin/helm")).unwrap();
+    let (repository, tag) = CLOAKROOM.split_once(':').unwrap();
+    let install = format!(
+        "helm install chart project/charts/cloakroom -n chart --wait --timeout 90s --set-string image.repository={repository},image.tag={tag} \
+             --set service.type=NodePort,service.nodePort=31001,tls.existingSecret=tls,persistence.storageClassName=chart"
+    );
+    let said = laptop(&format!(
+        "kubectl create namespace chart
+         kubectl label namespace chart pod-security.kubernetes.io/enforce=restricted
+         openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=chart -keyout chart.key -out chart.crt -addext subjectAltName=IP:{NODE_ADDRESS}
+         kubectl create secret tls tls -n chart --cert=chart.crt --key=chart.key
+         kubectl create secret generic cloakroom-tokens -n chart --from-file=upload-token --from-literal=admin-token=\"$(openssl rand -base64 32)\"
+         {install}"
+    ));
+    assert!(
+        said.stdout.contains("Clients reach it at https://NODE:31001, with the address of any node."),
+        "{}",
+        said.stdout
+    );
+    assert!(!said.stdout.contains("ContainerCreating"), "the Secrets are there: {}", said.stdout);
+    laptop(&format!(
+        "head -c 5000000 /dev/urandom >chart.bin
+         cloakroom stage --server https://{NODE_ADDRESS}:31001 --ca-file chart.crt --token-file upload-token --namespace chart --kind Deployment \
+             --label app.kubernetes.io/instance=chart chart.bin >chart.json
+         jq -r .resourceSecret chart.json >chart.secret"
+    ));
+    comes_back();
+    let listed = laptop("kubectl exec -n chart deploy/chart-cloakroom -- cloakroom ls").stdout;
+    assert!(listed.contains("Deployment/app.kubernetes.io/instance=chart"), "{listed}");
+    laptop(
+        "helm upgrade chart project/charts/cloakroom -n chart --wait --timeout 90s --reuse-values \
+             --set 'extraEnv[0].name=CLOAKROOM_MAX_TOTAL_SIZE,extraEnv[0].value=1GiB'",
+    );
+    comes_back();
+    let environment = laptop(
+        "kubectl get deploy -n chart chart-cloakroom -o jsonpath='{..env[?(@.name==\"CLOAKROOM_MAX_TOTAL_SIZE\")].value}'",
+    );
+    assert_eq!(environment.stdout, "1GiB");
+    laptop("helm uninstall chart -n chart --wait --timeout 90s");
+    until("the pod is gone", || laptop("kubectl get pods -n chart -o name").stdout.is_empty());
+    let left = laptop("kubectl get all,pvc,networkpolicy,sa -n chart -o name").stdout;
+    assert_eq!(left, "persistentvolumeclaim/chart-cloakroom\nserviceaccount/default\n");
+    let roles = run(At::Laptop, "kubectl get clusterrole,clusterrolebinding -o name | grep chart").stdout;
+    assert_eq!(roles, "");
+    laptop(&install);
+    comes_back();
+    laptop("helm uninstall chart -n chart && kubectl delete namespace chart --wait=false");
+}
+
+/// The ticket's bundle is there, byte for byte.
+fn comes_back() {
+    laptop(&format!(
+        "to=$(mktemp -d)
+         cloakroom fetch --server https://{NODE_ADDRESS}:31001 --ca-file chart.crt --id $(jq -r .resourceId chart.json) --secret-file chart.secret --to $to
+         cmp chart.bin $to/chart.bin
+         rm -r $to"
+    ));
+}

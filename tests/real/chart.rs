@@ -1,0 +1,129 @@
+//! The Helm chart makes what kustomize makes, and says what is wrong with its values.
+
+mod choices;
+mod comparison;
+pub mod helm;
+pub mod installed;
+
+use std::collections::BTreeSet;
+
+use libtest_mimic::Trial;
+
+use crate::manifests::{combined, everything, of_the_page, render, render_own, rendered::Rendered, wiring};
+use crate::needs::trial;
+use comparison::differences;
+use helm::{Helm, values_of};
+
+/// Each is made with both versions of Helm.
+type Test = fn(&Helm);
+
+pub fn trials() -> Vec<Trial> {
+    let tests: [(&str, Test); 8] = [
+        ("chart_is_accepted_by_a_strict_lint_with_the_values_of_every_overlay", lint),
+        ("chart_makes_what_kustomize_makes_for_the_base_and_every_overlay", overlays),
+        ("chart_makes_what_kustomize_makes_for_combinations", combinations),
+        ("chart_makes_what_the_kustomization_of_the_operations_page_makes", as_the_page_says),
+        ("chart_shows_planted_differences_from_kustomize", planted_differences),
+        ("chart_uses_every_value", choices::every_value),
+        ("chart_says_what_is_wrong_with_values_in_one_sentence_each", choices::wrong_values),
+        ("chart_keeps_two_releases_apart", two_releases),
+    ];
+    let both = |(name, test): (&'static str, Test)| {
+        Helm::VERSIONS.map(|version| {
+            trial(&format!("{version}: {name}"), &helm::needs(), move || test(&Helm::new(version)))
+        })
+    };
+    tests.into_iter().flat_map(both).collect()
+}
+
+/// The image of [`combined`].
+const IMAGE: &[&str] = &["image.repository=registry.example.com/cloakroom", "image.tag=1.2.3"];
+
+fn lint(helm: &Helm) {
+    for overlay in everything() {
+        let output = helm.chart(&["lint", "--strict"], &[values_of(&overlay)], &[]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+fn overlays(helm: &Helm) {
+    for overlay in everything() {
+        let chart = helm.render(&[values_of(&overlay)], &[]);
+        assert_eq!(differences(&chart, &render(&overlay)), Vec::<String>::new(), "{}", overlay.display());
+    }
+}
+
+fn combinations(helm: &Helm) {
+    // The component alone, for clients that know no upload token: the overlay has TLS as well.
+    let nodeport: &[&str] = &["service.type=NodePort"];
+    for (components, values) in [
+        (&["nodeport", "ingress", "gateway", "tls", "monitoring", "upload-auth-kubernetes"][..], &[][..]),
+        (&["nodeport", "tls", "monitoring"], &[]),
+        (&["namespaced", "ingress", "monitoring"], &[]),
+        (&["namespaced", "upload-auth-kubernetes"], &[]),
+        (&["gateway", "tls"], &[]),
+        (&["nodeport"], nodeport),
+        (&["nodeport", "upload-auth-kubernetes"], nodeport),
+    ] {
+        let has = |component| components.contains(&component);
+        let files = components.iter().filter(|component| **component != "nodeport" || has("tls"));
+        let files: Vec<_> = files.map(|component| format!("ci/{component}-values.yaml")).collect();
+        let chart = helm.render(&files, &[IMAGE, values].concat());
+        let mut kustomize = combined(components);
+        if has("ingress") && has("tls") {
+            // What manifests/components/ingress/ingress.yaml has people add by hand.
+            let mut annotations = kustomize.one("Ingress", "cloakroom")["metadata"]["annotations"].clone();
+            annotations["nginx.ingress.kubernetes.io/backend-protocol"] = "HTTPS".into();
+            kustomize.set("Ingress", "cloakroom", "/metadata/annotations", annotations);
+        }
+        assert_eq!(differences(&chart, &kustomize), Vec::<String>::new(), "{components:?}");
+        assert_eq!(wiring::complaints(&chart), Vec::<String>::new(), "{components:?}");
+    }
+}
+
+/// The page has one example in both forms.
+fn as_the_page_says(helm: &Helm) {
+    let page = std::fs::read_to_string(helm::project().join("docs/operations.md")).unwrap();
+    let (_, chapter) = page.split_once("\n### With Helm\n").unwrap();
+    let values = chapter.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    std::fs::write(&file, values).unwrap();
+    let chart = helm.render(&[file.to_str().unwrap().to_owned()], &[]);
+    assert_eq!(differences(&chart, &render_own(&of_the_page())), Vec::<String>::new());
+}
+
+/// One thing changed at a time.
+fn planted_differences(helm: &Helm) {
+    let files = ["nodeport", "ingress", "gateway", "monitoring", "upload-auth-kubernetes"]
+        .map(|component| format!("ci/{component}-values.yaml"));
+    let good = helm.render(&files, &[]);
+    assert_eq!(differences(&good, &good), Vec::<String>::new());
+    for (kind, name, pointer, value) in wiring::PLANTED {
+        let mut other = good.clone();
+        other.set(kind, name, pointer, serde_json::from_str(value).unwrap());
+        assert_eq!(differences(&good, &other).len(), 1, "{kind} {name} {pointer} = {value}");
+    }
+    let without = Rendered::new(good.of_kind("Service").cloned().collect());
+    assert!(differences(&good, &without).len() > 5 && differences(&without, &good).len() > 5);
+}
+
+/// In one namespace or in two of one cluster.
+fn two_releases(helm: &Helm) {
+    let files: Vec<_> = ["nodeport", "monitoring", "upload-auth-kubernetes"]
+        .map(|component| format!("ci/{component}-values.yaml"))
+        .into();
+    let [one, other] = ["one", "other"].map(|name| helm.release(name).render(&files, &[]));
+    let names = |rendered: &Rendered| -> BTreeSet<String> {
+        rendered.objects().iter().map(comparison::name_of).collect()
+    };
+    assert!(names(&one).is_disjoint(&names(&other)));
+    assert_eq!(names(&one).len(), names(&other).len());
+    let selector = &one.one("Deployment", "one-cloakroom")["spec"]["selector"]["matchLabels"];
+    let labels = &other.one("Deployment", "other-cloakroom")["spec"]["template"]["metadata"]["labels"];
+    let services = one.of_kind("Service").map(|service| &service["spec"]["selector"]);
+    let policies = one.of_kind("NetworkPolicy").map(|policy| &policy["spec"]["podSelector"]["matchLabels"]);
+    for selector in services.chain(policies).chain([selector]) {
+        assert!(!wiring::selects(selector, labels), "{selector} selects {labels}");
+    }
+}

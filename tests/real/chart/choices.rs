@@ -1,0 +1,213 @@
+//! Every value has an effect, and every mistake a sentence.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::helm::{Helm, chart};
+
+/// A value, another one than the default, and the file of values that it is tried with.
+const OTHERS: &[(&str, &str, &str)] = &[
+    ("image.repository", "\"registry.example.com/cloakroom\"", "base"),
+    ("image.digest", DIGEST, "base"),
+    ("image.tag", "\"other\"", "base"),
+    ("image.pullPolicy", "\"Always\"", "base"),
+    ("imagePullSecrets", "[{\"name\": \"registry\"}]", "base"),
+    ("fullnameOverride", "\"staging\"", "base"),
+    ("uploadAuth", "\"none\"", "base"),
+    ("tokens.existingSecret", "\"other\"", "base"),
+    ("ownerKinds", "{\"CronJob\": \"cronjobs\"}", "base"),
+    ("namespaces", "[\"a\", \"b\"]", "base"),
+    ("maxAge", "\"3d\"", "base"),
+    ("persistence.size", "\"1Ti\"", "base"),
+    ("persistence.storageClassName", "\"fast\"", "base"),
+    ("persistence.accessMode", "\"ReadWriteOncePod\"", "base"),
+    ("persistence.existingClaim", "\"other\"", "base"),
+    ("persistence.keep", "false", "base"),
+    ("service.type", "\"LoadBalancer\"", "base"),
+    ("service.nodePort", "31001", "nodeport"),
+    ("service.annotations", "{\"a\": \"b\"}", "base"),
+    ("tls.existingSecret", "\"other\"", "base"),
+    ("tls.certManager.issuerRef", "{\"name\": \"ca\"}", "base"),
+    ("tls.certManager", "{\"issuerRef\": {\"name\": \"ca\"}, \"dnsNames\": [\"a.example.com\"]}", "base"),
+    ("tls.certManager", "{\"issuerRef\": {\"name\": \"ca\"}, \"ipAddresses\": [\"192.0.2.1\"]}", "base"),
+    ("ingress.enabled", "false", "ingress"),
+    ("ingress.host", "\"other.example.com\"", "ingress"),
+    ("ingress.className", "\"nginx\"", "ingress"),
+    ("ingress.tlsSecret", "\"\"", "ingress"),
+    ("ingress.annotations", "{\"a\": \"b\"}", "ingress"),
+    ("gateway.enabled", "false", "gateway"),
+    ("gateway.host", "\"other.example.com\"", "gateway"),
+    ("gateway.parentRefs", "[{\"name\": \"other\"}]", "gateway"),
+    ("monitoring.enabled", "false", "monitoring"),
+    ("monitoring.labels", "{\"release\": \"other\"}", "monitoring"),
+    ("monitoring.namespace", "\"other\"", "monitoring"),
+    ("networkPolicy.enabled", "false", "base"),
+    ("networkPolicy.dnsPorts", "[53, 5353]", "base"),
+    ("networkPolicy.apiServerPorts", "[16443]", "base"),
+    ("networkPolicy.apiServerCidrs", "[\"192.0.2.10/32\"]", "base"),
+    ("extraEnv", "[{\"name\": \"CLOAKROOM_LOG\", \"value\": \"debug\"}]", "base"),
+    ("extraArgs", "[\"--log=debug\"]", "base"),
+    ("resources", "{\"limits\": {\"memory\": \"1Gi\"}}", "base"),
+    ("priorityClassName", "\"high\"", "base"),
+    ("nodeSelector", "{\"disk\": \"fast\"}", "base"),
+    ("tolerations", "[{\"key\": \"storage\", \"operator\": \"Exists\"}]", "base"),
+    ("affinity", "{\"nodeAffinity\": {}}", "base"),
+    ("podLabels", "{\"team\": \"data\"}", "base"),
+    ("podAnnotations", "{\"a\": \"b\"}", "base"),
+    ("terminationGracePeriodSeconds", "60", "base"),
+    ("podSecurityContext", "{\"fsGroup\": 1}", "base"),
+    ("securityContext", "{\"readOnlyRootFilesystem\": false}", "base"),
+];
+
+const DIGEST: &str = "\"sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"";
+
+pub fn every_value(helm: &Helm) {
+    let mut tried = BTreeSet::new();
+    let mut before = BTreeMap::new();
+    for (name, other, file) in OTHERS {
+        let files = [format!("ci/{file}-values.yaml")];
+        let changed = helm.render_with(&files, &format!("{name}={other}"));
+        let before = before.entry(file).or_insert_with(|| helm.render(&files, &[]));
+        assert_ne!(changed.objects(), before.objects(), "{name}={other} changes nothing");
+        tried.extend(leaves(name, &serde_json::from_str(other).unwrap()));
+    }
+    let schema: Value =
+        serde_json::from_str(&std::fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap();
+    let mut known = BTreeSet::new();
+    add_leaves(&schema, "", &mut known);
+    known.remove("global");
+    assert!(known.len() > 40, "the schema is read wrong");
+    assert_eq!(known.difference(&tried).collect::<Vec<_>>(), Vec::<&String>::new(), "these were not tried");
+}
+
+/// The value itself, and those in it.
+fn leaves(name: &str, value: &Value) -> Vec<String> {
+    let inner = value.as_object().into_iter().flat_map(|fields| fields.keys());
+    inner.map(|key| format!("{name}.{key}")).chain([name.to_owned()]).collect()
+}
+
+fn add_leaves(schema: &Value, at: &str, known: &mut BTreeSet<String>) {
+    for (key, inner) in schema["properties"].as_object().unwrap() {
+        let name = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+        // An issuerRef is one thing, with fields of cert-manager's.
+        if inner["properties"].is_object() && !name.ends_with("Ref") {
+            add_leaves(inner, &name, known);
+        } else {
+            known.insert(name);
+        }
+    }
+}
+
+/// Values that contradict each other or are missing, and the sentence that is said; an ellipsis at its end stands for a pattern.
+const WRONG: &[(&[&str], &str)] = &[
+    (
+        &["image.repository="],
+        "image.repository is missing: set it to the name of the image in your registry, such as registry.example.com/cloakroom",
+    ),
+    (
+        &["image.tag="],
+        "image.digest is missing: set it to the digest of the image that you pushed, sha256:… (or set image.tag, which can be moved to another image)",
+    ),
+    (
+        &["image.digest=sha256:12"],
+        "at '/image/digest': 'sha256:12' does not match pattern '^(sha256:[0-9a-f]{64})?$'",
+    ),
+    (
+        &["image.repository=registry.example.com/cloakroom:0.1.0"],
+        "at '/image/repository': 'registry.example.com/cloakroom:0.1.0' does not match pattern…",
+    ),
+    (&["image.registry=example.com"], "at '/image': additional properties 'registry' not allowed"),
+    (&["replicas=2"], "at '': additional properties 'replicas' not allowed"),
+    (&["uploadAuth=basic"], "at '/uploadAuth': value must be one of 'token', 'kubernetes', 'none'"),
+    (
+        &["tokens.existingSecret="],
+        "tokens.existingSecret is missing: name a Secret with the key admin-token and, for uploadAuth token, the key upload-token",
+    ),
+    (
+        &["tokens.existingSecret=", "uploadAuth=kubernetes"],
+        "tokens.existingSecret is missing: name a Secret with the key admin-token",
+    ),
+    (
+        &["tls.existingSecret=a", "tls.certManager.issuerRef.name=b"],
+        "tls.existingSecret and tls.certManager.issuerRef are both set: keep the first for a certificate of your own, or the second for one that cert-manager makes",
+    ),
+    (
+        &["tls.certManager.dnsNames={a.example.com}"],
+        "tls.certManager.issuerRef is missing: name the issuer that signs the certificate, such as { name: my-ca, kind: ClusterIssuer }",
+    ),
+    (&["tls.certManager.issuerRef.kind=Issuer"], "at '/tls/certManager/issuerRef': missing property 'name'"),
+    (
+        &["ingress.enabled=true"],
+        "ingress.host is missing: set it to the name by which clients reach the server, such as cloakroom.example.com",
+    ),
+    (
+        &["gateway.enabled=true", "gateway.parentRefs[0].name=gateway"],
+        "gateway.host is missing: set it to the name by which clients reach the server, such as cloakroom.example.com",
+    ),
+    (
+        &["gateway.enabled=true", "gateway.host=a.example.com"],
+        "gateway.parentRefs is missing: name your Gateway, such as [{ name: gateway, namespace: gateway-system, sectionName: https }]",
+    ),
+    (
+        &[
+            "ingress.enabled=true",
+            "ingress.host=a.example.com",
+            "gateway.enabled=true",
+            "gateway.host=b.example.com",
+            "gateway.parentRefs[0].name=gateway",
+        ],
+        "ingress.host and gateway.host differ: tickets begin with one name, so set both to the same",
+    ),
+    (
+        &["ownerKinds.SparkApplication=sparkapplications"],
+        "ownerKinds has SparkApplication, which is no built-in kind: write its API group behind it, as in SparkApplication.sparkoperator.k8s.io",
+    ),
+    (
+        &["ownerKinds.pod=pods"],
+        "ownerKinds has pod, which is no built-in kind: write its API group behind it, as in SparkApplication.sparkoperator.k8s.io",
+    ),
+    (
+        &["ownerKinds=null"],
+        "ownerKinds is empty: name one kind or more that bundles can belong to, such as Pod: pods",
+    ),
+    (&["namespaces={Spark}"], "at '/namespaces/0': 'Spark' does not match pattern…"),
+    (&["persistence.size=big"], "at '/persistence/size': 'big' does not match pattern…"),
+];
+
+pub fn wrong_values(helm: &Helm) {
+    let files = ["ci/base-values.yaml".to_owned()];
+    for (values, sentence) in WRONG {
+        let output = helm.chart(&["template"], &files, values);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{values:?} is accepted");
+        let [complaint] = complaints(&said)[..] else { panic!("{values:?}: {said}") };
+        let is_said = match sentence.strip_suffix('…') {
+            Some(beginning) => complaint.starts_with(beginning),
+            None => complaint == *sentence,
+        };
+        assert!(is_said, "{values:?}: {said}");
+    }
+    // What is wrong is said all at once.
+    let output = helm.chart(&["template"], &[], &["ingress.enabled=true"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let complaints = complaints(&said);
+    assert_eq!(complaints.len(), 3, "{said}");
+    for (complaint, name) in complaints.iter().zip(["image.repository", "image.digest", "ingress.host"]) {
+        assert!(complaint.starts_with(&format!("{name} is missing: ")), "{said}");
+    }
+}
+
+/// What is wrong, line by line, without Helm's words around it.
+fn complaints(said: &str) -> Vec<&str> {
+    let is_about_values = |line: &&str| {
+        let around = ["Error: values don't meet", "cloakroom:", "Use --debug"];
+        !line.is_empty() && !around.iter().any(|words| line.starts_with(words))
+    };
+    let lines = said.lines().filter(is_about_values);
+    let sentences = lines.map(|line| match line.split_once("): ") {
+        Some((place, sentence)) if place.starts_with("Error: execution error at ") => sentence,
+        _ => line.trim_start_matches("- "),
+    });
+    sentences.collect()
+}
