@@ -9,8 +9,8 @@
 mod admin;
 mod admin_commands;
 mod auth;
-mod command_line;
 mod chart;
+mod command_line;
 mod configuration;
 mod conformance;
 mod connecting;
