@@ -11,6 +11,8 @@ mod api_server;
 mod control_group;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod control_plane;
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod dist;
 mod image;
 #[path = "../it/manifests/known.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]
