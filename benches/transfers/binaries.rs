@@ -11,7 +11,7 @@ use crate::{lifecycle, memory, nginx};
 
 /// Names the builds: paths, separated by colons.
 const BINARIES: &str = "CLOAKROOM_BENCH_BINARIES";
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 const BUNDLE_BYTES: u64 = 1 << 30;
 const AT_ONCE: usize = 32;
 /// After this time memory has gone back to the kernel, or stays.
