@@ -1,24 +1,22 @@
-# The image: one binary, the few files it needs, and nothing that could be run instead of it.
+# The image: one static binary, the few files it needs, and nothing that could be run instead of it. packaging/release makes
+# the same image without a container engine, and reads its settings below.
 
-FROM rust:1.95-slim-bookworm AS build
-WORKDIR /src
+FROM rust:1.95-slim-bookworm AS root
+# Naming ca-certificates also brings its newest version, which a base image may lag behind.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates gcc libc6-dev python3 python3-venv
+WORKDIR /cloakroom
 COPY . .
+ARG REVISION=unknown
+ENV CLOAKROOM_RELEASE_CACHE=/cache
 # Downloads are kept between builds, the target folder is not: cargo trusts time stamps, and a kept folder can hand out
 # the binary of an older checkout.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
-    cargo build --release --locked --bin cloakroom
-
-# The same Debian as above: the C library that the binary was linked with is the one it gets.
-FROM debian:bookworm-slim AS root
-# Naming the packages whose files end up in the image also brings their security fixes, which a base image may lag behind.
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates libc6 libgcc-s1
-WORKDIR /build
-COPY LICENSE ./
-COPY manifests/image/ manifests/image/
-COPY --from=build /src/target/release/cloakroom ./
+    mkdir /tree \
+    && cp "$(CLOAKROOM_REVISION=$REVISION packaging/binary "$(uname -m)")" /tree/cloakroom \
+    && packaging/linked "$(uname -m)" /tree
 # The tests run the same script, and start what it lays out (tests/image/run-in-root).
-RUN manifests/image/assemble-root cloakroom /assembled
+RUN manifests/image/assemble-root /tree/cloakroom /assembled /tree
 
 FROM scratch
 ARG VERSION=dev
@@ -35,9 +33,6 @@ USER 65532:65532
 # No VOLUME: it would give every container an anonymous one, which goes with the container and takes acknowledged bundles
 # with it. What is to last is mounted here on purpose.
 ENV CLOAKROOM_DATA_DIR=/var/lib/cloakroom
-# Buffers from this size on are given back to the kernel at once. Otherwise the C library raises the threshold by itself, and
-# scattered buffers keep the memory of a burst (docs/operations.md, Sizing).
-ENV MALLOC_MMAP_THRESHOLD_=65536
 # SQLite puts temporary files into the working directory where /tmp is read-only.
 WORKDIR /var/lib/cloakroom
 EXPOSE 10000

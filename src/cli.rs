@@ -8,6 +8,7 @@ mod retention;
 mod serve;
 mod stage;
 mod submit;
+mod version;
 
 use std::ffi::OsString;
 
@@ -31,7 +32,7 @@ const MAX_WIDTH: usize = 100;
 /// A resource staging server for Kubernetes: hand your jars in, get a ticket; the pods show the ticket and get
 /// the jars
 #[derive(Debug, Parser)]
-#[command(name = "cloakroom", version, max_term_width = MAX_WIDTH)]
+#[command(name = "cloakroom", version, long_version = version::LONG.as_str(), max_term_width = MAX_WIDTH)]
 #[command(
     after_help = "A properties file of kubespark's resource staging server or init-container as the only \
                         argument means `serve` or `fetch`, by its keys. Called under a name such as spark-submit, \

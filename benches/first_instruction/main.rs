@@ -10,6 +10,9 @@
 #[path = "../../tests/real/control_plane/mod.rs"]
 #[expect(dead_code, reason = "shared with the tests")]
 mod control_plane;
+#[path = "../../tests/real/dist.rs"]
+#[expect(dead_code, reason = "shared with the tests")]
+mod dist;
 #[path = "../transfers/files.rs"]
 #[expect(dead_code, reason = "shared with the other bench")]
 mod files;

@@ -27,6 +27,11 @@ const SWEEPS: u64 = 30;
 const LOOK: Duration = Duration::from_secs(2);
 
 pub fn run() {
+    mean_sweep(Cloakroom::serve);
+}
+
+/// The mean of many sweeps in seconds, of the server that `serve` starts on a folder with flags.
+pub fn mean_sweep(serve: impl Fn(&Path, &[&str]) -> Cloakroom) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(fill(folder.path()));
@@ -35,12 +40,12 @@ pub fn run() {
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, kubeconfig_of(&address)).unwrap();
     let flags = ["--kubeconfig", kubeconfig.to_str().unwrap(), "--cleanup-interval", "500ms"];
-    let server = Cloakroom::serve(folder.path(), &flags);
+    let server = serve(folder.path(), &flags);
     println!("started, all rows read: peak memory {}", peak(&server));
-    runtime.block_on(measure(&server, &calls));
+    runtime.block_on(measure(&server, &calls))
 }
 
-async fn measure(server: &Cloakroom, calls: &Calls) {
+async fn measure(server: &Cloakroom, calls: &Calls) -> f64 {
     let present = format!("cloakroom_resources_kept{{why=\"owner-present\"}} {COUNT}");
     until(async || metrics(server).await.contains(&present)).await;
     // The first sweep that saw them wrote that down.
@@ -57,6 +62,7 @@ async fn measure(server: &Cloakroom, calls: &Calls) {
     );
     println!("calls meanwhile: {} lists, {} watches", calls.seen().0 - lists, calls.seen().1 - watches);
     println!("peak memory: {}", peak(server));
+    mean
 }
 
 /// Looks seldom: what looks costs time as well.

@@ -6,6 +6,7 @@
 #![expect(clippy::pedantic, reason = "a bench is read for what it measures")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]
 
+mod binaries;
 mod durable;
 mod files;
 mod lifecycle;
@@ -27,7 +28,7 @@ mod support {
     pub(crate) use crate::wait;
 }
 
-const SCENARIOS: [(&str, fn()); 7] = [
+const SCENARIOS: [(&str, fn()); 8] = [
     ("startup", startup::run),
     ("memory", memory::run),
     ("lifecycle", lifecycle::run),
@@ -35,6 +36,7 @@ const SCENARIOS: [(&str, fn()); 7] = [
     ("durable", durable::run),
     ("stage-fetch", stage_fetch::run),
     ("submit", submit::run),
+    ("binaries", binaries::run),
 ];
 
 fn main() {

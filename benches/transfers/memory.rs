@@ -20,7 +20,7 @@ pub fn run() {
     }
 }
 
-async fn load(server: &Cloakroom, uploads: usize, downloads: usize) {
+pub async fn load(server: &Cloakroom, uploads: usize, downloads: usize) {
     let client = Client::builder().no_proxy().tls_backend_preconfigured(no_roots()).build().unwrap();
     let (id, secret) = if downloads > 0 { upload(&client, server).await } else { Default::default() };
     let uploads = (0..uploads).map(|_| async {
@@ -59,8 +59,17 @@ async fn download(client: &Client, server: &Cloakroom, id: &str, secret: &str) {
 
 /// VmHWM, the most that was ever resident.
 pub fn peak(server: &Cloakroom) -> String {
+    status(server, "VmHWM")
+}
+
+/// VmRSS, what is resident now.
+pub fn resident(server: &Cloakroom) -> String {
+    status(server, "VmRSS")
+}
+
+fn status(server: &Cloakroom, which: &str) -> String {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(which)).unwrap();
     let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }

@@ -55,7 +55,7 @@ fn pair(up: &mut Spread, down: &mut Spread, transfer: impl FnOnce() -> (Duration
     down.add(took_down);
 }
 
-fn ours(server: &Cloakroom, bundle: &Path) -> (Duration, Duration) {
+pub fn ours(server: &Cloakroom, bundle: &Path) -> (Duration, Duration) {
     let ticket_file = tempfile::NamedTempFile::new().unwrap();
     let url = server.url("/api/v1/resources/?namespace=demo&label=app=demo");
     let up =

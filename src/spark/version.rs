@@ -8,7 +8,9 @@ use crate::spark::{SettingError, SparkConf, keys};
 pub const NEWEST_SPARK: &str = "4.3.0";
 /// The same in numbers.
 const NEWEST: SparkVersion = SparkVersion { major: 4, minor: 3, patch: 0 };
-/// Before it, objects had other shapes that nobody compared.
+/// The oldest Spark whose objects are made. Before it, they had other shapes that nobody compared.
+pub const OLDEST_SPARK: &str = "3.5.0";
+/// The same in numbers.
 const OLDEST: SparkVersion = SparkVersion { major: 3, minor: 5, patch: 0 };
 
 /// A version of Spark, and what its spark-submit does differently from others.
@@ -143,7 +145,10 @@ mod tests {
     #[test]
     fn the_newest_known_version_is_the_default() {
         assert_eq!(SparkVersion::of(&SparkConf::default()).unwrap(), (NEWEST, None));
-        assert_eq!(NEWEST.to_string(), NEWEST_SPARK);
+        assert_eq!(
+            (OLDEST.to_string(), NEWEST.to_string()),
+            (OLDEST_SPARK.to_owned(), NEWEST_SPARK.to_owned())
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use cloakroom::spark::version::NEWEST_SPARK;
 use tempfile::TempDir;
 
 use crate::support::{Cloakroom, process, tls};
@@ -368,9 +369,15 @@ fn every_flag_of_serve_has_a_name_in_the_environment_and_says_its_default() {
 
 #[test]
 fn help_and_version_are_answered_and_no_arguments_is_a_call_for_help() {
-    let version = process::run(&["--version"]);
-    assert_eq!(stdout(&version), format!("cloakroom {}\n", env!("CARGO_PKG_VERSION")));
+    let number = format!("cloakroom {}\n", env!("CARGO_PKG_VERSION"));
+    let version = process::run(&["-V"]);
+    assert_eq!(stdout(&version), number);
     assert!(version.status.success());
+    let details = stdout(&process::run(&["--version"]));
+    let details = details.strip_prefix(&number).unwrap();
+    let named: Vec<&str> = details.lines().map(|line| line.split(": ").next().unwrap()).collect();
+    assert_eq!(named, ["revision", "target", "submits for Spark"]);
+    assert!(details.contains(std::env::consts::ARCH) && details.contains(NEWEST_SPARK), "{details}");
     let output = process::run(&[]);
     assert!(!output.status.success());
     let said = process::stderr(&output);

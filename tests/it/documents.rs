@@ -19,8 +19,15 @@ const COMMANDS: [&str; 8] = ["serve", "stage", "fetch", "submit", "ls", "show", 
 /// Where tests are named, the last column of a table says this.
 const HELD_BY: &str = "held by";
 
-/// Names in the environment that are the tests' own.
-const OF_TESTS: [&str; 3] = ["CLOAKROOM_TESTS_", "CLOAKROOM_TEST_", "CLOAKROOM_CI_"];
+/// Names in the environment that tests, benchmarks and builds read, and the program does not.
+const OF_OTHERS: [&str; 6] = [
+    "CLOAKROOM_TESTS_",
+    "CLOAKROOM_TEST_",
+    "CLOAKROOM_CI_",
+    "CLOAKROOM_BENCH_",
+    "CLOAKROOM_RELEASE_",
+    "CLOAKROOM_REVISION",
+];
 
 /// Names a real spark-submit.
 const SPARK_SUBMIT: &str = "CLOAKROOM_SPARK_SUBMIT";
@@ -188,9 +195,9 @@ fn about_unknown_names(page: &Page, known: &BTreeMap<String, Flag>) -> Vec<Strin
         .map(|flag| page.complain(format!("there is no {flag}")))
         .collect();
     let names = page.text().split(|c: char| !c.is_ascii_uppercase() && c != '_');
-    let unknown = names
-        .filter(|name| name.starts_with("CLOAKROOM_"))
-        .filter(|name| !OF_TESTS.iter().any(|prefix| name.starts_with(prefix)) && !known.contains_key(*name));
+    let unknown = names.filter(|name| name.starts_with("CLOAKROOM_")).filter(|name| {
+        !OF_OTHERS.iter().any(|prefix| name.starts_with(prefix)) && !known.contains_key(*name)
+    });
     complaints.extend(unknown.map(|name| page.complain(format!("nothing reads {name}"))));
     complaints
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
-use crate::images;
 use crate::needs::path;
 use crate::shell::{At, BOUND, run, until, until_within};
 use crate::world;
+use crate::{dist, images};
 
 use config::{API_SERVER, Config};
 pub use network::{LAPTOP, NODE_ADDRESS};
@@ -137,7 +137,7 @@ fn programs_on_the_path(folder: &Path) {
     let bin = folder.join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(path(ASSETS).join("kubectl"), bin.join("kubectl")).unwrap();
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cloakroom"), bin.join("cloakroom")).unwrap();
+    std::os::unix::fs::symlink(dist::binary(), bin.join("cloakroom")).unwrap();
     std::fs::create_dir_all(folder.join("home")).unwrap();
     std::os::unix::fs::symlink(Path::new(env!("CARGO_MANIFEST_DIR")), folder.join("home/project")).unwrap();
 }
@@ -148,6 +148,7 @@ fn import_images() {
     let images = images::all(&work);
     until_within(BOUND, "containerd answers", || ctr().arg("version").output().unwrap().status.success());
     images.iter().for_each(|image| image.import(&work, ctr));
+    images::import_archive(&dist::image(&work), ctr);
     std::fs::remove_dir_all(work).unwrap();
 }
 

@@ -22,7 +22,7 @@ pub fn spark(version: &str) -> String {
     format!("apache/spark:{version}")
 }
 
-/// This project's image, as the manifests name it.
+/// This project's image, as the manifests name it; its archive names it so itself ([`crate::dist::image`]).
 pub const CLOAKROOM: &str = concat!("cloakroom:", env!("CARGO_PKG_VERSION"));
 
 /// What the documentation's examples run beside it.
@@ -101,7 +101,7 @@ impl Image {
     }
 }
 
-/// All images of the tests; their layers are written to `work`.
+/// All images of the tests but this project's; their layers are written to `work`.
 pub fn all(work: &Path) -> Vec<Image> {
     let busybox = busybox(work);
     let asleep = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait; done";
@@ -116,11 +116,15 @@ pub fn all(work: &Path) -> Vec<Image> {
             layers: vec![busybox],
             config: json!({"Env": ["PATH=/bin"], "Cmd": ["sh"]}),
         },
-        cloakroom(work),
     ];
     let root = Layer::of(&crate::needs::path(SPARK_ROOT), "", work.join("spark-root.tar"));
     images.extend(VERSIONS.map(|version| with_spark(version, &root, work)));
     images
+}
+
+/// Hands an archive to containerd, under the names that it brings.
+pub fn import_archive(archive: &Path, ctr: impl Fn() -> Command) {
+    run(ctr().args(["images", "import"]).arg(archive));
 }
 
 fn busybox(work: &Path) -> Layer {
@@ -140,23 +144,6 @@ fn busybox(work: &Path) -> Layer {
         }
     }
     Layer::of(&root, "", work.join("busybox.tar"))
-}
-
-/// As the Dockerfile lays it out and starts it.
-fn cloakroom(work: &Path) -> Image {
-    let root = work.join("cloakroom");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/image/assemble-root");
-    run(Command::new(script).arg(env!("CARGO_BIN_EXE_cloakroom")).arg(&root));
-    set_mode(&root, 0o755);
-    Image {
-        name: CLOAKROOM.to_owned(),
-        layers: vec![Layer::of(&root, "", work.join("cloakroom.tar"))],
-        config: json!({
-            "User": "65532:65532", "WorkingDir": "/var/lib/cloakroom",
-            "Env": ["CLOAKROOM_DATA_DIR=/var/lib/cloakroom"],
-            "Entrypoint": ["/usr/bin/cloakroom"], "Cmd": ["serve"],
-        }),
-    }
 }
 
 /// As Spark's own image: /opt/spark, user 185, an entrypoint that knows `driver` and `executor`.

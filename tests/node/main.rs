@@ -12,6 +12,8 @@
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
 mod cluster;
+#[path = "../real/dist.rs"]
+mod dist;
 mod documents;
 mod example;
 mod images;

@@ -30,10 +30,7 @@ impl Image {
         let folder = tempfile::tempdir().unwrap();
         open_to_all(folder.path());
         let image = Self { folder };
-        let script = project().join("manifests/image/assemble-root");
-        let output =
-            Command::new(script).arg(env!("CARGO_BIN_EXE_cloakroom")).arg(image.root()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        crate::dist::lay_out(&image.root());
         std::fs::create_dir(image.data()).unwrap();
         image
     }

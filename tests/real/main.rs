@@ -12,6 +12,8 @@ mod chart;
 mod control_group;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod control_plane;
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod dist;
 mod image;
 #[path = "../it/manifests/known.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]

@@ -13,6 +13,9 @@ mod control_plane;
 #[path = "../it/scenarios/desk.rs"]
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod desk;
+#[path = "../real/dist.rs"]
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod dist;
 mod executors;
 mod failures;
 mod handed_over;

@@ -90,9 +90,7 @@ impl Image {
     /// This project's image, as its Dockerfile lays it out.
     pub fn cloakroom(name: &str, folder: &Path) -> Self {
         let root = folder.join("cloakroom");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/image/assemble-root");
-        let output = Command::new(script).arg(env!("CARGO_BIN_EXE_cloakroom")).arg(&root).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        crate::dist::lay_out(&root);
         Self {
             name: name.to_owned(),
             root,

@@ -1,0 +1,52 @@
+//! The release's files, where `packaging/release` has made them: what is tried then is what users get.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Names the folder of the files.
+const DIST: &str = "CLOAKROOM_TEST_DIST";
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The static binary for this machine. Without a release, the one that cargo made for the tests.
+pub fn binary() -> PathBuf {
+    let name = format!("cloakroom-{VERSION}-linux-{}", std::env::consts::ARCH);
+    of_the_release(&name).unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_cloakroom")))
+}
+
+/// The image as an archive. Without a release, of that binary, packed below `work` by the release's script.
+pub fn image(work: &Path) -> PathBuf {
+    let name = format!("cloakroom-{VERSION}-oci.tar");
+    of_the_release(&name).unwrap_or_else(|| {
+        let root = work.join("cloakroom");
+        lay_out(&root);
+        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+        let mut root_of = std::ffi::OsString::from(format!("{architecture}="));
+        root_of.push(&root);
+        run(Command::new(project().join("packaging/oci"))
+            .arg(work)
+            .args([VERSION, "unknown", "0"])
+            .arg(root_of));
+        work.join(name)
+    })
+}
+
+/// The root file system of the image.
+pub fn lay_out(root: &Path) {
+    run(Command::new(project().join("manifests/image/assemble-root")).arg(binary()).arg(root));
+}
+
+fn of_the_release(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os(DIST)?).join(name);
+    assert!(path.exists(), "{DIST} names a folder without {name}: packaging/release --quick makes it");
+    Some(path)
+}
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
