@@ -13,8 +13,8 @@ use cloakroom::spark::SparkDuration;
 /// How the server is reached, and who asks.
 #[derive(Debug, Clone, Args)]
 pub struct AdminArgs {
-    /// Address of the server's operational listener, its --ops-listen [default: what --data-dir has, else
-    /// http://127.0.0.1:10001]
+    /// Address of the server's operational listener, its --ops-listen [default: what --data-dir has, else port
+    /// 10001 of this machine]
     #[arg(long, value_name = "URL", env = "CLOAKROOM_ADMIN_URL", value_parser = ServerAddress::parse)]
     pub admin_url: Option<ServerAddress>,
 

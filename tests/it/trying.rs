@@ -151,11 +151,9 @@ async fn an_uploader_behind_a_trusted_proxy_has_its_own_address_and_no_other_cli
     for (flags, expected) in [(&[][..], "127.0.0.1"), (&["--trusted-proxies", "127.0.0.0/8"], "203.0.113.9")]
     {
         let desk = Desk::new(flags);
-        let request = format!(
-            "PUT /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\
-             X-Forwarded-For: 198.51.100.1, 203.0.113.9\r\n\r\njars"
-        );
-        assert_eq!(ask(desk.server.address.parse().unwrap(), &request).await.status, 201);
+        let request = "PUT /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\
+             X-Forwarded-For: 198.51.100.1, 203.0.113.9\r\n\r\njars";
+        assert_eq!(ask(desk.server.address.parse().unwrap(), request).await.status, 201);
         let listed = desk.run(&["ls", "-o", "json"]);
         let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
         assert_eq!(listed["resources"][0]["uploadedBy"], expected, "{flags:?}");

@@ -51,7 +51,7 @@ fn staged(rows: &[StagedResource], now: Timestamp) -> Table {
     for row in rows {
         let by = row.uploaded_by.as_deref().unwrap_or("-");
         let [namespace, owner, size, age, used] = common(row, now);
-        table.push(vec![
+        table.push(&[
             row.resource_id.clone(),
             namespace,
             owner,
@@ -75,7 +75,7 @@ fn narrow(rows: &[StagedResource], now: Timestamp) -> Table {
         let goes = words::goes(row, now);
         // The most that time allows is in the wide table.
         let goes = goes.split(',').next().unwrap_or_default().to_owned();
-        table.push(vec![beginning(&row.resource_id, length), namespace, owner, size, age, used, goes]);
+        table.push(&[beginning(&row.resource_id, length), namespace, owner, size, age, used, goes]);
     }
     table
 }
@@ -86,16 +86,7 @@ fn deleted(rows: &[StagedResource], now: Timestamp, id_length: usize) -> Table {
         let [namespace, owner, size, age, used] = common(row, now);
         let at = row.deleted_at.map_or_else(|| "-".to_owned(), |at| age::between(at, now));
         let reason = row.deletion_reason.clone().unwrap_or_else(|| "-".to_owned());
-        table.push(vec![
-            beginning(&row.resource_id, id_length),
-            namespace,
-            owner,
-            size,
-            age,
-            used,
-            at,
-            reason,
-        ]);
+        table.push(&[beginning(&row.resource_id, id_length), namespace, owner, size, age, used, at, reason]);
     }
     table
 }

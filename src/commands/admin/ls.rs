@@ -52,7 +52,9 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     }
     if format.is_none() {
         tell(&totals(&rows, &server, args.deleted));
-        warnings(&server).iter().for_each(|warning| tell(&harmless(warning)));
+        for warning in warnings(&server) {
+            tell(&harmless(&warning));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -60,7 +60,7 @@ pub(super) fn of(rows: &[StagedResource]) -> Vec<Sum> {
 pub(super) fn table(sums: &[Sum], now: Timestamp) -> String {
     let mut table = Table::new(&["NAMESPACE", "RESOURCES", "SIZE", "UNUSED", "OLDEST"]);
     for sum in sums {
-        table.push(vec![
+        table.push(&[
             sum.namespace.clone(),
             sum.resources.to_string(),
             format_size(sum.size_bytes).replace(' ', ""),

@@ -24,7 +24,7 @@ impl Table {
     }
 
     /// Adds a row, of as many cells as the header has. What a terminal would take for a command is made harmless.
-    pub(super) fn push(&mut self, row: Vec<String>) {
+    pub(super) fn push(&mut self, row: &[String]) {
         self.lines.push(row.iter().map(|cell| harmless(cell)).collect());
     }
 
@@ -103,8 +103,8 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::new(&["ID", "OWNER", "GOES"]);
-        table.push(vec!["a".to_owned(), "Pod/app=demonstration".to_owned(), "in 23m".to_owned()]);
-        table.push(vec!["bcd".to_owned(), "Pod/x".to_owned(), "next sweep".to_owned()]);
+        table.push(&["a".to_owned(), "Pod/app=demonstration".to_owned(), "in 23m".to_owned()]);
+        table.push(&["bcd".to_owned(), "Pod/x".to_owned(), "next sweep".to_owned()]);
         table
     }
 
@@ -132,14 +132,14 @@ mod tests {
         assert_eq!(fitted("資源資源", 6), "資源…");
         assert_eq!(fitted("e\u{301}te\u{301}", 3), "e\u{301}te\u{301}");
         let mut table = Table::new(&["A", "B"]);
-        table.push(vec!["資源".to_owned(), "x".to_owned()]);
+        table.push(&["資源".to_owned(), "x".to_owned()]);
         assert_eq!(table.render(None, &[0]), "A     B\n資源  x\n");
     }
 
     #[test]
     fn what_a_terminal_would_obey_is_not_printed() {
         let mut table = Table::new(&["A"]);
-        table.push(vec!["\u{1b}[31mred\n\u{202e}".to_owned()]);
+        table.push(&["\u{1b}[31mred\n\u{202e}".to_owned()]);
         assert_eq!(table.render(None, &[0]), "A\n\u{fffd}[31mred\u{fffd}\u{fffd}\n");
     }
 }

@@ -17,10 +17,7 @@ pub fn commands(args: &ServeArgs, settings: &ServeSettings, addresses: &Addresse
         return None;
     }
     let url = addresses.staging_url(settings);
-    let mut flags = String::new();
-    if url != DEFAULT_URL {
-        flags.push_str(&format!(" --server {url}"));
-    }
+    let mut flags = if url == DEFAULT_URL { String::new() } else { format!(" --server {url}") };
     let ca = args.network.tls_cert.as_deref().map(|cert| format!(" --ca-file {}", quoted(&absolute(cert))));
     flags.extend(ca.clone());
     let token = args.access.upload_token_file.as_deref();
