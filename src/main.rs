@@ -9,11 +9,6 @@ use tokio::runtime::Builder;
 
 use cli::{Cli, Command};
 
-/// Not musl's own, where it is the C library: see docs/benchmarks.md.
-#[cfg(target_env = "musl")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
