@@ -117,6 +117,11 @@ impl SparkVersion {
         self.is_at_least(4, 0)
     }
 
+    /// The whole name of `--proxy-user` in `SPARK_USER`; before, only the part before host and realm.
+    pub fn has_whole_proxy_user(self) -> bool {
+        self.is_at_least(4, 3)
+    }
+
     /// `spark.driver.minMemoryOverhead`.
     pub fn has_minimum_overhead(self) -> bool {
         self.is_at_least(4, 0)
