@@ -91,7 +91,10 @@ async fn every_route_in_the_source_is_in_the_document() {
     for path in ["/healthz", "/readyz", "/api/openapi.json"] {
         assert!(documented[path].contains("get"), "{path}");
     }
-    assert!(!documented.contains_key("/metrics"), "its format is Prometheus', which no generator of clients knows");
+    assert!(
+        !documented.contains_key("/metrics"),
+        "its format is Prometheus', which no generator of clients knows"
+    );
     let described = [between(&text, "path = \"", '"'), between(&text, ", \"/api", '"')].concat();
     assert!(described.len() >= 15);
     for path in described {

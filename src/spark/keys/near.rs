@@ -7,7 +7,8 @@ use super::{entries, is_placeholder, known, own};
 /// So many letters may be wrong, missing, swapped or too many.
 const LETTERS: usize = 2;
 
-/// What was probably meant by a key that neither Spark nor this program knows; a family by its name.
+/// What was probably meant by a key that neither Spark nor this program knows; a family by its name or by
+/// what its keys begin with.
 #[must_use]
 pub fn near_miss(key: &str) -> Option<&'static str> {
     if known::is_known(key) {
@@ -118,7 +119,6 @@ mod tests {
             ("spark.Executor.memory", "spark.executor.memory"),
             ("spark.pyfiles", "spark.submit.pyFiles"),
             ("spark.package", "spark.jars.packages"),
-            ("spark.name", "spark.app.name"),
             ("spark.kubernetes.executor.lable.team", "spark.kubernetes.executor.label."),
             ("spark.kubernetes.executor.anotation.team", "spark.kubernetes.executor.annotation."),
             ("spark.kubernetes.executor.secret.name", "spark.kubernetes.executor.secrets."),

@@ -131,7 +131,10 @@ fn user(proxy: Option<&str>, submitter: &Submitter, version: SparkVersion) -> Re
         Some("") => Err(PlanError::NoProxyUser),
         Some(name) => {
             let short = short_name(name, "--proxy-user")?;
-            Ok(if version.has_whole_proxy_user() { name } else { short }.to_owned())
+            if version.has_whole_proxy_user() {
+                return Ok(name.to_owned());
+            }
+            Ok(submitter.variables.get("SPARK_USER").map_or(short, String::as_str).to_owned())
         }
     }
 }

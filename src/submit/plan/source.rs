@@ -1,5 +1,7 @@
 //! Files that a setting names by a path or a URI, read on the submitting machine.
 
+use std::borrow::Cow;
+
 use percent_encoding::percent_decode_str;
 
 use super::error::PlanError;
@@ -34,7 +36,7 @@ pub(super) async fn read_bytes(
     let uri = DependencyUri::parse(place).map_err(|error| conf.refuse(key, error.to_string()))?;
     match uri {
         DependencyUri::Submitter(file) | DependencyUri::Image(file) => {
-            let decoded = percent_decode_str(place).decode_utf8().ok().map(|path| path.into_owned());
+            let decoded = percent_decode_str(place).decode_utf8().ok().map(Cow::into_owned);
             let literal = submitter.working_folder.join(file.whole_path());
             // A path is a URI to Spark as well. One with `%` in its own name, which Spark does not find, is read here.
             let decoded =
