@@ -30,6 +30,8 @@ pub enum Origin {
     },
     /// An environment variable of the submitting machine.
     Variable(&'static str),
+    /// `-D` among the options of the JVM in which spark-submit would run.
+    JavaOption,
     /// Nobody wrote it: it follows from other settings.
     Derived,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for Origin {
             Self::Conf => formatter.write_str("--conf"),
             Self::File { file, line } => write!(formatter, "{file}, line {line}"),
             Self::Variable(name) => write!(formatter, "the environment variable {name}"),
+            Self::JavaOption => formatter.write_str("an option of the JVM, -D"),
             Self::Derived => formatter.write_str("other settings"),
         }
     }

@@ -1,7 +1,9 @@
 //! What Spark's users write: properties files, property keys, time and size strings, URIs.
 
+pub mod hadoop_user;
 pub mod jar;
 mod java_store;
+mod java_system;
 pub(crate) mod java_text;
 mod property_error;
 mod quantity;
@@ -26,6 +28,7 @@ pub use conf::{Origin, SettingError, SparkConf};
 pub use driver_properties::with_fetched_files;
 pub use init_properties::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, InitContainerProperties, TicketFile};
 pub use java_store::trust_store_to_pem;
+pub use java_system::properties_of_options;
 pub use properties::{Properties, PropertiesError, Property, properties_text};
 pub use property_error::{Place, PropertyError};
 pub use role::{Role, RoleError};

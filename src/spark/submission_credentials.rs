@@ -27,9 +27,11 @@ pub struct SubmissionCredentials {
 impl SubmissionCredentials {
     /// Reads and checks the keys; no file is opened.
     pub fn from(conf: &SparkConf) -> Result<Self, SettingError> {
-        let oauth_token = conf.get(&keys::SUBMISSION_TOKEN).map(|token| OauthToken::new(token.trim()));
+        // Spark's client goes on without an empty one.
+        let token = conf.get(&keys::SUBMISSION_TOKEN).map(str::trim).filter(|token| !token.is_empty());
+        let oauth_token = token.map(OauthToken::new);
         let oauth_token_file = path(conf, &keys::SUBMISSION_TOKEN_FILE)?;
-        if oauth_token.is_some() && oauth_token_file.is_some() {
+        if conf.contains(&keys::SUBMISSION_TOKEN) && oauth_token_file.is_some() {
             let problem = format!("`{SUBMISSION_TOKEN}` is set as well; remove one of them");
             return Err(conf.refuse(&keys::SUBMISSION_TOKEN_FILE, problem));
         }
@@ -94,6 +96,7 @@ mod tests {
         );
         let credentials = read(&[(keys::SUBMISSION_TOKEN.name(), "hunter2")]).unwrap();
         assert!(credentials.identify() && !format!("{credentials:?}").contains("hunter2"));
+        assert!(!read(&[(keys::SUBMISSION_TOKEN.name(), " ")]).unwrap().identify());
     }
 
     #[test]

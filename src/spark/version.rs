@@ -119,6 +119,12 @@ impl SparkVersion {
         self.is_at_least(4, 0)
     }
 
+    /// The whole name of `--proxy-user` in `SPARK_USER`, whatever that is on the submitting machine; before, only the part
+    /// before host and realm, and only where the machine has no `SPARK_USER`.
+    pub fn has_whole_proxy_user(self) -> bool {
+        self.is_at_least(4, 3)
+    }
+
     /// `spark.driver.minMemoryOverhead`.
     pub fn has_minimum_overhead(self) -> bool {
         self.is_at_least(4, 0)

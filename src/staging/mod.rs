@@ -188,7 +188,7 @@ impl Staging {
         let probe =
             failed.map_or_else(|| ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound), Ok)?;
         self.parts.look_up(probe).await?;
-        self.parts.store.free_bytes().await?;
+        self.parts.store.space().await?;
         Ok(())
     }
 

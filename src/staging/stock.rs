@@ -9,6 +9,7 @@ use super::{Parts, Staging, TOMBSTONES_FOR_EACH};
 use crate::ledger::LedgerError;
 use crate::metrics::{LimitUse, Limited, Stock};
 use crate::resource::State;
+use crate::store::Space;
 use crate::telemetry::chain;
 
 /// Counting reads all of an index, so a count holds for this many times as long as it took: however many ask, and
@@ -31,20 +32,20 @@ impl Staging {
     pub async fn stock(&self) -> Stock {
         let parts = &self.parts;
         let (uploads, downloads) = self.in_flight();
-        let free_bytes = parts.store.free_bytes().await.inspect_err(|error| {
+        let space = parts.store.space().await.inspect_err(|error| {
             tracing::warn!(error = %chain(error), "could not find out how much of the disk is free");
         });
         let resources = parts.count_states().await.inspect_err(|error| {
             tracing::warn!(error = %chain(error), "could not count the resources");
         });
-        let (free_bytes, resources) = (free_bytes.ok().flatten(), resources.ok());
+        let (space, resources) = (space.ok().flatten(), resources.ok());
         let tombstones = resources.as_ref().and_then(|states| states.get(State::Deleted.as_str())).copied();
         Stock {
-            limits: parts.uses(free_bytes, tombstones),
+            limits: parts.uses(space, tombstones),
             uploads: uploads as u64,
             downloads: downloads as u64,
             stored_bytes: parts.capacity.stored_bytes(),
-            free_bytes,
+            free_bytes: space.map(|space| space.free),
             resources,
         }
     }
@@ -52,7 +53,7 @@ impl Staging {
 
 impl Parts {
     /// How much of each limit is used.
-    fn uses(&self, free_bytes: Option<u64>, tombstones: Option<u64>) -> Vec<LimitUse> {
+    fn uses(&self, space: Option<Space>, tombstones: Option<u64>) -> Vec<LimitUse> {
         let (owner_bytes, most_owner_bytes) = self.roster.owner_memory_bytes();
         let most_tombstones = self.limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
         let tombstones =
@@ -61,7 +62,7 @@ impl Parts {
         let open = open.map(|(used, limit)| LimitUse::of_counts(Limited::OpenBundles, used, limit));
         let memory = LimitUse::of_counts(Limited::OwnerMemory, owner_bytes, most_owner_bytes);
         let mut uses = vec![memory];
-        uses.extend(self.capacity.uses(free_bytes));
+        uses.extend(self.capacity.uses(space));
         uses.extend(self.transfers.uses());
         uses.extend(tombstones.into_iter().chain(open));
         uses

@@ -264,7 +264,7 @@ impl Parts {
         attempt: impl Fn(&mut Account, Option<u64>) -> Result<T, Shortage>,
     ) -> Result<T, StageError> {
         loop {
-            let free_on_disk = self.store.free_bytes().await?;
+            let free_on_disk = self.store.space().await?.map(|space| space.free);
             let now = self.clock.monotonic();
             match self.capacity.take_room(id, now, |account| attempt(account, free_on_disk))? {
                 Room::Taken(done) => return Ok(done),

@@ -11,6 +11,15 @@ use crate::resource::{Bundle, ResourceId};
 
 pub use disk::{DataDirectory, DiskStore};
 
+/// The room of a store, all in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// How many more it could take.
+    pub free: u64,
+    /// What is taken, by anyone.
+    pub used: u64,
+}
+
 /// Holds bundles by the id of their resource. Bytes appear under an id all at once or not at all.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -27,8 +36,8 @@ pub trait Store: Send + Sync {
     /// Every id that has bytes, published or incoming.
     async fn ids(&self) -> Result<Vec<ResourceId>, StoreError>;
 
-    /// How many more bytes the store could take, as far as it knows; `None` if it has no bound.
-    async fn free_bytes(&self) -> Result<Option<u64>, StoreError>;
+    /// How much room the store has, as far as it knows; `None` if it has no bound.
+    async fn space(&self) -> Result<Option<Space>, StoreError>;
 
     /// How many bundles are open for reading, and how many may be; `None` if there is no such limit.
     fn open_bundles(&self) -> Option<(usize, usize)> {

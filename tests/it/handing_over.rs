@@ -101,6 +101,22 @@ fn a_line_for_another_master_becomes_the_real_spark_submit_with_its_bytes_and_en
 }
 
 #[test]
+fn a_line_that_is_for_another_master_by_itself_is_handed_over_before_files_are_read() {
+    let machine = Machine::new();
+    let unread = ["--properties-file", "nope"];
+    for line in [&LOCAL[..], &["--deploy-mode", "client", "app.py"], &["--version"]] {
+        let output = machine.run("real", &[&unread[..], line].concat());
+        assert_eq!(output.status.code(), Some(7), "{line:?}: {}", stderr(&output));
+    }
+    // A file may name Kubernetes, and then it is for this program.
+    for line in [&["app.py"][..], &CLUSTER] {
+        let output = machine.run("real", &[&unread[..], line].concat());
+        assert_eq!(output.status.code(), Some(1), "{line:?}");
+        assert!(stderr(&output).contains("nope"), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn the_real_spark_submit_is_named_by_a_setting_as_well_and_the_master_by_any_of_its_places() {
     let machine = Machine::new();
     std::fs::create_dir(machine.path("conf")).unwrap();
@@ -179,9 +195,9 @@ fn a_named_program_that_leads_back_or_is_none_is_refused_with_where_it_is_named(
     ] {
         let output = machine.run(named, &LOCAL);
         let said = stderr(&output);
-        let where_it_is =
-            format!("the environment variable {VARIABLE}: `spark.kubernetes.cloakroom.sparkSubmit` is");
+        let where_it_is = format!("the environment variable {VARIABLE} is");
         assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(!said.contains("spark.kubernetes.cloakroom.sparkSubmit"), "the key is not set: {said}");
         assert!(said.contains(&where_it_is) && said.contains(words), "{named}: {said}");
     }
 }

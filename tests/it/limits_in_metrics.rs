@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::support::app::Options;
+use crate::support::faults::USED_BY_OTHERS;
 use crate::support::wait::{until, until_true};
 use crate::support::wire::{Wire, download_request};
 use crate::support::{TestApp, WatchedApp};
@@ -59,7 +60,8 @@ async fn room_and_resources_are_told_beside_their_limits_with_uploads_going_on()
     options.limits.capacity.max_total_size = Some(10_000);
     options.limits.capacity.min_free_space = 400_000;
     let app = TestApp::start_with(options).await;
-    let empty = Some((0, 600_000));
+    // What others have on the disk counts.
+    let empty = Some((USED_BY_OTHERS, USED_BY_OTHERS + 600_000));
     assert_limits(&app, &[("disk", empty), ("resources", Some((0, 8))), ("total-size", Some((0, 10_000)))])
         .await;
     stage(&app, "etl", 3_000).await;
@@ -68,13 +70,42 @@ async fn room_and_resources_are_told_beside_their_limits_with_uploads_going_on()
         ("resources", Some((2, 8))),
         ("uploads", Some((1, 4))),
         ("total-size", Some((3_500, 10_000))),
-        // What is stored is no longer free, and the disk of this test has the same free bytes for ever.
-        ("disk", Some((3_500, 603_000))),
+        // What is promised is used, and the disk of this test has the same free bytes for ever.
+        ("disk", Some((USED_BY_OTHERS + 500, USED_BY_OTHERS + 600_000))),
         ("tombstones", Some((0, 16))),
         ("share-of-room", None),
         ("share-of-uploads", None),
     ];
     assert_limits(&app, &expected).await;
+}
+
+/// Whether the alert `CloakroomLimitNear` fires: `cloakroom_limit_used / cloakroom_limit > 0.8`.
+fn is_near((used, limit): (u64, u64)) -> bool {
+    used * 10 > limit * 8
+}
+
+#[tokio::test]
+async fn a_disk_that_others_fill_is_near_its_limit_before_an_upload_is_refused_and_full_when_one_is() {
+    let mut options = Options { free_bytes: Some(100_000), ..Options::default() };
+    options.limits.capacity.min_free_space = 60_000;
+    let app = TestApp::start_with(options).await;
+    let near = limit(&app, "disk").await.unwrap();
+    assert!(is_near(near) && near.0 < near.1, "{near:?}");
+    assert_eq!(app.put("", "jars").send().await.unwrap().status(), 201);
+    *app.store.free_bytes.lock().unwrap() = Some(60_000);
+    let full = limit(&app, "disk").await.unwrap();
+    assert!(full.0 >= full.1, "{full:?}");
+    assert_eq!(app.put("", "jars").send().await.unwrap().status(), 507);
+}
+
+#[tokio::test]
+async fn more_space_to_leave_free_than_there_is_shows_as_full() {
+    let mut options = Options { free_bytes: Some(100_000), ..Options::default() };
+    options.limits.capacity.min_free_space = 1 << 50;
+    let app = TestApp::start_with(options).await;
+    let full = limit(&app, "disk").await.unwrap();
+    assert_eq!(full, (USED_BY_OTHERS, 0));
+    assert!(is_near(full));
 }
 
 #[tokio::test]

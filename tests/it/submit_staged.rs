@@ -431,7 +431,7 @@ async fn bundles(place: &Place) -> StagedBundles {
     let submitter = Submitter {
         system: BTreeMap::new(),
         variables: BTreeMap::new(),
-        user: "me".to_owned(),
+        user: Ok("me".to_owned()),
         working_folder: place.folder.path().to_owned(),
     };
     let asking = Asking::Allowed { told: &|_| {}, attempts: None };

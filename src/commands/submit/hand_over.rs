@@ -1,5 +1,6 @@
 //! Handing over: what is not for Kubernetes in cluster mode goes to a real spark-submit, where one is named.
 
+use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -8,6 +9,8 @@ use std::process::Command;
 
 use super::asked::Asked;
 
+use cloakroom::spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
+use cloakroom::spark::conf::Surroundings;
 use cloakroom::spark::{Origin, SettingError, SparkConf, keys};
 use cloakroom::submit::plan::Submitter;
 
@@ -45,6 +48,27 @@ impl Successor {
         let error = Command::new(&self.program).args(&asked.arguments).exec();
         self.conf.refuse(KEY, format!("it cannot be started: {error}"))
     }
+}
+
+/// Whether a line is for a real spark-submit whatever files say: it names another master, or another deploy mode, and a
+/// program that it goes to is named outside files.
+pub fn is_decided_by(line: &CommandLine, submitter: &Submitter) -> bool {
+    // The environment loses to files, but for the program's own variable.
+    let (variables, system) = (BTreeMap::new(), BTreeMap::new());
+    let surroundings =
+        Surroundings { variables: &variables, system: &system, folder: &submitter.working_folder };
+    let conf = Settings::of(line, &Defaults { files: Vec::new(), surroundings }).conf;
+    let named = submitter.variables.get(VARIABLE).map(String::as_str).or(conf.get(KEY));
+    named.is_some_and(|path| !path.is_empty()) && is_elsewhere(line, &conf)
+}
+
+fn is_elsewhere(line: &CommandLine, conf: &SparkConf) -> bool {
+    let is_another =
+        |key: &str, is_ours: fn(&str) -> bool| conf.get(key).is_some_and(|value| !is_ours(value));
+    let is_job = [Purpose::Kill, Purpose::Status].into_iter().any(|purpose| line.value(purpose).is_some());
+    line.has(Switch::Version)
+        || is_another(&keys::MASTER, |master| master.starts_with("k8s"))
+        || !is_job && is_another(&keys::DEPLOY_MODE, |mode| mode == "cluster")
 }
 
 fn problem(path: &Path) -> Option<String> {

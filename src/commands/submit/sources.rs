@@ -5,13 +5,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use super::hand_over;
 use crate::commands::old_entrypoint;
 
-use cloakroom::spark::Properties;
 use cloakroom::spark::arguments::{CommandLine, Purpose, Switch};
+use cloakroom::spark::hadoop_user::{NoUser, short_name};
+use cloakroom::spark::{Properties, properties_of_options};
 use cloakroom::submit::plan::Submitter;
 
 const PASSWORDS: &str = "/etc/passwd";
+/// Hadoop's variable, and the property of the JVM that it falls back to.
+const HADOOP_USER: &str = "HADOOP_USER_NAME";
+/// Options of the JVM, in Spark's configuration folder.
+const JAVA_OPTS: &str = "java-opts";
 const DEFAULTS_FILE: &str = "spark-defaults.conf";
 
 /// The environment of this process. Variables that are not UTF-8 are nobody's settings.
@@ -19,38 +25,49 @@ pub fn submitter() -> anyhow::Result<Submitter> {
     let variables: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let user = user(&variables);
     let working_folder = std::env::current_dir().context("cannot tell the current folder")?;
-    Ok(Submitter { system: system(&working_folder), variables, user, working_folder })
+    let mut submitter =
+        Submitter { system: system(&working_folder), variables, user: Ok(String::new()), working_folder };
+    let java_opts = submitter.spark_conf_folder().map(|folder| folder.join(JAVA_OPTS));
+    let java_opts = java_opts.and_then(|path| std::fs::read_to_string(path).ok());
+    submitter.system.extend(properties_of_options(&submitter.variables, java_opts.as_deref()));
+    submitter.user = user(&submitter.variables, &submitter.system);
+    Ok(submitter)
 }
 
-/// `SPARK_USER`, else Hadoop's `HADOOP_USER_NAME`, else who runs this process.
-fn user(variables: &BTreeMap<String, String>) -> String {
-    let named = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
-    named("SPARK_USER")
-        .or_else(|| named("HADOOP_USER_NAME"))
-        .or_else(|| user_of_process(&std::fs::read_to_string(PASSWORDS).ok()?))
-        .or_else(|| named("USER"))
-        .unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())
+/// `SPARK_USER` as it is, else Hadoop's name, else who runs this process.
+fn user(variables: &BTreeMap<String, String>, system: &BTreeMap<String, String>) -> Result<String, NoUser> {
+    if let Some(user) = variables.get("SPARK_USER") {
+        return Ok(user.clone());
+    }
+    let named = |name: &str| variables.get(name).filter(|value| !value.is_empty());
+    if let Some(name) = variables.get(HADOOP_USER).or(system.get(HADOOP_USER)).filter(|name| !name.is_empty())
+    {
+        return short_name(name, HADOOP_USER).map(str::to_owned);
+    }
+    let of_process = std::fs::read_to_string(PASSWORDS).ok().and_then(|text| user_of_process(&text));
+    Ok(of_process
+        .or_else(|| named("USER").cloned())
+        .unwrap_or_else(|| rustix::process::getuid().as_raw().to_string()))
 }
 
 /// The properties of a JVM that do not depend on which one it is.
-fn system(working_folder: &Path) -> BTreeMap<&'static str, String> {
-    let mut system = BTreeMap::from([
-        ("SPARK_SUBMIT", "true".to_owned()),
-        ("file.separator", "/".to_owned()),
-        ("java.io.tmpdir", "/tmp".to_owned()),
-        ("line.separator", "\n".to_owned()),
-        ("os.name", "Linux".to_owned()),
-        ("path.separator", ":".to_owned()),
-        ("user.dir", working_folder.display().to_string()),
-    ]);
+fn system(working_folder: &Path) -> BTreeMap<String, String> {
+    let mut system = vec![
+        ("SPARK_SUBMIT", "true"),
+        ("file.separator", "/"),
+        ("java.io.tmpdir", "/tmp"),
+        ("line.separator", "\n"),
+        ("os.name", "Linux"),
+        ("path.separator", ":"),
+    ];
+    let folder = working_folder.display().to_string();
+    system.push(("user.dir", &folder));
     let passwords = std::fs::read_to_string(PASSWORDS).unwrap_or_default();
     if let Some([name, .., home, _shell]) = entry_of_process(&passwords).as_deref() {
-        system.insert("user.name", (*name).to_owned());
-        system.insert("user.home", (*home).to_owned());
+        system.extend([("user.name", *name), ("user.home", *home)]);
     }
-    system
+    system.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// The name of this process's user in a password file.
@@ -64,8 +81,12 @@ fn entry_of_process(passwords: &str) -> Option<Vec<&str>> {
     entries.find(|fields| fields.get(2) == Some(&id.as_str()))
 }
 
-/// The properties files of a command line, the one that wins first.
+/// The properties files of a command line, the one that wins first. Where the line says by itself that it is for a real
+/// spark-submit, that one reads them.
 pub fn properties_files(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Vec<Properties>> {
+    if hand_over::is_decided_by(line, submitter) {
+        return Ok(Vec::new());
+    }
     let mut files = Vec::new();
     let given = line.value(Purpose::PropertiesFile);
     if let Some(path) = given {
@@ -130,7 +151,7 @@ mod tests {
         let submitter = Submitter {
             variables,
             system: BTreeMap::new(),
-            user: String::new(),
+            user: Ok(String::new()),
             working_folder: PathBuf::from("/"),
         };
         proxy(&submitter, master)

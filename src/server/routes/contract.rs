@@ -8,9 +8,9 @@ use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, ObjectBuilder, Ref, RefOr, Response, Type};
 
-use super::{health, metrics};
+use super::health;
 use crate::protocol::problem::{self, Code, Problem};
-use crate::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
+use crate::protocol::{HEALTHZ, READYZ, REQUEST_ID};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -19,7 +19,21 @@ use crate::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
         description = "A resource staging server for Kubernetes: hand a bundle in, get a ticket, show the ticket, \
                        get the bundle. Errors are application/problem+json with a stable code."
     ),
-    paths(health::healthz, health::readyz, metrics::metrics, contract),
+    paths(health::healthz, health::readyz, contract),
+    tags(
+        (name = "v1", description = "Bundles: staged, fetched, released. On --listen"),
+        (name = "v0", description = "The same by kubespark's protocol of 2017. On --listen"),
+        (
+            name = "operations",
+            description = "Probes, and this document. With --ops-listen the probes are there and not on --listen, and \
+                           so is /metrics, which is Prometheus' and not part of this document"
+        ),
+        (
+            name = "admin",
+            description = "What operators ask and do. Only with --admin-token-file, and on --ops-listen where that is \
+                           given"
+        )
+    ),
     components(schemas(Problem)),
     modifiers(&Secrets)
 )]
@@ -82,7 +96,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (bool, &mut Operation
 fn add_common_problems(path: &str, operation: &mut Operation) {
     let away: &[Code] = match path {
         HEALTHZ => &[],
-        READYZ | METRICS => &[Code::Starting],
+        READYZ => &[Code::Starting],
         _ => &[Code::Starting, Code::ShuttingDown],
     };
     let anywhere = [Code::InvalidHeader, Code::Internal, Code::UnsupportedTransferCoding];

@@ -14,6 +14,7 @@ use crate::spark::uri::{DependencyUri, UriError};
 
 /// What stands for an application whose class is on the image's class path (`SparkLauncher.NO_RESOURCE`).
 const NO_RESOURCE: &str = "spark-internal";
+const REMOTE: &str = "it is for Spark Connect, and excludes a master: unset it, and give --master k8s://… and --deploy-mode cluster";
 const PYTHON_RUNNER: &str = "org.apache.spark.deploy.PythonRunner";
 const R_RUNNER: &str = "org.apache.spark.deploy.RRunner";
 
@@ -42,11 +43,6 @@ pub enum ArgumentsError {
         master::HAND_OVER
     )]
     ClientMode,
-    /// Spark Connect's option.
-    #[error(
-        "--remote is for Spark Connect: leave it out, and give --master k8s://… and --deploy-mode cluster"
-    )]
-    Remote,
     /// Nothing to run.
     #[error("missing application resource: name the jar, Python or R file to run behind the options")]
     MissingApplication,
@@ -99,7 +95,7 @@ impl SubmitArguments {
         surroundings: Surroundings<'_>,
     ) -> Result<Self, ArgumentsError> {
         if conf.contains(&keys::REMOTE) {
-            return Err(ArgumentsError::Remote);
+            return Err(conf.refuse(&keys::REMOTE, REMOTE).into());
         }
         master::normalise(&mut conf)?;
         check_deploy_mode(&conf)?;

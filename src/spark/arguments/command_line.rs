@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::options::{self, Purpose, Spec, Switch};
-use crate::spark::Origin;
+use crate::spark::{Origin, keys};
 
 /// A command line that spark-submit would not take either.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -30,16 +30,28 @@ pub enum CommandLineError {
         /// As it was written.
         option: &'static str,
     },
-    /// `--conf` without `=`.
-    #[error("invalid argument to --conf: `{argument}` has no `=`; write KEY=VALUE")]
+    /// `--conf` without `=`. What stands there may be a secret, unless it is a key.
+    #[error("invalid argument to --conf: {} has no `=`; write KEY=VALUE", shown_key(.argument))]
     NotASetting {
-        /// As it was written: there is no value in it.
+        /// As it was written.
         argument: String,
+    },
+    /// A switch that only this program has, with a value. Spark takes its own switches with any value.
+    #[error("`{option}` takes no value: write it alone, or leave it out; see --help")]
+    SwitchWithValue {
+        /// As it was written.
+        option: &'static str,
     },
 }
 
 fn hint(nearest: Option<&str>) -> String {
     nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// A text that looks like a key, and not like a value.
+fn shown_key(argument: &str) -> String {
+    let is_key = argument.starts_with(keys::PREFIX) && !argument.contains(char::is_whitespace);
+    if is_key { format!("`{argument}`") } else { "an argument that is not shown".to_owned() }
 }
 
 /// One `--conf`, split at the first `=`; nothing is trimmed.
@@ -77,6 +89,9 @@ impl CommandLine {
                 break;
             };
             if let Purpose::Switch(switch) = spec.purpose {
+                if inline.is_some() && options::OWN.contains(&spec.name) {
+                    return Err(CommandLineError::SwitchWithValue { option: spec.name });
+                }
                 line.switches.push(switch);
                 continue;
             }
@@ -227,10 +242,24 @@ mod tests {
             text(&["--conf", "spark.foo"]).unwrap(),
             "invalid argument to --conf: `spark.foo` has no `=`; write KEY=VALUE"
         );
+        let secret = text(&["--conf", "hunter2"]).unwrap();
+        assert_eq!(
+            secret,
+            "invalid argument to --conf: an argument that is not shown has no `=`; write KEY=VALUE"
+        );
         for second in ["--kill", "--status"] {
             let said = text(&["--kill", "a:b", second, "a:c"]).unwrap();
             assert!(said.starts_with(&format!("`{second}` is one job too many")), "{said}");
         }
+    }
+
+    #[test]
+    fn a_switch_of_this_program_takes_no_value_and_those_of_spark_take_any() {
+        for value in ["false", "maybe", "true"] {
+            let said = parse(&[&format!("--dry-run={value}"), "x.jar"]).err().unwrap().to_string();
+            assert_eq!(said, "`--dry-run` takes no value: write it alone, or leave it out; see --help");
+        }
+        assert!(parse(&["--verbose=false", "x.jar"]).unwrap().has(Switch::Verbose));
     }
 
     #[test]

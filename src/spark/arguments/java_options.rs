@@ -20,8 +20,7 @@ pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
             options.contains("Xmx")
         };
         if has_heap {
-            let way_out = "it must leave the size of the heap out: give --driver-memory (`spark.driver.memory`) \
-                           instead of -Xmx";
+            let way_out = "-Xmx is not allowed in it; give --driver-memory (`spark.driver.memory`) instead";
             return Err(conf.refuse(key, way_out));
         }
     }
@@ -31,7 +30,7 @@ pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
 /// Words as the launcher takes them apart (`CommandBuilderUtils.parseOptionString`): quotation marks of both kinds hold
 /// blanks together, and a backslash stands for the character behind it, except within single ones. None where one of them
 /// has no end.
-fn words(text: &str) -> Option<Vec<String>> {
+pub(in crate::spark) fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

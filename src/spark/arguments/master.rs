@@ -6,7 +6,8 @@ const FORMS: &str =
     "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
 
 /// What to do about all that is not Kubernetes in cluster mode.
-pub const HAND_OVER: &str = "name a real spark-submit by CLOAKROOM_SPARK_SUBMIT, and it gets all that is not Kubernetes in cluster mode";
+pub const HAND_OVER: &str = "name a real spark-submit by CLOAKROOM_SPARK_SUBMIT, and it gets all that is not Kubernetes in cluster mode (set to \
+     nothing, the variable forbids this)";
 
 /// Writes the master as it goes into the driver's properties, `k8s://https://HOST:PORT`, and gives it.
 pub fn normalise(conf: &mut SparkConf) -> Result<String, SettingError> {
@@ -27,6 +28,9 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
     };
     if url.contains(char::is_whitespace) {
         return Err(conf.refuse(&keys::MASTER, format!("it must have no blanks; {FORMS}")));
+    }
+    if url.contains('#') {
+        return Err(conf.refuse(&keys::MASTER, format!("it must have no #; {FORMS}")));
     }
     match url.split_once("://") {
         None if url.is_empty() => Err(conf.refuse(&keys::MASTER, FORMS)),
@@ -70,6 +74,7 @@ mod tests {
             "k8s:",
             "k8s://",
             "k8s://ftp://h",
+            "k8s://https://h:6443#x",
         ] {
             let message = master(other).unwrap_err();
             assert!(message.starts_with(&format!("--master (`spark.master`) is `{other}`")), "{message}");

@@ -1,5 +1,6 @@
 //! Every setting of a command line, of its files and of the environment, by Spark's precedence.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::command_line::CommandLine;
@@ -9,15 +10,24 @@ use crate::spark::conf::Surroundings;
 use crate::spark::{Origin, Properties, SparkConf, keys};
 
 /// Environment variables that act like an option that nothing else sets (`SparkSubmitArguments`).
-const VARIABLES: [(&str, &str); 6] = [
+const VARIABLES: [(&str, &str); 5] = [
     ("MASTER", keys::MASTER.name()),
     ("DEPLOY_MODE", keys::DEPLOY_MODE.name()),
     ("SPARK_DRIVER_MEMORY", keys::DRIVER_MEMORY.name()),
     ("SPARK_EXECUTOR_MEMORY", keys::EXECUTOR_MEMORY.name()),
     ("SPARK_EXECUTOR_CORES", keys::EXECUTOR_CORES.name()),
-    // This program's own, as for its other commands.
-    ("CLOAKROOM_SERVER", keys::SERVER_URI.name()),
 ];
+
+/// spark-submit's own, whatever it is set to: refused together with a master.
+const REMOTE: &str = "SPARK_REMOTE";
+
+/// Keys that spark-submit takes from the command line, files and variables only, and never from the JVM.
+const NOT_OF_JVM: [&str; 3] = [keys::MASTER.name(), keys::DEPLOY_MODE.name(), keys::APP_NAME.name()];
+
+/// The variables of the program's other commands, and what they stand for.
+const SERVER: (&str, &str) = ("CLOAKROOM_SERVER", keys::SERVER_URI.name());
+const UPLOAD_TOKEN: (&str, &str) = ("CLOAKROOM_UPLOAD_TOKEN_FILE", keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name());
+const CA: (&str, &str) = ("CLOAKROOM_CA_FILE", keys::TLS_CLIENT_CERT_PEM.name());
 
 /// What a command line is completed with.
 pub struct Defaults<'a> {
@@ -57,12 +67,19 @@ impl Settings {
                 _ => {}
             }
         }
-        for (name, key) in VARIABLES {
-            if let Some(value) = defaults.surroundings.variables.get(name) {
+        let Surroundings { variables, system, folder } = defaults.surroundings;
+        for (name, key) in VARIABLES.into_iter().chain([(REMOTE, keys::REMOTE.name())]) {
+            if let Some(value) = variables.get(name) {
                 conf.set_if_missing(key, value, Origin::Variable(name));
             }
         }
-        absolute_lists(conf, defaults.surroundings.folder);
+        set_server(conf, variables);
+        absolute_lists(conf, folder);
+        for (key, value) in system.range(keys::PREFIX.to_owned()..) {
+            if key.starts_with(keys::PREFIX) && !NOT_OF_JVM.contains(&key.as_str()) {
+                conf.set_if_missing(key, value, Origin::JavaOption);
+            }
+        }
         let warnings = by_todays_names(conf);
         settings.warnings.extend(warnings);
         settings
@@ -73,8 +90,27 @@ impl Settings {
         if key.starts_with(keys::PREFIX) {
             self.conf.set(key, value, origin);
         } else {
-            self.warnings.push(format!("Ignoring non-Spark config property: {key}"));
+            let meant = keys::without_prefix(key).map(|name| format!("; is `{name}` meant?"));
+            self.warnings
+                .push(format!("Ignoring non-Spark config property: {key}{}", meant.unwrap_or_default()));
         }
+    }
+}
+
+/// The staging server by the variables of the other commands, each unless it is empty. Certificate and token are for
+/// a server that is named.
+fn set_server(conf: &mut SparkConf, variables: &BTreeMap<String, String>) {
+    let set = |conf: &mut SparkConf, (name, key): (&'static str, &str)| {
+        let value = variables.get(name).filter(|value| !value.is_empty() && !conf.contains(key));
+        value.map(|value| conf.set(key, value, Origin::Variable(name))).is_some()
+    };
+    set(conf, SERVER);
+    if !conf.contains(&keys::SERVER_URI) {
+        return;
+    }
+    set(conf, UPLOAD_TOKEN);
+    if set(conf, CA) {
+        conf.set_if_missing(&keys::TLS_ENABLED, "true", Origin::Variable(CA.0));
     }
 }
 
@@ -103,17 +139,30 @@ fn absolute_lists(conf: &mut SparkConf, folder: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
+
+    /// Options of the JVM.
+    const SYSTEM: [(&str, &str); 6] = [
+        ("spark.app.name", "of-jvm"),
+        ("spark.master", "of-jvm"),
+        ("spark.v", "of-jvm"),
+        ("spark.w", "of-jvm"),
+        ("spark.x", "of-jvm"),
+        ("user.name", "jo"),
+    ];
 
     fn settings(line: &[&str], files: &[(&str, &str)], variables: &[(&str, &str)]) -> Settings {
         let line = CommandLine::parse(line.iter().map(|&word| word.to_owned())).unwrap();
         let files = files.iter().map(|(name, text)| Properties::parse(name, text).unwrap()).collect();
         let variables = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let (system, folder) = (BTreeMap::new(), Path::new("/no/such"));
+        let property = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let (system, folder) = (SYSTEM.into_iter().map(property).collect(), Path::new("/no/such"));
         let surroundings = Surroundings { variables: &variables, system: &system, folder };
         Settings::of(&line, &Defaults { files, surroundings })
+    }
+
+    fn settings_of(line: &[&str]) -> Settings {
+        settings(line, &[], &[])
     }
 
     #[test]
@@ -133,6 +182,7 @@ mod tests {
             ("spark.driver.memory", "4g"),
             ("spark.executor.memory", "1g"),
             ("spark.kubernetes.resourceStagingServer.uri", "http://h"),
+            ("spark.v", "of-jvm"),
             ("spark.w", "defaults"),
             ("spark.x", "file"),
             ("spark.y", "conf"),
@@ -150,7 +200,39 @@ mod tests {
             settings.warnings,
             ["Ignoring non-Spark config property: sparky", "Ignoring non-Spark config property: foo.bar"]
         );
-        assert_eq!(settings.conf.iter().count(), 0);
+        assert!(!settings.conf.contains("sparky") && !settings.conf.contains("foo.bar"));
+        let mistyped = settings_of(&["-c", "conatiner.image=x"]).warnings;
+        assert_eq!(
+            mistyped,
+            [
+                "Ignoring non-Spark config property: conatiner.image; is `spark.kubernetes.container.image` meant?"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_variables_of_other_commands_name_the_staging_server_unless_they_are_empty() {
+        let server = ("CLOAKROOM_SERVER", "https://h");
+        let (token, ca) = (("CLOAKROOM_UPLOAD_TOKEN_FILE", "t"), ("CLOAKROOM_CA_FILE", "ca.pem"));
+        let all = settings(&[], &[], &[server, token, ca]).conf;
+        assert_eq!(all.get(&keys::CLOAKROOM_UPLOAD_TOKEN_FILE), Some("t"));
+        assert_eq!(all.get(&keys::TLS_CLIENT_CERT_PEM), Some("ca.pem"));
+        assert_eq!(all.get(&keys::TLS_ENABLED), Some("true"));
+        let own = ["-c", "spark.ssl.kubernetes.resourceStagingServer.clientCertPem=own.pem"];
+        let own = settings(&own, &[], &[server, ca]).conf;
+        assert_eq!(
+            (own.get(&keys::TLS_CLIENT_CERT_PEM), own.get(&keys::TLS_ENABLED)),
+            (Some("own.pem"), None)
+        );
+        let without = settings(&[], &[], &[("CLOAKROOM_SERVER", ""), token, ca]).conf;
+        for key in [keys::SERVER_URI.name(), &keys::CLOAKROOM_UPLOAD_TOKEN_FILE, &keys::TLS_CLIENT_CERT_PEM] {
+            assert!(!without.contains(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_remote_of_the_environment_counts_be_it_empty() {
+        assert_eq!(settings(&[], &[], &[("SPARK_REMOTE", "")]).conf.get(&keys::REMOTE), Some(""));
     }
 
     #[test]

@@ -96,7 +96,7 @@ fn what_cannot_run_is_refused_by_the_name_of_its_option() {
         (&["-c", "spark.cores.max=0", "x.py"], "`spark.cores.max` is `0`: it must be a whole number from 1"),
         (
             &["--driver-java-options", "-Da -Xmx1g", "x.py"],
-            "--driver-java-options (`spark.driver.extraJavaOptions`) is `-Da -Xmx1g`: it must leave the size of the heap",
+            "--driver-java-options (`spark.driver.extraJavaOptions`) is `-Da -Xmx1g`: -Xmx is not allowed in it",
         ),
         (
             &["-c", "spark.driver.defaultJavaOptions=-Xmx1g", "x.py"],
@@ -110,7 +110,7 @@ fn what_cannot_run_is_refused_by_the_name_of_its_option() {
         (&["--class", "a.B", "a.jar#x"], "the application takes no #name: leave #x out"),
         (&["https://u:hush@h/a b.jar?sig=hush"], "the application https://h/a b.jar is no URL, because"),
         (&["--class", "a.B", "spark-shell"], "cluster deploy mode is not applicable to Spark shells"),
-        (&["--remote", "sc://h", "x.py"], "--remote is for Spark Connect"),
+        (&["--remote", "sc://h", "x.py"], "--remote (`spark.remote`) is `sc://h`: it is for Spark Connect"),
         (&["--proxy-user", "u", "--principal", "p", "x.py"], "only one of --proxy-user and --principal"),
     ] {
         let message = refused(more);

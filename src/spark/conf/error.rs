@@ -24,6 +24,9 @@ impl SettingError {
             (Some(value), Some(Origin::Option(option))) => {
                 format!("{option} (`{key}`) is {value}: {problem}")
             }
+            (Some(value), Some(Origin::Variable(name))) => {
+                format!("the environment variable {name} is {value}: {problem}")
+            }
             (Some(value), Some(Origin::Conf | Origin::Derived) | None) => {
                 format!("`{key}` is {value}: {problem}")
             }
@@ -42,7 +45,7 @@ impl SettingError {
 /// The value in quotation marks, on one line, unless its key or it itself says that it is a secret.
 fn shown(key: &str, value: &str) -> String {
     if !names_token_file(key) && (is_secret(key) || is_secret(value)) {
-        return "a value that is not shown".to_owned();
+        return "`***` (not shown, for it may be a secret)".to_owned();
     }
     let value = without_userinfo(value);
     let one_line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

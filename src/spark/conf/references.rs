@@ -11,8 +11,8 @@ use crate::spark::keys;
 pub struct Surroundings<'a> {
     /// Environment variables.
     pub variables: &'a BTreeMap<String, String>,
-    /// Properties of the system, as a JVM calls them.
-    pub system: &'a BTreeMap<&'static str, String>,
+    /// Properties of the system, as a JVM calls them. Those of Spark are settings.
+    pub system: &'a BTreeMap<String, String>,
     /// What relative paths are relative to.
     pub folder: &'a Path,
 }
@@ -156,7 +156,7 @@ mod tests {
             conf.set(key, *value, Origin::Conf);
         }
         let variables = BTreeMap::from([("TAG".to_owned(), "4.3.0".to_owned())]);
-        let system = BTreeMap::from([("user.name", "jo".to_owned())]);
+        let system = BTreeMap::from([("user.name".to_owned(), "jo".to_owned())]);
         conf.fill_in(Surroundings { variables: &variables, system: &system, folder: Path::new("/") })
             .map_err(|error| error.to_string())?;
         Ok(conf.get(&keys::CONTAINER_IMAGE).unwrap_or_default().to_owned())

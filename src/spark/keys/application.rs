@@ -33,7 +33,8 @@ keys! { "The application":
     UPLOAD_PATH: String = text("spark.kubernetes.file.upload.path").substituted();
     /// Python of driver and executors; else the variable `PYSPARK_PYTHON` of this machine
     PYTHON: String = text("spark.pyspark.python").substituted();
-    /// Python of the driver alone; else the variable `PYSPARK_DRIVER_PYTHON`
+    /// Python of the driver alone; else `spark.pyspark.python`, else the variable `PYSPARK_DRIVER_PYTHON`, else
+    /// `PYSPARK_PYTHON`
     DRIVER_PYTHON: String = text("spark.pyspark.driver.python").substituted();
     /// heap of an executor; only checked
     EXECUTOR_MEMORY: u64 = memory("spark.executor.memory").or("1g");

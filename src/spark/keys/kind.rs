@@ -180,7 +180,9 @@ fn factor_of(text: &str, may_be_zero: bool) -> Result<f64, String> {
     let is_number = digits.ends_with(|c: char| c.is_ascii_digit() || c == '.');
     let is_good = |factor: &f64| factor.is_finite() && (*factor > 0.0 || may_be_zero && *factor == 0.0);
     let factor = digits.parse().ok().filter(|_| is_number).filter(is_good);
-    factor.ok_or_else(|| must_be("a number above zero, such as 0.1"))
+    let least =
+        if may_be_zero { "a number from zero on, such as 0.1" } else { "a number above zero, such as 0.1" };
+    factor.ok_or_else(|| must_be(least))
 }
 
 fn namespace_of(text: &str) -> Result<String, String> {

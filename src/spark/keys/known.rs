@@ -19,6 +19,11 @@ pub(super) fn is_known(key: &str) -> bool {
     find(key).is_some() || OF_SPARK.contains_key(key) || is_in_family()
 }
 
+/// Every name that Spark declares.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    OF_SPARK.keys().copied()
+}
+
 /// The default that Spark declares for a key. `Err` has the key whose value is the default.
 #[must_use]
 pub fn default_of_spark(key: &str) -> Option<Result<&'static str, &'static str>> {

@@ -2,22 +2,72 @@
 
 use strsim::damerau_levenshtein;
 
-use super::{Entry, entries, is_placeholder, known, own};
+use super::{entries, is_placeholder, known, own};
 
 /// So many letters may be wrong, missing, swapped or too many.
 const LETTERS: usize = 2;
 
-/// What was probably meant by a key that neither Spark nor this program knows; a family by its name.
+/// What was probably meant by a key that neither Spark nor this program knows; a family by its name or by
+/// what its keys begin with.
 #[must_use]
 pub fn near_miss(key: &str) -> Option<&'static str> {
     if known::is_known(key) {
         return None;
     }
-    let distances = entries().filter_map(|entry| Some((distance(entry, key)?, entry.name)));
-    distances
-        .filter(|(letters, _)| *letters <= LETTERS)
-        .min_by_key(|(letters, _)| *letters)
-        .map(|(_, name)| name)
+    by_last_part(key).or_else(|| by_prefix(key)).or_else(|| by_letters(key)).or_else(|| by_beginning(key))
+}
+
+/// What was probably meant by a key without `spark.` in front.
+#[must_use]
+pub fn without_prefix(key: &str) -> Option<&'static str> {
+    let candidates = ["spark.", "spark.kubernetes."].map(|prefix| format!("{prefix}{key}"));
+    let known = candidates.iter().find_map(|key| entries().find(|entry| entry.is_of(key)));
+    let is_long = key.contains('.') && key.len() > LETTERS * 4;
+    known
+        .map(|entry| entry.name)
+        .or_else(|| candidates.iter().filter(|_| is_long).find_map(|key| by_letters(key)))
+}
+
+/// `spark.pyfiles` for `spark.submit.pyFiles`: the part between is left out, and the last one is that of one key only.
+fn by_last_part(key: &str) -> Option<&'static str> {
+    let given = key.strip_prefix(super::PREFIX).filter(|rest| !rest.contains('.'))?.to_lowercase();
+    let mut alike = entries().map(|entry| entry.name).filter(|name| {
+        let mut parts = name.split('.').skip(1);
+        let last = parts.nth(1).filter(|_| parts.next().is_none());
+        last.is_some_and(|last| damerau_levenshtein(&last.to_lowercase(), &given) <= 1)
+    });
+    alike.next().filter(|_| given.len() > LETTERS * 2 && alike.next().is_none())
+}
+
+/// `spark.kubernetes.driver.env.X` and `spark.kubernetes.driverEnv` for `spark.kubernetes.driverEnv.NAME`.
+fn by_prefix(key: &str) -> Option<&'static str> {
+    let squashed = |text: &str| text.replace('.', "").to_lowercase();
+    let ends = key.match_indices('.').map(|(at, _)| at).chain([key.len()]);
+    let beginnings: Vec<String> = ends.map(|end| squashed(&key[..end])).collect();
+    let families = entries().filter(|entry| entry.is_family());
+    families.map(|entry| entry.name).find(|name| {
+        let is_single = name.split('.').filter(|part| is_placeholder(part)).count() == 1;
+        let prefix = name.rsplit_once('.').map(|(prefix, _)| squashed(prefix));
+        is_single && prefix.is_some_and(|prefix| beginnings.contains(&prefix))
+    })
+}
+
+/// With a few letters wrong.
+fn by_letters(key: &str) -> Option<&'static str> {
+    let own = entries().filter_map(|entry| Some((distance(entry.name, key)?, entry.name)));
+    let all = own.chain(known::names().filter_map(|name| Some((distance(name, key)?, name))));
+    all.filter(|(letters, _)| *letters <= LETTERS).min_by_key(|(letters, _)| *letters).map(|(_, name)| name)
+}
+
+/// `spark.kubernetes.driver.podTemplate` for `spark.kubernetes.driver.podTemplateFile`.
+fn by_beginning(key: &str) -> Option<&'static str> {
+    let is_longer = |name: &str| {
+        let rest = name.strip_prefix(key);
+        rest.is_some_and(|rest| {
+            rest.starts_with(|first: char| first.is_ascii_uppercase()) && !rest.contains('.')
+        })
+    };
+    entries().map(|entry| entry.name).filter(|name| is_longer(name)).min_by_key(|name| name.len())
 }
 
 /// The key of this program that is most like another one.
@@ -27,22 +77,27 @@ pub fn nearest_own(key: &str) -> &'static str {
     names.min_by_key(|name| damerau_levenshtein(name, key)).unwrap_or_default()
 }
 
-/// How many letters are different; `None` where the parts do not fit each other.
-fn distance(entry: &Entry, key: &str) -> Option<usize> {
-    if !entry.is_family() {
-        return Some(damerau_levenshtein(entry.name, key));
+/// How many letters are different; `None` where the parts do not fit each other. A part in capitals stands for any text,
+/// and so does what follows a dot at the end.
+fn distance(name: &str, key: &str) -> Option<usize> {
+    if !name.split('.').any(is_any_text) {
+        return Some(damerau_levenshtein(name, key));
     }
-    let (mut own, mut given) = (entry.name.split('.').peekable(), key.split('.'));
+    let (mut own, mut given) = (name.split('.').peekable(), key.split('.'));
     let mut letters = 0;
     while let Some(part) = own.next() {
         let other = given.next().filter(|other| !other.is_empty())?;
-        if !is_placeholder(part) {
+        if !is_any_text(part) {
             letters += damerau_levenshtein(part, other);
         } else if own.peek().is_none() {
             return Some(letters);
         }
     }
     given.next().is_none().then_some(letters)
+}
+
+fn is_any_text(part: &str) -> bool {
+    part.is_empty() || is_placeholder(part)
 }
 
 #[cfg(test)]
@@ -62,8 +117,32 @@ mod tests {
                 "spark.kubernetes.driver.volumes.TYPE.NAME.mount.path",
             ),
             ("spark.Executor.memory", "spark.executor.memory"),
+            ("spark.pyfiles", "spark.submit.pyFiles"),
+            ("spark.package", "spark.jars.packages"),
+            ("spark.kubernetes.executor.lable.team", "spark.kubernetes.executor.label."),
+            ("spark.kubernetes.executor.anotation.team", "spark.kubernetes.executor.annotation."),
+            ("spark.kubernetes.executor.secret.name", "spark.kubernetes.executor.secrets."),
+            ("spark.executor.extraJavaOption", "spark.executor.extraJavaOptions"),
+            ("spark.kubernetes.driver.podTemplate", "spark.kubernetes.driver.podTemplateFile"),
+            ("spark.kubernetes.driver.env.X", "spark.kubernetes.driverEnv.NAME"),
+            ("spark.kubernetes.driverEnv", "spark.kubernetes.driverEnv.NAME"),
         ] {
             assert_eq!(near_miss(typed), Some(meant), "{typed}");
+        }
+    }
+
+    #[test]
+    fn keys_without_spark_in_front_are_recognised() {
+        for (typed, meant) in [
+            ("conatiner.image", Some("spark.kubernetes.container.image")),
+            ("resourceStagingServer.url", Some("spark.kubernetes.resourceStagingServer.uri")),
+            ("executor.memory", Some("spark.executor.memory")),
+            ("kubernetes.namespace", Some("spark.kubernetes.namespace")),
+            ("sparky", None),
+            ("foo.bar", None),
+            ("hadoop", None),
+        ] {
+            assert_eq!(without_prefix(typed), meant, "{typed}");
         }
     }
 

@@ -6,22 +6,27 @@ use super::account::Taken;
 use super::{Account, Capacity};
 use crate::metrics::{LimitUse, Limited};
 use crate::staging::{Holder, Limits, Share};
+use crate::store::Space;
 
 impl Capacity {
-    /// How much of its limits is used, given how much the disk has.
-    pub(in crate::staging) fn uses(&self, free_on_disk: Option<u64>) -> Vec<LimitUse> {
+    /// How much of its limits is used, given how much the disk has. Of the disk everything counts that is on it, whoever
+    /// wrote it: that is what leaves no room for uploads.
+    pub(in crate::staging) fn uses(&self, space: Option<Space>) -> Vec<LimitUse> {
         let (limits, account) = (&self.limits, self.account());
         let Taken { uploads, resources, bytes } = account.taken();
         let mut uses = vec![
             LimitUse { of: Limited::Uploads, used: uploads, limit: limits.max_concurrent_uploads as u64 },
             LimitUse { of: Limited::Resources, used: resources, limit: limits.max_resources as u64 },
         ];
-        let on_disk = free_on_disk.map(|free| account.room_on_disk(limits, free));
-        for (of, limit) in [(Limited::TotalSize, limits.capacity.max_total_size), (Limited::Disk, on_disk)] {
-            uses.extend(limit.map(|limit| LimitUse { of, used: bytes, limit }));
-        }
+        let total = limits.capacity.max_total_size;
+        uses.extend(total.map(|limit| LimitUse { of: Limited::TotalSize, used: bytes, limit }));
+        uses.extend(space.map(|Space { free, used }| LimitUse {
+            of: Limited::Disk,
+            used: used.saturating_add(account.unwritten()),
+            limit: used.saturating_add(free).saturating_sub(limits.capacity.min_free_space),
+        }));
         if let Some(share) = limits.share {
-            uses.extend(account.uses_of_share(share, limits, free_on_disk));
+            uses.extend(account.uses_of_share(share, limits, space.map(|space| space.free)));
         }
         uses
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Incoming, Store, StoreError, StoredBundle};
+use super::{Incoming, Space, Store, StoreError, StoredBundle};
 use crate::resource::ResourceId;
 use buffers::Buffers;
 use incoming::DiskIncoming;
@@ -90,9 +90,9 @@ impl Store for DiskStore {
         .await
     }
 
-    async fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+    async fn space(&self) -> Result<Option<Space>, StoreError> {
         let path = self.directory.path().to_owned();
-        blocking(move || free_bytes(&path)).await.map(Some)
+        blocking(move || space(&path)).await.map(Some)
     }
 
     fn open_bundles(&self) -> Option<(usize, usize)> {
@@ -144,9 +144,10 @@ fn list(folder: &Path) -> Result<Vec<fs::DirEntry>, StoreError> {
     fs::read_dir(folder).map_err(failed)?.map(|entry| entry.map_err(failed)).collect()
 }
 
-/// What an unprivileged user could still write: blocks kept for root do not count.
-fn free_bytes(path: &Path) -> Result<u64, StoreError> {
+/// For an unprivileged user: blocks kept for root are neither free nor used.
+fn space(path: &Path) -> Result<Space, StoreError> {
     let space = rustix::fs::statvfs(path)
         .map_err(|errno| StoreError::io("ask the free space of", path, errno.into()))?;
-    Ok(space.f_bavail.saturating_mul(space.f_frsize))
+    let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+    Ok(Space { free: bytes(space.f_bavail), used: bytes(space.f_blocks.saturating_sub(space.f_bfree)) })
 }

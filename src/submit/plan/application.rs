@@ -18,6 +18,7 @@ use super::steps::volcano;
 use super::submitter::Submitter;
 use super::template::PodTemplate;
 use super::{aliases, checks, left_to_spark, volumes};
+use crate::spark::hadoop_user::short_name;
 use crate::spark::version::SparkVersion;
 use crate::spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
 
@@ -29,7 +30,7 @@ pub(super) struct Application {
     pub main_class: String,
     pub arguments: Vec<String>,
     pub proxy_user: Option<String>,
-    /// Who submits.
+    /// Who the application runs as.
     pub user: String,
     /// The submitting machine's environment.
     pub variables: BTreeMap<String, String>,
@@ -93,7 +94,7 @@ impl Application {
             kerberos: Kerberos::read(&conf, submitter, version)?,
             credentials: Credentials::read(&conf, submitter)?,
             pod_group: volcano::read(&conf, submitter).await?,
-            user: submitter.user.clone(),
+            user: user(proxy_user.as_deref(), submitter, version)?,
             variables: submitter.variables.clone(),
             conf,
             resource,
@@ -119,6 +120,22 @@ impl Application {
     pub fn pod_name(&self) -> String {
         let given = self.conf.get(&keys::DRIVER_POD_NAME).map(str::to_owned);
         given.unwrap_or_else(|| self.names.of("driver"))
+    }
+}
+
+/// Spark makes a Hadoop user of each name, and refuses what cannot be one.
+fn user(proxy: Option<&str>, submitter: &Submitter, version: SparkVersion) -> Result<String, PlanError> {
+    let own = submitter.user.clone()?;
+    match proxy {
+        None => Ok(own),
+        Some("") => Err(PlanError::NoProxyUser),
+        Some(name) => {
+            let short = short_name(name, "--proxy-user")?;
+            if version.has_whole_proxy_user() {
+                return Ok(name.to_owned());
+            }
+            Ok(submitter.variables.get("SPARK_USER").map_or(short, String::as_str).to_owned())
+        }
     }
 }
 

@@ -86,7 +86,7 @@ mod tests {
         let submitter = Submitter {
             system: BTreeMap::new(),
             variables: BTreeMap::from([(VARIABLE.to_owned(), folder.path().display().to_string())]),
-            user: String::new(),
+            user: Ok(String::new()),
             working_folder: PathBuf::from("/"),
         };
         let mut conf = SparkConf::default();

@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::client::GivenUp;
 use crate::resource::OwnerError;
 use crate::spark::SettingError;
+use crate::spark::hadoop_user::NoUser;
 use crate::submit::advice::and_advice;
 
 /// What is wrong with what was asked for. Nothing was sent to anybody.
@@ -15,6 +16,9 @@ pub enum PlanError {
     /// A setting, or the lack of one.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// A user that cannot be one.
+    #[error(transparent)]
+    User(#[from] NoUser),
     /// A file of the submitting machine.
     #[error("{place}: {file} {problem}")]
     LocalFile {

@@ -2,7 +2,7 @@
 
 use super::folder;
 use super::submitter::Submitter;
-use crate::spark::keys::{IVY_SETTINGS, PYTHON_VERSION};
+use crate::spark::keys::{EXCLUDED_PACKAGES, IVY_SETTINGS, PACKAGES, PYTHON_VERSION};
 use crate::spark::version::SparkVersion;
 use crate::spark::{DependencyUri, MainResource, SettingError, SparkConf};
 
@@ -13,6 +13,7 @@ pub(super) fn check(
     version: SparkVersion,
 ) -> Result<(), SettingError> {
     check_ivy_settings(conf, submitter)?;
+    check_packages(conf)?;
     let is_python = matches!(resource, MainResource::Python(_));
     match conf.get(&PYTHON_VERSION) {
         Some(given) if is_python && version.has_python_version() && given != "3" => {
@@ -20,6 +21,38 @@ pub(super) fn check(
         }
         _ => Ok(()),
     }
+}
+
+/// Coordinates that spark-submit refuses before it resolves them (`MavenUtils.extractMavenCoordinates`). Those with blanks it
+/// never finds.
+fn check_packages(conf: &SparkConf) -> Result<(), SettingError> {
+    let Some(packages) = conf.get(&PACKAGES).filter(|list| !list.trim().is_empty()) else { return Ok(()) };
+    if !listed(packages).all(|package| is_coordinate(&package.replace('/', ":"), 3)) {
+        return Err(conf.refuse(
+            &PACKAGES,
+            "it must be coordinates of Maven, groupId:artifactId:version, with commas between them and no blanks",
+        ));
+    }
+    let excluded = conf.get(&EXCLUDED_PACKAGES).filter(|list| !list.trim().is_empty());
+    if excluded.is_some_and(|list| !listed(list).all(|name| is_coordinate(&name.replace('/', ":"), 2))) {
+        return Err(conf.refuse(
+            &EXCLUDED_PACKAGES,
+            "it must be names of Maven, groupId:artifactId, with commas between them and no blanks",
+        ));
+    }
+    Ok(())
+}
+
+/// As Java's `split` has it: without empty entries at the end.
+fn listed(list: &str) -> impl Iterator<Item = &str> {
+    list.trim_end_matches(',').split(',')
+}
+
+/// Whether a text is this many words with colons between them; more colons may stand at the end.
+fn is_coordinate(text: &str, words: usize) -> bool {
+    let is_word = |word: &str| !word.is_empty() && !word.contains(char::is_whitespace);
+    let text = text.trim_end_matches(':');
+    text.split(':').count() == words && text.split(':').all(is_word)
 }
 
 /// Spark reads them although the driver is the one that resolves packages (`MavenUtils.loadIvySettings`).
@@ -32,5 +65,42 @@ fn check_ivy_settings(conf: &SparkConf, submitter: &Submitter) -> Result<(), Set
             std::fs::read(path).map(drop).map_err(|error| refuse(folder::unreadable(&error)))
         }
         _ => Err(refuse("it must be a path or a file: URI of the submitting machine".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spark::Origin;
+
+    fn checked(packages: &str, excluded: &str) -> Result<(), String> {
+        let mut conf = SparkConf::default();
+        conf.set(&PACKAGES, packages, Origin::Conf);
+        conf.set(&EXCLUDED_PACKAGES, excluded, Origin::Conf);
+        check_packages(&conf).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn packages_are_coordinates_of_three_words() {
+        for packages in ["", " ", "g:a:1", "g:a:1,g.h:b-c:2.0", "g/a/1", "g:a:1,", "g:a:1::"] {
+            checked(packages, "").unwrap();
+        }
+        for packages in
+            ["a:b", "a", "g:a:1:jar", "g:a:1,,g:b:1", ",", ":a:1", "g::1", " g:a:1", "g:a:1, g:b:1"]
+        {
+            let said = checked(packages, "").unwrap_err();
+            assert!(said.contains("groupId:artifactId:version"), "{packages}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_is_excluded_is_two_words_and_matters_only_with_packages() {
+        for (packages, excluded) in [("g:a:1", "g:b"), ("g:a:1", "g:b,h/c"), ("g:a:1", ""), ("", "x")] {
+            checked(packages, excluded).unwrap();
+        }
+        for excluded in ["x", "g:b:1", "g: b"] {
+            let said = checked("g:a:1", excluded).unwrap_err();
+            assert!(said.starts_with("`spark.jars.excludes` is "), "{said}");
+        }
     }
 }

@@ -1,9 +1,14 @@
 //! Files that a setting names by a path or a URI, read on the submitting machine.
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
 use super::error::PlanError;
 use super::folder;
 use super::submitter::Submitter;
 use crate::client::{HttpClient, Timeouts, Url};
+use crate::spark::uri::has_scheme;
 use crate::spark::{DependencyUri, RemoteUri, SparkConf, format_size};
 
 /// More than any object of Kubernetes may have.
@@ -31,7 +36,12 @@ pub(super) async fn read_bytes(
     let uri = DependencyUri::parse(place).map_err(|error| conf.refuse(key, error.to_string()))?;
     match uri {
         DependencyUri::Submitter(file) | DependencyUri::Image(file) => {
-            let path = submitter.working_folder.join(file.whole_path());
+            let decoded = percent_decode_str(place).decode_utf8().ok().map(Cow::into_owned);
+            let literal = submitter.working_folder.join(file.whole_path());
+            // A path is a URI to Spark as well. One with `%` in its own name, which Spark does not find, is read here.
+            let decoded =
+                decoded.filter(|_| !has_scheme(place)).map(|path| submitter.working_folder.join(path));
+            let path = decoded.filter(|path| path.is_file()).unwrap_or(literal);
             let bytes = std::fs::read(path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?;
             Ok(Some(bytes))
         }

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::spark::conf::Surroundings;
+use crate::spark::hadoop_user::NoUser;
 
 /// What the submitting machine brings along. Only the composition root reads the environment.
 #[derive(Clone)]
 pub struct Submitter {
     /// Environment variables, those that are UTF-8.
     pub variables: BTreeMap<String, String>,
-    /// Who submits: `SPARK_USER`, else `HADOOP_USER_NAME`, else the operating system's user.
-    pub user: String,
-    /// Properties of the system, by the names that a JVM has for them.
-    pub system: BTreeMap<&'static str, String>,
+    /// Who submits: `SPARK_USER`, else the short name of `HADOOP_USER_NAME`, else the operating system's user.
+    pub user: Result<String, NoUser>,
+    /// Properties of the system, by the names that a JVM has for them, with those that its options set.
+    pub system: BTreeMap<String, String>,
     /// What relative paths are relative to.
     pub working_folder: PathBuf,
 }

@@ -86,8 +86,11 @@ pub(super) fn parse_pod(text: &str, version: SparkVersion) -> Result<Map<String,
     let document = Node::parse(text)?;
     let Kind::Map(_) = document.kind else { return Err("it must be a pod in YAML or JSON".to_owned()) };
     let kind = document.text("kind").unwrap_or_else(|| "Pod".to_owned());
-    if kind != "Pod" || document.text("apiVersion").is_some_and(|version| version != "v1") {
-        return Err(format!("it must be a Pod of v1, and it is a {kind} of another API"));
+    let api = document.text("apiVersion").unwrap_or_else(|| "v1".to_owned());
+    if (kind.as_str(), api.as_str()) != ("Pod", "v1") {
+        return Err(format!(
+            "it must have `kind: Pod` and `apiVersion: v1`, and it has `{kind}` and `{api}`"
+        ));
     }
     if !document.field("spec").is_some_and(|spec| matches!(spec.kind, Kind::Map(_))) {
         return Err("it must be a pod with a spec".to_owned());

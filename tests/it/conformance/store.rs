@@ -213,5 +213,5 @@ async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &AnyStore) 
 }
 
 async fn the_free_room_is_told(store: &AnyStore) {
-    assert!(store.free_bytes().await.unwrap().is_none_or(|free| free > 0));
+    assert!(store.space().await.unwrap().is_none_or(|space| space.free > 0));
 }

@@ -9,7 +9,7 @@ use cloakroom::ledger::{
     Completion, Deletion, Freed, Ledger, LedgerError, PendingResource, ReadyPage, Stored,
 };
 use cloakroom::resource::{Bundle, Owner, Resource, ResourceId, RowName, Sighting, State};
-use cloakroom::store::{Incoming, Store, StoreError, StoredBundle};
+use cloakroom::store::{Incoming, Space, Store, StoreError, StoredBundle};
 use jiff::Timestamp;
 
 /// A step of ledger or store.
@@ -212,6 +212,9 @@ impl Ledger for FaultyLedger {
     }
 }
 
+/// What is on a disk whose free bytes a test says.
+pub const USED_BY_OTHERS: u64 = 1_000_000;
+
 /// A store with faults, and with a disk of any size.
 pub struct FaultyStore {
     pub inner: Arc<dyn Store>,
@@ -242,9 +245,10 @@ impl Store for FaultyStore {
         self.inner.ids().await
     }
 
-    async fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+    async fn space(&self) -> Result<Option<Space>, StoreError> {
         let told = *self.free_bytes.lock().unwrap();
-        if told.is_some() { Ok(told) } else { self.inner.free_bytes().await }
+        let Some(free) = told else { return self.inner.space().await };
+        Ok(Some(Space { free, used: USED_BY_OTHERS }))
     }
 
     fn open_bundles(&self) -> Option<(usize, usize)> {

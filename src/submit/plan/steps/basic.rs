@@ -17,7 +17,7 @@ const CONTAINER_NAME: &str = "spark-kubernetes-driver";
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let memory = DriverMemory::of(&application.conf, &application.resource, application.version)?;
     configure_container(application, memory, &mut spec)?;
-    add_variables(application, &mut spec)?;
+    add_variables(application, &mut spec);
     configure_pod(application, &mut spec)?;
     spec.set_property(&keys::DRIVER_POD_NAME, application.pod_name());
     spec.set_property(&keys::APP_ID, &application.names.app_id);
@@ -116,20 +116,14 @@ fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
     Ok(devices.into_values().flatten().collect())
 }
 
-fn add_variables(application: &Application, spec: &mut DriverSpec) -> Result<(), PlanError> {
-    let user = match application.proxy_user.as_deref() {
-        Some("") => return Err(PlanError::NoProxyUser),
-        Some(user) => user,
-        None => &application.user,
-    };
-    spec.add_variable("SPARK_USER", user);
+fn add_variables(application: &Application, spec: &mut DriverSpec) {
+    spec.add_variable("SPARK_USER", &application.user);
     spec.add_variable("SPARK_APPLICATION_ID", &application.names.app_id);
     for (name, value) in application.conf.prefixed(keys::DRIVER_ENV.prefix()) {
         spec.add_variable(name, value);
     }
     let address = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}});
     spec.add_variable_from(json!({"name": "SPARK_DRIVER_BIND_ADDRESS", "valueFrom": address}));
-    Ok(())
 }
 
 fn configure_pod(application: &Application, spec: &mut DriverSpec) -> Result<(), PlanError> {

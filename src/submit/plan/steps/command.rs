@@ -7,10 +7,14 @@ use crate::spark::{MainResource, keys};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::spec::{DriverSpec, append};
-/// Variables of Python, each with the keys that are asked before this machine's own.
-const PYTHONS: [(&str, &[&str]); 2] = [
-    ("PYSPARK_PYTHON", &[keys::PYTHON.name()]),
-    ("PYSPARK_DRIVER_PYTHON", &[keys::DRIVER_PYTHON.name(), keys::PYTHON.name()]),
+
+const PYTHON: &str = "PYSPARK_PYTHON";
+const DRIVER_PYTHON: &str = "PYSPARK_DRIVER_PYTHON";
+
+/// Variables of Python, each with the keys and then the variables of this machine that are asked for it.
+const PYTHONS: [(&str, &[&str], &[&str]); 2] = [
+    (PYTHON, &[keys::PYTHON.name()], &[PYTHON]),
+    (DRIVER_PYTHON, &[keys::DRIVER_PYTHON.name(), keys::PYTHON.name()], &[DRIVER_PYTHON, PYTHON]),
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
@@ -25,9 +29,10 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     arguments.extend(application.arguments.iter().cloned());
     append(&mut spec.container, "args", arguments.into_iter().map(|argument| json!(argument)));
     if matches!(application.resource, MainResource::Python(_)) {
-        for (variable, keys) in PYTHONS {
-            let own = application.variables.get(variable).map(String::as_str);
-            if let Some(python) = keys.iter().find_map(|key| application.conf.get(key)).or(own) {
+        for (variable, keys, variables) in PYTHONS {
+            let of_machine = || variables.iter().find_map(|name| application.variables.get(*name));
+            let configured = keys.iter().find_map(|key| application.conf.get(key));
+            if let Some(python) = configured.or_else(|| of_machine().map(String::as_str)) {
                 spec.add_variable(variable, python);
             }
         }

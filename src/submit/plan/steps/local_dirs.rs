@@ -40,6 +40,9 @@ fn configured(application: &Application) -> Vec<String> {
     let of_machine = application.variables.get(VARIABLE).map(String::as_str);
     let folders =
         of_machine.or(application.conf.get(&keys::LOCAL_DIRS)).unwrap_or(&application.names.local_dir);
-    // Java's `split` knows nothing of commas at the end.
-    folders.trim_end_matches(',').split(',').map(str::to_owned).collect()
+    // Java's `split` knows nothing of commas at the end, but an empty text is one folder.
+    match folders.trim_end_matches(',') {
+        "" if !folders.is_empty() => Vec::new(),
+        folders => folders.split(',').map(str::to_owned).collect(),
+    }
 }

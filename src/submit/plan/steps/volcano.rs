@@ -48,7 +48,9 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     group.insert("kind".to_owned(), json!("PodGroup"));
     let place = [("name", json!(name)), ("namespace", json!(application.namespace))];
     merge(&mut group, "metadata", place);
-    group.entry("spec").or_insert_with(|| json!({}));
+    if group.get("spec").is_none_or(Value::is_null) {
+        group.insert("spec".to_owned(), json!({}));
+    }
     spec.before_pod.push(Value::Object(group));
     merge(&mut spec.metadata, "annotations", [("scheduling.k8s.io/group-name", json!(name))]);
     Ok(spec)

@@ -99,7 +99,11 @@ fn what_is_not_one_pod_is_refused() {
         ("spec:", "a pod with a spec"),
         ("spec: {containers: {}}", "`spec.containers` in line 1 is a map: it must be a list"),
         ("spec: {containers: [a]}", "`spec.containers[0]` in line 1 is `a`: it must be a map"),
-        ("kind: Deployment\nspec: {}", "it is a Deployment"),
+        (
+            "kind: Deployment\nspec: {}",
+            "it must have `kind: Pod` and `apiVersion: v1`, and it has `Deployment` and `v1`",
+        ),
+        ("kind: pod\nspec: {}", "and it has `pod` and `v1`"),
         ("spec: {}\n---\nspec: {}\n", "one document in it, and it has 2"),
         ("spec: [", "its YAML cannot be read: "),
     ] {

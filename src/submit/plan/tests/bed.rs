@@ -77,7 +77,7 @@ impl Bed {
         let submitter = Submitter {
             system: BTreeMap::new(),
             variables: self.variables.clone(),
-            user: "root".to_owned(),
+            user: Ok("root".to_owned()),
             working_folder: self.folder.path().to_owned(),
         };
         let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();

@@ -111,3 +111,28 @@ async fn tokens_and_krb5_that_are_in_the_cluster_are_only_mounted() {
     assert_eq!(submission.volume("hadoop-properties").0["configMap"], json!({"name": "hadoop"}));
     assert_eq!(submission.properties()["spark.kubernetes.executor.hadoopConfigMapName"], "hadoop");
 }
+
+#[tokio::test]
+async fn a_proxy_user_is_whole_from_spark_4_3_on_and_before_it_is_short_and_gives_way_to_spark_user() {
+    let bed = |version: &str, user: Option<&str>| {
+        let mut bed = Bed::new().with("spark.kubernetes.cloakroom.sparkVersion", version);
+        bed.arguments.proxy_user = Some("a/b@R".to_owned());
+        match user {
+            Some(user) => bed.with_variable("SPARK_USER", user),
+            None => bed,
+        }
+    };
+    for (version, of_machine, expected) in [
+        ("4.3.0", None, "a/b@R"),
+        ("4.3.0", Some("other"), "a/b@R"),
+        ("3.5.9", None, "a"),
+        ("4.1.4", None, "a"),
+        ("3.5.9", Some("other"), "other"),
+    ] {
+        let submission = bed(version, of_machine).submission().await;
+        assert_eq!(submission.variable("SPARK_USER"), [expected], "{version} {of_machine:?}");
+    }
+    let mut malformed = Bed::new();
+    malformed.arguments.proxy_user = Some("a@".to_owned());
+    assert!(malformed.refusal().await.starts_with("--proxy-user is `a@`, which is no name of a user"));
+}

@@ -214,7 +214,10 @@ async fn python_and_r_have_their_own_runners_variables_and_overhead() {
         ),
         ("python", "0.4")
     );
-    let bed = bed.without("spark.pyspark.driver.python").with("spark.pyspark.python", "of-both");
+    let bed = bed.without("spark.pyspark.driver.python");
+    let of_machine = bed.submission().await;
+    assert_eq!(of_machine.variable("PYSPARK_DRIVER_PYTHON"), ["loses"]);
+    let bed = bed.with("spark.pyspark.python", "of-both");
     let both = bed.submission().await;
     assert_eq!(both.variable("PYSPARK_DRIVER_PYTHON"), both.variable("PYSPARK_PYTHON"));
     let r = bed.with_resource(MainResource::R("local:///a.R".to_owned())).submission().await;

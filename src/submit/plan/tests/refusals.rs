@@ -109,7 +109,7 @@ async fn files_that_are_not_there_or_not_what_they_should_be_are_refused() {
     let message = Bed::new().with(key, "s3a://b/t").refusal().await;
     assert!(message.starts_with(&format!("`{key}`: s3a://b/t: only paths, file:")), "{message}");
     let message = Bed::new().with_file("t", "kind: Job\nspec: {}").with(key, "t").refusal().await;
-    assert!(message.contains("it must be a Pod of v1"), "{message}");
+    assert!(message.contains("it must have `kind: Pod`"), "{message}");
     let name = "spark.kubernetes.driver.podTemplateContainerName";
     let message = Bed::new().with_file("t", "spec: {}").with(key, "t").with(name, "x").refusal().await;
     assert!(

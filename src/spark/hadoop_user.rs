@@ -1,0 +1,64 @@
+//! Who a user is to Hadoop: the short name of a Kerberos principal (`KerberosName`).
+
+use thiserror::Error;
+
+/// A name that is no principal.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "{origin} is `{name}`, which is no name of a user: write it without @, or as a Kerberos principal, such as \
+     etl@EXAMPLE.COM or etl/host@EXAMPLE.COM"
+)]
+pub struct NoUser {
+    /// What says so, such as `--proxy-user`.
+    pub origin: &'static str,
+    /// As it was written.
+    pub name: String,
+}
+
+/// The first part of `NAME[/HOST][@REALM]`, which is what Hadoop takes by its own rules where Kerberos is off. Any other
+/// text without `@` is a name as it stands.
+pub fn short_name<'a>(name: &'a str, origin: &'static str) -> Result<&'a str, NoUser> {
+    let is_part = |part: &str| !part.is_empty() && !part.contains(['/', '@']);
+    let (local, realm) = name.split_once('@').map_or((name, None), |(local, realm)| (local, Some(realm)));
+    let (service, host) =
+        local.split_once('/').map_or((local, None), |(service, host)| (service, Some(host)));
+    if is_part(service) && [host, realm].into_iter().flatten().all(is_part) {
+        return Ok(service);
+    }
+    if realm.is_some() { Err(NoUser { origin, name: name.to_owned() }) } else { Ok(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_name_of_a_principal_is_what_stands_before_host_and_realm() {
+        for (name, short) in [
+            ("analyst", "analyst"),
+            ("a@R", "a"),
+            ("a/b@C.D", "a"),
+            ("a b@R", "a b"),
+            ("a/b", "a"),
+            ("a/b/c", "a/b/c"),
+            ("a/", "a/"),
+            ("/b", "/b"),
+            ("\u{fc}@R", "\u{fc}"),
+            ("a\\b", "a\\b"),
+            ("", ""),
+        ] {
+            assert_eq!(short_name(name, "HADOOP_USER_NAME"), Ok(short), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_no_principal_is_refused_with_what_said_it() {
+        for name in ["@R", "a@", "a@R@S", "a/b/c@R", "a@R/x", "/b@R", "a/@R"] {
+            let said = short_name(name, "--proxy-user").unwrap_err().to_string();
+            assert!(
+                said.starts_with(&format!("--proxy-user is `{name}`, which is no name of a user")),
+                "{said}"
+            );
+        }
+    }
+}
