@@ -77,12 +77,12 @@ pub(super) fn a_newer_form_is_refused_and_left_as_it_is() {
     }
 }
 
-/// The start ends, and neither rows nor bundles are changed.
+/// The start ends with the sentence of the page.
 fn refuses(age: Age, data: &Path) {
-    let output = age.serving(data, &[]).output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{age:?}: {said}");
-    assert!(said.contains(REFUSED) && said.contains("start the newer version again"), "{age:?}: {said}");
+    let mut server = Cloakroom::launch(age.serving(data, &[]));
+    let said = server.wait_for_log(REFUSED);
+    assert!(said.contains("start the newer version again"), "{age:?}: {said}");
+    assert_eq!(server.wait().code(), Some(1), "{age:?}: {said}");
 }
 
 /// What the page says is what the migrations come to.
