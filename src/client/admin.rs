@@ -97,9 +97,13 @@ impl AdminError {
 
 fn then(failure: &Failure) -> String {
     const LISTENER: &str = "check that it runs, and that this is its --ops-listen address (--admin-url)";
+    // All that a server of this version refuses is refused before it is asked.
+    const OLDER: &str =
+        "the server is older than this program: write whole ids, and leave out what it does not know";
     let advice = match failure {
         Failure::Refused | Failure::ConnectTimeout { .. } | Failure::Foreign { .. } => Some(LISTENER),
         Failure::Answered(answer) if answer.code.as_deref() == Some("no-such-path") => Some(LISTENER),
+        Failure::Answered(answer) if answer.code.as_deref() == Some("invalid-parameter") => Some(OLDER),
         other => other.advice(),
     };
     advice.map(|advice| format!("; {advice}")).unwrap_or_default()

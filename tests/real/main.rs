@@ -1,4 +1,5 @@
-//! The journeys on real input: Spark's own jars, curl, the original's client libraries, the image's root, kubectl.
+//! The journeys on real input: Spark's own jars, curl, the original's client libraries, the image's root, kubectl, another
+//! version of the program.
 //!
 //! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
 //! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure.
@@ -27,6 +28,7 @@ mod pages;
 mod read_only;
 #[path = "../it/scenarios/mod.rs"]
 mod scenarios;
+mod skew;
 mod spark_jars;
 mod support;
 mod try_it;
@@ -49,6 +51,7 @@ fn main() {
         chart::trials(),
         api_server::trials(),
         another_cluster::trials(),
+        skew::trials(),
     ]
     .into_iter()
     .flatten()
