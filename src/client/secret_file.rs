@@ -114,6 +114,11 @@ impl fmt::Debug for UploadToken {
 pub struct AdminToken(String);
 
 impl AdminToken {
+    /// A token that was read already.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// Reads the first token in the file at `path`, which `setting` names.
     pub fn read(path: &Path, setting: &str) -> Result<Self, SecretFileError> {
         read_token(path, setting).map(Self)

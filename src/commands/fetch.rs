@@ -171,6 +171,10 @@ fn read_ticket(path: &Path) -> anyhow::Result<String> {
     // A ticket has less than 1 KiB.
     const LONGEST: u64 = 64 << 10;
     let mut text = String::new();
+    // It is not to be shown in an error.
+    if path.to_string_lossy().trim_start().starts_with('{') {
+        bail!("--ticket wants the file that the ticket is in, or - for stdin, and not the ticket itself");
+    }
     let read = if path == Path::new("-") {
         std::io::stdin().take(LONGEST).read_to_string(&mut text)
     } else {

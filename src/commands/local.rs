@@ -1,25 +1,30 @@
-//! A server that only its own machine reaches makes its admin token itself, and leaves it with its address in the data
+//! A server that only its own machine reaches makes an admin token for its run, and leaves it with its address in the data
 //! directory, where `cloakroom ls` and the others find both. Being on this machine is not enough: only who may read the file
-//! is an admin.
+//! is an admin. Nothing that another user could have put there is believed, on either side.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::geteuid;
 
 use cloakroom::client::{AdminToken, ServerAddress};
 use cloakroom::resource::ResourceSecret;
 use cloakroom::server::{TokenFile, TokenUse};
 
-const TOKEN: &str = "admin-token";
-const URL: &str = "admin-url";
+/// Two lines: the token, and the address that it is for.
+const FILE: &str = "admin-token";
+
+/// No link is followed, and no pipe is waited for.
+const PLAINLY: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
 /// What a server on this machine has left for its user.
 #[derive(Debug)]
 pub struct LocalAdmin {
-    /// Where it serves its admin.
+    /// Where it serves its admin. The token is for this address alone.
     pub url: ServerAddress,
     /// What it takes.
     pub token: AdminToken,
@@ -28,80 +33,102 @@ pub struct LocalAdmin {
 impl LocalAdmin {
     /// Looks into a data directory; `None` if no server has left anything there.
     pub fn left_in(data_dir: &Path) -> anyhow::Result<Option<Self>> {
-        let (token, url) = (data_dir.join(TOKEN), data_dir.join(URL));
-        let text = match fs::read_to_string(&url) {
-            Ok(text) => text,
+        let path = data_dir.join(FILE);
+        let file = match OpenOptions::new().read(true).custom_flags(PLAINLY).open(&path) {
+            Ok(file) => file,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
             Err(error) => {
                 return Err(error).with_context(|| {
-                    format!("cannot read {}: it is for the user who started the server", url.display())
+                    format!("cannot read {}: it is for the user who started the server", path.display())
                 });
             }
         };
-        let address = ServerAddress::parse(&text)?;
-        // What is written there must not make a token travel.
-        if !address.is_loopback() {
-            bail!("{} names {address}, which is not an address of this machine", url.display());
+        if !is_ours_alone(&file).with_context(|| format!("cannot look at {}", path.display()))? {
+            bail!(
+                "{} is not used, because it belongs to another user, or other users may read it: start the server again as \
+                 the user that you are",
+                path.display()
+            );
         }
-        Ok(Some(Self { url: address, token: AdminToken::read(&token, "--data-dir")? }))
+        let mut text = String::new();
+        file.take(1024)
+            .read_to_string(&mut text)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let mut lines = text.lines();
+        let (Some(token), Some(url)) = (lines.next(), lines.next()) else {
+            bail!("{} is not whole: start the server again", path.display());
+        };
+        let url = ServerAddress::parse(url)?;
+        if !url.is_loopback() {
+            bail!("{} names {url}, which is not an address of this machine", path.display());
+        }
+        Ok(Some(Self { url, token: AdminToken::from_text(token) }))
     }
 }
 
-/// Makes a token for this run and leaves it in the data directory, with the address. Returns who it lets in, and the token's
-/// file.
-pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<(TokenFile, PathBuf)> {
-    let token = data_dir.join(TOKEN);
-    write(&token, ResourceSecret::generate(&mut rand::rng()).expose())?;
-    write(&data_dir.join(URL), url)?;
-    Ok((TokenFile::open(&token, TokenUse::Admin)?, token))
+fn is_ours_alone(file: &File) -> std::io::Result<bool> {
+    let found = file.metadata()?;
+    Ok(found.is_file()
+        && found.uid() == geteuid().as_raw()
+        && !Mode::from_raw_mode(found.mode()).intersects(Mode::RWXG | Mode::RWXO))
 }
 
-/// Takes away what an earlier server has left: its token is good for nothing any more.
+/// Makes a token for this run and leaves it in the data directory, with the address that it is for. Returns who it lets in and
+/// the file; `None` where other users could put another file in its place.
+pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<Option<(TokenFile, PathBuf)>> {
+    let folder = fs::metadata(data_dir).with_context(|| format!("cannot look at {}", data_dir.display()))?;
+    if folder.uid() != geteuid().as_raw() || folder.mode() & 0o022 != 0 {
+        return Ok(None);
+    }
+    clear(data_dir)?;
+    let (path, token) = (data_dir.join(FILE), ResourceSecret::generate(&mut rand::rng()));
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    opened
+        .and_then(|mut file| write!(file, "{}\n{url}\n", token.expose()))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Some((TokenFile::made(&token, TokenUse::Admin), path)))
+}
+
+/// Takes away what this server or an earlier one has left: its token is good for nothing any more.
 pub fn clear(data_dir: &Path) -> anyhow::Result<()> {
-    for path in [data_dir.join(TOKEN), data_dir.join(URL)] {
-        remove(&path)?;
-    }
-    Ok(())
-}
-
-fn remove(path: &Path) -> anyhow::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error)
-            .with_context(|| format!("cannot remove {}, which an earlier server has left", path.display())),
+    let path = data_dir.join(FILE);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(|| {
+            format!(
+                "cannot remove {}, where a server leaves its admin token: remove it by hand",
+                path.display()
+            )
+        }),
         _ => Ok(()),
     }
 }
 
-/// A new file, so that its mode is this one, whatever was there before.
-fn write(path: &Path, line: &str) -> anyhow::Result<()> {
-    remove(path)?;
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    opened
-        .and_then(|mut file| writeln!(file, "{line}"))
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 
+    fn data_dir() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        folder
+    }
+
     #[test]
     fn a_new_token_is_left_for_its_user_alone_and_found_with_its_address() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = data_dir();
         assert!(LocalAdmin::left_in(folder.path()).unwrap().is_none());
         assert!(LocalAdmin::left_in(&folder.path().join("missing")).unwrap().is_none());
         let mut tokens = Vec::new();
         for _ in 0..2 {
-            let (_, path) = leave(folder.path(), "http://127.0.0.1:10000").unwrap();
+            let (_, path) = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             let found = LocalAdmin::left_in(folder.path()).unwrap().unwrap();
             assert_eq!(found.url.to_string(), "http://127.0.0.1:10000");
             tokens.push(found.token.expose().to_owned());
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         }
         assert_ne!(tokens[0], tokens[1], "each run has a token of its own");
         clear(folder.path()).unwrap();
@@ -110,9 +137,26 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_another_machine_is_not_believed() {
-        let folder = tempfile::tempdir().unwrap();
-        leave(folder.path(), "https://example.org").unwrap();
+    fn where_others_may_write_no_token_is_left() {
+        let folder = data_dir();
+        for mode in [0o777, 0o770, 0o702] {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+            assert!(leave(folder.path(), "http://127.0.0.1:10000").unwrap().is_none(), "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn what_another_user_could_have_put_there_is_not_believed() {
+        let folder = data_dir();
+        let (_, path) = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let refusal = LocalAdmin::left_in(folder.path()).unwrap_err().to_string();
+        assert!(refusal.contains("is not used, because it belongs to another user"), "{refusal}");
+        let elsewhere = data_dir();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&path, elsewhere.path().join(FILE)).unwrap();
+        assert!(LocalAdmin::left_in(elsewhere.path()).is_err(), "a link was followed");
+        leave(folder.path(), "https://example.org").unwrap().unwrap();
         let refusal = LocalAdmin::left_in(folder.path()).unwrap_err().to_string();
         assert!(refusal.contains("is not an address of this machine"), "{refusal}");
     }

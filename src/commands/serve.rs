@@ -87,6 +87,7 @@ async fn serve(
         let local = local_admin(&args, &settings, &addresses)?;
         let announcement = addresses.announcement(&settings);
         let next_commands = try_it::commands(&args, &settings, &addresses);
+        let has_left = local.is_some();
         let admin_tokens = settings.admin_tokens.or(local);
         let state = AppState {
             staging: staging.clone(),
@@ -109,6 +110,10 @@ async fn serve(
             tracing::warn!("transfers in flight were cut off: nothing of unfinished uploads is kept");
         }
         last_words(sweeping, &staging).await;
+        if has_left {
+            // The next server would take it away as well.
+            let _ = local::clear(&args.storage.data_dir);
+        }
     }
     // Up to here every request had an answer.
     edge.close().await;
@@ -127,7 +132,14 @@ fn local_admin(
         local::clear(data_dir)?;
         return Ok(None);
     }
-    let (tokens, path) = local::leave(data_dir, &addresses.admin_url(settings))?;
+    let Some((tokens, path)) = local::leave(data_dir, &addresses.admin_url(settings))? else {
+        tracing::warn!(
+            "no admin token was made, because other users may write to the data directory {}: give --admin-token-file for \
+             cloakroom ls, show, rm and clean",
+            data_dir.display()
+        );
+        return Ok(None);
+    };
     let path = std::path::absolute(&path).unwrap_or(path);
     tracing::info!(
         "cloakroom ls, show, rm and clean on this machine use the admin token in {}",

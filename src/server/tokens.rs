@@ -11,6 +11,7 @@ use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::sync::Mutex;
 
 use crate::protocol::token_line::{TokenLine, TokenLineError};
+use crate::resource::ResourceSecret;
 use crate::telemetry::chain;
 
 /// Shorter tokens could be guessed.
@@ -38,13 +39,15 @@ impl fmt::Display for TokenUse {
     }
 }
 
-/// Tokens, one a line, in a file that is read again when it changes. Clones are the same one.
+/// Tokens, one a line, in a file that is read again when it changes; or one that was made for this run. Clones are the same
+/// one.
 #[derive(Debug, Clone)]
 pub struct TokenFile(Arc<KnownTokens>);
 
 #[derive(Debug)]
 struct KnownTokens {
-    path: PathBuf,
+    /// `None` for a token that was made for this run: no file can change it.
+    path: Option<PathBuf>,
     usage: TokenUse,
     tokens: RwLock<Tokens>,
     /// Held while the file is looked at.
@@ -106,6 +109,16 @@ pub enum TokenFileError {
         /// Which line, from 1.
         line: usize,
     },
+    /// A token that would have two names.
+    #[error("the {usage} token file {} has in line {line} a token of a line before, with another name: give each name a token of its own", path.display())]
+    TwoNames {
+        /// What its tokens are good for.
+        usage: TokenUse,
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+    },
     /// A line that begins like one with a name, and is none.
     #[error("the {usage} token file {} cannot be understood in line {line}: {source}", path.display())]
     Line {
@@ -125,7 +138,15 @@ impl TokenFile {
     pub fn open(path: &Path, usage: TokenUse) -> Result<Self, TokenFileError> {
         let tokens = RwLock::new(read(path, usage)?);
         let looked = Arc::new(Mutex::new(Instant::now()));
-        Ok(Self(Arc::new(KnownTokens { path: path.to_owned(), usage, tokens, looked })))
+        Ok(Self(Arc::new(KnownTokens { path: Some(path.to_owned()), usage, tokens, looked })))
+    }
+
+    /// The one token of this run.
+    pub fn made(token: &ResourceSecret, usage: TokenUse) -> Self {
+        let hash = TokenHash(Sha256::digest(token.expose().as_bytes()).into());
+        let tokens = Tokens { modified: None, known: vec![(hash, KnownToken { name: None })] };
+        let looked = Arc::new(Mutex::new(Instant::now()));
+        Self(Arc::new(KnownTokens { path: None, usage, tokens: RwLock::new(tokens), looked }))
     }
 
     /// What is known of `token`, if it is one of them.
@@ -145,13 +166,16 @@ impl TokenFile {
     /// On a thread that may block, and one at a time: a file system that does not answer keeps one thread, and no request
     /// for long.
     async fn look_again(&self) {
+        if self.0.path.is_none() {
+            return;
+        }
         let Ok(mut looked) = Arc::clone(&self.0.looked).try_lock_owned() else { return };
         if looked.elapsed() < LOOK_AGAIN {
             return;
         }
         let known = Arc::clone(&self.0);
         let looking = tokio::task::spawn_blocking(move || {
-            if modified(&known.path) != known.modified() {
+            if known.path.as_deref().is_some_and(|path| modified(path) != known.modified()) {
                 known.read_again();
             }
             *looked = Instant::now();
@@ -172,11 +196,12 @@ impl KnownTokens {
 
     /// A file that cannot be read (any more) leaves the tokens as they were: a rotation must not lock people out.
     fn read_again(&self) {
-        let now = modified(&self.path);
-        match read(&self.path, self.usage) {
+        let Some(path) = &self.path else { return };
+        let now = modified(path);
+        match read(path, self.usage) {
             Ok(tokens) => {
                 *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
-                tracing::info!(path = %self.path.display(), "read the {} tokens again", self.usage);
+                tracing::info!(path = %path.display(), "read the {} tokens again", self.usage);
             }
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "the {} tokens stay as they were", self.usage);
@@ -199,14 +224,25 @@ fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
         path: path.to_owned(),
         source,
     })?;
-    let mut known = Vec::new();
+    let mut known: Vec<(TokenHash, KnownToken)> = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         let refused = |source| TokenFileError::Line { usage, path: path.to_owned(), line, source };
         let Some(TokenLine { name, token }) = TokenLine::parse(text).map_err(refused)? else { continue };
         if token.len() < SHORTEST_TOKEN {
             return Err(TokenFileError::Short { usage, path: path.to_owned(), line });
         }
+        if name.is_none() && token.contains(char::is_whitespace) {
+            tracing::warn!(
+                "the {usage} token file {} has a token with a blank in line {line}: if its first word is a name, write \
+                 name=NAME TOKEN",
+                path.display()
+            );
+        }
         let hash = TokenHash(Sha256::digest(token.as_bytes()).into());
+        let is_same = |(other, _): &&(TokenHash, KnownToken)| bool::from(other.0.ct_eq(&hash.0));
+        if known.iter().find(is_same).is_some_and(|(_, other)| other.name.as_deref() != name) {
+            return Err(TokenFileError::TwoNames { usage, path: path.to_owned(), line });
+        }
         known.push((hash, KnownToken { name: name.map(Into::into) }));
     }
     if known.is_empty() {

@@ -221,6 +221,10 @@ fn a_token_file_that_cannot_be_used_is_an_error_that_names_it() {
                 "{name} cannot be understood in line 2: a line that begins with “name=” is read as name=NAME TOKEN"
             ),
         ),
+        (
+            "name=alice not-so-this-token\nname=bob not-so-this-token\n",
+            format!("{name} has in line 2 a token of a line before, with another name"),
+        ),
         ("name=alice not-so-this\n", format!("{name} has a token of less than 16 characters in line 1")),
         (
             "long-enough-to-pass\n\nnot-so-this\n",

@@ -75,7 +75,7 @@ fn the_commands_that_a_server_prints_stage_a_file_fetch_it_and_list_it_from_any_
     let listed = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(listed.contains(ticket["resourceId"].as_str().unwrap()), "{listed}");
     for said in [desk.server.log(), commands, listed, stderr(&run)] {
-        assert!(!said.contains(desk.token().trim()), "the token was shown");
+        assert!(!said.contains(desk.token().lines().next().unwrap()), "the token was shown");
     }
 }
 
@@ -109,6 +109,8 @@ fn a_tls_server_with_tokens_prints_commands_that_work_as_well() {
 fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
     let mut desk = Desk::new(&[]);
     let token = desk.token();
+    let first_line = |text: &str| text.lines().next().unwrap().to_owned();
+    assert_eq!(token.lines().nth(1), Some(&*desk.server.url("")));
     let mode =
         fs::metadata(desk.folder.path().join("cloakroom-data/admin-token")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -119,11 +121,20 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
     let url = desk.server.url("");
     let guessed = desk.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&guessed).contains("401 unauthorized"), "{}", stderr(&guessed));
+    // It is shown to the server that has left it alone.
+    let elsewhere = desk.run(&["ls", "--admin-url", "http://127.0.0.1:1"]);
+    assert!(stderr(&elsewhere).contains(&format!("is for {url}, and --admin-url")), "{}", stderr(&elsewhere));
+    // What is written there does not change who is an admin.
+    let path = desk.folder.path().join("cloakroom-data/admin-token");
+    fs::write(&path, format!("another-token-of-mine\n{url}\n")).unwrap();
+    let forged = desk.run(&["ls"]);
+    assert!(stderr(&forged).contains("401 unauthorized"), "{}", stderr(&forged));
     desk.server.signal("TERM");
     desk.server.wait();
+    assert!(!path.exists(), "the token outlived its run");
     desk.server = start(desk.folder.path(), &[]);
-    assert_ne!(desk.token(), token);
-    fs::write(desk.folder.path().join("guess"), token).unwrap();
+    assert_ne!(first_line(&desk.token()), first_line(&token));
+    fs::write(desk.folder.path().join("guess"), first_line(&token)).unwrap();
     let url = desk.server.url("");
     let before = desk.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&before).contains("401 unauthorized"), "{}", stderr(&before));
@@ -137,9 +148,7 @@ fn a_server_that_other_machines_reach_or_that_has_tokens_leaves_none() {
         desk.server.signal("TERM");
         desk.server.wait();
         desk.server = start(desk.folder.path(), flags);
-        for name in ["admin-token", "admin-url"] {
-            assert!(!desk.folder.path().join("cloakroom-data").join(name).exists(), "{flags:?} {name}");
-        }
+        assert!(!desk.folder.path().join("cloakroom-data/admin-token").exists(), "{flags:?}");
         let refused = desk.run(&["ls"]);
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
         assert!(stderr(&refused).contains("there is none in ./cloakroom-data"), "{}", stderr(&refused));
@@ -176,6 +185,11 @@ fn a_ticket_is_fetched_from_stdin_as_well() {
         .unwrap();
     assert!(fetched.status.success(), "{}", stderr(&fetched));
     assert_eq!(fs::read(desk.folder.path().join("there/a.txt")).unwrap(), b"a");
+    let typed = String::from_utf8_lossy(&staged.stdout).into_owned();
+    let typed = desk.run(&["fetch", "--ticket", &typed, "--to", "there"]);
+    assert!(
+        stderr(&typed).contains("and not the ticket itself") && !stderr(&typed).contains("resourceSecret")
+    );
     let both = desk.run(&["fetch", "--ticket", "ticket.json", "--id", "x", "--to", "there"]);
     assert_eq!(both.status.code(), Some(2), "{}", stderr(&both));
 }

@@ -41,11 +41,18 @@ fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
             let server = server.clone().map_or_else(|| ServerAddress::parse(ADMIN_URL), Ok)?;
             (server, AdminToken::read(path, TOKEN_FLAG)?)
         }
-        // A token of this machine's server is for this machine.
-        (Some(server), None) if !server.is_loopback() => return Err(no_token(&args.data_dir).into()),
         (server, None) => {
             let LocalAdmin { url, token } = left()?.ok_or_else(|| no_token(&args.data_dir))?;
-            (server.clone().unwrap_or(url), token)
+            // It is for the server that has left it, and for no other one.
+            if let Some(server) = server.as_ref().filter(|server| **server != url) {
+                return Err(UsageError::new(format!(
+                    "the admin token in {} is for {url}, and --admin-url (in the environment CLOAKROOM_ADMIN_URL) names \
+                     {server}: leave that out, or give the other server's token by {TOKEN_FLAG}",
+                    args.data_dir.display()
+                ))
+                .into());
+            }
+            (url, token)
         }
     };
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;

@@ -61,7 +61,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
         show(&page);
         page.resources.iter().map(|row| row.resource_id.parse()).collect::<Result<Vec<RowName>, _>>()?
     } else {
-        let ids = resolve(&client, &args.ids).await?;
+        let ids = resolve(&client, &args.ids).await.context("nothing was removed")?;
         if !args.yes {
             let page = found(&client, &ids).await?;
             if !page.resources.is_empty() {

@@ -101,8 +101,14 @@ impl ServeSettings {
     fn operations(&self) -> String {
         let address =
             self.ops_listen.map_or_else(|| "the same address".to_owned(), |to| format!("http://{to}"));
-        let admin = if self.admin_tokens.is_some() { "with" } else { "without" };
-        format!("{address}, {admin} administration")
+        let is_local =
+            self.listen.ip().is_loopback() && self.ops_listen.is_none_or(|to| to.ip().is_loopback());
+        let admin = match &self.admin_tokens {
+            Some(_) => "with administration",
+            None if is_local => "with administration by a token of each run",
+            None => "without administration",
+        };
+        format!("{address}, {admin}")
     }
 
     fn lifecycle_summary(&self, args: &ServeArgs) -> [(&'static str, String); 7] {

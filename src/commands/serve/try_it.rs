@@ -32,11 +32,13 @@ pub fn commands(args: &ServeArgs, settings: &ServeSettings, addresses: &Addresse
         ),
     };
     let ca = ca.unwrap_or_default();
+    // The ticket names the public address, which may be another machine's.
+    let server = args.network.public_url.as_ref().map(|_| format!(" --server {url}")).unwrap_or_default();
     Some(format!(
         "\nTry it in another terminal:\n\n    \
          echo hello > hello.txt\n    \
          {program} stage{flags}{token} --namespace demo --label app=demo hello.txt > ticket.json\n    \
-         {program} fetch --ticket ticket.json{ca} --to fetched\n    \
+         {program} fetch --ticket ticket.json{server}{ca} --to fetched\n    \
          {program} ls{admin}{ca}\n\n"
     ))
 }

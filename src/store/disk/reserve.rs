@@ -2,24 +2,32 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use super::StoreError;
 
 /// Enough for the ledger's log to write down some hundred deletions.
 const RESERVE_BYTES: usize = 4 << 20;
 
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
+
 /// Writes the file unless it is there; then it only looks whether it could be written. Real bytes, because not every file
 /// system can allocate without them.
 pub(super) fn keep(path: &Path) -> Result<(), StoreError> {
-    if fs::metadata(path).is_ok_and(|found| found.len() == RESERVE_BYTES as u64) {
-        let opened = OpenOptions::new().write(true).open(path);
+    // A link would make this write over another file of the server's user.
+    let is_whole = |found: fs::Metadata| found.is_file() && found.len() == RESERVE_BYTES as u64;
+    if fs::symlink_metadata(path).is_ok_and(is_whole) {
+        let opened = OpenOptions::new().write(true).custom_flags(NO_LINK).open(path);
         return opened.map(drop).map_err(|error| StoreError::io("write the reserve", path, error));
     }
     let written = OpenOptions::new()
         .create(true)
         .truncate(true)
         .write(true)
+        .custom_flags(NO_LINK)
         .open(path)
         .and_then(|mut file| file.write_all(&vec![0xc0; RESERVE_BYTES]).and_then(|()| file.sync_data()));
     if written.is_err() {
