@@ -68,7 +68,7 @@ fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, 
     let submitter = Submitter {
         variables: BTreeMap::new(),
         system: BTreeMap::new(),
-        user: "root".to_owned(),
+        user: Ok("root".to_owned()),
         working_folder: folder.to_owned(),
     };
     let now = Timestamp::from_millisecond(1_795_223_152_157).expect("a time");
