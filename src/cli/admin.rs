@@ -183,14 +183,14 @@ pub struct LsArgs {
     #[arg(long, value_name = "BY", default_value = "age")]
     pub sort: SortKey,
 
-    /// What each namespace has, the one with most bytes first
-    #[arg(long)]
+    /// Sums for each namespace, the one with most bytes first
+    #[arg(long, conflicts_with = "sort")]
     pub by_namespace: bool,
 
     #[command(flatten)]
     pub selection: SelectionArgs,
 
-    /// What was deleted in the last seven days, in place of what is staged
+    /// Resources that were deleted in the last seven days, in place of those that are staged
     #[arg(long, conflicts_with_all = ["labels", "name", "why", "by_namespace"], help_heading = "Which resources")]
     pub deleted: bool,
 }

@@ -36,18 +36,18 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     let (now, mut rows) = (page.now, page.resources);
     sort(&mut rows, args.sort);
     let format = args.output.structured();
+    let width = if args.output == ListOutput::Wide { None } else { columns::terminal_width() };
     if args.by_namespace {
         let sums = sums::of(&rows);
         match format {
             Some(format) => print_as(format, &sums::report(now, sums))?,
-            None => print(&sums::table(&sums, now))?,
+            None => print(&sums::table(&sums, now, width))?,
         }
     } else if let Some(format) = format {
         print_as(format, &Listing { now, resources: rows, server })?;
         return Ok(ExitCode::SUCCESS);
     } else if !rows.is_empty() {
         let columns = if args.deleted { Columns::OfDeleted } else { Columns::OfStaged };
-        let width = if args.output == ListOutput::Wide { None } else { columns::terminal_width() };
         print(&columns.table(&rows, now, width))?;
     }
     if format.is_none() {

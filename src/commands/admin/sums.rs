@@ -57,7 +57,8 @@ pub(super) fn of(rows: &[StagedResource]) -> Vec<Sum> {
     sums
 }
 
-pub(super) fn table(sums: &[Sum], now: Timestamp) -> String {
+/// The table of `sums`; names of namespaces give way to a narrow terminal.
+pub(super) fn table(sums: &[Sum], now: Timestamp, width: Option<usize>) -> String {
     let mut table = Table::new(&["NAMESPACE", "RESOURCES", "SIZE", "UNUSED", "OLDEST"]);
     for sum in sums {
         table.push(&[
@@ -68,7 +69,7 @@ pub(super) fn table(sums: &[Sum], now: Timestamp) -> String {
             age::between(sum.oldest_created_at, now),
         ]);
     }
-    table.render(None, &[])
+    table.render(width, &[0])
 }
 
 #[cfg(test)]
@@ -100,6 +101,6 @@ mod tests {
         let expected = "NAMESPACE  RESOURCES  SIZE    UNUSED  OLDEST\n\
                         b          1          2KiB    0       60s\n\
                         a          2          1.5KiB  1       5m\n";
-        assert_eq!(table(&of(&rows), at(1000)), expected);
+        assert_eq!(table(&of(&rows), at(1000), None), expected);
     }
 }
