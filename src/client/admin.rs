@@ -43,7 +43,7 @@ pub struct Selection {
     pub older_than: Option<SparkDuration>,
     /// With an id that begins so.
     pub id: Option<String>,
-    /// What is deleted and remembered, in place of what is staged.
+    /// Tombstones in place of staged resources.
     pub deleted: bool,
 }
 

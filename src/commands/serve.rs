@@ -101,7 +101,7 @@ async fn serve(
             tracing::info!("{line}");
         }
         if let Some(commands) = next_commands {
-            // They are for people, and the work goes on where nobody reads them.
+            // A closed stdout does not end the server.
             let _ = write!(std::io::stdout(), "{commands}");
         }
         if edge.finish_transfers().await {

@@ -116,7 +116,7 @@ pub trait Ledger: Send + Sync {
     /// The owners of those of `ids` that are ready and can be read.
     async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError>;
 
-    /// Who uploaded those of `ids` that are ready, as far as the rows say it.
+    /// The uploaders of those of `ids` that are ready. Rows without an uploader are left out.
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError>;
 
     /// Up to `limit` tombstones, in the order of their ids, after `after`; none if there are no more. Those that this

@@ -1,4 +1,4 @@
-//! What each namespace has, for `ls --by-namespace`.
+//! Sums for each namespace: `ls --by-namespace`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use cloakroom::spark::format_size;
 use super::age;
 use super::table::Table;
 
-/// What one namespace has.
+/// The sum of one namespace.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sum {

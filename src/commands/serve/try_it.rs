@@ -1,4 +1,4 @@
-//! What to type next, for people who try the server on their own machine.
+//! The next commands for a person who tries the server on one machine.
 
 use std::path::Path;
 

@@ -46,3 +46,25 @@ pub(super) fn release(path: &Path) -> Result<(), StoreError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_in_its_place_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("reserve"), folder.path().join("other"));
+        // Also where the other file looks like a whole reserve.
+        for content in [b"precious".to_vec(), vec![1; RESERVE_BYTES]] {
+            fs::write(&other, &content).unwrap();
+            std::os::unix::fs::symlink(&other, &path).unwrap();
+            assert!(keep(&path).is_err(), "a link was taken");
+            assert!(fs::read(&other).unwrap() == content, "the other file was changed");
+            // What is wrong in its place goes, and the next sweep writes a reserve.
+            keep(&path).unwrap();
+            assert!(fs::symlink_metadata(&path).unwrap().is_file());
+            release(&path).unwrap();
+        }
+    }
+}
