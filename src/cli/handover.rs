@@ -11,7 +11,8 @@ use cloakroom::spark::keys;
 pub enum SubmitterChoice {
     /// A stock spark-submit: prints its arguments, writes its pod template.
     SparkSubmit,
-    /// The Kubeflow Spark Operator: prints fields of the SparkApplication that --name names.
+    /// The Kubeflow Spark Operator: prints the SparkApplication of -f with what was staged in it, or its fields where --name alone
+    /// names it.
     SparkOperator,
 }
 
@@ -22,6 +23,11 @@ pub struct HandoverArgs {
     /// print what it has to be given
     #[arg(long = "for", value_name = "SUBMITTER", value_enum)]
     pub submitter: Option<SubmitterChoice>,
+
+    /// File of a SparkApplication; - is stdin. Its files of this machine are staged, and it is printed with what was staged in it,
+    /// for `kubectl apply -f -`
+    #[arg(long, short = 'f', value_name = "YAML", requires = "submitter", conflicts_with_all = ["labels", "kind"])]
+    pub filename: Option<PathBuf>,
 
     /// Jars, separated by commas, as spark-submit takes them (so are the other lists)
     #[arg(long, value_name = "JARS", requires = "submitter")]

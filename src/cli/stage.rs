@@ -18,7 +18,8 @@ use cloakroom::spark::SparkDuration;
 #[command(after_help = "Examples:
   cloakroom stage -n demo -l app=demo lib/*.jar > ticket.json
   cloakroom stage --server https://HOST:31000 --ca-file tls.crt --token-file upload-token \\
-      -n spark -l spark-app-selector=my-job --ttl 12h app.jar > ticket.json")]
+      -n spark -l spark-app-selector=my-job --ttl 12h app.jar > ticket.json
+  cloakroom stage --for spark-operator -f app.yaml | kubectl apply -f -")]
 pub struct StageArgs {
     /// Address of the staging server
     #[arg(
@@ -30,15 +31,15 @@ pub struct StageArgs {
     )]
     pub server: ServerAddress,
 
-    /// Namespace of the owner, the Kubernetes objects that the bundle lives for
-    #[arg(long, short, value_name = "NS")]
-    pub namespace: String,
+    /// Namespace of the owner, the Kubernetes objects that the bundle lives for. With -f the file may say it
+    #[arg(long, short, value_name = "NS", required_unless_present = "filename")]
+    pub namespace: Option<String>,
 
     /// Label that all owning objects carry; repeatable. A label or a name is needed
     #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
 
-    /// Name of the one owning object [default: whatever carries the labels]
+    /// Name of the one owning object, or with -f of the application in the file [default: whatever carries the labels]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 

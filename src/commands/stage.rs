@@ -1,6 +1,7 @@
 //! `cloakroom stage`: the ticket goes to stdout, everything else to stderr.
 
 mod asked;
+mod file;
 mod handover;
 pub(super) mod progress;
 mod templates;
@@ -94,7 +95,8 @@ async fn taken_back(
 /// All that can be refused without the server is refused here.
 fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
-    let owner = Owner::new(kind, &args.namespace, args.labels.clone(), args.name.as_deref())?;
+    let namespace = args.namespace.as_deref().unwrap_or_default();
+    let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())?;
     let token = args.token_file.as_deref().map(|path| UploadToken::read(path, "--token-file")).transpose()?;
     Ok(StageRequest {
         server: args.server.clone(),

@@ -28,6 +28,13 @@ pub enum Origin {
         /// Counted from 1.
         line: usize,
     },
+    /// A field of a document, such as a `SparkApplication`.
+    Field {
+        /// The document's file, as people call it.
+        file: String,
+        /// The whole path of the field.
+        field: String,
+    },
     /// An environment variable of the submitting machine.
     Variable(&'static str),
     /// `-D` among the options of the JVM in which spark-submit would run.
@@ -42,6 +49,7 @@ impl fmt::Display for Origin {
             Self::Option(option) => formatter.write_str(option),
             Self::Conf => formatter.write_str("--conf"),
             Self::File { file, line } => write!(formatter, "{file}, line {line}"),
+            Self::Field { file, field } => write!(formatter, "{file}, {field}"),
             Self::Variable(name) => write!(formatter, "the environment variable {name}"),
             Self::JavaOption => formatter.write_str("an option of the JVM, -D"),
             Self::Derived => formatter.write_str("other settings"),

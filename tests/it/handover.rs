@@ -1,6 +1,7 @@
 //! `cloakroom stage --for`: what a stock spark-submit or the Spark operator has to be given is printed, and made, or nothing
 //! of it is there.
 
+mod application;
 mod leftovers;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,9 @@ use serde_json::{Value, json};
 use crate::manifests::known::{parse, rights_of};
 use crate::submit_rights::rights;
 use crate::support::api_server::{FakeApiServer, Fault, SECRET, Verb};
-use crate::support::cluster::{CONFIG_MAP, Cluster as _, Kind, NAMESPACE, kubeconfig, text};
+use crate::support::cluster::{
+    CONFIG_MAP, Cluster as _, Kind, NAMESPACE, SPARK_APPLICATION, kubeconfig, text,
+};
 use crate::support::front::{Front, Turn};
 use crate::support::process::{Cloakroom, command, stderr};
 
@@ -401,6 +404,21 @@ fn the_role_of_the_stager_is_exactly_what_it_asks_for() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let output = place.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
     assert!(!output.status.success(), "{}", stderr(&output));
+    // With the file of an application, and with that of a schedule.
+    place.api_server.define(SPARK_APPLICATION);
+    place.api_server.define(Kind {
+        plural: "scheduledsparkapplications",
+        kind: "ScheduledSparkApplication",
+        ..SPARK_APPLICATION
+    });
+    let kind = "apiVersion: sparkoperator.k8s.io/v1beta2\nmetadata: {name: words}\nkind: ";
+    for (kind_and_spec, file) in [
+        ("SparkApplication\nspec: {mainApplicationFile: app.jar}", "app.yaml"),
+        ("ScheduledSparkApplication\nspec: {template: {mainApplicationFile: app.jar}}", "schedule.yaml"),
+    ] {
+        std::fs::write(place.path(file), format!("{kind}{kind_and_spec}")).unwrap();
+        place.printed("spark-operator", &["-f", file]);
+    }
     let mut asked: BTreeSet<String> = place.api_server.calls().iter().flat_map(rights).collect();
     assert!(
         asked.insert("/pods create".to_owned()),
@@ -432,7 +450,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
         ("spark-submit", &["--conf", "x=y", "app.jar"], "keys begin with “spark.”"),
         ("spark-submit", &["--conf", "spark.kubernetes.cloakroom.x=y", "app.jar"], "there is no such key"),
         ("spark-submit", &["--master", "yarn", "app.jar"], "k8s://"),
-        ("spark-operator", &["app.jar"], "needs --name, the name of the SparkApplication"),
+        ("spark-operator", &["app.jar"], "needs -f with the file of the SparkApplication, or --name"),
     ] {
         let output = place.output(submitter, arguments);
         let said = stderr(&output);
@@ -442,6 +460,19 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
     }
     let alone = command().args(["stage", "--namespace", "demo", "--jars", "app.jar"]).output().unwrap();
     assert!(stderr(&alone).contains("--for"), "{}", stderr(&alone));
+}
+
+#[test]
+fn where_the_server_is_not_there_the_flag_is_named() {
+    let place = Place::new();
+    for arguments in [&["app.jar"][..], &["--fetch-image", IMAGE, "app.jar"]] {
+        let arguments = [&["--attempts", "1"], arguments].concat();
+        let output = place.stage_at("http://127.0.0.1:9", "spark-submit", &arguments).output().unwrap();
+        let said = stderr(&output);
+        assert!(said.contains("check the address (--server)"), "{said}");
+        assert!(!said.contains("spark.kubernetes.resourceStagingServer.uri"), "{said}");
+        place.assert_nothing_is_left(&said);
+    }
 }
 
 #[test]

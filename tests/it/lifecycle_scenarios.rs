@@ -17,6 +17,7 @@ scenarios!(
     pods::a_resource_goes_with_its_owners_namespace,
     pods::a_finished_pod_keeps_its_resource_for_the_retention,
     pods::an_owner_may_come_after_a_trial_download,
+    pods::a_gated_pod_keeps_its_resource,
     kinds::an_owner_may_be_of_any_kind,
     kinds::a_kind_that_the_cluster_does_not_have_is_refused,
     outages::without_rights_nothing_goes,

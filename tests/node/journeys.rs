@@ -6,6 +6,7 @@ mod external;
 mod failures;
 mod jobs;
 mod lifecycle;
+mod operator;
 mod replacement;
 mod secrets;
 mod transfers;
@@ -31,6 +32,7 @@ pub fn trials() -> Vec<Trial> {
     .concat()
     .into_iter()
     .map(|journey| journey.trial(&world::needs()))
+    .chain(operator::JOURNEYS.iter().map(|journey| journey.trial(&operator::needs())))
     .chain([chart::JOURNEY.trial(&chart::needs())])
     .collect()
 }

@@ -24,8 +24,6 @@ mod journeys;
 #[path = "../real/needs.rs"]
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod needs;
-#[path = "../runs/operator.rs"]
-mod operator;
 mod shell;
 mod world;
 

@@ -76,6 +76,7 @@ pub fn trials() -> Vec<Trial> {
         shared pods::a_resource_goes_with_its_owners_namespace,
         shared pods::a_finished_pod_keeps_its_resource_for_the_retention,
         shared pods::an_owner_may_come_after_a_trial_download,
+        shared pods::a_gated_pod_keeps_its_resource,
         shared kinds::an_owner_may_be_of_any_kind,
         shared kinds::a_kind_that_the_cluster_does_not_have_is_refused,
         shared the_role_of_the_submitter_is_enough,

@@ -6,41 +6,76 @@ use crate::cli::{StageArgs, SubmitterChoice};
 
 use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::arguments::master;
-use cloakroom::spark::{MainResource, Origin, Properties, SparkConf, keys};
+use cloakroom::spark::{MainResource, Origin, Properties, SparkConf, keys, split_list};
 use cloakroom::submit::plan::handover::HandoverRequest;
+use cloakroom::submit::plan::handover::operator::{ApplicationFile, FileSetting};
 
 /// The Kubeflow Spark Operator's kind.
 const SPARK_APPLICATION: &str = "SparkApplication.sparkoperator.k8s.io";
 
-/// Checks what can be checked without a file, and gathers the rest.
+/// Checks what can be checked without the files themselves, and gathers the rest.
 pub fn request(
     args: &StageArgs,
     choice: SubmitterChoice,
     defaults: Option<&Properties>,
+    file: Option<&ApplicationFile>,
 ) -> anyhow::Result<HandoverRequest> {
-    let conf = conf(args, defaults)?;
-    let application = match args.files.as_slice() {
-        [] => None,
-        [file] => match file.to_str() {
-            Some(text) => Some(MainResource::of(text, &conf)?),
-            None => bail!(
-                "the name of the application is not UTF-8, which Spark cannot take: rename {}",
-                file.display()
-            ),
-        },
-        _ => bail!(
-            "--for takes one file, the application's own jar, Python or R file: name the others by --jars, --files, \
-             --py-files and --archives, separated by commas"
-        ),
+    let given = args.namespace.as_deref();
+    let namespace = match file {
+        Some(file) => file.namespace(given)?,
+        None => given.unwrap_or_default().to_owned(),
     };
-    let name = name(args, application.as_ref());
+    let conf = conf(args, &namespace, defaults, file)?;
+    let application = match application(args, file)? {
+        Some(path) => Some(MainResource::of(path, &conf)?),
+        None => None,
+    };
+    let (owner, name) = match file {
+        Some(file) => (Some(file.owner(&namespace)?), file.name().to_owned()),
+        None => (owner(args, choice, &namespace)?, name(args, application.as_ref())),
+    };
     let names_containers = choice == SubmitterChoice::SparkOperator;
-    Ok(HandoverRequest { conf, owner: owner(args, choice)?, application, name, names_containers })
+    Ok(HandoverRequest { conf, owner, application, name, names_containers })
 }
 
-fn conf(args: &StageArgs, defaults: Option<&Properties>) -> anyhow::Result<SparkConf> {
-    let mut conf = SparkConf::default();
+/// The application's own jar, Python or R file: as an argument, or in its file.
+fn application<'a>(
+    args: &'a StageArgs,
+    file: Option<&'a ApplicationFile>,
+) -> anyhow::Result<Option<&'a str>> {
+    let [path] = args.files.as_slice() else {
+        if args.files.is_empty() {
+            return Ok(file.and_then(ApplicationFile::main_file));
+        }
+        bail!(
+            "--for takes one file, the application's own jar, Python or R file: name the others by --jars, --files, \
+             --py-files and --archives, separated by commas"
+        );
+    };
+    let Some(path) = path.to_str() else {
+        bail!("the name of the application is not UTF-8, which Spark cannot take: rename {}", path.display())
+    };
+    match file.and_then(|file| Some((file, file.main_file()?))) {
+        Some((file, own)) if own != path => {
+            let field = file.field("mainApplicationFile");
+            bail!("{field} is {own}, and {path} is given as well: leave one of them out")
+        }
+        _ => Ok(Some(path)),
+    }
+}
+
+fn conf(
+    args: &StageArgs,
+    namespace: &str,
+    defaults: Option<&Properties>,
+    file: Option<&ApplicationFile>,
+) -> anyhow::Result<SparkConf> {
+    let mut conf = file.map(of_file).transpose()?.unwrap_or_default();
     for (key, value) in &args.handover.settings {
+        let is_of_file = matches!(conf.origin(key), Some(Origin::Field { .. }));
+        if is_of_file && conf.get(key).is_some_and(|there| there != value) {
+            return Err(conf.refuse(key, "--conf says something else: leave one of them out").into());
+        }
         conf.set(key, value, Origin::Conf);
     }
     let handover = &args.handover;
@@ -53,11 +88,11 @@ fn conf(args: &StageArgs, defaults: Option<&Properties>) -> anyhow::Result<Spark
         conf.set(&keys::TLS_ENABLED, "true", Origin::Option("--ca-file"));
     }
     for (flag, key, value) in [
-        ("--namespace", keys::NAMESPACE.name(), Some(args.namespace.clone())),
-        ("--jars", keys::JARS.name(), handover.jars.clone()),
-        ("--files", keys::FILES.name(), handover.files.clone()),
-        ("--archives", keys::ARCHIVES.name(), handover.archives.clone()),
-        ("--py-files", keys::PY_FILES.name(), handover.py_files.clone()),
+        ("--namespace", keys::NAMESPACE.name(), Some(namespace.to_owned())),
+        ("--jars", keys::JARS.name(), list(&conf, &keys::JARS, handover.jars.as_deref())),
+        ("--files", keys::FILES.name(), list(&conf, &keys::FILES, handover.files.as_deref())),
+        ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, handover.archives.as_deref())),
+        ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, handover.py_files.as_deref())),
         ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), handover.fetch_image.clone()),
         ("--ca-file", keys::TLS_CLIENT_CERT_PEM.name(), ca_file),
         ("--token-file", keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name(), token_file),
@@ -83,21 +118,42 @@ fn conf(args: &StageArgs, defaults: Option<&Properties>) -> anyhow::Result<Spark
     Ok(conf)
 }
 
+/// What the application's file says.
+fn of_file(file: &ApplicationFile) -> anyhow::Result<SparkConf> {
+    let mut conf = SparkConf::default();
+    for FileSetting { key, value, field } in file.settings()? {
+        conf.set(&key, value, Origin::Field { file: file.file().to_owned(), field });
+    }
+    Ok(conf)
+}
+
+/// A list of the command line, behind what the application's file says. In place of what any other setting says, as with
+/// spark-submit.
+fn list(conf: &SparkConf, key: &str, given: Option<&str>) -> Option<String> {
+    let given = given?;
+    let is_of_file = matches!(conf.origin(key), Some(Origin::Field { .. }));
+    let there = conf.get(key).filter(|_| is_of_file).unwrap_or_default();
+    let mut entries: Vec<&str> = split_list(there).collect();
+    let more: Vec<&str> = split_list(given).filter(|entry| !entries.contains(entry)).collect();
+    entries.extend(more);
+    Some(if is_of_file { entries.join(",") } else { given.to_owned() })
+}
+
 /// Whom the files live for: what the flags say, of the kind that the submitter makes; without them the pod that the template
 /// makes.
-fn owner(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Option<Owner>> {
+fn owner(args: &StageArgs, choice: SubmitterChoice, namespace: &str) -> anyhow::Result<Option<Owner>> {
     let is_named = args.name.is_some() || !args.labels.is_empty();
     let own_kind = match choice {
         SubmitterChoice::SparkSubmit if !is_named && args.kind.is_none() => return Ok(None),
         SubmitterChoice::SparkOperator if !is_named => bail!(
-            "--for spark-operator needs --name, the name of the SparkApplication: what is staged lives as long as it does \
-             (or --label, if several have it)"
+            "--for spark-operator needs -f with the file of the SparkApplication, or --name with its name: what is staged lives as \
+             long as it does (or --label, if several have it)"
         ),
         SubmitterChoice::SparkSubmit => POD,
         SubmitterChoice::SparkOperator => SPARK_APPLICATION,
     };
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(own_kind), Ok)?;
-    Ok(Some(Owner::new(kind, &args.namespace, args.labels.clone(), args.name.as_deref())?))
+    Ok(Some(Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())?))
 }
 
 /// What the names of the objects begin with.

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::asked;
+use super::file::{self, Merged};
 use super::progress::StageProgress;
 use super::templates::Templates;
 use super::words;
@@ -29,10 +30,13 @@ use cloakroom::submit::stage::{StagedBundles, StagingError, Uploads};
 use cloakroom::submit::{StagePlan, remove_leftovers};
 use tokio_util::sync::CancellationToken;
 
+const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
+
 /// Stages, makes the objects, writes the templates, prints.
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
-    let mut request = asked::request(args, choice, sources::defaults(&submitter)?.as_ref())?;
+    let file = file::read(args, choice)?;
+    let mut request = asked::request(args, choice, sources::defaults(&submitter)?.as_ref(), file.as_ref())?;
     request.conf.fill_in(submitter.surroundings())?;
     // What says how the API server is asked.
     let conf = request.conf.clone();
@@ -42,6 +46,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     if let Some(staging) = &mut handover.staging {
         (staging.ttl, staging.unused_timeout) = (args.ttl, args.unused_timeout);
     }
+    let file = file.map(|file| file.merged(&handover)).transpose()?;
     handover.warnings.iter().for_each(|warning| tell(&format!("warning: {warning}")));
     let templates = match choice {
         SubmitterChoice::SparkSubmit => Some(Templates::new(&args.handover.templates_to, &handover)?),
@@ -51,8 +56,9 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let server = if is_dry_run { None } else { Some(connect::connect(&conf, &submitter)?) };
     let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
     let signals = Signals::watch(&screen)?;
-    let work =
-        Work { args, choice, handover: &handover, templates: templates.as_ref(), server, screen: &screen };
+    let merged = file.map(|file| Merged { file, uid: None });
+    let (handover, templates) = (&handover, templates.as_ref());
+    let mut work = Work { args, choice, handover, templates, merged, server, screen: &screen };
     let ended = work.run(&signals.stop).await;
     screen.clear();
     match ended {
@@ -70,16 +76,22 @@ struct Work<'a> {
     choice: SubmitterChoice,
     handover: &'a Handover,
     templates: Option<&'a Templates>,
+    /// The file of the application, where there is one: then nothing is made here.
+    merged: Option<Merged>,
     /// Asked for nothing in a dry run.
     server: Option<ApiServer>,
     screen: &'a Screen,
 }
 
 impl Work<'_> {
-    async fn run(&self, stop: &CancellationToken) -> anyhow::Result<()> {
+    async fn run(&mut self, stop: &CancellationToken) -> anyhow::Result<()> {
         let namespace = &self.handover.namespace;
-        if let Some(server) = &self.server {
-            try_companions(server, namespace, &self.handover.objects.unticketed(), stop).await?;
+        match (&self.server, &mut self.merged) {
+            (Some(server), Some(merged)) => merged.find(server, namespace, stop).await?,
+            (Some(server), None) => {
+                try_companions(server, namespace, &self.handover.objects.unticketed(), stop).await?;
+            }
+            (None, _) => {}
         }
         let staged = match &self.handover.staging {
             Some(plan) => Some(self.stage(plan, stop).await?),
@@ -93,7 +105,10 @@ impl Work<'_> {
         self.tidy(stop).await;
         if !self.args.quiet {
             let expires_at = staged.as_ref().and_then(StagedBundles::expires_at);
-            words::explain(self.handover, self.choice, self.server.is_some(), expires_at);
+            match &self.merged {
+                Some(merged) => words::explain_merged(self.handover, merged, expires_at),
+                None => words::explain(self.handover, self.choice, self.server.is_some(), expires_at),
+            }
         }
         Ok(())
     }
@@ -129,6 +144,10 @@ impl Work<'_> {
             (Some(staged), Some(plan)) => staged.objects(plan),
             _ => self.handover.objects.unticketed(),
         };
+        if let Some(merged) = &self.merged {
+            let documents = merged.documents(&self.handover.namespace, objects);
+            return words::show(&words::documents(&documents)?).context(UNPRINTED);
+        }
         let Some(server) = &self.server else { return self.write(&objects) };
         let companions = Companions::make(server, &self.handover.namespace, &objects, stop).await?;
         let written = self.write(&[]);
@@ -145,8 +164,8 @@ impl Work<'_> {
     fn write(&self, objects: &[Value]) -> anyhow::Result<()> {
         let given = words::given(self.choice, self.handover, self.templates)?;
         self.templates.map_or(Ok(()), Templates::write)?;
-        let text = if objects.is_empty() { given.clone() } else { words::documents(self.handover, objects)? };
-        let printed = words::show(&text).context("what was asked for cannot be printed on stdout");
+        let text = if objects.is_empty() { given.clone() } else { words::objects(self.handover, objects)? };
+        let printed = words::show(&text).context(UNPRINTED);
         if printed.is_err() {
             self.templates.inspect(|templates| templates.take_back());
         } else if !objects.is_empty() {

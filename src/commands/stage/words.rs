@@ -5,14 +5,15 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::file::Merged;
 use super::templates::Templates;
 use crate::cli::SubmitterChoice;
 use crate::commands::tell;
 
 use cloakroom::spark::keys;
-use cloakroom::submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
+use cloakroom::submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL, operator};
 
 /// What the submitter is to be given.
 pub fn given(
@@ -27,15 +28,37 @@ pub fn given(
 }
 
 /// Objects for kubectl.
-pub fn documents(handover: &Handover, objects: &[Value]) -> anyhow::Result<String> {
-    let mut text = String::new();
-    for object in objects {
-        let mut object = object.clone();
+pub fn objects(handover: &Handover, objects: &[Value]) -> anyhow::Result<String> {
+    let mut objects = objects.to_vec();
+    for object in &mut objects {
         object["metadata"]["namespace"] = json!(handover.namespace);
-        text += "---\n";
-        text += &yaml(&object)?;
     }
-    Ok(text)
+    documents(&objects)
+}
+
+/// Documents of YAML, one behind the other.
+pub fn documents(documents: &[Value]) -> anyhow::Result<String> {
+    documents.iter().map(|document| Ok(format!("---\n{}", document_for_kubectl(document)?))).collect()
+}
+
+/// JSON, which is YAML, where a key is a word that kubectl would take for a boolean: the writer of YAML does not quote it.
+fn document_for_kubectl(document: &Value) -> anyhow::Result<String> {
+    if has_boolean_key(document) {
+        return Ok(format!("{document:#}\n"));
+    }
+    yaml(document)
+}
+
+/// By YAML 1.1, as kubectl reads it.
+fn has_boolean_key(value: &Value) -> bool {
+    const WORDS: [&str; 6] = ["y", "n", "yes", "no", "on", "off"];
+    match value {
+        Value::Object(map) => map.iter().any(|(key, value)| {
+            WORDS.iter().any(|word| key.eq_ignore_ascii_case(word)) || has_boolean_key(value)
+        }),
+        Value::Array(list) => list.iter().any(has_boolean_key),
+        _ => false,
+    }
 }
 
 /// Writes to stdout. Whoever asked must get it, so a reader that is gone is a failure.
@@ -81,40 +104,10 @@ fn quoted(argument: &str) -> String {
     }
 }
 
-/// The part of a `SparkApplication` (v1beta2) that says the same. Its `driver.template` needs no webhook.
+/// The part of a `SparkApplication` that says the same.
 fn fields(handover: &Handover) -> anyhow::Result<String> {
-    let mut spec = Map::new();
-    if let Some(application) = &handover.application {
-        spec.insert("mainApplicationFile".to_owned(), json!(application));
-    }
-    if let Some(class) = &handover.main_class {
-        spec.insert("mainClass".to_owned(), json!(class));
-    }
-    let fields = [
-        (keys::JARS, "jars"),
-        (keys::FILES, "files"),
-        (keys::ARCHIVES, "archives"),
-        (keys::PY_FILES, "pyFiles"),
-    ];
-    let field =
-        |key: &str| fields.iter().find(|(list, _)| **list == *key).map(|(_, field)| (*field).to_owned());
-    let entries = |value: &str| json!(value.split(',').collect::<Vec<_>>());
-    let deps: Map<String, Value> =
-        handover.lists.iter().filter_map(|(key, value)| Some((field(key)?, entries(value)))).collect();
-    if !deps.is_empty() {
-        spec.insert("deps".to_owned(), Value::Object(deps));
-    }
-    spec.insert("driver".to_owned(), json!({"template": template(handover.driver.clone())}));
-    if let Some(text) = &handover.executor {
-        spec.insert("executor".to_owned(), json!({"template": template(serde_json::from_str(text)?)}));
-    }
+    let spec = operator::fields(handover).context("the fields cannot be written")?;
     yaml(&json!({"spec": spec}))
-}
-
-/// A pod as a `PodTemplateSpec`, which is no object of its own.
-fn template(mut pod: Map<String, Value>) -> Map<String, Value> {
-    pod.retain(|key, _| ["metadata", "spec"].contains(&key.as_str()));
-    pod
 }
 
 /// What earlier runs had left, by the names of their secrets.
@@ -128,21 +121,18 @@ pub fn say_removed(namespace: &str, removed: &[String]) {
 
 /// What to know, and what is left to do.
 pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
-    let namespace = &handover.namespace;
     let names = handover.objects.names().join(" and ");
+    let namespace = &handover.namespace;
     let made = if are_made { "made" } else { "not made yet:" };
     tell(&format!(
-        "{made} {names} in namespace {namespace}; nothing owns them: once the application has ended, remove them with \
-         “kubectl delete secret,configmap -n {namespace} -l {LABEL}={}”",
-        handover.id
+        "{made} {names} in namespace {namespace}; nothing owns them: once the application has ended, remove them with {}",
+        removal(handover)
     ));
-    if let Some(expires_at) = expires_at {
-        let who = match choice {
-            SubmitterChoice::SparkSubmit => "submit the application",
-            SubmitterChoice::SparkOperator => "apply the SparkApplication",
-        };
-        tell(&format!("{who} before {expires_at}: what nobody collects is cleared away then"));
-    }
+    let next = match choice {
+        SubmitterChoice::SparkSubmit => "submit the application",
+        SubmitterChoice::SparkOperator => "apply the SparkApplication",
+    };
+    expires(next, expires_at);
     if handover.application.as_deref() == Some(FOUND_IN_JARS) {
         let hint = match (choice, &handover.main_class) {
             (SubmitterChoice::SparkSubmit, Some(class)) => format!("give --class {class} as well"),
@@ -151,5 +141,31 @@ pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, exp
             (SubmitterChoice::SparkOperator, Some(_)) => return,
         };
         tell(&format!("{hint}: spark-submit cannot look into the jar"));
+    }
+}
+
+/// The same where the application was printed with everything that it needs.
+pub fn explain_merged(handover: &Handover, merged: &Merged, expires_at: Option<Timestamp>) {
+    let (kind, name) = (merged.file.kind(), merged.file.name());
+    let (names, namespace) = (handover.objects.names().join(" and "), &handover.namespace);
+    let owned = match &merged.uid {
+        Some(_) => format!(
+            "they belong to the {kind} that is there, and go with it: do not delete it before you apply this"
+        ),
+        None => format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(handover)),
+    };
+    tell(&format!(
+        "printed the {kind} {name} with {names} for “kubectl apply -f -” (namespace {namespace}); {owned}"
+    ));
+    expires("apply it", expires_at);
+}
+
+fn removal(handover: &Handover) -> String {
+    format!("“kubectl delete secret,configmap -n {} -l {LABEL}={}”", handover.namespace, handover.id)
+}
+
+fn expires(next: &str, expires_at: Option<Timestamp>) {
+    if let Some(expires_at) = expires_at {
+        tell(&format!("{next} before {expires_at}: what nobody collects is cleared away then"));
     }
 }

@@ -26,6 +26,11 @@ pub(super) fn object(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> C
         .explain(failure)
 }
 
+/// An object could not be looked at.
+pub(super) fn seen(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> Cause {
+    Call { calls, verbs: &["get"], resource: path.resource(), called: path.called() }.explain(failure)
+}
+
 impl Call<'_> {
     fn explain(self, failure: ApiFailure) -> Cause {
         let address = self.calls.server().address().to_owned();

@@ -3,6 +3,7 @@
 mod account;
 mod companions;
 mod error;
+mod existing;
 mod explain;
 mod undo;
 
@@ -20,6 +21,7 @@ use crate::kubernetes::{ApiFailure, ApiServer};
 
 pub use companions::{Companions, try_companions};
 pub use error::{Cause, CreateError, Leftover, Undo};
+pub use existing::{Existing, existing};
 
 /// The class that says these things in Spark.
 const LOGGER: &str = "Client";

@@ -8,7 +8,7 @@ use crate::client::GivenUp;
 use crate::resource::OwnerError;
 use crate::spark::SettingError;
 use crate::spark::hadoop_user::NoUser;
-use crate::submit::advice::and_advice;
+use crate::submit::advice::{Named, and_advice};
 
 /// What is wrong with what was asked for. Nothing was sent to anybody.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -74,13 +74,15 @@ pub enum PlanError {
     /// The staging server, which would say the init-container's image.
     #[error(
         "the staging server at {server} does not say which image the init-container is to have: {given_up}{}",
-        and_advice(&given_up.failure)
+        and_advice(&given_up.failure, *named)
     )]
     ServerNotAsked {
         /// Where.
         server: String,
         /// What happened.
         given_up: Box<GivenUp>,
+        /// How it was given.
+        named: Named,
     },
     /// A client that cannot be set up.
     #[error("the staging server cannot be asked: {problem}")]
@@ -90,10 +92,12 @@ pub enum PlanError {
     },
     /// No image for the init-container that fetches what was staged.
     #[error(
-        "no image is known for the init-container that fetches the staged files: set `{}` to the image of this program{why}",
-        crate::spark::keys::INIT_CONTAINER_IMAGE
+        "no image is known for the init-container that fetches the staged files: set {} to the image of this program{why}",
+        named.image()
     )]
     NoInitImage {
+        /// How the server was given.
+        named: Named,
         /// What was tried to find one.
         why: String,
     },

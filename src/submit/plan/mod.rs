@@ -147,6 +147,7 @@ fn stage_plan(init: &InitContainer, dependencies: &Dependencies, owner: Owner) -
         ttl: None,
         unused_timeout: None,
         policy: server.policy,
+        named: server.named,
         token: server.token.clone(),
         ca_files: server.ca_files.clone(),
         jars: bundle(&dependencies.jars),

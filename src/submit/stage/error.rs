@@ -1,7 +1,7 @@
 //! Why what a submission needs is not on the staging server.
 
 use crate::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
-use crate::submit::advice::{advice, and_advice};
+use crate::submit::advice::{Named, advice, and_advice};
 
 /// Files that were not staged, or are not there any more. No pod was made.
 #[derive(Debug, thiserror::Error)]
@@ -10,12 +10,14 @@ pub enum StagingError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// An upload failed.
-    #[error("the {what} were not staged: {}{}", why.advised(advice), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
+    #[error("the {what} were not staged: {}{}", why.advised(|failure| advice(failure, *named)), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
     Upload {
         /// `jars` or `files`.
         what: &'static str,
         /// Why. It is in the text, and no source that would be told once more.
         why: StageError,
+        /// How the server was given.
+        named: Named,
         /// What is left, or may be.
         left: Vec<String>,
     },
@@ -46,7 +48,7 @@ pub enum StagingError {
     /// Nobody says whether a ticket that was good still is.
     #[error(
         "the {what} were staged as {id}, and {server} does not say whether they are still there: {given_up}{}{}",
-        and_advice(&given_up.failure),
+        and_advice(&given_up.failure, *named),
         and(left)
     )]
     Unchecked {
@@ -58,6 +60,8 @@ pub enum StagingError {
         server: ServerAddress,
         /// What happened instead.
         given_up: GivenUp,
+        /// How the server was given.
+        named: Named,
         /// What is left, or may be.
         left: Vec<String>,
     },

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::advice::Named;
 use super::plan::InitObjects;
 use super::submission::Submission;
 use crate::bundle::PackPlan;
@@ -42,6 +43,8 @@ pub struct StagePlan {
     pub unused_timeout: Option<SparkDuration>,
     /// How long the server is waited for.
     pub policy: RetryPolicy,
+    /// How the server was given.
+    pub named: Named,
     /// What the server wants to see from whoever uploads.
     pub token: Option<UploadToken>,
     /// What is trusted beside the system's certificates.
@@ -69,6 +72,7 @@ pub struct StagedBundles {
     http: HttpClient,
     server: ServerAddress,
     policy: RetryPolicy,
+    named: Named,
     jars: Option<Ticket>,
     files: Option<Ticket>,
 }
@@ -88,8 +92,8 @@ impl StagePlan {
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError> {
         let http = HttpClient::new(&self.ca_files, Timeouts::default())?;
-        let (server, policy) = (self.server.clone(), self.policy);
-        let mut staged = StagedBundles { http, server, policy, jars: None, files: None };
+        let (server, policy, named) = (self.server.clone(), self.policy, self.named);
+        let mut staged = StagedBundles { http, server, policy, named, jars: None, files: None };
         for (what, plan) in [("jars", &self.jars), ("files", &self.files)] {
             let Some(plan) = plan else { continue };
             match self.upload_one(&staged.http, what, plan, uploads, stop).await {
@@ -128,11 +132,12 @@ impl StagePlan {
             http.stage(stop, &request, self.policy, observer).await
         };
         uploads.ends(what, staged.as_ref().ok().map(|staged| &staged.ticket));
-        staged.map(|staged| staged.ticket).map_err(|error| upload_failed(what, error, &self.server))
+        staged.map(|staged| staged.ticket).map_err(|error| upload_failed(what, error, self))
     }
 }
 
-fn upload_failed(what: &'static str, error: StageError, server: &ServerAddress) -> StagingError {
+fn upload_failed(what: &'static str, error: StageError, plan: &StagePlan) -> StagingError {
+    let server = &plan.server;
     match error {
         StageError::Stopped { may_be_kept, .. } => {
             let perhaps = format!(
@@ -140,7 +145,7 @@ fn upload_failed(what: &'static str, error: StageError, server: &ServerAddress) 
             );
             StagingError::Stopped { left: may_be_kept.then_some(perhaps).into_iter().collect() }
         }
-        why => StagingError::Upload { what, why, left: Vec::new() },
+        why => StagingError::Upload { what, why, named: plan.named, left: Vec::new() },
     }
 }
 
@@ -195,7 +200,7 @@ impl StagedBundles {
         if is_gone {
             StagingError::Lost { what, id, server, failure: given_up.failure, left }
         } else {
-            StagingError::Unchecked { what, id, server, given_up, left }
+            StagingError::Unchecked { what, id, server, given_up, named: self.named, left }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::desk::{Desk, GRACE};
 use crate::support::cluster::{Cluster, Object};
@@ -69,6 +70,25 @@ pub async fn an_owner_may_come_after_a_trial_download(cluster: &dyn Cluster) {
     desk.until_seen(&ticket).await;
     desk.goes(&unowned).await.assert("owner-never-seen", before + timeout);
     desk.stays(&ticket, timeout).await;
+    let before = Timestamp::now();
+    desk.admin.remove(&pod).await;
+    desk.goes(&ticket).await.assert("orphaned", before + GRACE);
+}
+
+/// A pod that a queue holds back, as Kueue does: it is pending, and whatever it needs stays.
+pub async fn a_gated_pod_keeps_its_resource(cluster: &dyn Cluster) {
+    let desk = Desk::open(cluster, "pod-waits", &["--unused-timeout", "1s"]).await;
+    let pod = Object::pod("pod-waits", "driver", APP);
+    let ticket = desk.stage(&pod).await;
+    let mut gated = pod.manifest();
+    gated["spec"]["schedulingGates"] = json!([{"name": "kueue.x-k8s.io/admission"}]);
+    let (status, answer) = desk.admin.post(&pod.collection(), &gated).await;
+    assert_eq!(status, 201, "{answer}");
+    desk.until_seen(&ticket).await;
+    desk.stays(&ticket, GRACE + Duration::from_secs(2)).await;
+    let (status, answer) = desk.admin.merge(&pod.path(), &json!({"spec": {"schedulingGates": null}})).await;
+    assert_eq!(status, 200, "{answer}");
+    desk.fetch(&ticket).await;
     let before = Timestamp::now();
     desk.admin.remove(&pod).await;
     desk.goes(&ticket).await.assert("orphaned", before + GRACE);

@@ -1,8 +1,8 @@
-//! What was staged for a stock spark-submit and for the Spark operator reaches drivers and executors.
+//! What was staged for a stock spark-submit reaches drivers and executors.
 
 use super::Journey;
 use super::deploy::{SERVER, server};
-use super::jobs::{arguments, home, log, namespace, newest_driver, ticket_of};
+use super::jobs::{arguments, log, namespace, newest_driver, ticket_of};
 use super::transfers::goes_after_the_grace;
 use crate::cluster::{Cluster, NODE_ADDRESS};
 use crate::documents;
@@ -10,7 +10,6 @@ use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::jobs::{EXIT_CODE, Job};
 use crate::needs::path;
-use crate::operator::as_the_operator;
 use crate::shell::{At, Ran, laptop, run};
 
 pub const JOURNEYS: &[Journey] = &[
@@ -18,7 +17,6 @@ pub const JOURNEYS: &[Journey] = &[
     Journey("a_stock_spark_submit_4_3_uses_a_staged_script", || spark_submit(VERSIONS[0], Job::Python)),
     Journey("a_stock_spark_submit_3_5_uses_what_was_staged", || spark_submit(VERSIONS[1], Job::Java)),
     Journey("the_lines_of_the_clients_page_hand_files_over", of_the_page),
-    Journey("the_pods_of_the_spark_operator_use_what_was_staged", spark_operator),
 ];
 
 /// The class of a job, its files and what is said of them, and the code that it ends with.
@@ -31,10 +29,10 @@ fn parts(version: &str, job: Job) -> (String, String) {
 }
 
 /// `cloakroom stage --for …`, by the account that has the stager's role only.
-fn stage(namespace: &str, whom: &str, own: &str) -> String {
+pub fn stage(namespace: &str, whom: &str, own: &str) -> String {
     format!(
         "KUBECONFIG=stager.kubeconfig cloakroom stage --for {whom} --server {SERVER} --ca-file tls.crt --token-file upload-token \
-             --namespace {namespace} --conf spark.driver.memory=512m \
+             --namespace {namespace} \
              --conf spark.kubernetes.resourceStagingServer.internal.uri=https://cloakroom.cloakroom:10000 {own}"
     )
 }
@@ -57,13 +55,14 @@ fn spark_submit(version: &str, job: Job) {
     let namespace = format!("stock-{}-{}", job.name(), version.replace('.', "-"));
     self::namespace(&namespace);
     let (class, own) = parts(version, job);
-    let printed = laptop(&stage(&namespace, "spark-submit", &own)).stdout;
+    let printed =
+        laptop(&stage(&namespace, "spark-submit", &format!("--conf spark.driver.memory=512m {own}"))).stdout;
     let ran = submit(version, &format!("{class} {}", printed.trim_end().replace("\\\n", "")));
     ran.ok();
     assert_eq!(Job::complaint(&log(&namespace)), None, "{}", log(&namespace));
     ticket_of(&namespace);
     goes_after_the_grace("driver.json", &format!("kubectl delete pod -n {namespace} driver"));
-    let again = laptop(&stage(&namespace, "spark-submit", &own));
+    let again = laptop(&stage(&namespace, "spark-submit", &format!("--conf spark.driver.memory=512m {own}")));
     assert!(again.stderr.contains("removed from namespace"), "{}", again.stderr);
     let secrets = laptop(&format!("kubectl get secrets -n {namespace} -o name | grep -c init-secret")).stdout;
     assert_eq!(secrets.trim(), "1");
@@ -81,35 +80,4 @@ fn of_the_page() {
     laptop(&format!("export SPARK_HOME={home} PATH={home}/bin:$PATH\n{script}", home = home.display()));
     let log = newest_driver("spark");
     assert!(log.contains(COUNTED), "{log}");
-}
-
-/// The operator's own kind, as much of it as its owner needs.
-const KIND: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-    "metadata": {"name": "sparkapplications.sparkoperator.k8s.io",
-        "annotations": {"api-approved.kubernetes.io": "https://github.com/kubeflow/spark-operator/pull/1298"}},
-    "spec": {"group": "sparkoperator.k8s.io", "scope": "Namespaced",
-        "names": {"kind": "SparkApplication", "plural": "sparkapplications", "singular": "sparkapplication"},
-        "versions": [{"name": "v1beta2", "served": true, "storage": true,
-            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}"#;
-
-/// The operator hands the fields on to its spark-submit; the application is the owner.
-fn spark_operator() {
-    let (namespace, version, job) = ("operator", VERSIONS[1], Job::Python);
-    self::namespace(namespace);
-    let application = r#"{"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": {"name": "words"}}"#;
-    laptop(&format!(
-        "kubectl apply -f - <<'END'\n{KIND}\nEND
-         kubectl wait --for=condition=Established crd/sparkapplications.sparkoperator.k8s.io --timeout=60s
-         kubectl apply -n {namespace} -f - <<'END'\n{application}\nEND"
-    ));
-    let (class, own) = parts(version, job);
-    let printed = laptop(&stage(namespace, "spark-operator --name words", &own)).stdout;
-    let given = as_the_operator(&printed, &home());
-    let given: Vec<String> = given.iter().map(|word| format!("'{word}'")).collect();
-    let own = format!("--conf spark.kubernetes.namespace={namespace} {class}");
-    let ran = submit(version, &format!("{own} {}", given.join(" ")));
-    ran.ok();
-    assert_eq!(Job::complaint(&log(namespace)), None, "{}", log(namespace));
-    ticket_of(namespace);
-    goes_after_the_grace("driver.json", &format!("kubectl delete sparkapplication -n {namespace} words"));
 }

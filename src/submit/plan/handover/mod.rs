@@ -3,6 +3,7 @@
 //! A stock spark-submit can name what an init-container brings only as `local:`, because it takes `file:` for a file of
 //! its own machine; see [`crate::spark::driver_properties`] for how the driver gets it as `file:` nevertheless.
 
+pub mod operator;
 mod template;
 
 use jiff::Timestamp;

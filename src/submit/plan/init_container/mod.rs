@@ -16,6 +16,7 @@ use super::names::Names;
 use super::submitter::Submitter;
 use crate::client::Told;
 use crate::spark::{SettingError, SparkConf, keys};
+use crate::submit::advice::Named;
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
 pub(super) use folders::folders;
@@ -104,7 +105,9 @@ async fn image(
         Some(image) => return Ok(image.to_owned()),
         None => {}
     }
-    let Some(server) = server else { return Err(PlanError::NoInitImage { why: String::new() }) };
+    let Some(server) = server else {
+        return Err(PlanError::NoInitImage { named: Named::of(conf), why: String::new() });
+    };
     match asking {
         Asking::Allowed { told, .. } => server.fetch_image(told).await,
         Asking::Preview => {

@@ -9,6 +9,7 @@ use crate::client::{
 };
 use crate::spark::keys::Key;
 use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
+use crate::submit::advice::Named;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
 use crate::submit::plan::submitter::Submitter;
@@ -41,6 +42,8 @@ pub(in crate::submit::plan) struct StagingServer {
     pub token: Option<UploadToken>,
     /// How long it is waited for.
     pub policy: RetryPolicy,
+    /// How it was given.
+    pub named: Named,
     /// What this machine trusts beside the system's certificates.
     pub ca_files: Vec<PathBuf>,
     internal: String,
@@ -71,9 +74,10 @@ impl StagingServer {
         let has_internal = conf.contains(&keys::SERVER_INTERNAL_URI);
         let internal = if has_internal { address(&keys::SERVER_INTERNAL_URI)? } else { outer.clone() };
         if internal.is_loopback() {
-            let key = if has_internal { keys::SERVER_INTERNAL_URI } else { keys::SERVER_URI };
+            let key = format!("`{}`", keys::SERVER_INTERNAL_URI);
+            let key = if has_internal { key } else { Named::of(conf).address() };
             warnings.push(format!(
-                "`{key}` is {internal}, which a pod takes for itself: set `{}` to an address of the server that pods reach",
+                "{key} is {internal}, which a pod takes for itself: set `{}` to an address of the server that pods reach",
                 keys::SERVER_INTERNAL_URI
             ));
         }
@@ -81,6 +85,7 @@ impl StagingServer {
             address: outer,
             token: token(conf, submitter)?,
             policy: policy(conf)?,
+            named: Named::of(conf),
             ca_files: ca_of_this_machine(conf, submitter, warnings)?.into_iter().collect(),
             internal: internal.to_string(),
             trust_of_pods: trust_of_pods(conf, submitter)?,
@@ -96,12 +101,14 @@ impl StagingServer {
         let info = asked.await.map_err(|given_up| PlanError::ServerNotAsked {
             server: self.address.to_string(),
             given_up: Box::new(given_up),
+            named: self.named,
         })?;
         self.policy = self.policy.answered();
         info.fetch_image.ok_or_else(|| PlanError::NoInitImage {
+            named: self.named,
             why: format!(
-                ", or start the server of `{}` with --fetch-image (at {} it has none)",
-                keys::SERVER_URI,
+                ", or start the server of {} with --fetch-image (at {} it has none)",
+                self.named.address(),
                 self.address
             ),
         })

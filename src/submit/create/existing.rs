@@ -1,0 +1,45 @@
+//! Whether an object is there that what is applied later is to belong to.
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::error::{Cause, CreateError, Undo};
+use super::explain;
+use crate::kubernetes::{ApiFailure, ApiServer};
+use crate::submit::calls::{Calls, ObjectPath, Patience, retried};
+
+/// What the API server says of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Existing {
+    /// It is there, with this unique id.
+    Uid(String),
+    /// It is not there, and perhaps not even its kind.
+    Absent,
+    /// The user may not ask; with the API server's words.
+    NotAllowed(String),
+}
+
+/// Looks for the object of the kind and name of `object`.
+pub async fn existing(
+    server: &ApiServer,
+    namespace: &str,
+    object: &Value,
+    stop: &CancellationToken,
+) -> Result<Existing, CreateError> {
+    let calls = Calls::new(server, namespace);
+    let asked = async {
+        let path = ObjectPath::of(object, namespace)?;
+        let patience = Patience { stop, after_timeouts: false };
+        match retried(patience, async || calls.get(&path).await).await {
+            Ok(answer) => Ok(Existing::Uid(answer.uid().to_owned())),
+            Err(ApiFailure::NotFound { .. }) => Ok(Existing::Absent),
+            Err(ApiFailure::Forbidden { message }) => Ok(Existing::NotAllowed(message)),
+            Err(failure) => Err(explain::seen(&calls, &path, failure)),
+        }
+    };
+    let found = tokio::select! {
+        asked = asked => asked,
+        () = stop.cancelled() => Err(Cause::Stopped),
+    };
+    found.map_err(|cause| CreateError { cause, undo: Undo::Nothing })
+}

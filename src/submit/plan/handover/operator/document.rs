@@ -1,0 +1,227 @@
+//! The file of an application: its documents, and the one among them that files are staged for.
+
+use serde_json::{Value, json};
+
+use crate::resource::{Owner, OwnerError, OwnerKind};
+
+/// The operator's API group.
+const GROUP: &str = "sparkoperator.k8s.io";
+/// The version that has `driver.template`.
+const VERSION: &str = "v1beta2";
+const APPLICATION: &str = "SparkApplication";
+const SCHEDULED: &str = "ScheduledSparkApplication";
+/// The operator puts it on every run of a schedule.
+const SCHEDULED_LABEL: &str = "sparkoperator.k8s.io/scheduled-app-name";
+
+/// A file that cannot be merged with what was staged. Nothing was sent.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// Neither YAML nor JSON.
+    #[error("{file} cannot be read as YAML or JSON: {problem}")]
+    Syntax {
+        /// The file, as people call it.
+        file: String,
+        /// Where and why.
+        problem: String,
+    },
+    /// Nothing to merge with.
+    #[error(
+        "{file} has no SparkApplication and no ScheduledSparkApplication of {} in it: give the file that describes the \
+         application",
+        GROUP
+    )]
+    NoApplication {
+        /// The file.
+        file: String,
+    },
+    /// More than one, and nothing says which.
+    #[error("{file} has {} applications in it: choose one by --name ({})", names.len(), names.join(", "))]
+    SeveralApplications {
+        /// The file.
+        file: String,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// `--name` of none.
+    #[error("{file} has no application {name} in it (--name); it has {}", names.join(", "))]
+    NotNamed {
+        /// The file.
+        file: String,
+        /// What was asked for.
+        name: String,
+        /// Those that are there.
+        names: Vec<String>,
+    },
+    /// A field that cannot stay as it is.
+    #[error("{file}: {field} {problem}")]
+    Field {
+        /// The file.
+        file: String,
+        /// The whole path of the field.
+        field: String,
+        /// What is wrong with it, and what to do.
+        problem: String,
+    },
+}
+
+/// A file with one application that files are staged for, and whatever else is in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApplicationFile {
+    file: String,
+    documents: Vec<Value>,
+    /// Which of them is the application.
+    at: usize,
+}
+
+impl ApplicationFile {
+    /// Reads YAML or JSON with one document or several, as kubectl does. `name` chooses among applications.
+    pub fn parse(file: &str, text: &str, name: Option<&str>) -> Result<Self, FileError> {
+        let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple_with_options(text, options).map_err(|error| FileError::Syntax {
+                file: file.to_owned(),
+                problem: error.to_string().replace('\n', " "),
+            })?;
+        let documents: Vec<Value> = documents.into_iter().flat_map(items).collect();
+        let at = chosen(file, &documents, name)?;
+        let read = Self { file: file.to_owned(), documents, at };
+        read.check()?;
+        Ok(read)
+    }
+
+    fn check(&self) -> Result<(), FileError> {
+        let application = self.application();
+        let version = application["apiVersion"].as_str().unwrap_or_default();
+        if version != format!("{GROUP}/{VERSION}") {
+            let problem = format!("is {version}: only {GROUP}/{VERSION} has pod templates");
+            return Err(self.refuse("apiVersion", problem));
+        }
+        if self.name().is_empty() {
+            let problem = "is missing: the staged files live as long as the application of that name";
+            return Err(self.refuse("metadata.name", problem));
+        }
+        if !self.spec().is_object() {
+            return Err(self.refuse(self.spec_field(), "is missing: it describes the application"));
+        }
+        for part in ["deps", "driver", "executor", "driver.template", "executor.template"] {
+            if self.at(part).is_some_and(|value| !value.is_object()) {
+                return Err(self.refuse(self.field(part), "must have fields of its own"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What people call the file.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The application as it is in the file.
+    pub fn application(&self) -> &Value {
+        &self.documents[self.at]
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.application()["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &str {
+        self.application()["kind"].as_str().unwrap_or_default()
+    }
+
+    /// Where it will be: what it says itself, and `given`, may not differ.
+    pub fn namespace(&self, given: Option<&str>) -> Result<String, FileError> {
+        let own = self.application()["metadata"]["namespace"].as_str();
+        match (own, given) {
+            (Some(own), Some(given)) if own != given => {
+                Err(self.refuse("metadata.namespace", format!("is {own}, and --namespace is {given}")))
+            }
+            (Some(namespace), _) | (None, Some(namespace)) => Ok(namespace.to_owned()),
+            (None, None) => {
+                let problem = "is missing: write it there, or give --namespace";
+                Err(self.refuse("metadata.namespace", problem))
+            }
+        }
+    }
+
+    /// Whom the files live for: the application, or every run of a schedule.
+    pub fn owner(&self, namespace: &str) -> Result<Owner, OwnerError> {
+        let kind = OwnerKind::parse(&format!("{APPLICATION}.{GROUP}"))?;
+        if self.kind() == SCHEDULED {
+            let label = (SCHEDULED_LABEL.to_owned(), self.name().to_owned());
+            Owner::new(kind, namespace, [label], None)
+        } else {
+            Owner::new(kind, namespace, [], Some(self.name()))
+        }
+    }
+
+    /// What an object says that belongs to the application with this unique id, as Kubernetes' garbage collector reads it.
+    pub fn owner_reference(&self, uid: &str) -> Value {
+        json!([{
+            "apiVersion": self.application()["apiVersion"],
+            "kind": self.kind(),
+            "name": self.name(),
+            "uid": uid,
+        }])
+    }
+
+    /// All documents, with `objects` before the application that needs them.
+    pub fn with_objects(&self, objects: Vec<Value>) -> Vec<Value> {
+        let mut documents = self.documents.clone();
+        documents.splice(self.at..self.at, objects);
+        documents
+    }
+
+    pub(super) fn spec(&self) -> &Value {
+        let spec = &self.application()["spec"];
+        if self.kind() == SCHEDULED { &spec["template"] } else { spec }
+    }
+
+    /// Where the application's `spec` is.
+    pub(super) fn spec_field(&self) -> &'static str {
+        if self.kind() == SCHEDULED { "spec.template" } else { "spec" }
+    }
+
+    pub(super) fn replace(&mut self, namespace: &str, spec: Value) {
+        let is_scheduled = self.kind() == SCHEDULED;
+        let application = &mut self.documents[self.at];
+        application["metadata"]["namespace"] = json!(namespace);
+        let place = &mut application["spec"];
+        *(if is_scheduled { &mut place["template"] } else { place }) = spec;
+    }
+
+    pub(super) fn refuse(&self, field: impl Into<String>, problem: impl Into<String>) -> FileError {
+        FileError::Field { file: self.file.clone(), field: field.into(), problem: problem.into() }
+    }
+}
+
+/// What `kubectl get` prints of several objects is a list; empty documents are none.
+fn items(mut document: Value) -> Vec<Value> {
+    let is_list = document.get("kind").is_some_and(|kind| kind == "List");
+    match document.get_mut("items").filter(|_| is_list).map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ if document.is_null() => Vec::new(),
+        _ => vec![document],
+    }
+}
+
+fn chosen(file: &str, documents: &[Value], name: Option<&str>) -> Result<usize, FileError> {
+    let is_application = |document: &Value| {
+        let version = document["apiVersion"].as_str().unwrap_or_default();
+        let kind = document["kind"].as_str().unwrap_or_default();
+        version.split('/').next() == Some(GROUP) && [APPLICATION, SCHEDULED].contains(&kind)
+    };
+    let called = |document: &Value| document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let file = file.to_owned();
+    let all: Vec<usize> = (0..documents.len()).filter(|at| is_application(&documents[*at])).collect();
+    let names = || all.iter().map(|at| called(&documents[*at])).collect();
+    let mut matching = all.iter().filter(|at| name.is_none_or(|name| called(&documents[**at]) == name));
+    match (matching.next(), matching.next(), name) {
+        (Some(at), None, _) => Ok(*at),
+        (None, ..) if all.is_empty() => Err(FileError::NoApplication { file }),
+        (None, _, Some(name)) => Err(FileError::NotNamed { file, name: name.to_owned(), names: names() }),
+        _ => Err(FileError::SeveralApplications { file, names: names() }),
+    }
+}

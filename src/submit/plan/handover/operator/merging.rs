@@ -1,0 +1,180 @@
+//! What was staged becomes part of the application. What is there stays; what would have to give way is refused by the path of its
+//! field.
+//!
+//! All of it goes into `driver.template` (and `executor.template`), which needs no webhook. Where the operator's webhook is there, it
+//! adds what stands beside the template (`driver.volumeMounts`, `driver.initContainers` and the like) to the same pod, by the label
+//! `sparkoperator.k8s.io/launched-by-spark-operator`: those lists must have nothing of ours either.
+
+use serde_json::{Value, json};
+
+use super::document::{ApplicationFile, FileError};
+use super::{Handover, fields};
+
+/// Lists whose elements are told apart, and by what.
+const KEYED: [(&str, &str); 5] = [
+    ("containers", "name"),
+    ("initContainers", "name"),
+    ("volumes", "name"),
+    ("env", "name"),
+    ("volumeMounts", "mountPath"),
+];
+
+/// The user of this program's image, where the pod's would be root: Kubernetes refuses to start the init-container otherwise.
+const NOBODY: u32 = 65532;
+
+impl ApplicationFile {
+    /// The same with what was staged in it.
+    pub fn merged(&self, handover: &Handover) -> Result<Self, FileError> {
+        let unwritable = |error: serde_json::Error| self.refuse(self.spec_field(), error.to_string());
+        self.merged_with(fields(handover).map_err(unwritable)?, &handover.namespace)
+    }
+
+    /// The same with fields of `spec`.
+    pub(super) fn merged_with(&self, mut added: Value, namespace: &str) -> Result<Self, FileError> {
+        for who in ["driver", "executor"] {
+            self.check_webhook(who, &added[who]["template"]["spec"])?;
+            if let Some(pod) = added.pointer_mut(&format!("/{who}/template/spec")) {
+                self.without_root(who, pod);
+            }
+        }
+        let mut spec = self.spec().clone();
+        self.replace_files(&mut spec, &mut added);
+        self.merge(&mut spec, added, self.spec_field())?;
+        let mut merged = self.clone();
+        merged.replace(namespace, spec);
+        Ok(merged)
+    }
+
+    /// What the lists of files say is in what was staged already, and so is the application's own file.
+    fn replace_files(&self, spec: &mut Value, added: &mut Value) {
+        let Some(added) = added.as_object_mut() else { return };
+        if let Some(file) = added.remove("mainApplicationFile") {
+            spec["mainApplicationFile"] = file;
+        }
+        if let Some(Value::Object(lists)) = added.remove("deps") {
+            for (name, list) in lists {
+                spec["deps"][name] = list;
+            }
+        }
+        if self.at("mainClass").is_some() {
+            // Theirs is what they want to run; ours is only what the manifest says.
+            added.remove("mainClass");
+        }
+    }
+
+    fn merge(&self, there: &mut Value, added: Value, field: &str) -> Result<(), FileError> {
+        match (there, added) {
+            (there, added) if there.is_null() => *there = added,
+            (Value::Object(there), Value::Object(added)) => {
+                for (key, value) in added {
+                    let below = format!("{field}.{key}");
+                    self.merge(there.entry(key).or_insert(Value::Null), value, &below)?;
+                }
+            }
+            (Value::Array(there), Value::Array(added)) => {
+                let list = field.rsplit('.').next().unwrap_or_default();
+                let Some((_, key)) = KEYED.iter().find(|(name, _)| *name == list) else {
+                    return self.same(&json!(there), &json!(added), field);
+                };
+                for element in added {
+                    self.add(there, element, key, field)?;
+                }
+            }
+            (there, added) => self.same(there, &added, field)?,
+        }
+        Ok(())
+    }
+
+    /// Adds an element of a list. Spark's own container is there once, and gets what ours has more.
+    fn add(&self, list: &mut Vec<Value>, element: Value, key: &str, field: &str) -> Result<(), FileError> {
+        let is_container = field.ends_with(".containers");
+        let Some(at) = list.iter().position(|other| identity(other, key) == identity(&element, key)) else {
+            if is_container && !list.is_empty() {
+                let problem = format!(
+                    "has no container {}, which is the one that the operator takes: give Spark's container that name",
+                    identity(&element, key)
+                );
+                return Err(self.refuse(field, problem));
+            }
+            list.push(element);
+            return Ok(());
+        };
+        let there = format!("{field}[{at}]");
+        if is_container {
+            return self.merge(&mut list[at], element, &there);
+        }
+        if list[at] == element {
+            return Ok(());
+        }
+        Err(self.taken(&format!("{there}.{key}"), &identity(&element, key)))
+    }
+
+    fn same(&self, there: &Value, added: &Value, field: &str) -> Result<(), FileError> {
+        if there == added {
+            return Ok(());
+        }
+        let problem = format!(
+            "is {there}, and what was staged needs {added}: take the field out, or choose another value"
+        );
+        Err(self.refuse(field, problem))
+    }
+
+    fn taken(&self, field: &str, name: &str) -> FileError {
+        let problem = format!(
+            "is {name}, which the init-container that fetches the staged files needs for itself: give yours another one, and start \
+             from the file as it was before anything was merged into it"
+        );
+        self.refuse(field, problem)
+    }
+
+    /// What the webhook adds to the pod must not be there by our template already.
+    fn check_webhook(&self, who: &str, pod: &Value) -> Result<(), FileError> {
+        let containers = list(pod, "containers").chain(list(pod, "initContainers"));
+        let names: Vec<String> = containers.map(|container| identity(container, "name")).collect();
+        let volumes: Vec<String> = list(pod, "volumes").map(|volume| identity(volume, "name")).collect();
+        let of_spark = list(pod, "containers").flat_map(|container| list(container, "volumeMounts"));
+        let paths: Vec<String> = of_spark.map(|mount| identity(mount, "mountPath")).collect();
+        for (path, key, ours) in [
+            ("volumes".to_owned(), "name", &volumes),
+            (format!("{who}.initContainers"), "name", &names),
+            (format!("{who}.sidecars"), "name", &names),
+            (format!("{who}.volumeMounts"), "mountPath", &paths),
+            (format!("{who}.configMaps"), "path", &paths),
+            (format!("{who}.secrets"), "path", &paths),
+        ] {
+            let theirs = self.at(&path).and_then(Value::as_array).into_iter().flatten();
+            for (at, element) in theirs.enumerate() {
+                let name = identity(element, key);
+                if ours.contains(&name) {
+                    return Err(self.taken(&format!("{}[{at}].{key}", self.field(&path)), &name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The init-container is nobody in particular, whoever the pod is.
+    fn without_root(&self, who: &str, pod: &mut Value) {
+        let contexts = [format!("{who}.podSecurityContext"), format!("{who}.template.spec.securityContext")];
+        let is_root =
+            contexts.iter().any(|path| self.at(path).is_some_and(|context| context["runAsUser"] == 0));
+        let containers = pod.get_mut("initContainers").and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter(|_| is_root) {
+            container["securityContext"]["runAsUser"] = json!(NOBODY);
+        }
+    }
+}
+
+fn list<'a>(parent: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    parent.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// What an element is told apart by. Two spellings of one path are one.
+fn identity(element: &Value, key: &str) -> String {
+    let text = element[key].as_str().unwrap_or_default();
+    if ["mountPath", "path"].contains(&key) {
+        format!("/{}", text.trim_matches('/'))
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,115 @@
+//! What the file of an application says that staging has to know, by Spark's keys: as the operator makes spark-submit's
+//! arguments of it (`buildSparkSubmitArgs` in its `submission.go`).
+
+use serde_json::Value;
+
+use super::LISTS;
+use super::document::{ApplicationFile, FileError};
+use crate::spark::keys;
+
+/// Fields below `spec` that the operator makes a setting of. They win over `sparkConf`.
+const FIELDS: [(&str, &str); 11] = [
+    ("imagePullPolicy", keys::CONTAINER_IMAGE_PULL_POLICY.name()),
+    ("memoryOverheadFactor", keys::MEMORY_OVERHEAD_FACTOR.name()),
+    ("driver.memory", keys::DRIVER_MEMORY.name()),
+    ("driver.memoryOverhead", keys::DRIVER_MEMORY_OVERHEAD.name()),
+    ("driver.cores", keys::DRIVER_CORES.name()),
+    ("driver.coreRequest", keys::DRIVER_REQUEST_CORES.name()),
+    ("driver.coreLimit", keys::DRIVER_LIMIT_CORES.name()),
+    ("executor.memory", keys::EXECUTOR_MEMORY.name()),
+    ("executor.cores", keys::EXECUTOR_CORES.name()),
+    ("executor.coreRequest", keys::EXECUTOR_REQUEST_CORES.name()),
+    ("executor.coreLimit", keys::EXECUTOR_LIMIT_CORES.name()),
+];
+
+/// Settings that have a field of their own, which the operator puts in their place.
+const INSTEAD: [(&str, &str); 6] = [
+    (keys::JARS.name(), "deps.jars"),
+    (keys::FILES.name(), "deps.files"),
+    (keys::ARCHIVES.name(), "deps.archives"),
+    (keys::PY_FILES.name(), "deps.pyFiles"),
+    (keys::DRIVER_POD_TEMPLATE.name(), "driver.template"),
+    (keys::EXECUTOR_POD_TEMPLATE.name(), "executor.template"),
+];
+
+/// A setting, and the field that it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSetting {
+    /// Spark's key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// The whole path of the field.
+    pub field: String,
+}
+
+impl ApplicationFile {
+    /// The settings, a later one in place of an earlier one of the same key.
+    pub fn settings(&self) -> Result<Vec<FileSetting>, FileError> {
+        let mut settings = Vec::new();
+        for (key, value) in self.map("sparkConf") {
+            let field = self.field(&format!("sparkConf[{key}]"));
+            if let Some((_, instead)) = INSTEAD.iter().find(|(replaced, _)| replaced == key) {
+                let problem = format!("has no effect beside {}: write it there", self.field(instead));
+                return Err(self.refuse(field, problem));
+            }
+            settings.extend(text(value).map(|value| FileSetting { key: key.clone(), value, field }));
+        }
+        for (path, key) in FIELDS {
+            let value = self.at(path).and_then(text);
+            let field = self.field(path);
+            settings.extend(value.map(|value| FileSetting { key: key.to_owned(), value, field }));
+        }
+        for (path, family) in [("driver.envVars", keys::DRIVER_ENV), ("executor.envVars", keys::EXECUTOR_ENV)]
+        {
+            settings.extend(self.map(path).filter_map(|(name, value)| {
+                let (key, field) =
+                    (format!("{}{name}", family.prefix()), self.field(&format!("{path}.{name}")));
+                Some(FileSetting { key, value: text(value)?, field })
+            }));
+        }
+        for (key, list) in LISTS {
+            let (key, field) = (key.name().to_owned(), self.field(&format!("deps.{list}")));
+            let value = self.list(list)?.join(",");
+            settings.extend((!value.is_empty()).then_some(FileSetting { key, value, field }));
+        }
+        Ok(settings)
+    }
+
+    /// The application's own file, as the file has it.
+    pub fn main_file(&self) -> Option<&str> {
+        self.at("mainApplicationFile").and_then(Value::as_str)
+    }
+
+    /// The whole path of a field below the application's `spec`.
+    pub fn field(&self, path: &str) -> String {
+        format!("{}.{path}", self.spec_field())
+    }
+
+    pub(super) fn at(&self, path: &str) -> Option<&Value> {
+        path.split('.').try_fold(self.spec(), |value, key| value.get(key)).filter(|value| !value.is_null())
+    }
+
+    fn map(&self, path: &str) -> impl Iterator<Item = (&String, &Value)> {
+        self.at(path).and_then(Value::as_object).into_iter().flatten()
+    }
+
+    /// Of `deps`. A comma would make two of one, in the operator as well.
+    fn list(&self, name: &str) -> Result<Vec<&str>, FileError> {
+        let Some(value) = self.at(&format!("deps.{name}")) else { return Ok(Vec::new()) };
+        let entries = value.as_array().and_then(|entries| entries.iter().map(Value::as_str).collect());
+        entries.ok_or_else(|| {
+            self.refuse(self.field(&format!("deps.{name}")), "must be a list of paths and addresses")
+        })
+    }
+}
+
+/// A scalar as the operator would write it into an argument.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(is_so) => Some(is_so.to_string()),
+        _ => None,
+    }
+}
