@@ -63,7 +63,7 @@ impl Cluster {
         let step = |what: &str| eprintln!("node: {what} after {:.1} s", began.elapsed().as_secs_f64());
         network::make();
         let config = Config::write(&world::folder());
-        programs_on_the_path(&config.folder);
+        programs_and_folders(&config.folder);
         let cluster = Self {
             api_server: Mutex::new(None),
             kubelet: Mutex::new(None),
@@ -132,14 +132,19 @@ pub fn node_is(status: &str) -> bool {
     run(At::Node, &format!("kubectl get node {NODE} -o '{query}'")).stdout == status
 }
 
-/// Programs that users have: kubectl and cloakroom.
-fn programs_on_the_path(folder: &Path) {
+/// What users have: kubectl, cloakroom, and the folders of a release in the current one.
+fn programs_and_folders(folder: &Path) {
     let bin = folder.join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(path(ASSETS).join("kubectl"), bin.join("kubectl")).unwrap();
     std::os::unix::fs::symlink(dist::binary(), bin.join("cloakroom")).unwrap();
-    std::fs::create_dir_all(folder.join("home")).unwrap();
-    std::os::unix::fs::symlink(Path::new(env!("CARGO_MANIFEST_DIR")), folder.join("home/project")).unwrap();
+    let home = folder.join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    std::os::unix::fs::symlink(Path::new(env!("CARGO_MANIFEST_DIR")), home.join("project")).unwrap();
+    let tree = dist::tree(folder);
+    for name in ["manifests", "charts"] {
+        std::os::unix::fs::symlink(tree.join(name), home.join(name)).unwrap();
+    }
 }
 
 fn import_images() {

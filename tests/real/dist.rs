@@ -31,6 +31,14 @@ pub fn image(work: &Path) -> PathBuf {
     })
 }
 
+/// Manifests, chart and documentation: what the release's archive has, unpacked below `work`. Without a release, the source.
+pub fn tree(work: &Path) -> PathBuf {
+    let name = format!("cloakroom-{VERSION}-linux-{}", std::env::consts::ARCH);
+    let Some(archive) = of_the_release(&format!("{name}.tar.gz")) else { return project().to_owned() };
+    run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(work));
+    work.join(name)
+}
+
 /// The root file system of the image.
 pub fn lay_out(root: &Path) {
     run(Command::new(project().join("manifests/image/assemble-root")).arg(binary()).arg(root));

@@ -1,9 +1,8 @@
 //! The chart's whole life on a node, beside the server of the manifests.
 
 use super::Journey;
-use super::deploy::server;
+use super::deploy::{commands, server};
 use crate::cluster::{NODE_ADDRESS, make_volume};
-use crate::images::CLOAKROOM;
 use crate::needs::{Need, path};
 use crate::shell::{At, laptop, run, until};
 use crate::world;
@@ -27,10 +26,14 @@ fn release() {
     let folder = world::folder();
     make_volume(&folder, "chart", "chart");
     std::os::unix::fs::symlink(path(CHART_TOOLS).join("helm-4"), folder.join("bin/helm")).unwrap();
-    let (repository, tag) = CLOAKROOM.split_once(':').unwrap();
+    // The README's own command, for another namespace, port and volume.
+    let of_the_page = commands().into_iter().find(|command| command.starts_with("helm install")).unwrap();
     let install = format!(
-        "helm install chart project/charts/cloakroom -n chart --wait --timeout 90s --set-string image.repository={repository},image.tag={tag} \
-             --set service.type=NodePort,service.nodePort=31001,tls.existingSecret=tls,persistence.storageClassName=chart"
+        "{} --timeout 90s --set service.nodePort=31001,persistence.storageClassName=chart",
+        of_the_page
+            .replacen(" cloakroom ", " chart ", 1)
+            .replace("-n cloakroom", "-n chart")
+            .replace("=cloakroom-tls", "=tls")
     );
     let said = laptop(&format!(
         "kubectl create namespace chart
@@ -53,10 +56,11 @@ fn release() {
          jq -r .resourceSecret chart.json >chart.secret"
     ));
     comes_back();
+    counts();
     let listed = laptop("kubectl exec -n chart deploy/chart-cloakroom -- cloakroom ls").stdout;
     assert!(listed.contains("Deployment/app.kubernetes.io/instance=chart"), "{listed}");
     laptop(
-        "helm upgrade chart project/charts/cloakroom -n chart --wait --timeout 90s --reuse-values \
+        "helm upgrade chart charts/cloakroom -n chart --wait --timeout 90s --reuse-values \
              --set 'extraEnv[0].name=CLOAKROOM_MAX_TOTAL_SIZE,extraEnv[0].value=1GiB'",
     );
     comes_back();
@@ -83,4 +87,17 @@ fn comes_back() {
          cmp chart.bin $to/chart.bin
          rm -r $to"
     ));
+}
+
+/// The README's job runs, with its files from this server.
+fn counts() {
+    let submit = commands().into_iter().find(|command| command.starts_with("cloakroom submit")).unwrap();
+    let done = laptop(&format!(
+        "export CLOAKROOM_SERVER=https://{NODE_ADDRESS}:31001 CLOAKROOM_CA_FILE=chart.crt CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token
+         {} --conf spark.kubernetes.driver.pod.name=from-the-chart count.py
+         kubectl logs -n spark from-the-chart
+         kubectl delete pod -n spark from-the-chart",
+        submit.replace("APISERVER", NODE_ADDRESS).strip_suffix("count.py").unwrap()
+    ));
+    assert!(done.stdout.contains("counted 10000"), "{}", done.stdout);
 }
