@@ -13,18 +13,18 @@ use crate::support::wire::ask;
 use crate::support::{Cloakroom, TestApp};
 
 /// A command of an admin at `url`.
-fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {
+pub fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {
     let mut command = process::command();
     command.args(args).args(["--admin-url", url, "--admin-token-file"]).arg(tokens);
     command
 }
 
 /// Runs it beside the server in this process.
-async fn run(server: &Administered, args: &[&str]) -> Output {
+pub async fn run(server: &Administered, args: &[&str]) -> Output {
     output(command(&server.app.url(""), &server.tokens, args)).await
 }
 
-async fn output(mut command: Command) -> Output {
+pub async fn output(mut command: Command) -> Output {
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     for text in [&output.stdout, &output.stderr] {
         assert!(!String::from_utf8_lossy(text).contains(TOKEN), "the token was printed");
@@ -32,7 +32,7 @@ async fn output(mut command: Command) -> Output {
     output
 }
 
-fn stdout(output: &Output) -> String {
+pub fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
