@@ -8,7 +8,8 @@ use clap_complete::Shell;
 /// Print what a shell needs to complete this program's command lines
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
-  cloakroom completions bash > ~/.local/share/bash-completion/completions/cloakroom
+  cloakroom completions bash \\
+      > ~/.local/share/bash-completion/completions/cloakroom
   cloakroom completions zsh > \"${fpath[1]}/_cloakroom\"
   cloakroom completions fish > ~/.config/fish/completions/cloakroom.fish")]
 pub struct CompletionsArgs {

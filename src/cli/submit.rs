@@ -15,7 +15,7 @@ pub struct SubmitArgs {
     pub arguments: Vec<OsString>,
 }
 
-const USAGE: &str = "cloakroom submit [options] <app jar | python file | R file> [app arguments]
+const USAGE: &str = "cloakroom submit [options] <app jar | .py file | .R file> [app arguments]
        cloakroom submit --kill SUBMISSION_ID --master k8s://…
        cloakroom submit --status SUBMISSION_ID --master k8s://…";
 
@@ -103,7 +103,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     ),
 ];
 
-/// No line is longer than 78 characters: a narrow terminal would break it in the middle.
+/// No line is longer than 75 characters: a narrow terminal would break it in the middle, or the manual's margin.
 const AFTER: &str = "\
 Local files:
   Jars, files, archives and scripts of this machine travel through a staging
@@ -132,7 +132,8 @@ Examples:
   cloakroom submit --master k8s://https://HOST:6443 --deploy-mode cluster \\
       --conf spark.kubernetes.container.image=apache/spark:4.3.0 \\
       --class org.example.App local:///opt/app.jar
-  cloakroom submit --master k8s://https://HOST:6443 --status default:app-driver";
+  cloakroom submit --master k8s://https://HOST:6443 \\
+      --status default:app-driver";
 
 /// The command as people, shells and the manual are told of it.
 pub fn described() -> Command {
