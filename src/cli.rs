@@ -44,9 +44,9 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The whole program, with the options of `submit` as well.
+    /// The whole program for shells and the manual, with the options of `submit` as well.
     pub fn described() -> clap::Command {
-        Self::command().mut_subcommand("submit", |_| submit::described())
+        completions::with_hints(Self::command().mut_subcommand("submit", |_| submit::described()))
     }
 
     /// Reads a command line, or says what is wrong with it and ends the process.

@@ -1,5 +1,7 @@
 //! `cloakroom completions` and `cloakroom man`: what shells and `man` know of this program.
 
+mod positionals;
+
 use std::io::ErrorKind;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -12,8 +14,10 @@ const NAME: &str = "cloakroom";
 
 /// Prints a shell's completions.
 pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
+    let mut program = Cli::described();
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::described(), NAME, &mut script);
+    clap_complete::generate(args.shell, &mut program, NAME, &mut script);
+    script.extend_from_slice(positionals::script(args.shell, &program).as_bytes());
     match std::io::stdout().write_all(&script) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print on stdout"),
         _ => Ok(ExitCode::SUCCESS),

@@ -1,5 +1,6 @@
 //! Help, completions, manual pages and colours.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::process::{self, stderr};
@@ -37,28 +38,72 @@ fn a_flag_stands_below_the_heading_that_it_belongs_to() {
 }
 
 #[test]
-fn shells_take_the_completions() {
-    for (shell, option) in
-        [("bash", "--owner-kinds"), ("zsh", "--by-namespace"), ("fish", "kubernetes-namespace")]
-    {
-        let output = process::run(&["completions", shell]);
-        let script = String::from_utf8(output.stdout).unwrap();
-        assert!(script.contains(option), "{shell}: {script}");
+fn shells_offer_words_files_or_nothing() {
+    for (shell, parts) in [
+        ("bash", ["--owner-kinds", "compopt -o dirnames"]),
+        ("zsh", ["'--kind=[Owners of this kind", ":FILE:_files'"]),
+        ("fish", ["kubernetes-namespace -d", "_using_subcommand show\" -f\n"]),
+    ] {
+        let script = String::from_utf8(process::run(&["completions", shell]).stdout).unwrap();
+        for part in parts {
+            assert!(script.contains(part), "{shell}: no {part} in {script}");
+        }
     }
-    let script = process::run(&["completions", "bash"]).stdout;
+}
+
+/// What bash offers to a person who types this and then the key for completion: words, and what `compopt` adds to them.
+fn offered(folder: &Path, typed: &str) -> String {
+    let drive = r#"
+        compopt() { option="$2"; }
+        source ./script
+        IFS=' ' read -ra COMP_WORDS <<<"$1"
+        [[ $1 == *' ' ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        read -r _ _ _ _ function _ <<<"$(complete -p cloakroom)"
+        "$function" cloakroom "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
+        echo "${COMPREPLY[*]}|$option"
+    "#;
+    let output =
+        Command::new("bash").args(["-c", drive, "bash", typed]).current_dir(folder).output().unwrap();
+    assert!(output.stderr.is_empty(), "{typed}: {}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn bash_completes_values_with_what_they_can_be() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("completions");
-    std::fs::write(&path, script).unwrap();
-    // What a person sees who types this and then the key for completion.
-    let typed = "source \"$0\"; COMP_WORDS=(cloakroom submit --kubernetes-n); COMP_CWORD=2; \
-                 _cloakroom cloakroom --kubernetes-n submit; echo \"${COMPREPLY[*]}\"";
-    let Ok(completed) = Command::new("bash").args(["-c", typed]).arg(&path).output() else { return };
-    assert_eq!(
-        String::from_utf8_lossy(&completed.stdout),
-        "--kubernetes-namespace\n",
-        "{}",
-        stderr(&completed)
-    );
+    std::fs::write(folder.path().join("script"), process::run(&["completions", "bash"]).stdout).unwrap();
+    std::fs::write(folder.path().join("age.jar"), "").unwrap();
+    for (typed, expected) in [
+        ("cloakroom submit --kubernetes-n", "--kubernetes-namespace|"),
+        ("cloakroom ls --sort ", "age size goes|"),
+        ("cloakroom ls --sort x", "|"),
+        ("cloakroom ls -o y", "yaml|"),
+        ("cloakroom ls --kind Dep", "Deployment|"),
+        ("cloakroom rm --why d", "downloading due|"),
+        ("cloakroom serve --log-format ", "text json|"),
+        ("cloakroom clean --accept-cluster ", "without-uid|"),
+        ("cloakroom submit --deploy-mode ", "cluster|"),
+        ("cloakroom stage --for spark-s", "spark-submit|"),
+        ("cloakroom completions z", "zsh|"),
+        // Nothing is known of names, ids, times, sizes and addresses, and files are none.
+        ("cloakroom ls -n a", "a|nospace"),
+        ("cloakroom ls --older-than a", "a|nospace"),
+        ("cloakroom serve --max-resource-size a", "a|nospace"),
+        ("cloakroom stage --server a", "a|nospace"),
+        ("cloakroom show a", "|"),
+        ("cloakroom fetch --id a", "a|nospace"),
+        // Files and folders, as values and behind a command.
+        ("cloakroom stage --token-file a", "age.jar|filenames"),
+        ("cloakroom submit --jars a", "age.jar|filenames"),
+        ("cloakroom fetch --to ", "|plusdirs"),
+        ("cloakroom stage ", "|default"),
+        ("cloakroom stage --quiet a", "|default"),
+        ("cloakroom submit ", "|default"),
+        ("cloakroom man ", "|dirnames"),
+    ] {
+        assert_eq!(offered(folder.path(), typed), expected, "{typed}");
+    }
 }
 
 #[test]
