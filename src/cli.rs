@@ -24,7 +24,7 @@ pub use fetch::FetchArgs;
 pub use handover::SubmitterChoice;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::StageArgs;
-pub use submit::{SubmitArgs, help as submit_help};
+pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help};
 
 /// Help is as wide as the terminal, and no wider than this: longer lines are hard to read.
 const MAX_WIDTH: usize = 100;

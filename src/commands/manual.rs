@@ -1,5 +1,6 @@
 //! `cloakroom completions` and `cloakroom man`: what shells and `man` know of this program.
 
+mod page;
 mod positionals;
 
 use std::io::ErrorKind;
@@ -26,8 +27,14 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
 
 /// Writes a page for the program and one for each command.
 pub fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
-    std::fs::create_dir_all(&args.folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::described().disable_help_subcommand(true), &args.folder))
-        .with_context(|| format!("cannot write the manual pages into {}", args.folder.display()))?;
+    let mut program = Cli::described().disable_help_subcommand(true);
+    program.build();
+    let write = || {
+        std::fs::create_dir_all(&args.folder)?;
+        program.get_subcommands().chain([&program]).try_for_each(|command| {
+            std::fs::write(args.folder.join(page::file_name(command)), page::page(command)?)
+        })
+    };
+    write().with_context(|| format!("cannot write the manual pages into {}", args.folder.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! Help, completions, manual pages and colours.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::process::{self, stderr};
@@ -106,17 +106,65 @@ fn bash_completes_values_with_what_they_can_be() {
     }
 }
 
+/// The folder with all manual pages.
+fn manual() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let written = process::run(&["man", folder.path().join("man1").to_str().unwrap()]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    folder
+}
+
+fn page(folder: &tempfile::TempDir, name: &str) -> PathBuf {
+    folder.path().join("man1").join(name)
+}
+
 #[test]
 fn there_is_a_manual_page_for_the_program_and_each_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let target = folder.path().join("man1");
-    let written = process::run(&["man", target.to_str().unwrap()]);
-    assert!(written.status.success(), "{}", stderr(&written));
-    let page = |name: &str| std::fs::read_to_string(target.join(name)).unwrap();
-    assert!(page("cloakroom-submit.1").contains("kubernetes\\-namespace"));
+    let manual = manual();
     for command in COMMANDS {
-        assert!(page(&format!("cloakroom-{command}.1")).contains(".SH NAME"), "{command}");
+        let page = process::read(&page(&manual, &format!("cloakroom-{command}.1")));
+        assert!(page.contains(".SH NAME") && page.contains(".SH EXAMPLES\n"), "{command}: {page}");
+        assert!(!page.contains("EXTRA"), "{command}");
     }
+    assert!(process::read(&page(&manual, "cloakroom.1")).contains("cloakroom\\-submit(1)"));
+}
+
+#[test]
+fn man_shows_options_whole_and_examples_as_they_are_typed() {
+    let manual = manual();
+    let shown = |name: &str| {
+        // As man does it for a terminal of 80 columns, without bold and underlined letters.
+        let mut groff = Command::new("groff");
+        groff.args(["-k", "-man", "-Tutf8", "-ww", "-rLL=80n", "-P-c", "-P-b", "-P-o", "-P-u"]);
+        let shown = groff.arg(page(&manual, name)).env("LC_ALL", "C.UTF-8").output().ok()?;
+        assert!(shown.status.success() && shown.stderr.is_empty(), "{name}: {}", stderr(&shown));
+        Some(String::from_utf8(shown.stdout).unwrap())
+    };
+    for command in COMMANDS {
+        let Some(text) = shown(&format!("cloakroom-{command}.1")) else {
+            eprintln!("SKIPPED: there is no groff on this machine to show manual pages");
+            return;
+        };
+        let too_long = text.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(too_long, None, "{command}");
+        assert!(!text.contains(['\u{2010}', '\u{ad}']), "a word of {command} is hyphenated: {text}");
+        let help = process::command().env("COLUMNS", "80").args([command, "-h"]).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let (_, examples) = help.rsplit_once("Example").and_then(|(_, rest)| rest.split_once(":\n")).unwrap();
+        for line in examples.lines() {
+            assert!(text.lines().any(|shown| shown.trim() == line.trim()), "no {line} in: {text}");
+        }
+    }
+    let serve = shown("cloakroom-serve.1").unwrap();
+    assert!(
+        serve.contains("[--listen\u{a0}ADDRESS:PORT]") || serve.contains("[--listen ADDRESS:PORT]"),
+        "{serve}"
+    );
+    let (_, environment) = serve.split_once("\nENVIRONMENT\n").unwrap();
+    assert!(
+        environment.contains("CLOAKROOM_ADMIN_TOKEN_FILE\n              Stands for --admin-token-file."),
+        "{serve}"
+    );
 }
 
 #[test]
