@@ -71,6 +71,10 @@ fn offered(folder: &Path, typed: &str) -> String {
 
 #[test]
 fn bash_completes_values_with_what_they_can_be() {
+    if Command::new("bash").args(["-c", "true"]).status().is_err() {
+        eprintln!("SKIPPED: there is no bash on this machine to complete command lines");
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("script"), process::run(&["completions", "bash"]).stdout).unwrap();
     std::fs::write(folder.path().join("age.jar"), "").unwrap();
