@@ -24,7 +24,7 @@ pub use fetch::FetchArgs;
 pub use handover::SubmitterChoice;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::StageArgs;
-pub use submit::{SubmitArgs, help as submit_help};
+pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help};
 
 /// Help is as wide as the terminal, and no wider than this: longer lines are hard to read.
 const MAX_WIDTH: usize = 100;
@@ -44,9 +44,9 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The whole program, with the options of `submit` as well.
+    /// The whole program for shells and the manual, with the options of `submit` as well.
     pub fn described() -> clap::Command {
-        Self::command().mut_subcommand("submit", |_| submit::described())
+        completions::with_hints(Self::command().mut_subcommand("submit", |_| submit::described()))
     }
 
     /// Reads a command line, or says what is wrong with it and ends the process.

@@ -46,21 +46,33 @@ pub fn shortened(mut text: String, longest: usize) -> String {
     text
 }
 
-/// The same JSON, with what is not fit to be shown as escapes (RFC 8259 section 7). Such characters only stand in strings
-/// there.
+/// The same JSON, with what is not fit to be shown as escapes (RFC 8259 section 7). But for the ends of lines, such
+/// characters only stand in strings there.
 pub fn harmless_json(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        if is_unfit(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "\\u{unit:04x}");
-            }
+    escaped(json, |text, c| {
+        c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(text, "\\u{unit:04x}"))
+    })
+}
+
+/// The same YAML, with what is not fit to be shown as escapes (YAML 1.2 section 5.7). Strings that have such characters must
+/// be in double quotes.
+pub fn harmless_yaml(yaml: &str) -> String {
+    escaped(yaml, |text, c| match u32::from(c) {
+        code @ ..=0xffff => write!(text, "\\u{code:04x}"),
+        code => write!(text, "\\U{code:08x}"),
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(&mut String, char) -> std::fmt::Result) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if is_unfit(c) && c != '\n' {
+            // Writing to a string cannot fail.
+            let _ = escape(&mut shown, c);
         } else {
-            text.push(c);
+            shown.push(c);
         }
-    }
-    text
+        shown
+    })
 }
 
 /// Without the `secrets` that this process knows: what stands in between may repeat a request in its answer.
@@ -110,6 +122,18 @@ mod tests {
         assert!(!shown.contains(is_unfit), "{shown}");
         let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
         assert_eq!(value(&shown), value(json));
+        let lines = serde_json::to_string_pretty(&value(json)).unwrap();
+        assert_eq!(harmless_json(&lines).lines().count(), 3);
+        assert_eq!(value(&harmless_json(&lines)), value(json));
+    }
+
+    #[test]
+    fn yaml_in_quotes_stays_the_same_yaml() {
+        let yaml = "a: \"x\u{202e}y\u{e0041}\"\n";
+        let shown = harmless_yaml(yaml);
+        assert_eq!(shown, "a: \"x\\u202ey\\U000e0041\"\n");
+        let value = |yaml: &str| serde_saphyr::from_str::<serde_json::Value>(yaml).unwrap();
+        assert_eq!(value(&shown), value(yaml));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct AdminArgs {
 #[group(id = "which", multiple = true)]
 pub struct SelectionArgs {
     /// Owners in this namespace
-    #[arg(long, short, value_name = "NS")]
+    #[arg(long, short, value_name = "NS", value_parser = Owner::parse_namespace)]
     pub namespace: Option<String>,
 
     /// Owners of this kind: Pod, Deployment, StatefulSet, Job, SparkApplication or KIND.GROUP
@@ -64,6 +64,15 @@ pub struct SelectionArgs {
     /// Staged at least so long ago, such as 2d
     #[arg(long, value_name = "TIME")]
     pub older_than: Option<SparkDuration>,
+}
+
+impl SelectionArgs {
+    /// Whether it leaves anything out.
+    pub fn is_filter(&self) -> bool {
+        let Self { namespace, kind, labels, name, why, unused, older_than } = self;
+        let by_owner = namespace.is_some() || kind.is_some() || name.is_some() || !labels.is_empty();
+        by_owner || !why.is_empty() || *unused || older_than.is_some()
+    }
 }
 
 impl From<SelectionArgs> for Selection {
@@ -159,7 +168,7 @@ pub enum SortKey {
     Age,
     /// Largest first.
     Size,
-    /// What goes soonest first.
+    /// What goes soonest first; with --deleted, what went first.
     Goes,
 }
 
@@ -179,7 +188,7 @@ pub struct LsArgs {
     #[arg(long, short, value_name = "FORMAT", default_value = "table")]
     pub output: ListOutput,
 
-    /// Oldest first, largest first, or soonest to go first
+    /// Oldest first, largest first, or soonest to go first (with --deleted: by when it went)
     #[arg(long, value_name = "BY", default_value = "age")]
     pub sort: SortKey,
 

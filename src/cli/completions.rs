@@ -1,14 +1,20 @@
-//! The command lines of `cloakroom completions` and `cloakroom man`.
+//! The command lines of `cloakroom completions` and `cloakroom man`, and what a shell can offer for each value.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Args, Command, ValueHint};
 use clap_complete::Shell;
+
+use cloakroom::cleaner::Why;
+use cloakroom::protocol::admin::{DUE, WITHOUT_UID};
+use cloakroom::resource::OwnerKind;
 
 /// Print what a shell needs to complete this program's command lines
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
-  cloakroom completions bash > ~/.local/share/bash-completion/completions/cloakroom
+  cloakroom completions bash \\
+      > ~/.local/share/bash-completion/completions/cloakroom
   cloakroom completions zsh > \"${fpath[1]}/_cloakroom\"
   cloakroom completions fish > ~/.config/fish/completions/cloakroom.fish")]
 pub struct CompletionsArgs {
@@ -25,4 +31,31 @@ pub struct ManArgs {
     /// The folder; it is made if it is missing
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+}
+
+/// The same with hints for shells. The names of values say what they are: files, folders, words that are known, or anything
+/// else, of which nothing can be offered.
+pub fn with_hints(command: Command) -> Command {
+    command.mut_args(with_hint).mut_subcommands(with_hints)
+}
+
+fn with_hint(arg: Arg) -> Arg {
+    if !arg.get_action().takes_values() || !arg.get_possible_values().is_empty() {
+        return arg;
+    }
+    let name =
+        arg.get_value_names().and_then(|names| names.first()).map_or(arg.get_id().as_str(), |name| name);
+    let words: Vec<&'static str> = match name {
+        "application" | "ARCHIVES" | "FILE" | "FILES" | "JARS" | "KEYTAB" | "PATH" | "PEM"
+        | "PROPERTIES_FILE" | "PY_FILES" | "YAML" => return arg.value_hint(ValueHint::FilePath),
+        "DIR" => return arg.value_hint(ValueHint::DirPath),
+        "FILTER" => ["error", "warn", "info", "debug", "trace"].into(),
+        "KIND" => OwnerKind::well_known().collect(),
+        "UID" => [WITHOUT_UID].into(),
+        "WHY" => Why::all().map(Why::as_str).chain([DUE]).collect(),
+        "cluster" => ["cluster"].into(),
+        _ => return arg.value_hint(ValueHint::Other),
+    };
+    // There may be others, so that help and manual do not say that these are all.
+    arg.value_parser(PossibleValuesParser::new(words)).hide_possible_values(true)
 }

@@ -34,7 +34,8 @@ pub enum UploadAuthChoice {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cloakroom serve
-  cloakroom serve --listen 0.0.0.0:10000 --upload-token-file upload-token --tls-cert tls.crt --tls-key tls.key
+  cloakroom serve --listen 0.0.0.0:10000 --upload-token-file upload-token \\
+      --tls-cert tls.crt --tls-key tls.key
   cloakroom serve --check --kubeconfig ~/.kube/config")]
 pub struct ServeArgs {
     /// A Java properties file of kubespark's resource staging server

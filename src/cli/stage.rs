@@ -17,8 +17,9 @@ use cloakroom::spark::SparkDuration;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom stage -n demo -l app=demo lib/*.jar > ticket.json
-  cloakroom stage --server https://HOST:31000 --ca-file tls.crt --token-file upload-token \\
-      -n spark -l spark-app-selector=my-job --ttl 12h app.jar > ticket.json
+  cloakroom stage --server https://HOST:31000 --ca-file tls.crt \\
+      --token-file upload-token -n spark -l spark-app-selector=my-job \\
+      --ttl 12h app.jar > ticket.json
   cloakroom stage --for spark-operator -f app.yaml | kubectl apply -f -")]
 pub struct StageArgs {
     /// Address of the staging server

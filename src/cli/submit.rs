@@ -15,14 +15,20 @@ pub struct SubmitArgs {
     pub arguments: Vec<OsString>,
 }
 
-const USAGE: &str = "cloakroom submit [options] <app jar | python file | R file> [app arguments]
+/// Variables that stand for no option, and what they are for. Spark's own are in docs/submit.md.
+pub const VARIABLES: [(&str, &str); 2] = [
+    ("CLOAKROOM_SERVER", "Stands for --conf spark.kubernetes.resourceStagingServer.uri=URL."),
+    ("CLOAKROOM_SPARK_SUBMIT", "A real spark-submit, which gets everything but Kubernetes in cluster mode."),
+];
+
+const USAGE: &str = "cloakroom submit [options] <app jar | .py file | .R file> [app arguments]
        cloakroom submit --kill SUBMISSION_ID --master k8s://…
        cloakroom submit --status SUBMISSION_ID --master k8s://…";
 
 const ABOUT: &str = "spark-submit for Kubernetes without a JVM. Called under a name such as spark-submit or spark3-submit, \
                      or with an option of these first, the program is this command.";
 
-/// Every option with its value and what it does, those that do something on Kubernetes first.
+/// Every option with its value, what it does and the variable that stands for it, those that do something on Kubernetes first.
 const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "What and where",
@@ -65,13 +71,13 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "--load-spark-defaults",
                 "Read conf/spark-defaults.conf as well where --properties-file is given",
             ),
-            ("--driver-memory MEM", "Memory of the driver [env: SPARK_DRIVER_MEMORY] [default: 1g]"),
+            ("--driver-memory MEM", "Memory of the driver [default: 1g] [env: SPARK_DRIVER_MEMORY]"),
             ("--driver-cores NUM", "Cores of the driver [default: 1]"),
             ("--driver-java-options OPTS", "Java options of the driver"),
             ("--driver-class-path PATHS", "Class path entries of the driver"),
             ("--driver-library-path PATHS", "Library path entries of the driver"),
-            ("--executor-memory MEM", "Memory of an executor [env: SPARK_EXECUTOR_MEMORY] [default: 1g]"),
-            ("--executor-cores NUM", "Cores of an executor [env: SPARK_EXECUTOR_CORES] [default: 1]"),
+            ("--executor-memory MEM", "Memory of an executor [default: 1g] [env: SPARK_EXECUTOR_MEMORY]"),
+            ("--executor-cores NUM", "Cores of an executor [default: 1] [env: SPARK_EXECUTOR_CORES]"),
             (
                 "--num-executors NUM",
                 "Number of executors; with dynamic allocation the least at first [default: 2]",
@@ -103,7 +109,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     ),
 ];
 
-/// No line is longer than 78 characters: a narrow terminal would break it in the middle.
+/// No line is longer than 75 characters: a narrow terminal would break it in the middle, or the manual's margin.
 const AFTER: &str = "\
 Local files:
   Jars, files, archives and scripts of this machine travel through a staging
@@ -132,7 +138,8 @@ Examples:
   cloakroom submit --master k8s://https://HOST:6443 --deploy-mode cluster \\
       --conf spark.kubernetes.container.image=apache/spark:4.3.0 \\
       --class org.example.App local:///opt/app.jar
-  cloakroom submit --master k8s://https://HOST:6443 --status default:app-driver";
+  cloakroom submit --master k8s://https://HOST:6443 \\
+      --status default:app-driver";
 
 /// The command as people, shells and the manual are told of it.
 pub fn described() -> Command {
@@ -157,13 +164,20 @@ pub fn help() -> StyledStr {
     described().about(ABOUT).render_help()
 }
 
-/// `-c, --conf PROP=VALUE`, `--verbose`.
+/// `-c, --conf PROP=VALUE`, `--verbose`; of a variable, its name is told and never its value.
 fn option(flags: &'static str, help: &'static str) -> Arg {
+    let (help, variable) = match help.split_once(" [env: ") {
+        Some((text, rest)) => (text, rest.strip_suffix(']')),
+        None => (help, None),
+    };
     let (names, value) = match flags.rsplit_once(' ') {
         Some((names, value)) if !value.starts_with('-') => (names, Some(value)),
         _ => (flags, None),
     };
     let mut arg = Arg::new(names).help(help);
+    if let Some(variable) = variable {
+        arg = arg.env(variable).hide_env_values(true);
+    }
     for name in names.split(", ") {
         arg = match name.strip_prefix("--") {
             Some(long) => arg.long(long),

@@ -52,6 +52,11 @@ impl OwnerKind {
         Self::parse(whole.unwrap_or(text))
     }
 
+    /// Those that owners mostly have, as [`named`](Self::named) reads them.
+    pub fn well_known() -> impl Iterator<Item = &'static str> {
+        WELL_KNOWN.into_iter().map(|kind| kind.split('.').next().unwrap_or(kind))
+    }
+
     /// The text it was read from.
     pub fn as_str(&self) -> &str {
         &self.0

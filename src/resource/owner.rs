@@ -177,6 +177,11 @@ impl Owner {
         Ok(Self { kind, namespace: namespace.into(), labels: packed(labels), name: name.map(Into::into) })
     }
 
+    /// Reads the name of a namespace (RFC 1123).
+    pub fn parse_namespace(text: &str) -> Result<String, OwnerError> {
+        check_namespace(text).map(|()| text.to_owned())
+    }
+
     /// Splits `KEY=VALUE` at the first equals sign.
     pub fn split_label(text: &str) -> Result<(String, String), OwnerError> {
         text.split_once('=')

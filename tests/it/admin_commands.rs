@@ -13,18 +13,18 @@ use crate::support::wire::ask;
 use crate::support::{Cloakroom, TestApp};
 
 /// A command of an admin at `url`.
-fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {
+pub fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {
     let mut command = process::command();
     command.args(args).args(["--admin-url", url, "--admin-token-file"]).arg(tokens);
     command
 }
 
 /// Runs it beside the server in this process.
-async fn run(server: &Administered, args: &[&str]) -> Output {
+pub async fn run(server: &Administered, args: &[&str]) -> Output {
     output(command(&server.app.url(""), &server.tokens, args)).await
 }
 
-async fn output(mut command: Command) -> Output {
+pub async fn output(mut command: Command) -> Output {
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     for text in [&output.stdout, &output.stderr] {
         assert!(!String::from_utf8_lossy(text).contains(TOKEN), "the token was printed");
@@ -32,7 +32,7 @@ async fn output(mut command: Command) -> Output {
     output
 }
 
-fn stdout(output: &Output) -> String {
+pub fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
@@ -109,6 +109,7 @@ async fn a_list_is_a_table_whose_columns_awk_can_count() {
     assert!(by_end.lines().nth(1).unwrap().starts_with(&young.resource_id), "{by_end}");
     let none = run(&server, &["ls", "--older-than", "1d"]).await;
     assert!(none.stdout.is_empty() && stderr(&none).starts_with("0 resources, 0 B;"), "{}", stderr(&none));
+    assert!(stderr(&none).ends_with("\nnothing that is staged matches these filters\n"), "{}", stderr(&none));
     let wrong = run(&server, &["ls", "--why", "nonsense"]).await;
     assert_eq!(wrong.status.code(), Some(1));
     assert!(stderr(&wrong).contains("why has a word that is none of owner-present"), "{}", stderr(&wrong));
@@ -194,6 +195,11 @@ async fn what_filters_mean_is_shown_and_removed_and_nothing_else() {
     let nothing = run(&server, &["rm", "-y", "--namespace", "nowhere"]).await;
     assert_eq!(nothing.status.code(), Some(0));
     assert!(stderr(&nothing).contains("nothing that is staged matches"), "{}", stderr(&nothing));
+    for command in ["ls", "rm"] {
+        let none = run(&server, &[command, "-n", "Demo"]).await;
+        assert_eq!(none.status.code(), Some(2));
+        assert!(stderr(&none).contains("“Demo” is not a Kubernetes namespace"), "{}", stderr(&none));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -423,6 +429,8 @@ async fn what_was_deleted_is_listed_with_when_and_why_and_namespaces_are_summed_
     assert_eq!(stderr(&deleted), "1 resource deleted in the last seven days, 4 B\n");
     let none = run(&server, &["ls", "--deleted", "-n", "team-a"]).await;
     assert!(none.stdout.is_empty(), "{}", stdout(&none));
+    let hint = "\nnothing that was deleted in the last seven days matches these filters\n";
+    assert!(stderr(&none).ends_with(hint), "{}", stderr(&none));
     let sums = run(&server, &["ls", "--by-namespace"]).await;
     let expected = "NAMESPACE  RESOURCES  SIZE  UNUSED  OLDEST\n\
                     team-a     1          4B    1       7m\n";

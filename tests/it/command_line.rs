@@ -1,5 +1,6 @@
 //! Help, completions, manual pages and colours.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::process::{self, stderr};
@@ -11,14 +12,16 @@ const COMMANDS: [&str; 10] =
 fn every_command_has_help_that_ends_with_examples_and_fits_a_narrow_terminal() {
     for command in COMMANDS {
         for flag in ["-h", "--help"] {
-            let help = process::command().env("COLUMNS", "80").args([command, flag]).output().unwrap();
-            let help = String::from_utf8(help.stdout).unwrap();
-            assert!(help.contains("\nExamples:\n") || help.contains("\nExample:\n"), "{command}: {help}");
-            // Values of the environment and examples are not broken.
-            let flags = process::flags_in(&help);
-            let longest =
-                flags.lines().filter(|line| !line.contains("[env: ")).map(|line| line.chars().count()).max();
-            assert!(longest <= Some(86), "{command}: {longest:?}\n{flags}");
+            let help = |columns: &str| {
+                let help = process::command().env("COLUMNS", columns).args([command, flag]).output().unwrap();
+                String::from_utf8(help.stdout).unwrap()
+            };
+            let narrow = help("80");
+            let too_long = narrow.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(too_long, None, "{command} {flag}");
+            let (_, examples) =
+                narrow.split_once("\nExample").unwrap_or_else(|| panic!("{command}: {narrow}"));
+            assert!(help("100").ends_with(examples), "an example of {command} is broken: {examples}");
         }
     }
 }
@@ -26,7 +29,8 @@ fn every_command_has_help_that_ends_with_examples_and_fits_a_narrow_terminal() {
 #[test]
 fn a_flag_stands_below_the_heading_that_it_belongs_to() {
     let help = String::from_utf8(process::run(&["stage", "--help"]).stdout).unwrap();
-    let (own, of_others) = help.split_once("For a Spark application that something else submits:").unwrap();
+    let (own, of_others) =
+        process::flags_in(&help).split_once("For a Spark application that something else submits:").unwrap();
     for flag in ["--quiet", "[FILE]...", "--ttl"] {
         assert!(own.contains(flag) && !of_others.contains(&format!("  {flag}")), "{flag}: {help}");
     }
@@ -34,41 +38,137 @@ fn a_flag_stands_below_the_heading_that_it_belongs_to() {
 }
 
 #[test]
-fn shells_take_the_completions() {
-    for (shell, option) in
-        [("bash", "--owner-kinds"), ("zsh", "--by-namespace"), ("fish", "kubernetes-namespace")]
-    {
-        let output = process::run(&["completions", shell]);
-        let script = String::from_utf8(output.stdout).unwrap();
-        assert!(script.contains(option), "{shell}: {script}");
+fn shells_offer_words_files_or_nothing() {
+    for (shell, parts) in [
+        ("bash", ["--owner-kinds", "compopt -o dirnames"]),
+        ("zsh", ["'--kind=[Owners of this kind", ":FILE:_files'"]),
+        ("fish", ["kubernetes-namespace -d", "_using_subcommand show\" -f\n"]),
+    ] {
+        let script = String::from_utf8(process::run(&["completions", shell]).stdout).unwrap();
+        for part in parts {
+            assert!(script.contains(part), "{shell}: no {part} in {script}");
+        }
     }
-    let script = process::run(&["completions", "bash"]).stdout;
+}
+
+/// What bash offers to a person who types this and then the key for completion: words, and what `compopt` adds to them.
+fn offered(folder: &Path, typed: &str) -> String {
+    let drive = r#"
+        compopt() { option="$2"; }
+        source ./script
+        IFS=' ' read -ra COMP_WORDS <<<"$1"
+        [[ $1 == *' ' ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        read -r _ _ _ _ function _ <<<"$(complete -p cloakroom)"
+        "$function" cloakroom "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
+        echo "${COMPREPLY[*]}|$option"
+    "#;
+    let output =
+        Command::new("bash").args(["-c", drive, "bash", typed]).current_dir(folder).output().unwrap();
+    assert!(output.stderr.is_empty(), "{typed}: {}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn bash_completes_values_with_what_they_can_be() {
+    if Command::new("bash").args(["-c", "true"]).status().is_err() {
+        eprintln!("SKIPPED: there is no bash on this machine to complete command lines");
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("completions");
-    std::fs::write(&path, script).unwrap();
-    // What a person sees who types this and then the key for completion.
-    let typed = "source \"$0\"; COMP_WORDS=(cloakroom submit --kubernetes-n); COMP_CWORD=2; \
-                 _cloakroom cloakroom --kubernetes-n submit; echo \"${COMPREPLY[*]}\"";
-    let Ok(completed) = Command::new("bash").args(["-c", typed]).arg(&path).output() else { return };
-    assert_eq!(
-        String::from_utf8_lossy(&completed.stdout),
-        "--kubernetes-namespace\n",
-        "{}",
-        stderr(&completed)
-    );
+    std::fs::write(folder.path().join("script"), process::run(&["completions", "bash"]).stdout).unwrap();
+    std::fs::write(folder.path().join("age.jar"), "").unwrap();
+    for (typed, expected) in [
+        ("cloakroom submit --kubernetes-n", "--kubernetes-namespace|"),
+        ("cloakroom ls --sort ", "age size goes|"),
+        ("cloakroom ls --sort x", "|"),
+        ("cloakroom ls -o y", "yaml|"),
+        ("cloakroom ls --kind Dep", "Deployment|"),
+        ("cloakroom rm --why d", "downloading due|"),
+        ("cloakroom serve --log-format ", "text json|"),
+        ("cloakroom clean --accept-cluster ", "without-uid|"),
+        ("cloakroom submit --deploy-mode ", "cluster|"),
+        ("cloakroom stage --for spark-s", "spark-submit|"),
+        ("cloakroom completions z", "zsh|"),
+        // Nothing is known of names, ids, times, sizes and addresses, and files are none.
+        ("cloakroom ls -n a", "a|nospace"),
+        ("cloakroom ls --older-than a", "a|nospace"),
+        ("cloakroom serve --max-resource-size a", "a|nospace"),
+        ("cloakroom stage --server a", "a|nospace"),
+        ("cloakroom show a", "|"),
+        ("cloakroom fetch --id a", "a|nospace"),
+        // Files and folders, as values and behind a command.
+        ("cloakroom stage --token-file a", "age.jar|filenames"),
+        ("cloakroom submit --jars a", "age.jar|filenames"),
+        ("cloakroom fetch --to ", "|plusdirs"),
+        ("cloakroom stage ", "|default"),
+        ("cloakroom stage --quiet a", "|default"),
+        ("cloakroom submit ", "|default"),
+        ("cloakroom man ", "|dirnames"),
+    ] {
+        assert_eq!(offered(folder.path(), typed), expected, "{typed}");
+    }
+}
+
+/// The folder with all manual pages.
+fn manual() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let written = process::run(&["man", folder.path().join("man1").to_str().unwrap()]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    folder
+}
+
+fn page(folder: &tempfile::TempDir, name: &str) -> PathBuf {
+    folder.path().join("man1").join(name)
 }
 
 #[test]
 fn there_is_a_manual_page_for_the_program_and_each_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let target = folder.path().join("man1");
-    let written = process::run(&["man", target.to_str().unwrap()]);
-    assert!(written.status.success(), "{}", stderr(&written));
-    let page = |name: &str| std::fs::read_to_string(target.join(name)).unwrap();
-    assert!(page("cloakroom-submit.1").contains("kubernetes\\-namespace"));
+    let manual = manual();
     for command in COMMANDS {
-        assert!(page(&format!("cloakroom-{command}.1")).contains(".SH NAME"), "{command}");
+        let page = process::read(&page(&manual, &format!("cloakroom-{command}.1")));
+        assert!(page.contains(".SH NAME") && page.contains(".SH EXAMPLES\n"), "{command}: {page}");
+        assert!(!page.contains("EXTRA"), "{command}");
     }
+    assert!(process::read(&page(&manual, "cloakroom.1")).contains("cloakroom\\-submit(1)"));
+}
+
+#[test]
+fn man_shows_options_whole_and_examples_as_they_are_typed() {
+    let manual = manual();
+    let shown = |name: &str| {
+        // As man does it for a terminal of 80 columns, without bold and underlined letters.
+        let mut groff = Command::new("groff");
+        groff.args(["-k", "-man", "-Tutf8", "-ww", "-rLL=80n", "-P-c", "-P-b", "-P-o", "-P-u"]);
+        let shown = groff.arg(page(&manual, name)).env("LC_ALL", "C.UTF-8").output().ok()?;
+        assert!(shown.status.success() && shown.stderr.is_empty(), "{name}: {}", stderr(&shown));
+        Some(String::from_utf8(shown.stdout).unwrap())
+    };
+    for command in COMMANDS {
+        let Some(text) = shown(&format!("cloakroom-{command}.1")) else {
+            eprintln!("SKIPPED: there is no groff on this machine to show manual pages");
+            return;
+        };
+        let too_long = text.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(too_long, None, "{command}");
+        assert!(!text.contains(['\u{2010}', '\u{ad}']), "a word of {command} is hyphenated: {text}");
+        let help = process::command().env("COLUMNS", "80").args([command, "-h"]).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let (_, examples) = help.rsplit_once("Example").and_then(|(_, rest)| rest.split_once(":\n")).unwrap();
+        for line in examples.lines() {
+            assert!(text.lines().any(|shown| shown.trim() == line.trim()), "no {line} in: {text}");
+        }
+    }
+    let serve = shown("cloakroom-serve.1").unwrap();
+    assert!(
+        serve.contains("[--listen\u{a0}ADDRESS:PORT]") || serve.contains("[--listen ADDRESS:PORT]"),
+        "{serve}"
+    );
+    let (_, environment) = serve.split_once("\nENVIRONMENT\n").unwrap();
+    assert!(
+        environment.contains("CLOAKROOM_ADMIN_TOKEN_FILE\n              Stands for --admin-token-file."),
+        "{serve}"
+    );
 }
 
 #[test]

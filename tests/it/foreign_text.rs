@@ -166,3 +166,44 @@ async fn the_ticket_on_stdout_is_the_servers_and_has_nothing_in_it_that_a_termin
     let ticket: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert!(ticket["later"].as_str().unwrap().starts_with("\u{202e}txet"), "{ticket}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_for_programs_have_what_a_terminal_obeys_as_escapes_and_the_same_values() {
+    let server = Scripted::start(|_, request| {
+        let body = if request.target.ends_with("/status") {
+            serde_json::json!({
+                "version": "1", "now": "2026-01-01T12:03:00Z", "ownersAsked": false, "storedBytes": 0, "watches": [],
+                "limits": {"maxResourceSize": 1, "minFreeSpace": 0, "maxConcurrentUploads": 1, "maxConcurrentDownloads": 1},
+                "uploadsInFlight": 0, "downloadsInFlight": 0,
+            })
+        } else {
+            serde_json::json!({"now": "2026-01-01T12:03:00Z", "resources": [{
+                "resourceId": ID, "sizeBytes": 4, "createdAt": "2026-01-01T12:00:00Z", "uploadedBy": NASTY,
+                "owner": {"kind": "Pod", "namespace": "ns", "labels": {NASTY: "x"}},
+            }]})
+        };
+        Answer::new(200, body.to_string()).header("content-type", "application/json").into()
+    })
+    .await;
+    let scene = Scene::new();
+    for format in ["json", "yaml"] {
+        let mut ls = command();
+        ls.args(["ls", "-o", format, "--admin-url", &server.url(), "--admin-token-file"]);
+        let (output, said) = scene
+            .said({
+                ls.arg(scene.path("secret"));
+                ls
+            })
+            .await;
+        assert!(output.status.success(), "{said}");
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(!shown.contains(COMMANDS), "{shown:?}");
+        let list: serde_json::Value = if format == "json" {
+            serde_json::from_str(&shown).unwrap()
+        } else {
+            serde_saphyr::from_str(&shown).unwrap()
+        };
+        assert_eq!(list["resources"][0]["uploadedBy"], NASTY, "{shown}");
+        assert_eq!(list["resources"][0]["owner"]["labels"][NASTY], "x", "{shown}");
+    }
+}

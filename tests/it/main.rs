@@ -42,6 +42,7 @@ mod lifecycle_model;
 mod lifecycle_scenarios;
 mod limits;
 mod limits_in_metrics;
+mod listings;
 mod manifests;
 mod mass_deletion;
 mod memory;

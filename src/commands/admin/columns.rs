@@ -31,20 +31,33 @@ impl Columns {
             Self::OfStaged => staged(rows, now),
             Self::OfDeleted => deleted(rows, now, usize::MAX),
         };
-        match width {
-            Some(width) if whole.width() > width => match self {
-                Self::OfStaged => narrow(rows, now).render(Some(width), &[OWNER, NAMESPACE, 6]),
-                Self::OfDeleted => {
-                    deleted(rows, now, id_length(rows)).render(Some(width), &[OWNER, NAMESPACE])
-                }
-            },
-            _ => whole.render(None, &[]),
+        match width.filter(|width| whole.width() > *width) {
+            None => whole.render(),
+            Some(width) => {
+                let short = match self {
+                    Self::OfStaged => narrow(rows, now),
+                    Self::OfDeleted => deleted(rows, now, id_length(rows)),
+                };
+                short.render_within(width, &[NAMESPACE, OWNER, short.last()], self.expendable())
+            }
+        }
+    }
+
+    /// What a list can best do without comes first. Without its last column it would be none.
+    fn expendable(self) -> &'static [usize] {
+        match self {
+            Self::OfStaged => &[USED, AGE, SIZE, NAMESPACE, OWNER],
+            // Of an owner only the kind is known then.
+            Self::OfDeleted => &[USED, AGE, OWNER, SIZE, NAMESPACE],
         }
     }
 }
 
 const NAMESPACE: usize = 1;
 const OWNER: usize = 2;
+const SIZE: usize = 3;
+const AGE: usize = 4;
+const USED: usize = 5;
 
 fn staged(rows: &[StagedResource], now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "BY", "KEPT", "GOES"]);
@@ -171,6 +184,32 @@ mod tests {
         let table = Columns::OfStaged.table(&rows(), now(), Some(80));
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
         assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn a_narrower_terminal_has_fewer_columns_and_no_line_is_longer_than_it() {
+        let mut rows = rows();
+        rows[0].owner.namespace = "n".repeat(63);
+        rows[0].owner.labels = [("app".to_owned(), "x".repeat(63))].into();
+        (rows[0].size_bytes, rows[0].deletion_reason) = (1234 << 20, Some("max-age-reached".to_owned()));
+        rows[1].kept_because = Some("other-cluster".to_owned());
+        for columns in [Columns::OfStaged, Columns::OfDeleted] {
+            for width in 40..200 {
+                let table = columns.table(&rows, now(), Some(width));
+                let longest = table.lines().map(|line| line.chars().count()).max();
+                assert!(longest <= Some(width), "{width}: {longest:?}\n{table}");
+            }
+        }
+        let expected = "\
+            ID          NAMESPA…  OWNER     GOES\n\
+            4c1a3c44-5  nnnnnnn…  Pod/app…  in 23m\n\
+            4c1a3c44-6  demo      Pod/spa…  when it…\n";
+        assert_eq!(Columns::OfStaged.table(&rows, now(), Some(40)), expected);
+        let expected = "\
+            ID          NAMESPACE       OWNER          SIZE    AGE  USED   GOES\n\
+            4c1a3c44-5  nnnnnnnnnnnnn…  Pod/app=xxxx…  1.2GiB  3m   never  in 23m\n\
+            4c1a3c44-6  demo            Pod/spark-ap…  3MiB    3m   10s    when its own…\n";
+        assert_eq!(Columns::OfStaged.table(&rows, now(), Some(76)), expected);
     }
 
     #[test]

@@ -31,6 +31,7 @@ struct Listing {
 pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     let client = connect(&args.admin)?;
     let server = client.status().await?;
+    let is_filtered = args.selection.is_filter();
     let selection = Selection { deleted: args.deleted, ..Selection::from(args.selection) };
     let page = client.list(&selection).await?;
     let (now, mut rows) = (page.now, page.resources);
@@ -52,6 +53,10 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     }
     if format.is_none() {
         tell(&totals(&rows, &server, args.deleted));
+        if rows.is_empty() && is_filtered {
+            let was = if args.deleted { "was deleted in the last seven days" } else { "is staged" };
+            tell(&format!("nothing that {was} matches these filters"));
+        }
         for warning in warnings(&server) {
             tell(&harmless(&warning));
         }
@@ -59,14 +64,14 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Equal ones are in the order of their ids.
-fn sort(rows: &mut [StagedResource], by: SortKey) {
+/// Equal ones are in the order of their ids, which the server's answer has.
+pub(super) fn sort(rows: &mut [StagedResource], by: SortKey) {
     match by {
         SortKey::Age => rows.sort_by_key(|row| row.created_at),
         SortKey::Size => rows.sort_by_key(|row| Reverse(row.size_bytes)),
-        // What goes with the next sweep, what goes by time, and what does not go by itself.
+        // What is gone, by when it went; what goes with the next sweep, what goes by time, and what does not go by itself.
         SortKey::Goes => rows.sort_by_key(|row| {
-            let at = row.expires_at.unwrap_or(Timestamp::MAX);
+            let at = row.deleted_at.or(row.expires_at).unwrap_or(Timestamp::MAX);
             if row.due_because.is_some() { Timestamp::MIN } else { at }
         }),
     }
@@ -141,5 +146,17 @@ mod tests {
         assert_eq!(sorted(SortKey::Age), ["b", "c", "a", "d"]);
         assert_eq!(sorted(SortKey::Size), ["b", "c", "d", "a"]);
         assert_eq!(sorted(SortKey::Goes), ["d", "c", "b", "a"]);
+    }
+
+    #[test]
+    fn what_was_deleted_is_ordered_by_when_it_went() {
+        let deleted = |id: &str, at: i64| {
+            let mut row = row(id, 10, 1, None, false);
+            (row.kept_because, row.deleted_at) = (None, Some(Timestamp::from_second(at).unwrap()));
+            row
+        };
+        let mut rows = [deleted("a", 300), deleted("b", 100), deleted("c", 200)];
+        sort(&mut rows, SortKey::Goes);
+        assert_eq!(rows.map(|row| row.resource_id), ["b", "c", "a"]);
     }
 }

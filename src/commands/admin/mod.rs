@@ -6,6 +6,7 @@ mod columns;
 mod ls;
 mod rm;
 mod show;
+mod structured;
 mod sums;
 mod table;
 mod warnings;
@@ -115,14 +116,7 @@ fn print(text: &str) -> anyhow::Result<()> {
 }
 
 fn print_as(format: Structured, value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = match format {
-        Structured::Json => serde_json::to_string_pretty(value).context("cannot be written as JSON")?,
-        Structured::Yaml => serde_saphyr::to_string(value).context("cannot be written as YAML")?,
-    };
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    print(&text)
+    print(&structured::text(format, value)?)
 }
 
 /// `1 resource`, `2 resources`.

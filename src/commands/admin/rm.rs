@@ -14,8 +14,9 @@ use cloakroom::telemetry::chain;
 use cloakroom::text::harmless;
 
 use super::columns::{Columns, terminal_width};
+use super::ls::sort;
 use super::{connect, print_as, resolve, resources};
-use crate::cli::{RmArgs, Structured};
+use crate::cli::{RmArgs, SortKey, Structured};
 use crate::commands::{UsageError, tell};
 
 const REMOVED: &str = "removed";
@@ -57,7 +58,9 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     let only_unused = args.selection.unused;
     let by_filter = args.ids.is_empty();
     let ids = if by_filter {
-        let page = client.list(&Selection::from(args.selection)).await?;
+        let mut page = client.list(&Selection::from(args.selection)).await?;
+        // As ls has them.
+        sort(&mut page.resources, SortKey::Age);
         show(&page);
         page.resources.iter().map(|row| row.resource_id.parse()).collect::<Result<Vec<RowName>, _>>()?
     } else {
@@ -83,7 +86,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
 /// What is about to go, on stderr.
 fn show(page: &ResourcePage) {
     if page.resources.is_empty() {
-        eprintln!("nothing that is staged matches");
+        eprintln!("nothing that is staged matches these filters");
         return;
     }
     eprint!("{}", Columns::OfStaged.table(&page.resources, page.now, terminal_width()));

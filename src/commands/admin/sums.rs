@@ -57,7 +57,7 @@ pub(super) fn of(rows: &[StagedResource]) -> Vec<Sum> {
     sums
 }
 
-/// The table of `sums`; names of namespaces give way to a narrow terminal.
+/// The table of `sums`; names of namespaces give way to a narrow terminal, and so do the last columns.
 pub(super) fn table(sums: &[Sum], now: Timestamp, width: Option<usize>) -> String {
     let mut table = Table::new(&["NAMESPACE", "RESOURCES", "SIZE", "UNUSED", "OLDEST"]);
     for sum in sums {
@@ -69,7 +69,7 @@ pub(super) fn table(sums: &[Sum], now: Timestamp, width: Option<usize>) -> Strin
             age::between(sum.oldest_created_at, now),
         ]);
     }
-    table.render(width, &[0])
+    width.map_or_else(|| table.render(), |width| table.render_within(width, &[0], &[4, 3]))
 }
 
 #[cfg(test)]
@@ -102,5 +102,10 @@ mod tests {
                         b          1          2KiB    0       60s\n\
                         a          2          1.5KiB  1       5m\n";
         assert_eq!(table(&of(&rows), at(1000), None), expected);
+        for width in 40..80 {
+            let rows = [row(&"n".repeat(63), 1234 << 20, 900, None)];
+            let table = table(&of(&rows), at(1000), Some(width));
+            assert!(table.lines().all(|line| line.chars().count() <= width), "{width}:\n{table}");
+        }
     }
 }

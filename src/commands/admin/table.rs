@@ -9,7 +9,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 const GAP: usize = 2;
 
 /// A column is not made narrower than this.
-const NARROWEST: usize = 12;
+const NARROWEST: usize = 8;
 
 /// Rows of cells under a header.
 #[derive(Debug)]
@@ -30,20 +30,46 @@ impl Table {
 
     /// How long the longest line is.
     pub(super) fn width(&self) -> usize {
-        length(&self.widths())
+        length(self.widths().into_iter())
     }
 
-    /// All of it as text. If a `width` is given and the lines would be longer, the columns `flexible` are shortened, one
-    /// after the other as far as they can be, until the lines fit.
-    pub(super) fn render(&self, width: Option<usize>, flexible: &[usize]) -> String {
-        let mut widths = self.widths();
-        for column in flexible {
-            let too_much = width.map_or(0, |width| length(&widths).saturating_sub(width));
-            let least = NARROWEST.min(widths[*column]);
-            widths[*column] = widths[*column].saturating_sub(too_much).max(least);
+    /// The last column.
+    pub(super) fn last(&self) -> usize {
+        self.lines.first().map_or(0, |header| header.len().saturating_sub(1))
+    }
+
+    /// All of it as text, whatever the terminal.
+    pub(super) fn render(&self) -> String {
+        self.with(&self.widths().into_iter().enumerate().collect::<Vec<_>>())
+    }
+
+    /// All of it as text in lines that are no longer than `width`. The columns `flexible` share the room that is left: the
+    /// widest is shortened first. Where that is not enough, columns are left out in the order of `expendable`.
+    pub(super) fn render_within(&self, width: usize, flexible: &[usize], expendable: &[usize]) -> String {
+        let mut columns: Vec<(usize, usize)> = self.widths().into_iter().enumerate().collect();
+        let least = |&(column, width): &(usize, usize)| {
+            if flexible.contains(&column) { width.min(NARROWEST) } else { width }
+        };
+        for unwanted in expendable {
+            if length(columns.iter().map(least)) <= width {
+                break;
+            }
+            columns.retain(|(column, _)| column != unwanted);
         }
+        while length(columns.iter().map(|(_, width)| *width)) > width {
+            let can_give = columns.iter_mut().filter(|column| column.1 > least(column));
+            match can_give.max_by_key(|(_, width)| *width) {
+                Some((_, widest)) => *widest -= 1,
+                None => break,
+            }
+        }
+        self.with(&columns)
+    }
+
+    /// These columns, each as wide as it is said.
+    fn with(&self, columns: &[(usize, usize)]) -> String {
         self.lines.iter().fold(String::new(), |mut text, cells| {
-            line(&mut text, cells, &widths);
+            line(&mut text, cells, columns);
             text
         })
     }
@@ -56,15 +82,15 @@ impl Table {
     }
 }
 
-/// Of a line with these columns.
-fn length(widths: &[usize]) -> usize {
-    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+/// Of a line with columns of these widths.
+fn length(widths: impl ExactSizeIterator<Item = usize>) -> usize {
+    GAP * widths.len().saturating_sub(1) + widths.sum::<usize>()
 }
 
-fn line(text: &mut String, cells: &[String], widths: &[usize]) {
+fn line(text: &mut String, cells: &[String], columns: &[(usize, usize)]) {
     let mut pending = 0;
-    for (cell, width) in cells.iter().zip(widths) {
-        let cell = fitted(cell, *width);
+    for (column, width) in columns {
+        let cell = fitted(cells.get(*column).map_or("", String::as_str), *width);
         text.extend(std::iter::repeat_n(' ', pending));
         text.push_str(&cell);
         pending = width.saturating_sub(cell.width()) + GAP;
@@ -113,17 +139,33 @@ mod tests {
         let expected = "ID   OWNER                  GOES\n\
                         a    Pod/app=demonstration  in 23m\n\
                         bcd  Pod/x                  next sweep\n";
-        assert_eq!(table().render(None, &[1]), expected);
-        assert_eq!(table().render(Some(80), &[1]), expected);
+        assert_eq!(table().render(), expected);
+        assert_eq!(table().render_within(80, &[1], &[]), expected);
     }
 
     #[test]
-    fn one_column_gives_way_to_a_narrow_terminal() {
+    fn columns_give_way_to_a_narrow_terminal() {
         let expected = "ID   OWNER            GOES\n\
                         a    Pod/app=demons…  in 23m\n\
                         bcd  Pod/x            next sweep\n";
-        assert_eq!(table().render(Some(32), &[1]), expected);
-        assert!(table().render(Some(5), &[1]).contains("a    Pod/app=dem…  in 23m\n"), "but not all of it");
+        assert_eq!(table().render_within(32, &[1], &[2]), expected);
+        let without_the_last = "ID   OWNER\na    Pod/app…\nbcd  Pod/x\n";
+        assert_eq!(table().render_within(13, &[1], &[2, 0]), without_the_last);
+        assert_eq!(
+            table().render_within(5, &[1], &[2, 0]),
+            "OWNER\nPod/app…\nPod/x\n",
+            "but not all of them"
+        );
+    }
+
+    #[test]
+    fn a_long_cell_leaves_room_for_the_others() {
+        let mut table = Table::new(&["NAMESPACE", "OWNER"]);
+        table.push(&["n".repeat(63), "Pod/app=demo".to_owned()]);
+        let expected = format!("NAMESPACE{}OWNER\n{}…  Pod/app=demo\n", " ".repeat(19), "n".repeat(25));
+        assert_eq!(table.render_within(40, &[0, 1], &[]), expected);
+        let expected = "NAMESPACE  OWNER\nnnnnnnnn…  Pod/app=…\n";
+        assert_eq!(table.render_within(20, &[0, 1], &[]), expected);
     }
 
     #[test]
@@ -133,13 +175,13 @@ mod tests {
         assert_eq!(fitted("e\u{301}te\u{301}", 3), "e\u{301}te\u{301}");
         let mut table = Table::new(&["A", "B"]);
         table.push(&["資源".to_owned(), "x".to_owned()]);
-        assert_eq!(table.render(None, &[0]), "A     B\n資源  x\n");
+        assert_eq!(table.render(), "A     B\n資源  x\n");
     }
 
     #[test]
     fn what_a_terminal_would_obey_is_not_printed() {
         let mut table = Table::new(&["A"]);
         table.push(&["\u{1b}[31mred\n\u{202e}".to_owned()]);
-        assert_eq!(table.render(None, &[0]), "A\n\u{fffd}[31mred\u{fffd}\u{fffd}\n");
+        assert_eq!(table.render(), "A\n\u{fffd}[31mred\u{fffd}\u{fffd}\n");
     }
 }

@@ -1,0 +1,51 @@
+//! The order and the width of what `cloakroom ls` and `rm` list.
+
+use std::time::Duration;
+
+use crate::admin::Administered;
+use crate::admin_commands::{command, output, run, stdout};
+use crate::support::process::stderr;
+use crate::support::terminal::Terminal;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_what_goes_and_what_went_are_in_the_order_that_was_asked_for() {
+    let server = Administered::start().await;
+    let mut staged = Vec::new();
+    for _ in 0..4 {
+        staged.push(server.stage("demo", "Pod", "x").await.resource_id);
+        server.app.clock.advance(Duration::from_mins(1));
+    }
+    let ids = |text: String, row: &str| {
+        let rows = text.lines().filter(|line| line.contains(row)).map(str::to_owned);
+        rows.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let gone: Vec<&str> = [2, 0, 3].map(|index| &*staged[index]).into();
+    for id in &gone[..2] {
+        run(&server, &["rm", "-y", id]).await;
+        server.app.clock.advance(Duration::from_mins(1));
+    }
+    // What is left is listed by age before it goes, and goes in this order.
+    let removed = run(&server, &["rm", "-y", "-n", "demo"]).await;
+    assert_eq!(ids(stderr(&removed), "Pod/app=x"), [&*staged[1], &staged[3]]);
+    assert_eq!(ids(stdout(&removed), " removed"), [&*staged[1], &staged[3]]);
+    let went = stdout(&run(&server, &["ls", "--deleted", "--sort", "goes"]).await);
+    assert_eq!(ids(went, "removed")[..2], gone[..2]);
+    let staged_first = stdout(&run(&server, &["ls", "--deleted"]).await);
+    assert_eq!(ids(staged_first, "removed"), staged);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_on_a_narrow_terminal_has_no_line_that_is_longer() {
+    let server = Administered::start().await;
+    server.stage(&"n".repeat(63), "Deployment", &"x".repeat(63)).await;
+    for columns in [40, 59, 70] {
+        let terminal = Terminal::new(columns);
+        let mut ls = command(&server.app.url(""), &server.tokens, &["ls"]);
+        ls.stdout(terminal.end());
+        assert!(output(ls).await.status.success());
+        let seen = terminal.until_closed();
+        assert!(seen.starts_with("ID ") && seen.contains("GOES"), "{seen}");
+        let longest = seen.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(usize::from(columns)), "{columns}: {seen}");
+    }
+}
