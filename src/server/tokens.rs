@@ -225,9 +225,9 @@ fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
         source,
     })?;
     let mut known: Vec<(TokenHash, KnownToken)> = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
+    for (line, read) in TokenLine::of_file(&text) {
         let refused = |source| TokenFileError::Line { usage, path: path.to_owned(), line, source };
-        let Some(TokenLine { name, token }) = TokenLine::parse(text).map_err(refused)? else { continue };
+        let TokenLine { name, token } = read.map_err(refused)?;
         if token.len() < SHORTEST_TOKEN {
             return Err(TokenFileError::Short { usage, path: path.to_owned(), line });
         }
