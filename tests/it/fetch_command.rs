@@ -184,7 +184,7 @@ async fn both_forms_at_once_are_refused() {
     let mut both = pod.properties("");
     both.args(["--id", ID]);
     let output = output(both).await;
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--id and the properties file /"), "{}", stderr(&output));
 }
 
