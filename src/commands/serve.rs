@@ -53,7 +53,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let allotment = descriptors::allot(&args, &settings)?;
     if args.check {
         sockets::check(&settings)?;
-        DataDirectory::check(&args.storage.data_dir)?;
+        DataDirectory::check(&args.storage.data_dir).map_err(start::in_surroundings)?;
         print!("{}", settings.summary(&args, &allotment));
         return Ok(ExitCode::SUCCESS);
     }
