@@ -149,6 +149,11 @@ impl TokenFile {
         Self(Arc::new(KnownTokens { path: None, usage, tokens: RwLock::new(tokens), looked }))
     }
 
+    /// Whether its one token was made for this run, and lies in the data directory.
+    pub(super) fn is_of_this_run(&self) -> bool {
+        self.0.path.is_none()
+    }
+
     /// What is known of `token`, if it is one of them.
     pub(super) async fn find(&self, token: &str) -> Option<KnownToken> {
         self.look_again().await;

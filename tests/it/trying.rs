@@ -121,6 +121,8 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
     let url = desk.server.url("");
     let guessed = desk.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&guessed).contains("401 unauthorized"), "{}", stderr(&guessed));
+    let says = "it has made one for this run, in the file admin-token of its data directory";
+    assert!(stderr(&guessed).contains(says), "{}", stderr(&guessed));
     // It is shown to the server that has left it alone.
     let elsewhere = desk.run(&["ls", "--admin-url", "http://127.0.0.1:1"]);
     assert!(stderr(&elsewhere).contains(&format!("is for {url}, and --admin-url")), "{}", stderr(&elsewhere));
