@@ -168,7 +168,12 @@ async fn an_uploader_behind_a_trusted_proxy_has_its_own_address_and_no_other_cli
         let listed = desk.run(&["ls", "-o", "json"]);
         let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
         assert_eq!(listed["resources"][0]["uploadedBy"], expected, "{flags:?}");
-        assert!(desk.server.log().contains(&format!("peer={expected}")), "{}", desk.server.log());
+        let proxy = if flags.is_empty() { "" } else { " proxy=127.0.0.1" };
+        let line = format!("by=\"{expected}\" peer={expected}{proxy}\n");
+        assert!(desk.server.log().contains(&line), "{line} {}", desk.server.log());
+        let id = listed["resources"][0]["resourceId"].as_str().unwrap().to_uppercase();
+        let removed = desk.run(&["rm", "--yes", &id]);
+        assert!(removed.status.success(), "{}", stderr(&removed));
     }
 }
 

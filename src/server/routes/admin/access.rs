@@ -1,6 +1,6 @@
 //! Who is an admin. A handler that takes an [`Administrator`] is not reached by anybody else.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use crate::protocol::problem::Code;
 use crate::server::auth::credentials;
 use crate::server::error::ApiError;
+use crate::server::proxies::Sender;
 use crate::server::state::{Admin, AppState};
 
 /// The request showed an admin token.
@@ -18,7 +19,7 @@ pub(super) struct Administrator {
     /// The name of the token, if its line has one.
     pub(super) name: Option<Arc<str>>,
     /// Where the request came from.
-    pub(super) address: IpAddr,
+    pub(super) sender: Sender,
 }
 
 impl FromRequestParts<AppState> for Administrator {
@@ -32,7 +33,7 @@ impl FromRequestParts<AppState> for Administrator {
             ));
         };
         let shown = credentials(&parts.headers).ok_or_else(|| {
-            ApiError::unauthorized(
+            ApiError::unauthorized(&format!(
                 "only an admin may ask for this: send an admin token as “Authorization: Bearer TOKEN” (cloakroom ls, \
                  show, rm and clean: --admin-token-file); {}",
                 where_tokens_are(admin)
