@@ -97,6 +97,7 @@ mod tests {
             prop_assert_eq!(from_hex(&hex), Some(last));
             prop_assert_eq!(from_hex(&hex.to_uppercase()), Some(last));
             prop_assert_eq!(from_hex(&hex[1..]), None);
+            prop_assert_eq!(from_hex(&format!("{hex}0")), None);
             prop_assert_eq!(from_hex(&hex.replacen(|_| true, "g", 1)), None);
         }
 
