@@ -12,8 +12,9 @@ mod version;
 
 use std::ffi::OsString;
 
+use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cloakroom::spark::conf::without_userinfo;
 
 pub use admin::{
@@ -51,8 +52,17 @@ impl Cli {
 
     /// Reads a command line, or says what is wrong with it and ends the process.
     pub fn of(arguments: Vec<OsString>) -> Self {
-        Self::try_parse_from(arguments).unwrap_or_else(|error| presentable(error).exit())
+        let mut command = Self::command().mut_subcommands(|command| command.mut_args(without_empty_variable));
+        let read = command.try_get_matches_from_mut(arguments);
+        let read = read.and_then(|matches| Self::from_arg_matches(&matches));
+        read.unwrap_or_else(|error| presentable(error.format(&mut command)).exit())
     }
+}
+
+/// An empty variable is as good as none: Kubernetes and CI systems make one of a value that is not given.
+fn without_empty_variable(arg: Arg) -> Arg {
+    let value = arg.get_env().and_then(std::env::var_os);
+    if value.is_some_and(|value| value.is_empty()) { arg.env(Resettable::Reset) } else { arg }
 }
 
 /// The same without who somebody is to a server: a password is not shown again where its address is refused.

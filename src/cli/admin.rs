@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::serve::DEFAULT_DATA_DIR;
 
+use cloakroom::cleaner::Why;
 use cloakroom::client::{Selection, ServerAddress};
+use cloakroom::protocol::admin::DUE;
 use cloakroom::resource::{Owner, OwnerError, OwnerKind, RowName};
 use cloakroom::spark::SparkDuration;
 
@@ -54,7 +57,7 @@ pub struct SelectionArgs {
     pub name: Option<String>,
 
     /// Kept for this reason, as ls shows it, or `due` for what the next sweep deletes; repeatable: one of them
-    #[arg(long, value_name = "WHY")]
+    #[arg(long, value_name = "WHY", value_parser = PossibleValuesParser::new(reasons()))]
     pub why: Vec<String>,
 
     /// Never downloaded
@@ -80,6 +83,11 @@ impl From<SelectionArgs> for Selection {
         let SelectionArgs { namespace, kind, labels, name, why, unused, older_than } = args;
         Self { namespace, kind, labels, name, why, unused, older_than, ..Self::default() }
     }
+}
+
+/// Why things are kept, in the server's words.
+fn reasons() -> Vec<&'static str> {
+    Why::all().map(Why::as_str).chain([DUE]).collect()
 }
 
 /// What a list looks like.
@@ -142,19 +150,21 @@ impl Output {
 pub enum ResourceArg {
     /// By its whole id, or what `ls` shows in place of a damaged one.
     Whole(RowName),
-    /// By how its id begins.
+    /// By how its id begins, in lower case.
     Beginning(String),
 }
 
 impl ResourceArg {
     const SHORTEST: usize = 4;
 
+    /// Ids are hexadecimal digits, which people write with letters of either case.
     fn parse(text: &str) -> Result<Self, String> {
+        let text = text.to_ascii_lowercase();
         let is_part = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte) || byte == b'-';
         match text.parse() {
             Ok(name) => Ok(Self::Whole(name)),
             Err(_) if (Self::SHORTEST..36).contains(&text.len()) && text.bytes().all(is_part) => {
-                Ok(Self::Beginning(text.to_owned()))
+                Ok(Self::Beginning(text))
             }
             Err(error) => Err(format!("{error}; {} characters of its beginning are enough", Self::SHORTEST)),
         }
@@ -221,11 +231,18 @@ pub struct ShowArgs {
     pub id: ResourceArg,
 }
 
+/// What `rm` is given one of, so that nothing at all never means everything.
+const WHAT: [&str; 8] = ["ids", "namespace", "kind", "labels", "name", "why", "unused", "older_than"];
+
 /// Remove resources now, whoever may need them
 ///
 /// Either by their ids, or all that the flags under Which describe. Exit code 1 if one of them could not be removed, or
 /// if the question was answered with no.
 #[derive(Debug, Clone, Args)]
+#[command(
+    override_usage = "cloakroom rm [OPTIONS] <ID>...\n       cloakroom rm [OPTIONS] --namespace <NS> ..."
+)]
+#[command(group = ArgGroup::new("what").args(WHAT).multiple(true).required(true))]
 #[command(after_help = "Examples:
   cloakroom rm 4c1a3c44
   cloakroom rm -n etl --unused --older-than 2d --yes")]
@@ -242,7 +259,7 @@ pub struct RmArgs {
     pub yes: bool,
 
     /// Ids of resources or how they begin, or what ls shows in place of damaged ones
-    #[arg(value_name = "ID", conflicts_with = "which", required_unless_present = "which", value_parser = ResourceArg::parse)]
+    #[arg(value_name = "ID", conflicts_with = "which", value_parser = ResourceArg::parse)]
     pub ids: Vec<ResourceArg>,
 
     #[command(flatten)]
@@ -313,6 +330,7 @@ mod tests {
         assert_eq!(parse(&[ID, "--unused"]).unwrap_err(), ErrorKind::ArgumentConflict);
         assert_eq!(parse(&["4c1"]).unwrap_err(), ErrorKind::ValueValidation);
         assert_eq!(parse(&["4c1a"]).unwrap().ids, [ResourceArg::Beginning("4c1a".to_owned())]);
-        assert_eq!(parse(&["4C1A"]).unwrap_err(), ErrorKind::ValueValidation);
+        assert_eq!(parse(&["4C1A"]).unwrap().ids, [ResourceArg::Beginning("4c1a".to_owned())]);
+        assert_eq!(parse(&[&ID.to_uppercase()]).unwrap().ids, [ResourceArg::Whole(ID.parse().unwrap())]);
     }
 }

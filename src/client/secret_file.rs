@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::protocol::token_line::TokenLine;
+use crate::protocol::token_line::{TokenLine, TokenLineError};
 
 /// The original's secrets have about 1,400 bytes, and a request's head has no room for much more than this.
 const LONGEST: u64 = 16 << 10;
@@ -42,16 +42,29 @@ pub enum SecretFileError {
         /// The file.
         path: PathBuf,
     },
+    /// Neither a token nor a name and a token.
+    #[error("{setting} names {path}, whose line {line} cannot be understood: {source}", path = .path.display())]
+    Line {
+        /// The flag or property.
+        setting: String,
+        /// The file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it. Nothing of the line is repeated.
+        source: TokenLineError,
+    },
 }
 
 /// Reads the first token in the file at `path`, which `setting` names: it may be a server's own token file, with several of
 /// them and with names.
 fn read_token(path: &Path, setting: &str) -> Result<String, SecretFileError> {
     let text = read_text(path, setting)?;
-    let mut lines = text.lines().map(TokenLine::parse).filter_map(Result::transpose);
-    match lines.next() {
-        Some(Ok(line)) => checked(line.token, path, setting),
-        Some(Err(_)) => Err(SecretFileError::NotText { setting: setting.to_owned(), path: path.to_owned() }),
+    match TokenLine::of_file(&text).next() {
+        Some((_, Ok(line))) => checked(line.token, path, setting),
+        Some((line, Err(source))) => {
+            Err(SecretFileError::Line { setting: setting.to_owned(), path: path.to_owned(), line, source })
+        }
         None => checked("", path, setting),
     }
 }
@@ -79,11 +92,16 @@ fn checked(text: &str, path: &Path, setting: &str) -> Result<String, SecretFileE
     let (setting, path) = (setting.to_owned(), path.to_owned());
     if text.trim().is_empty() {
         Err(SecretFileError::Empty { setting, path })
-    } else if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+    } else if is_secret(text) {
         Ok(text.to_owned())
     } else {
         Err(SecretFileError::NotText { setting, path })
     }
+}
+
+/// Whether the header of a request can carry it: a line of printable ASCII that is not blank.
+pub fn is_secret(text: &str) -> bool {
+    !text.trim().is_empty() && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// Whoever shows this may upload.
@@ -159,6 +177,13 @@ mod tests {
         std::fs::write(&path, "\n  new-token \r\nold-token\n").unwrap();
         let token = AdminToken::read(&path, "--admin-token-file").unwrap();
         assert_eq!((token.expose(), format!("{token:?}").as_str()), ("new-token", "AdminToken(…)"));
+        for text in ["\u{feff}the-token\r\n", "name=alice\tthe-token\n", "\u{feff}name=alice \t the-token"] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(AdminToken::read(&path, "-").unwrap().expose(), "the-token", "{text:?}");
+        }
+        std::fs::write(&path, "\nname=al/ice s3cret\n").unwrap();
+        let refusal = AdminToken::read(&path, "--admin-token-file").unwrap_err().to_string();
+        assert!(refusal.contains("line 2 cannot be understood") && !refusal.contains("s3cret"), "{refusal}");
         std::fs::write(&path, "\n \n").unwrap();
         assert!(matches!(AdminToken::read(&path, "-"), Err(SecretFileError::Empty { .. })));
     }

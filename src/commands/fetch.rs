@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{old_entrypoint, tell};
+use super::{UsageError, old_entrypoint, refuse, tell};
 use crate::cli::FetchArgs;
 
 use cloakroom::bundle::UnpackLimits;
 use cloakroom::client::{HttpClient, Timeouts};
 use cloakroom::fetch::{
-    self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, SourceReport,
+    self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, PlanError, SourceReport,
 };
 use cloakroom::spark::{InitContainerProperties, Properties};
 use cloakroom::telemetry::chain;
@@ -140,7 +140,7 @@ fn refuse_both_forms(args: &FetchArgs, path: &Path) -> anyhow::Result<()> {
         ("--to", args.to.is_some()),
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => bail!(
+        Some((flag, _)) => refuse!(
             "{flag} and the properties file {} exclude each other: give the file, or --ticket and --to without it",
             path.display()
         ),
@@ -153,16 +153,26 @@ fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
         let of_environment = args.server.as_deref();
         let flag = of_environment.filter(|_| args.has_server_flag());
         let (json, file) = (read_ticket(ticket)?, ticket.display().to_string());
-        return Ok(FetchPlan::from_ticket_json(&json, &file, flag, of_environment, to)?);
+        return FetchPlan::from_ticket_json(&json, &file, flag, of_environment, to).map_err(sorted);
     }
     match (&args.server, &args.id, &args.secret_file, &args.to) {
         (Some(server), Some(id), Some(secret_file), Some(to)) => {
-            Ok(FetchPlan::from_ticket(server, id, secret_file, to)?)
+            FetchPlan::from_ticket(server, id, secret_file, to).map_err(sorted)
         }
-        _ => bail!(
+        _ => refuse!(
             "give --ticket FILE and --to DIR, or the init-container's properties file, or all of --server, --id, --secret-file and \
              --to"
         ),
+    }
+}
+
+/// Tells bad arguments from what is wrong with the files that they name.
+fn sorted(error: PlanError) -> anyhow::Error {
+    match error {
+        PlanError::Server { setting: "--server", .. } | PlanError::NoServer { .. } | PlanError::Id { .. } => {
+            UsageError::of(&error).into()
+        }
+        error => error.into(),
     }
 }
 
@@ -173,7 +183,7 @@ fn read_ticket(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     // It is not to be shown in an error.
     if path.to_string_lossy().trim_start().starts_with('{') {
-        bail!("--ticket wants the file that the ticket is in, or - for stdin, and not the ticket itself");
+        refuse!("--ticket wants the file that the ticket is in, or - for stdin, and not the ticket itself");
     }
     let read = if path == Path::new("-") {
         std::io::stdin().take(LONGEST).read_to_string(&mut text)

@@ -13,6 +13,7 @@ pub mod submit;
 use std::io::Write as _;
 
 use anstyle::AnsiColor;
+use cloakroom::telemetry::chain;
 use cloakroom::text::harmless_lines;
 pub use old_entrypoint::arguments;
 
@@ -33,17 +34,30 @@ pub fn coloured(text: &str) -> String {
     text.to_owned()
 }
 
-/// The exit code of a command line that makes no sense, as clap has it.
+/// The exit code of bad arguments, as clap has it.
 pub const USAGE: u8 = 2;
 
-/// A command line that makes no sense, although it can be parsed.
+/// Bad arguments that can be parsed: they contradict each other, or something is missing.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(String);
+
+/// Ends a function as `anyhow::bail!` does, because of bad arguments.
+macro_rules! refuse {
+    ($($words:tt)*) => {
+        return Err($crate::commands::UsageError::new(format!($($words)*)).into())
+    };
+}
+pub(crate) use refuse;
 
 impl UsageError {
     /// Says what is wrong and what to write instead.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
+    }
+
+    /// What another room finds wrong with an argument.
+    pub fn of(error: &dyn std::error::Error) -> Self {
+        Self(chain(error))
     }
 }

@@ -18,7 +18,7 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use super::local;
+use super::{UsageError, local};
 use crate::cli::ServeArgs;
 use cloakroom::cleaner;
 use cloakroom::descriptors::Allotment;
@@ -38,11 +38,12 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Serves until SIGTERM or SIGINT, and reads files again at SIGHUP; with `--check` only says whether it could.
 pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    telemetry::start(args.log.log_format, &args.log.log).with_context(|| {
-        format!(
-            "--log {} is not a level or a filter: write info, debug, or directives as in RUST_LOG",
-            args.log.log
-        )
+    telemetry::start(args.log.log_format, &args.log.log).map_err(|error| {
+        UsageError::new(format!(
+            "--log {} is not a level or a filter: write info, debug, or directives as in RUST_LOG: {}",
+            args.log.log,
+            telemetry::chain(&error)
+        ))
     })?;
     let metrics = Metrics::new();
     let settings = ServeSettings::resolve(&args, &metrics)?;
@@ -52,7 +53,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let allotment = descriptors::allot(&args, &settings)?;
     if args.check {
         sockets::check(&settings)?;
-        DataDirectory::check(&args.storage.data_dir)?;
+        DataDirectory::check(&args.storage.data_dir).map_err(start::in_surroundings)?;
         print!("{}", settings.summary(&args, &allotment));
         return Ok(ExitCode::SUCCESS);
     }

@@ -21,7 +21,7 @@ use self::progress::StageProgress;
 use crate::cli::StageArgs;
 use crate::commands::screen::Screen;
 use crate::commands::submit::signals::Signals;
-use crate::commands::tell;
+use crate::commands::{UsageError, tell};
 
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
@@ -96,7 +96,8 @@ async fn taken_back(
 fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
     let namespace = args.namespace.as_deref().unwrap_or_default();
-    let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())?;
+    let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())
+        .map_err(|error| UsageError::of(&error))?;
     let token = args.token_file.as_deref().map(|path| UploadToken::read(path, "--token-file")).transpose()?;
     Ok(StageRequest {
         server: args.server.clone(),

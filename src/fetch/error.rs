@@ -117,6 +117,8 @@ pub(super) enum Cause {
     TooSlow { came: String, limit: Duration },
     /// Other bytes than were announced.
     Damaged { announced: [u8; 32], came: [u8; 32] },
+    /// Another bundle than the ticket's.
+    OtherThanTicket { how: String },
     /// Not a bundle, or a hostile one.
     Unpack(UnpackError),
     /// Larger than allowed.
@@ -153,6 +155,9 @@ impl Cause {
                 digest::to_hex(came),
                 digest::to_hex(announced)
             ),
+            Self::OtherThanTicket { how } => {
+                format!("the ticket and the server disagree about the bundle ({how}), so nothing was placed")
+            }
             Self::Unpack(error) => format!("the bundle was not extracted: {}", chain(error)),
             Self::TooLarge { limit } => format!("it is larger than {limit}"),
             Self::Disk { path, source } => format!("cannot write {}: {source}", path.display()),
@@ -175,6 +180,9 @@ impl Cause {
             ),
             Self::TooSlow { .. } => Some("check the network, or give it more time (mountTimeout, --timeout)"),
             Self::Damaged { .. } => Some("check what stands between here and there, and the stored file"),
+            Self::OtherThanTicket { .. } => Some(
+                "check that the ticket is as it was given, and that this is the server that gave it, or stage again",
+            ),
             Self::Unpack(UnpackError::TooManyEntries { .. }) => Some("raise --max-entries if it is right"),
             Self::Unpack(UnpackError::TooManyBytes { .. }) | Self::TooLarge { .. } => {
                 Some("raise --max-unpacked if it is right")

@@ -17,6 +17,7 @@ mod settle;
 mod source;
 mod stream;
 mod termination;
+mod ticket;
 
 pub use driver_properties::{DriverProperties, DriverPropertiesError};
 pub use error::FetchError;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::remote::RemoteFile;
+use super::ticket::{Promise, ReadTicket};
 use crate::client::{AddressError, SecretFileError, ServerAddress, read_secret};
-use crate::protocol::{digest, v1};
+use crate::protocol::digest;
 use crate::resource::{InvalidResourceId, ResourceId, ResourceSecret};
 use crate::spark::{InitContainerProperties, RemoteUri, TicketFile, keys};
 
@@ -89,7 +89,7 @@ pub struct Source {
 /// Where it comes from.
 #[derive(Clone)]
 pub(super) enum Origin {
-    Staged { server: ServerAddress, id: ResourceId, secret: ResourceSecret },
+    Staged { server: ServerAddress, id: ResourceId, secret: ResourceSecret, promise: Promise },
     Remote(RemoteFile),
 }
 
@@ -114,22 +114,16 @@ impl FetchPlan {
         to: &Path,
     ) -> Result<Self, PlanError> {
         const FLAG: &str = "--server";
-        let unusable = |why| PlanError::Ticket { file: file.to_owned(), why };
-        // What the reader has to say of it could repeat the secret.
-        let ticket: TicketJson = serde_json::from_str(json).map_err(|_| {
-            unusable("it must be the one line of JSON that “cloakroom stage” or the server has answered")
-        })?;
-        let id = ResourceId::parse(&ticket.resource_id).map_err(|_| unusable("its resourceId is none"))?;
-        let own = ticket.url.as_deref().and_then(|url| url.strip_suffix(&v1::resource_path(id)));
-        let address = server.or(own.filter(|own| !own.is_empty())).or(fallback);
+        let ReadTicket { id, secret, server: own, promise } = ReadTicket::parse(json, server.is_some())
+            .map_err(|why| PlanError::Ticket { file: file.to_owned(), why })?;
+        let address = server.or(own.as_deref()).or(fallback);
         let address = address.ok_or(PlanError::NoServer { setting: FLAG })?;
         let address = ServerAddress::parse(address).map_err(|source| PlanError::Server {
             setting: if server.is_some() { FLAG } else { "the ticket's url" },
             source,
         })?;
-        let secret = ResourceSecret::from_text(ticket.resource_secret);
         let mut plan = Self::default();
-        plan.add("the bundle", Origin::Staged { server: address, id, secret }, to);
+        plan.add("the bundle", Origin::Staged { server: address, id, secret, promise }, to);
         Ok(plan)
     }
 
@@ -166,10 +160,11 @@ impl FetchPlan {
         let server = server.ok_or(PlanError::NoServer { setting: names.server })?;
         let server = ServerAddress::parse(server)
             .map_err(|source| PlanError::Server { setting: names.server, source })?;
-        let id = ResourceId::parse(&ticket.resource_id)
+        let id = ResourceId::parse_any_case(&ticket.resource_id)
             .map_err(|source| PlanError::Id { setting: names.id, source })?;
         let secret = ResourceSecret::from_text(read_secret(&ticket.secret_file, names.secret)?);
-        self.add(names.role, Origin::Staged { server, id, secret }, to);
+        let promise = Promise::default();
+        self.add(names.role, Origin::Staged { server, id, secret, promise }, to);
         Ok(())
     }
 
@@ -224,6 +219,14 @@ impl Source {
         }
     }
 
+    /// What its bytes are known to be before they come.
+    pub(super) fn promise(&self) -> Promise {
+        match &self.origin {
+            Origin::Staged { promise, .. } => *promise,
+            Origin::Remote(_) => Promise::default(),
+        }
+    }
+
     /// Names the source's hidden folder and receipt: the resource's id, or a hash of the URL, which may be a secret.
     pub(super) fn key(&self) -> String {
         match &self.origin {
@@ -240,15 +243,6 @@ impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} from {} to {}", self.what(), self.address(), self.target.display())
     }
-}
-
-/// A ticket, of either version of the protocol.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct TicketJson {
-    resource_id: String,
-    resource_secret: String,
-    url: Option<String>,
 }
 
 /// What a ticket and its parts are called where they come from.
@@ -307,6 +301,23 @@ mod tests {
         }
         let foreign = ticket(&format!(r#","url":"ftp://h/api/v1/resources/{ID}""#));
         assert!(of_ticket(&foreign, None, None).unwrap_err().starts_with("the ticket's url is not usable"));
+        let upper = whole.replace(&format!("\"{ID}\""), &format!("\"{}\"", ID.to_uppercase()));
+        assert_eq!(of_ticket(&upper, None, None).unwrap(), "https://h/base");
+    }
+
+    #[test]
+    fn a_url_that_is_no_bundles_is_told_as_such_and_does_not_matter_beside_a_flag() {
+        for url in ["https://h/", "https://h/api/v1/resources/4c1a3c44", "h", ""] {
+            let ticket = format!(r#"{{"resourceId":"{ID}","resourceSecret":"s3cret","url":"{url}"}}"#);
+            for fallback in [None, Some("http://environment")] {
+                let refusal = of_ticket(&ticket, None, fallback).unwrap_err();
+                assert!(
+                    refusal.contains("its url is not one of a bundle, because it does not end"),
+                    "{refusal}"
+                );
+            }
+            assert_eq!(of_ticket(&ticket, Some("http://flag"), None).unwrap(), "http://flag");
+        }
     }
 
     #[test]
@@ -316,8 +327,12 @@ mod tests {
             "s3cret",
             r#"{"resourceSecret":"s3cret"}"#,
             r#"{"resourceId":"s3cret","resourceSecret":"x"}"#,
+            &format!(r#"{{"resourceId":"{ID}","resourceSecret":"s3cret\n","sizeBytes":3}}"#),
+            &format!(r#"{{"resourceId":"{ID}","resourceSecret":"s3cret\u00e9"}}"#),
+            &format!(r#"{{"resourceId":"{ID}","resourceSecret":""}}"#),
+            &format!(r#"{{"resourceId":"{ID}","resourceSecret":"s3cret","sha256":"s3cret"}}"#),
         ] {
-            let refusal = of_ticket(json, None, None).unwrap_err();
+            let refusal = of_ticket(json, Some("http://h"), None).unwrap_err();
             assert!(refusal.starts_with("the ticket in ticket.json is not usable"), "{refusal}");
             assert!(!refusal.contains("s3cret"), "{refusal}");
         }

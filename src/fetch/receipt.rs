@@ -61,6 +61,11 @@ impl Receipt {
         write_whole(&draft, &path(folder, &self.source), &serde_json::to_vec(self)?)
     }
 
+    /// Whether it is about the bytes with this digest.
+    pub(super) fn is_of(&self, sha256: &[u8; 32]) -> bool {
+        self.sha256 == digest::to_hex(sha256)
+    }
+
     /// Whether every file is there with its size.
     pub(super) fn is_fulfilled(&self, folder: &Path) -> bool {
         self.files.iter().all(|file| {

@@ -8,6 +8,7 @@ use super::error::Cause;
 use super::pace::Pace;
 use super::plan::{Origin, Source};
 use super::stream::Piece;
+use super::ticket::Promise;
 use crate::client::{Answer, Download, Failure, HttpClient, Representation, Resume};
 use crate::protocol::problem::Code;
 
@@ -23,6 +24,7 @@ pub(super) enum Ended {
 
 /// The bytes that came so far.
 struct Transfer<'a> {
+    promise: Promise,
     pace: &'a Pace,
     sink: &'a mpsc::Sender<Piece>,
     representation: Option<Representation>,
@@ -45,8 +47,14 @@ pub(super) async fn download(
     mut first: Option<Box<Download>>,
     sink: &mpsc::Sender<Piece>,
 ) -> Result<Ended, Cause> {
-    let mut transfer =
-        Transfer { pace, sink, representation: None, received_bytes: 0, sha256: Sha256::new() };
+    let mut transfer = Transfer {
+        promise: source.promise(),
+        pace,
+        sink,
+        representation: None,
+        received_bytes: 0,
+        sha256: Sha256::new(),
+    };
     loop {
         let resume = match transfer.resume() {
             Ok(resume) => resume,
@@ -61,7 +69,7 @@ pub(super) async fn download(
                 let why = "the server has other bytes now, or cannot go on in the middle";
                 return Ok(Ended::StartOver { why, next: begins_at_zero(next) });
             }
-            Ok(next) => match transfer.pour(next).await {
+            Ok(next) => match transfer.pour(next).await? {
                 Poured::ToTheEnd => return transfer.complete().await,
                 Poured::NobodyReads => return Ok(Ended::NobodyReads),
                 Poured::Broke(failure) => failure,
@@ -80,7 +88,7 @@ pub(super) async fn download(
 
 async fn open(source: &Source, http: &HttpClient, resume: Option<&Resume>) -> Result<Download, Failure> {
     match &source.origin {
-        Origin::Staged { server, id, secret } => http.open_resource(server, *id, secret, resume).await,
+        Origin::Staged { server, id, secret, .. } => http.open_resource(server, *id, secret, resume).await,
         Origin::Remote(file) => http.open_file(&file.url, resume).await,
     }
 }
@@ -126,10 +134,17 @@ impl Transfer<'_> {
             && is_same(known.size_bytes, next.representation.size_bytes)
     }
 
-    async fn pour(&mut self, mut download: Download) -> Poured {
+    /// An error if it is announced as something else than the ticket's.
+    async fn pour(&mut self, mut download: Download) -> Result<Poured, Cause> {
         if self.received_bytes == 0 {
+            let Representation { size_bytes, sha256, .. } = download.representation;
+            self.keep_promise(size_bytes, sha256)?;
             self.representation = Some(download.representation.clone());
         }
+        Ok(self.pour_on(&mut download).await)
+    }
+
+    async fn pour_on(&mut self, download: &mut Download) -> Poured {
         loop {
             let next = tokio::select! {
                 next = download.chunk() => next,
@@ -168,6 +183,10 @@ impl Transfer<'_> {
         }
     }
 
+    fn keep_promise(&self, size_bytes: Option<u64>, sha256: Option<[u8; 32]>) -> Result<(), Cause> {
+        self.promise.broken_by(size_bytes, sha256).map_or(Ok(()), |how| Err(Cause::OtherThanTicket { how }))
+    }
+
     fn size_bytes(&self) -> Option<u64> {
         self.representation.as_ref().and_then(|representation| representation.size_bytes)
     }
@@ -178,7 +197,8 @@ impl Transfer<'_> {
 
     /// Only bytes that are right get an end.
     async fn complete(self) -> Result<Ended, Cause> {
-        let came: [u8; 32] = self.sha256.finalize().into();
+        let came: [u8; 32] = self.sha256.clone().finalize().into();
+        self.keep_promise(Some(self.received_bytes), Some(came))?;
         if let Some(announced) = self.representation.and_then(|representation| representation.sha256)
             && announced != came
         {

@@ -37,7 +37,10 @@ impl Prepared {
     /// Looks for what an earlier run put there.
     pub(super) fn look(&mut self) {
         self.receipt = Receipt::read(&self.folder, &self.source.key());
-        self.is_there = self.receipt.as_ref().is_some_and(|receipt| receipt.is_fulfilled(&self.folder));
+        let promised = self.source.promise().sha256;
+        self.is_there = self.receipt.as_ref().is_some_and(|receipt| {
+            promised.is_none_or(|sha256| receipt.is_of(&sha256)) && receipt.is_fulfilled(&self.folder)
+        });
     }
 }
 

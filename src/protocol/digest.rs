@@ -43,6 +43,15 @@ pub fn to_hex(sha256: &[u8; 32]) -> String {
     })
 }
 
+/// Reads what [`to_hex`] writes, with letters of either case.
+pub fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let digit = |c: char| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let digits: Vec<u8> = text.chars().map(digit).collect::<Option<_>>()?;
+    let (pairs, odd) = digits.as_chunks::<2>();
+    let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+    bytes.try_into().ok().filter(|_| odd.is_empty())
+}
+
 fn decode(text: &str) -> Result<[u8; 32], DigestError> {
     let base64 =
         text.strip_prefix(':').and_then(|text| text.strip_suffix(':')).ok_or(DigestError::Malformed)?;
@@ -85,8 +94,11 @@ mod tests {
             entries.push(format(&last));
             prop_assert_eq!(parse(&entries.join(",")), Ok(last));
             let hex = to_hex(&last);
-            let read: Vec<_> = (0..32).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
-            prop_assert_eq!(read, last);
+            prop_assert_eq!(from_hex(&hex), Some(last));
+            prop_assert_eq!(from_hex(&hex.to_uppercase()), Some(last));
+            prop_assert_eq!(from_hex(&hex[1..]), None);
+            prop_assert_eq!(from_hex(&format!("{hex}0")), None);
+            prop_assert_eq!(from_hex(&hex.replacen(|_| true, "g", 1)), None);
         }
 
         #[test]

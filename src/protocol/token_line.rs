@@ -1,7 +1,13 @@
-//! The lines of a token file: `TOKEN`, or `name=NAME TOKEN`.
+//! The lines of a token file, `TOKEN` or `name=NAME TOKEN`, as server and clients read them.
 
 /// Begins a line that says whose the token is.
 const NAME: &str = "name=";
+
+/// Windows' editors write it at the beginning of a file.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Between a name and its token, one or more.
+const SEPARATORS: [char; 2] = [' ', '\t'];
 
 /// The longest name, as of a DNS label.
 const LONGEST_NAME: usize = 63;
@@ -18,20 +24,28 @@ pub struct TokenLine<'a> {
 /// A line that could be a token without a name, and looks like one with a name. It holds no part of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a line that begins with “name=” is read as name=NAME TOKEN, with one blank, a token without blanks, and a name of \
-     at most {LONGEST_NAME} letters, digits, and . _ - @ +; a token without a name must not begin so"
+    "a line that begins with “name=” is read as name=NAME TOKEN, with blanks or tabs between the two and none in the token, \
+     and a name of at most {LONGEST_NAME} letters, digits, and . _ - @ +; a token without a name must not begin so"
 )]
 pub struct TokenLineError;
 
 impl<'a> TokenLine<'a> {
+    /// Reads the lines of a file that are not blank, each with its number, from 1. A byte order mark at the beginning is no
+    /// part of a token.
+    pub fn of_file(text: &'a str) -> impl Iterator<Item = (usize, Result<Self, TokenLineError>)> {
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        let lines = (1..).zip(text.lines());
+        lines.filter_map(|(number, line)| Some((number, Self::parse(line).transpose()?)))
+    }
+
     /// Reads a line; `None` if it is blank.
-    pub fn parse(line: &'a str) -> Result<Option<Self>, TokenLineError> {
+    fn parse(line: &'a str) -> Result<Option<Self>, TokenLineError> {
         let line = line.trim();
         if line.is_empty() {
             return Ok(None);
         }
         let Some(named) = line.strip_prefix(NAME) else { return Ok(Some(Self { name: None, token: line })) };
-        let (name, token) = named.split_once(' ').ok_or(TokenLineError)?;
+        let (name, token) = named.split_once(SEPARATORS).ok_or(TokenLineError)?;
         let token = token.trim_start();
         if is_name(name) && !token.contains(char::is_whitespace) {
             Ok(Some(Self { name: Some(name), token }))
@@ -60,7 +74,23 @@ mod tests {
         assert_eq!(read("c2VjcmV0IHRva2Vu\r"), Some((None, "c2VjcmV0IHRva2Vu")));
         assert_eq!(read("a token with blanks"), Some((None, "a token with blanks")));
         assert_eq!(read("Name=alice token"), Some((None, "Name=alice token")));
-        assert_eq!(read(" name=alice@example.org  c2VjcmV0 "), Some((Some("alice@example.org"), "c2VjcmV0")));
+        for between in [" ", "  ", "\t", " \t "] {
+            let line = format!(" name=alice@example.org{between}c2VjcmV0 ");
+            assert_eq!(read(&line), Some((Some("alice@example.org"), "c2VjcmV0")), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_token_and_lines_keep_their_numbers() {
+        for mark in ["", "\u{feff}"] {
+            let text = format!("{mark}first\r\n\nname=alice second\nname=\n");
+            let lines: Vec<_> = TokenLine::of_file(&text)
+                .map(|(number, line)| (number, line.map(|line| (line.name, line.token))))
+                .collect();
+            let expected =
+                [(1, Ok((None, "first"))), (3, Ok((Some("alice"), "second"))), (4, Err(TokenLineError))];
+            assert_eq!(lines, expected, "{mark:?}");
+        }
     }
 
     #[test]

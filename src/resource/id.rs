@@ -33,6 +33,11 @@ impl ResourceId {
         if id.to_string() == text { Ok(id) } else { Err(InvalidResourceId) }
     }
 
+    /// The same for what people and other programs write: letters of either case, as RFC 9562 (section 4) wants of readers.
+    pub fn parse_any_case(text: &str) -> Result<Self, InvalidResourceId> {
+        Self::parse(&text.to_ascii_lowercase())
+    }
+
     /// The first two characters, which spread bundles over 256 folders.
     pub fn shard(&self) -> String {
         self.to_string()[..2].to_owned()
@@ -68,5 +73,12 @@ mod tests {
             assert_eq!(ResourceId::parse(text), Err(InvalidResourceId), "{text:?}");
         }
         assert!(ResourceId::parse(&"a".repeat(10_000)).is_err());
+    }
+
+    #[test]
+    fn what_people_write_may_have_capitals_and_is_the_same_id() {
+        let id = ResourceId::parse_any_case("4C1A3C44-54D9-4A1F-9A6E-0b6f6fd7e7b1").unwrap();
+        assert_eq!(id.to_string(), "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1");
+        assert_eq!(ResourceId::parse_any_case("4C1A"), Err(InvalidResourceId));
     }
 }

@@ -14,6 +14,15 @@ const X_FORWARDED_FOR: &str = "x-forwarded-for";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sender {
+    /// The client's address, as far as it is known.
+    pub(super) address: IpAddr,
+    /// The trusted proxy that the connection came from, if that is another address.
+    pub(super) proxy: Option<IpAddr>,
+}
+
 /// Not an address or a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("“{0}” is not an address or a network: write 10.1.2.3 or 10.0.0.0/8, several separated by commas")]
@@ -39,14 +48,17 @@ impl fmt::Display for TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// Where a request comes from: `peer`, or what trusted proxies say of it in `X-Forwarded-For` or `Forwarded` (RFC 7239).
+    /// Who sent a request: `peer`, or what trusted proxies say of it in `X-Forwarded-For` or `Forwarded` (RFC 7239).
     /// Each proxy adds the address that it was reached from at the end, so the last one that is no trusted proxy counts.
     /// Proxies pass on the header that they do not write: where both say different things, neither is believed.
-    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    /// A malformed header is not believed at all.
+    pub(super) fn sender(&self, peer: IpAddr, headers: &HeaderMap) -> Sender {
         let peer = peer.to_canonical();
-        if !self.trusts(peer) {
-            return peer;
-        }
+        let address = if self.trusts(peer) { self.told_by(peer, headers) } else { peer };
+        Sender { address, proxy: (address != peer).then_some(peer) }
+    }
+
+    fn told_by(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let by_either = [by_x_forwarded_for(headers), by_forwarded(headers)];
         let [one, other] = by_either.map(|hops| hops.map(|hops| self.last_outside(peer, &hops)));
         match (one, other) {
@@ -84,15 +96,58 @@ fn by_x_forwarded_for(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
     list(headers, X_FORWARDED_FOR).map(|text| text.split(',').map(address).collect())
 }
 
+/// A header that is not of the RFC's form.
+struct Malformed;
+
+/// A malformed header is a hop without an address.
 fn by_forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
-    list(headers, FORWARDED.as_str()).map(|text| text.split(',').map(forwarded_for).collect())
+    let text = list(headers, FORWARDED.as_str())?;
+    let hops =
+        unquoted_parts(&text, ',').and_then(|elements| elements.into_iter().map(forwarded_for).collect());
+    Some(hops.unwrap_or_else(|Malformed| vec![None]))
 }
 
-/// The `for` of one element. Addresses have no comma and no semicolon, so that quotes make no difference.
-fn forwarded_for(element: &str) -> Option<IpAddr> {
-    let mut pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
-    let (_, node) = pairs.find(|(name, _)| name.eq_ignore_ascii_case("for"))?;
-    address(node.trim_matches('"'))
+/// The `for` of one element (RFC 7239, section 4), if it has an address.
+fn forwarded_for(element: &str) -> Result<Option<IpAddr>, Malformed> {
+    let mut nodes = Vec::new();
+    for pair in unquoted_parts(element, ';')?.into_iter().map(str::trim).filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').ok_or(Malformed)?;
+        let value = unquoted(value)?;
+        if name.eq_ignore_ascii_case("for") {
+            nodes.push(value);
+        }
+    }
+    match nodes.as_slice() {
+        [] => Ok(None),
+        [node] => Ok(address(node)),
+        // None of its parameters may come twice.
+        _ => Err(Malformed),
+    }
+}
+
+/// The parts of `text` between separators that stand outside quoted strings, all of which must end.
+fn unquoted_parts(text: &str, separator: char) -> Result<Vec<&str>, Malformed> {
+    let (mut parts, mut begin) = (Vec::new(), 0);
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (at, c) in text.char_indices() {
+        if c == separator && !is_quoted {
+            parts.push(&text[begin..at]);
+            begin = at + c.len_utf8();
+        }
+        is_quoted ^= c == '"' && !is_escaped;
+        is_escaped = is_quoted && c == '\\' && !is_escaped;
+    }
+    parts.push(&text[begin..]);
+    if is_quoted { Err(Malformed) } else { Ok(parts) }
+}
+
+/// A value without its quotes, which stand around all of it or nowhere. Addresses need no escapes.
+fn unquoted(value: &str) -> Result<&str, Malformed> {
+    match value.strip_prefix('"') {
+        Some(rest) => rest.strip_suffix('"').ok_or(Malformed),
+        None if value.contains(['"', ' ', '\t']) => Err(Malformed),
+        None => Ok(value),
+    }
 }
 
 /// An address, perhaps with a port: `10.0.0.1`, `10.0.0.1:80`, `::1`, `[::1]`, `[::1]:80`.
@@ -117,7 +172,10 @@ mod tests {
                 (name.parse::<HeaderName>().unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
             })
             .collect();
-        trusted.client(peer.parse().unwrap(), &headers).to_string()
+        let peer: IpAddr = peer.parse().unwrap();
+        let Sender { address, proxy } = trusted.sender(peer, &headers);
+        assert_eq!(proxy, Some(peer.to_canonical()).filter(|peer| *peer != address), "{headers:?}");
+        address.to_string()
     }
 
     #[test]
@@ -127,7 +185,7 @@ mod tests {
         let nobody = TrustedProxies::default();
         let headers = HeaderMap::from_iter([(FORWARDED, HeaderValue::from_static("for=203.0.113.9"))]);
         let peer: IpAddr = "10.0.0.1".parse().unwrap();
-        assert_eq!(nobody.client(peer, &headers), peer);
+        assert_eq!(nobody.sender(peer, &headers), Sender { address: peer, proxy: None });
     }
 
     #[test]
@@ -147,6 +205,32 @@ mod tests {
             assert_eq!(client("::ffff:10.0.0.1", &headers), expected, "{headers:?}");
         }
         assert_eq!(client("fd00::1", &[("x-forwarded-for", "2001:db8::9")]), "2001:db8::9");
+    }
+
+    #[test]
+    fn a_malformed_header_is_not_believed_at_all() {
+        for malformed in [
+            r#"for="203.0.113.9"#,
+            r#"for=203.0.113.9""#,
+            r#"for="203.0.113.9", for="198.51.100.1"#,
+            r#"for=198.51.100.1;by=", for=203.0.113.9"#,
+            r#"for="203.0.113.9\"#,
+            "for=203.0.113.9 for=198.51.100.1",
+            "for=203.0.113.9;for=198.51.100.1",
+            r#"for="203.0.113.9"x"#,
+            "for=203.0.113.9;secret",
+        ] {
+            assert_eq!(client("10.0.0.1", &[("forwarded", malformed)]), "10.0.0.1", "{malformed}");
+            let both = [("forwarded", malformed), ("x-forwarded-for", "203.0.113.9")];
+            assert_eq!(client("10.0.0.1", &both), "10.0.0.1", "{malformed}");
+        }
+        for (well_formed, expected) in [
+            (r#"for=203.0.113.9;by="a, for=198.51.100.1\"""#, "203.0.113.9"),
+            (r#"for="203.0.113.9:80" ;proto=https;"#, "203.0.113.9"),
+            (r#"by="x\\", For=203.0.113.9"#, "203.0.113.9"),
+        ] {
+            assert_eq!(client("10.0.0.1", &[("forwarded", well_formed)]), expected, "{well_formed}");
+        }
     }
 
     #[test]

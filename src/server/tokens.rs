@@ -149,6 +149,11 @@ impl TokenFile {
         Self(Arc::new(KnownTokens { path: None, usage, tokens: RwLock::new(tokens), looked }))
     }
 
+    /// Whether its one token was made for this run, and lies in the data directory.
+    pub(super) fn is_of_this_run(&self) -> bool {
+        self.0.path.is_none()
+    }
+
     /// What is known of `token`, if it is one of them.
     pub(super) async fn find(&self, token: &str) -> Option<KnownToken> {
         self.look_again().await;
@@ -225,9 +230,9 @@ fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
         source,
     })?;
     let mut known: Vec<(TokenHash, KnownToken)> = Vec::new();
-    for (line, text) in (1..).zip(text.lines()) {
+    for (line, read) in TokenLine::of_file(&text) {
         let refused = |source| TokenFileError::Line { usage, path: path.to_owned(), line, source };
-        let Some(TokenLine { name, token }) = TokenLine::parse(text).map_err(refused)? else { continue };
+        let TokenLine { name, token } = read.map_err(refused)?;
         if token.len() < SHORTEST_TOKEN {
             return Err(TokenFileError::Short { usage, path: path.to_owned(), line });
         }

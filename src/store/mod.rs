@@ -143,10 +143,8 @@ pub enum StoreError {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot {action} {}: this process runs as user {user} and group {group}, and {} belongs to user {owner} and group \
-     {owning_group} with mode {mode:04o}; give {data} to this user: in Kubernetes by `fsGroup: {group}` in the pod's \
-     securityContext, on volumes that do not support that by an init-container that runs `chown -R {user}:{group} {data}`, \
-     elsewhere by that command",
-    path.display(), found.display(), data = data_dir.display()
+     {owning_group} with mode {mode:04o}; {}",
+    path.display(), found.display(), self.advice()
 )]
 pub struct NotPermitted {
     /// What was tried.
@@ -167,12 +165,39 @@ pub struct NotPermitted {
     pub mode: u32,
     /// What the server needs for itself.
     pub data_dir: PathBuf,
+    /// Whether this process runs in a pod, as far as the caller knows.
+    pub in_a_pod: bool,
     /// What the file system said.
     #[source]
     pub source: std::io::Error,
 }
 
+impl NotPermitted {
+    fn advice(&self) -> String {
+        let Self { user, group, .. } = self;
+        let data = self.data_dir.display();
+        let command = format!("`chown -R {user}:{group} {data}`");
+        if self.in_a_pod {
+            format!(
+                "give {data} to this user by `fsGroup: {group}` in the pod's securityContext, or on volumes that do not support \
+                 that by an init-container that runs {command}"
+            )
+        } else {
+            format!("give {data} to this user by {command}, or name another folder by --data-dir")
+        }
+    }
+}
+
 impl StoreError {
+    /// The same for a process in a pod, which has other means.
+    #[must_use]
+    pub fn in_a_pod(mut self) -> Self {
+        if let Self::NotPermitted(found) = &mut self {
+            found.in_a_pod = true;
+        }
+        self
+    }
+
     /// Says what was tried on what, and tells a full disk from all else.
     fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};

@@ -111,8 +111,8 @@ async fn a_list_is_a_table_whose_columns_awk_can_count() {
     assert!(none.stdout.is_empty() && stderr(&none).starts_with("0 resources, 0 B;"), "{}", stderr(&none));
     assert!(stderr(&none).ends_with("\nnothing that is staged matches these filters\n"), "{}", stderr(&none));
     let wrong = run(&server, &["ls", "--why", "nonsense"]).await;
-    assert_eq!(wrong.status.code(), Some(1));
-    assert!(stderr(&wrong).contains("why has a word that is none of owner-present"), "{}", stderr(&wrong));
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("[possible values: owner-present, "), "{}", stderr(&wrong));
 }
 
 #[tokio::test(flavor = "multi_thread")]

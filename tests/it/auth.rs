@@ -132,6 +132,9 @@ async fn any_line_of_the_file_is_a_token() {
     }
     let joined = format!("{OLD} {NEW}");
     assert!(!guarded.accepts(&joined).await);
+    // As editors of Windows write it, and with a tab.
+    let guarded = self::guarded(&format!("\u{feff}{OLD}\r\nname=ci\t{NEW}\r\n")).await;
+    assert!(guarded.accepts(OLD).await && guarded.accepts(NEW).await);
 }
 
 #[tokio::test]

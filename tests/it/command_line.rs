@@ -186,6 +186,43 @@ fn errors_have_colours_where_they_are_wanted_and_nowhere_else() {
 }
 
 #[test]
+fn a_removal_without_anything_to_remove_says_what_it_may_be_given() {
+    let refused = stderr(&process::run(&["rm", "--yes"]));
+    for part in ["not provided", "ID", "--namespace <NS>", "--older-than <TIME>"] {
+        assert!(refused.contains(part), "no “{part}” in {refused}");
+    }
+}
+
+#[test]
+fn an_empty_variable_is_as_good_as_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let ticket = r#"{"resourceId":"4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1","resourceSecret":"s3cret"}"#;
+    std::fs::write(folder.path().join("ticket.json"), ticket).unwrap();
+    let mut count = 0;
+    for (args, says) in [
+        (&["serve", "--check"][..], "the configuration is valid"),
+        (&["stage", "-n", "demo", "-l", "app=x", "missing.jar"], "missing.jar"),
+        (&["fetch", "--ticket", "ticket.json", "--to", "there"], "--server is missing"),
+        (&["ls"], "there is none in ./cloakroom-data"),
+    ] {
+        let help = String::from_utf8(process::run(&[args[0], "--help"]).stdout).unwrap();
+        let names = help.split("[env: ").skip(1).filter_map(|rest| rest.split('=').next());
+        for name in names {
+            // Two servers of two tests must not want one port.
+            let port = if name == "CLOAKROOM_LISTEN" { "" } else { "127.0.0.1:0" };
+            let mut command = process::command();
+            command.current_dir(&folder).args(args).env("CLOAKROOM_LISTEN", port).env(name, "");
+            let output = command.output().unwrap();
+            let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+            let is_port_in_use = name == "CLOAKROOM_LISTEN" && said.contains("127.0.0.1:10000");
+            assert!(said.contains(says) || is_port_in_use, "{name} {args:?}: {said}");
+            count += 1;
+        }
+    }
+    assert!(count > 30, "only {count} variables were tried");
+}
+
+#[test]
 fn an_address_without_a_port_or_without_a_host_is_told_how_it_is_written() {
     for (text, says) in [
         ("10005", "127.0.0.1:10005 for this machine alone"),

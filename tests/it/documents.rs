@@ -1,5 +1,6 @@
 //! What the documents say is what the program does: codes, flags, tests and links that they name exist.
 
+mod exit_codes;
 mod keys;
 mod markdown;
 mod metrics;

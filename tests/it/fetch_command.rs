@@ -7,6 +7,9 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use cloakroom::protocol::digest::to_hex;
+use sha2::{Digest as _, Sha256};
+
 use crate::support::bundles::tgz;
 use crate::support::process::{command, stderr};
 use crate::support::scripted::{Answer, Reply, Scripted, ServedFile, closed_port};
@@ -47,6 +50,16 @@ impl Pod {
         let mut command = self.command();
         command.args(["--server", server, "--id", ID, "--secret-file"]).arg(self.path("secret"));
         command.arg("--to").arg(self.path("jars"));
+        command
+    }
+
+    /// A ticket of this server, with a secret and more fields in JSON.
+    fn fetch_ticket(&self, server: &str, secret: &str, more: &str) -> Command {
+        let url = format!("{server}/api/v1/resources/{ID}");
+        let ticket = format!(r#"{{"resourceId":"{ID}","resourceSecret":"{secret}","url":"{url}"{more}}}"#);
+        std::fs::write(self.path("ticket.json"), ticket).unwrap();
+        let mut command = self.command();
+        command.arg("--ticket").arg(self.path("ticket.json")).arg("--to").arg(self.path("jars"));
         command
     }
 
@@ -115,12 +128,63 @@ async fn success_is_one_line_for_each_source() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_is_held_against_what_the_server_has() {
+    let bundle = tgz(&[("app.jar", b"app")]);
+    let (size, sha256) = (bundle.len(), to_hex(&Sha256::digest(&bundle).into()));
+    let server = Scripted::start(served(b"app")).await;
+    let undescribed = Scripted::start(move |_, _| Answer::new(200, bundle.clone()).into()).await;
+    let other = "0".repeat(64);
+    for (promise, is_kept) in [
+        (String::new(), true),
+        (format!(r#","sizeBytes":{size},"sha256":"{sha256}""#), true),
+        (format!(r#","sizeBytes":{}"#, size + 1), false),
+        (format!(r#","sha256":"{other}""#), false),
+        (format!(r#","sizeBytes":{size},"sha256":"{other}""#), false),
+    ] {
+        for server in [&server, &undescribed] {
+            let pod = Pod::new();
+            let output = output(pod.fetch_ticket(&server.url(), SECRET, &promise)).await;
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(if is_kept { 0 } else { 1 }), "{promise}: {said}");
+            assert_eq!(is_empty(&pod.path("jars")), !is_kept, "{promise}");
+            let sentence = "the ticket and the server disagree about the bundle (";
+            assert_eq!(pod.last_words().contains(sentence), !is_kept, "{promise}: {said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_earlier_run_brought_is_held_against_the_ticket_as_well() {
+    let server = Scripted::start(served(b"app")).await;
+    let pod = Pod::new();
+    let first = output(pod.fetch_ticket(&server.url(), SECRET, "")).await;
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    let promise = format!(r#","sha256":"{}""#, "0".repeat(64));
+    let second = output(pod.fetch_ticket(&server.url(), SECRET, &promise)).await;
+    assert_eq!(second.status.code(), Some(1), "{}", stderr(&second));
+    assert!(stderr(&second).contains("the ticket and the server disagree"), "{}", stderr(&second));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_no_header_can_carry_is_refused_before_anything_is_sent() {
+    let server = Scripted::start(served(b"app")).await;
+    for secret in [r"a\nb", r"a\u0000", "é", "", " "] {
+        let pod = Pod::new();
+        let output = output(pod.fetch_ticket(&server.url(), secret, "")).await;
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let says = "is not usable: its resourceSecret must be one line of printable ASCII";
+        assert!(stderr(&output).contains(says), "{secret}: {}", stderr(&output));
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn both_forms_at_once_are_refused() {
     let pod = Pod::new();
     let mut both = pod.properties("");
     both.args(["--id", ID]);
     let output = output(both).await;
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("--id and the properties file /"), "{}", stderr(&output));
 }
 

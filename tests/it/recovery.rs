@@ -288,9 +288,13 @@ fn a_data_directory_that_is_not_writable_is_refused_by_serve_and_by_its_check() 
     // By another process: a file that this one has open for writing, or a child between fork and exec, cannot be run.
     let copied = Command::new("cp").arg(process::command().get_program()).arg(&binary).status().unwrap();
     assert!(copied.success());
-    for flags in [&[][..], &["--check"]] {
+    for (flags, in_a_pod) in [(&[][..], true), (&["--check"], true), (&[], false), (&["--check"], false)] {
         let mut command = Command::new(&binary);
         command.env_clear().current_dir(&folder);
+        if in_a_pod {
+            command.env("KUBERNETES_SERVICE_HOST", "192.0.2.1").env("CLOAKROOM_NO_KUBERNETES", "true");
+            command.env("CLOAKROOM_LISTEN", "127.0.0.1:0");
+        }
         if is_root {
             command.uid(65532).gid(65532);
         }
@@ -301,13 +305,19 @@ fn a_data_directory_that_is_not_writable_is_refused_by_serve_and_by_its_check() 
         let whose =
             format!("{path} belongs to user {} and group {} with mode 0555", owner.uid(), owner.gid());
         let (user, group) = if is_root { (65532, 65532) } else { (owner.uid(), owner.gid()) };
-        for part in [
-            format!("this process runs as user {user} and group {group}, and {whose}"),
-            format!("`fsGroup: {group}` in the pod's securityContext"),
-            format!("an init-container that runs `chown -R {user}:{group} {path}`"),
-        ] {
+        let advice = if in_a_pod {
+            [
+                format!("`fsGroup: {group}` in the pod's securityContext"),
+                format!("an init-container that runs `chown -R {user}:{group} {path}`"),
+            ]
+        } else {
+            [format!("by `chown -R {user}:{group} {path}`"), "another folder by --data-dir".to_owned()]
+        };
+        let facts = format!("this process runs as user {user} and group {group}, and {whose}");
+        for part in advice.into_iter().chain([facts]) {
             assert!(said.contains(&part), "no “{part}” in: {said}");
         }
+        assert_eq!(said.contains("fsGroup"), in_a_pod, "{said}");
     }
     assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
     set_mode(&data, 0o755);

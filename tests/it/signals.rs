@@ -101,7 +101,7 @@ fn an_address_is_no_data_directory() {
                 .args(["serve", "--listen", "127.0.0.1:0", "--data-dir", address])
                 .args(check);
             let output = serve.output().unwrap();
-            assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
             assert!(stderr(&output).contains("--data-dir names an address"), "{}", stderr(&output));
             assert!(stderr(&output).contains(says), "{}", stderr(&output));
         }

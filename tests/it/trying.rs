@@ -121,6 +121,8 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
     let url = desk.server.url("");
     let guessed = desk.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&guessed).contains("401 unauthorized"), "{}", stderr(&guessed));
+    let says = "it has made one for this run, in the file admin-token of its data directory";
+    assert!(stderr(&guessed).contains(says), "{}", stderr(&guessed));
     // It is shown to the server that has left it alone.
     let elsewhere = desk.run(&["ls", "--admin-url", "http://127.0.0.1:1"]);
     assert!(stderr(&elsewhere).contains(&format!("is for {url}, and --admin-url")), "{}", stderr(&elsewhere));
@@ -166,7 +168,12 @@ async fn an_uploader_behind_a_trusted_proxy_has_its_own_address_and_no_other_cli
         let listed = desk.run(&["ls", "-o", "json"]);
         let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
         assert_eq!(listed["resources"][0]["uploadedBy"], expected, "{flags:?}");
-        assert!(desk.server.log().contains(&format!("peer={expected}")), "{}", desk.server.log());
+        let proxy = if flags.is_empty() { "" } else { " proxy=127.0.0.1" };
+        let line = format!("by=\"{expected}\" peer={expected}{proxy}\n");
+        assert!(desk.server.log().contains(&line), "{line} {}", desk.server.log());
+        let id = listed["resources"][0]["resourceId"].as_str().unwrap().to_uppercase();
+        let removed = desk.run(&["rm", "--yes", &id]);
+        assert!(removed.status.success(), "{}", stderr(&removed));
     }
 }
 

@@ -26,6 +26,11 @@ pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn size(bytes: u64) -> String {
+    let unit = if bytes == 1 { "byte" } else { "bytes" };
+    format!("{} ({bytes} {unit})", format_size(bytes))
+}
+
 /// A line for everything that is known.
 fn text(details: &ResourceDetails) -> String {
     let resource = &details.resource;
@@ -50,7 +55,7 @@ fn text(details: &ResourceDetails) -> String {
         ("resource", Some(resource.resource_id.clone())),
         ("state", Some(details.state.clone())),
         ("owner", Some(owner)),
-        ("size", Some(format!("{} ({} bytes)", format_size(resource.size_bytes), resource.size_bytes))),
+        ("size", Some(size(resource.size_bytes))),
         ("sha256", details.sha256.clone()),
         ("file name", details.file_name.clone()),
         ("staged", Some(staged)),
@@ -72,4 +77,14 @@ fn text(details: &ResourceDetails) -> String {
             text
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_byte_is_not_several() {
+        assert_eq!([0, 1, 2].map(size), ["0 B (0 bytes)", "1 B (1 byte)", "2 B (2 bytes)"]);
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use crate::cli::KubernetesArgs;
+use crate::commands::refuse;
 use cloakroom::kubernetes::{Access, ApiServer, SERVICE_ACCOUNT_FOLDER};
 use cloakroom::spark::ApiServerProperties;
 
@@ -53,7 +54,7 @@ fn access(
 ) -> anyhow::Result<Option<Access>> {
     match &args.kubeconfig {
         Some(_) if args.no_kubernetes => {
-            bail!("--no-kubernetes and --kubeconfig contradict each other: leave one of them out")
+            refuse!("--no-kubernetes and --kubeconfig contradict each other: leave one of them out")
         }
         None if args.no_kubernetes => return Ok(None),
         Some(path) => {

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::bail;
-
 use crate::cli::ServeArgs;
+use crate::commands::refuse;
 use cloakroom::server::UploadAuth;
 use cloakroom::spark::{ByteSize, format_size};
 use cloakroom::staging::{
@@ -58,7 +57,7 @@ fn check_sizes(args: &ServeArgs) -> anyhow::Result<()> {
         ("--max-total-size", args.storage.max_total_size),
     ];
     match sizes.iter().find(|(_, size)| size.is_some_and(|size| size.bytes() == 0)) {
-        Some((flag, _)) => bail!("{flag} is zero: it would refuse every bundle; give a size, such as 8GiB"),
+        Some((flag, _)) => refuse!("{flag} is zero: it would refuse every bundle; give a size, such as 8GiB"),
         None => Ok(()),
     }
 }

@@ -6,12 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
-
 use super::cluster::{self, Pod};
 use super::{descriptors, limits};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
+use crate::commands::refuse;
 use cloakroom::cleaner::Policy;
 use cloakroom::clock::SystemClock;
 use cloakroom::descriptors::Allotment;
@@ -229,14 +228,14 @@ fn upload_auth(
 ) -> anyhow::Result<UploadAuth> {
     let choice = match (args.access.upload_auth, &args.access.upload_token_file) {
         (Some(UploadAuthChoice::None), Some(_)) => {
-            bail!("--upload-auth none and --upload-token-file contradict each other: leave one of them out")
+            refuse!("--upload-auth none and --upload-token-file contradict each other: leave one of them out")
         }
-        (Some(UploadAuthChoice::Kubernetes), Some(_)) => bail!(
+        (Some(UploadAuthChoice::Kubernetes), Some(_)) => refuse!(
             "--upload-auth kubernetes and --upload-token-file contradict each other: leave one of them out"
         ),
         (Some(UploadAuthChoice::Kubernetes), None) => return by_cluster(cluster),
         (Some(UploadAuthChoice::Token), None) => {
-            bail!("--upload-auth token needs the tokens: give their file with --upload-token-file")
+            refuse!("--upload-auth token needs the tokens: give their file with --upload-token-file")
         }
         (Some(UploadAuthChoice::Token) | None, Some(path)) => {
             return Ok(UploadAuth::Token(TokenFile::open(path, TokenUse::Upload)?));
@@ -247,7 +246,7 @@ fn upload_auth(
         return Ok(UploadAuth::None);
     }
     if !has_properties {
-        bail!(
+        refuse!(
             "{listen} can be reached from other machines, so it must be chosen who may upload: --upload-auth token \
              with --upload-token-file FILE, or --upload-auth none for everybody who reaches the port"
         );
@@ -261,7 +260,7 @@ fn upload_auth(
 
 fn by_cluster(cluster: Option<&ApiServer>) -> anyhow::Result<UploadAuth> {
     let Some(cluster) = cluster else {
-        bail!(
+        refuse!(
             "--upload-auth kubernetes needs a cluster to ask: run it in a pod with a service account, or give \
              --kubeconfig or a properties file that says where the API server is"
         )
@@ -281,14 +280,14 @@ fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow
     let unused_timeout = from_flag.or(from_file).unwrap_or(DEFAULT_UNUSED_TIMEOUT);
     let max_unused = args.lifecycle.max_unused.get();
     if unused_timeout > max_unused {
-        bail!(
+        refuse!(
             "the unused timeout of {} is longer than --max-unused, {}: raise the one or lower the other",
             format_duration(unused_timeout),
             args.lifecycle.max_unused
         );
     }
     if unused_timeout.is_zero() {
-        bail!(
+        refuse!(
             "the unused timeout is zero: nothing could ever be downloaded; leave --unused-timeout out or make it longer"
         );
     }
@@ -301,7 +300,7 @@ fn check_data_dir(path: &Path) -> anyhow::Result<()> {
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     if is_scheme {
-        bail!(
+        refuse!(
             "--data-dir names an address ({scheme}://…), and bundles are kept in a folder on a local or block volume: \
              give its path{}",
             if scheme == "file" && rest.starts_with('/') {
@@ -324,7 +323,7 @@ fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
         ("--max-age", args.lifecycle.max_age),
     ];
     match times.iter().find(|(_, time)| time.is_some_and(|time| time.get().is_zero())) {
-        Some((flag, _)) => bail!("{flag} is zero: give a time, such as 30s"),
+        Some((flag, _)) => refuse!("{flag} is zero: give a time, such as 30s"),
         None => Ok(()),
     }
 }

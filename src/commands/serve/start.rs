@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::time::Instant;
 
+use super::cluster::Pod;
 use super::settings::{self, ServeSettings};
 use crate::cli::ServeArgs;
 use cloakroom::cleaner::Sweeper;
@@ -38,7 +39,7 @@ pub async fn start(
     allotment: &Allotment,
     metrics: &Metrics,
 ) -> anyhow::Result<Started> {
-    let directory = data_directory(&args.storage.data_dir, LOCK_PATIENCE).await?;
+    let directory = data_directory(&args.storage.data_dir, LOCK_PATIENCE).await.map_err(in_surroundings)?;
     let ledger = SqliteLedger::open(&directory.ledger()).await?;
     let store = DiskStore::with_open_bundles(directory, allotment.bundles);
     let clock = Arc::new(SystemClock::new());
@@ -48,6 +49,11 @@ pub async fn start(
     let mut sweeper = Sweeper::new(staging.clone(), owners, settings::policy(args));
     sweeper.sweep().await.context("cannot recover the data directory")?.log();
     Ok(Started { staging, sweeper })
+}
+
+/// What helps against a refusal depends on whether this is a pod.
+pub fn in_surroundings(error: StoreError) -> StoreError {
+    if Pod::of_environment().is_some() { error.in_a_pod() } else { error }
 }
 
 /// Opens the data directory; one that another process uses is waited for.

@@ -1,8 +1,7 @@
 //! What the flags of `cloakroom stage --for` ask for, as settings by Spark's keys.
 
-use anyhow::bail;
-
 use crate::cli::{StageArgs, SubmitterChoice};
+use crate::commands::{UsageError, refuse};
 
 use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::arguments::master;
@@ -47,18 +46,21 @@ fn application<'a>(
         if args.files.is_empty() {
             return Ok(file.and_then(ApplicationFile::main_file));
         }
-        bail!(
+        refuse!(
             "--for takes one file, the application's own jar, Python or R file: name the others by --jars, --files, \
              --py-files and --archives, separated by commas"
         );
     };
     let Some(path) = path.to_str() else {
-        bail!("the name of the application is not UTF-8, which Spark cannot take: rename {}", path.display())
+        refuse!(
+            "the name of the application is not UTF-8, which Spark cannot take: rename {}",
+            path.display()
+        )
     };
     match file.and_then(|file| Some((file, file.main_file()?))) {
         Some((file, own)) if own != path => {
             let field = file.field("mainApplicationFile");
-            bail!("{field} is {own}, and {path} is given as well: leave one of them out")
+            refuse!("{field} is {own}, and {path} is given as well: leave one of them out")
         }
         _ => Ok(Some(path)),
     }
@@ -82,7 +84,9 @@ fn conf(
     let [ca_file, token_file] = [args.ca_files.first(), args.token_file.as_ref()]
         .map(|path| path.map(|path| path.display().to_string()));
     if args.ca_files.len() > 1 {
-        bail!("--for takes one --ca-file, which travels to the pods: put the certificates into one PEM file");
+        refuse!(
+            "--for takes one --ca-file, which travels to the pods: put the certificates into one PEM file"
+        );
     }
     if ca_file.is_some() {
         conf.set(&keys::TLS_ENABLED, "true", Origin::Option("--ca-file"));
@@ -145,7 +149,7 @@ fn owner(args: &StageArgs, choice: SubmitterChoice, namespace: &str) -> anyhow::
     let is_named = args.name.is_some() || !args.labels.is_empty();
     let own_kind = match choice {
         SubmitterChoice::SparkSubmit if !is_named && args.kind.is_none() => return Ok(None),
-        SubmitterChoice::SparkOperator if !is_named => bail!(
+        SubmitterChoice::SparkOperator if !is_named => refuse!(
             "--for spark-operator needs -f with the file of the SparkApplication, or --name with its name: what is staged lives as \
              long as it does (or --label, if several have it)"
         ),
@@ -153,7 +157,8 @@ fn owner(args: &StageArgs, choice: SubmitterChoice, namespace: &str) -> anyhow::
         SubmitterChoice::SparkOperator => SPARK_APPLICATION,
     };
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(own_kind), Ok)?;
-    Ok(Some(Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())?))
+    let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref());
+    Ok(Some(owner.map_err(|error| UsageError::of(&error))?))
 }
 
 /// What the names of the objects begin with.

@@ -3,12 +3,12 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{StageArgs, SubmitterChoice};
-use crate::commands::tell;
+use crate::commands::{refuse, tell};
 
 use cloakroom::kubernetes::ApiServer;
 use cloakroom::submit::create::{Existing, existing};
@@ -21,7 +21,7 @@ const STDIN: &str = "-";
 pub fn read(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Option<ApplicationFile>> {
     let Some(path) = &args.handover.filename else { return Ok(None) };
     if choice != SubmitterChoice::SparkOperator {
-        bail!("-f takes the file of a SparkApplication: it goes with --for spark-operator");
+        refuse!("-f takes the file of a SparkApplication: it goes with --for spark-operator");
     }
     let (called, text) = if path == Path::new(STDIN) {
         let mut text = String::new();

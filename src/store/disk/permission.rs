@@ -23,6 +23,7 @@ pub(super) fn explained(error: StoreError, data_dir: &Path) -> StoreError {
                     owning_group: metadata.gid(),
                     mode: metadata.mode() & 0o7777,
                     data_dir: data_dir.to_owned(),
+                    in_a_pod: false,
                     source,
                 })),
                 None => StoreError::Io { action, path, source },

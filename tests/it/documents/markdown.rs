@@ -47,6 +47,17 @@ impl Page {
         table.into_iter().skip(2).map(cells).collect()
     }
 
+    /// The rows of the first table below a heading whose first column is called so; there must be one.
+    pub fn rows_below(&self, heading: &str, column: &str) -> Vec<Row> {
+        let lines: Vec<_> =
+            self.prose().into_iter().skip_while(|line| heading_of(line) != Some(heading)).collect();
+        let table = lines.split(|line| !line.starts_with('|')).find(|table| {
+            table.first().is_some_and(|head| cells(head).first().is_some_and(|name| name == column))
+        });
+        let missing = || self.complain(format!("there is no table of “{column}” below “{heading}”"));
+        table.unwrap_or_else(|| panic!("{}", missing())).iter().skip(2).map(|line| cells(line)).collect()
+    }
+
     /// The rows of every table whose last column is called so; there must be one.
     pub fn rows_of_tables_ending_in(&self, column: &str) -> Vec<Row> {
         let lines = self.prose();

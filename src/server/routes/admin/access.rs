@@ -1,6 +1,6 @@
 //! Who is an admin. A handler that takes an [`Administrator`] is not reached by anybody else.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use crate::protocol::problem::Code;
 use crate::server::auth::credentials;
 use crate::server::error::ApiError;
+use crate::server::proxies::Sender;
 use crate::server::state::{Admin, AppState};
 
 /// The request showed an admin token.
@@ -18,7 +19,7 @@ pub(super) struct Administrator {
     /// The name of the token, if its line has one.
     pub(super) name: Option<Arc<str>>,
     /// Where the request came from.
-    pub(super) address: IpAddr,
+    pub(super) sender: Sender,
 }
 
 impl FromRequestParts<AppState> for Administrator {
@@ -32,20 +33,31 @@ impl FromRequestParts<AppState> for Administrator {
             ));
         };
         let shown = credentials(&parts.headers).ok_or_else(|| {
-            ApiError::unauthorized(
+            ApiError::unauthorized(&format!(
                 "only an admin may ask for this: send an admin token as “Authorization: Bearer TOKEN” (cloakroom ls, \
-                 show, rm and clean: --admin-token-file)",
-            )
+                 show, rm and clean: --admin-token-file); {}",
+                where_tokens_are(admin)
+            ))
         })?;
         let Some(known) = admin.tokens.find(shown.expose()).await else {
-            return Err(ApiError::unauthorized(
-                "this is not an admin token of this server: its --admin-token-file has the current ones",
-            ));
+            return Err(ApiError::unauthorized(&format!(
+                "this is not an admin token of this server: {}",
+                where_tokens_are(admin)
+            )));
         };
         let ConnectInfo(peer) = ConnectInfo::<SocketAddr>::from_request_parts(parts, state)
             .await
             .map_err(|error| ApiError::internal(&error))?;
-        let address = state.settings.trusted_proxies.client(peer.ip(), &parts.headers);
-        Ok(Self { admin: Arc::clone(admin), name: known.name, address })
+        let sender = state.settings.trusted_proxies.sender(peer.ip(), &parts.headers);
+        Ok(Self { admin: Arc::clone(admin), name: known.name, sender })
+    }
+}
+
+fn where_tokens_are(admin: &Admin) -> &'static str {
+    if admin.tokens.is_of_this_run() {
+        "it has made one for this run, in the file admin-token of its data directory, where cloakroom ls, show, rm and clean \
+         look for it (--data-dir)"
+    } else {
+        "its --admin-token-file has the current ones"
     }
 }

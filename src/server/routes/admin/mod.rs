@@ -11,7 +11,7 @@ mod status;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-
+use tracing::field::display;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -20,6 +20,7 @@ use crate::protocol::admin::{Removal, ResourceDetails, SweepReport};
 use crate::protocol::problem::Code;
 use crate::resource::{DeletionReason, Resource, RowName, State as LifeState};
 use crate::server::error::ApiError;
+use crate::server::proxies::Sender;
 use crate::server::state::AppState;
 use crate::staging::AccessError;
 use access::Administrator;
@@ -153,9 +154,9 @@ async fn remove_unreadable(
 }
 
 fn log_removal(name: &RowName, admin: &Administrator) {
-    let Administrator { name: by, address: peer, .. } = admin;
-    let reason = DeletionReason::Removed;
-    tracing::info!(resource_id = %name, %reason, by = by.as_deref(), %peer, "removed by the admin");
+    let Administrator { name: by, sender: Sender { address: peer, proxy }, .. } = admin;
+    let (reason, proxy) = (DeletionReason::Removed, proxy.map(display));
+    tracing::info!(resource_id = %name, %reason, by = by.as_deref(), %peer, proxy, "removed by the admin");
 }
 
 /// Sweep now, and say what that did. Answers when the sweep is over.

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use tracing::field::display;
 
 use super::access::Administrator;
 use super::describe;
@@ -15,6 +16,7 @@ use crate::protocol::admin::{
 };
 use crate::protocol::problem::Code;
 use crate::server::error::ApiError;
+use crate::server::proxies::Sender;
 use crate::server::state::AppState;
 use crate::staging::{Limits, Share};
 
@@ -99,12 +101,12 @@ pub(super) async fn accept_cluster(
 ) -> Result<Json<AcceptedCluster>, ApiError> {
     let named = path.map(|Path(uid)| uid).unwrap_or_default();
     let Accepted { before, now } = state.judge.accept_cluster(&named).await?;
-    let Administrator { name: by, address: peer, .. } = admin;
-    let by = by.as_deref();
+    let Administrator { name: by, sender: Sender { address: peer, proxy }, .. } = admin;
+    let (by, proxy) = (by.as_deref(), proxy.map(display));
     if now == before {
-        tracing::info!(cluster = named, by, %peer, "the admin accepted the cluster that is known: nothing was changed");
+        tracing::info!(cluster = named, by, %peer, proxy, "the admin accepted the cluster that is known: nothing was changed");
     } else {
-        tracing::warn!(cluster = named, known_before = before, by, %peer, "the admin accepted the cluster");
+        tracing::warn!(cluster = named, known_before = before, by, %peer, proxy, "the admin accepted the cluster");
     }
     Ok(Json(AcceptedCluster { known: now, known_before: before }))
 }

@@ -18,6 +18,7 @@ use crate::resource::{Lifetime, Owner, OwnerKind};
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
+use crate::server::proxies::Sender;
 use crate::server::routes::described::UploadRefusals;
 use crate::server::routes::receive::Receiver;
 use crate::server::routes::v1::begin;
@@ -72,7 +73,7 @@ async fn stage(
     let uploader = begin(&state, &headers).await?;
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
-    let address = state.settings.trusted_proxies.client(peer.ip(), &headers);
+    let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), &headers);
     let uploaded_by = uploader.called(address);
     // What comes before its owner counts for the user, or its namespace.
     let holder = uploader.user().map(Holder::user);
@@ -92,7 +93,8 @@ async fn stage(
     let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
-        kind = %owner.kind(), by = uploaded_by, peer = %address, "staged"
+        kind = %owner.kind(), by = uploaded_by, peer = %address, proxy = proxy.map(tracing::field::display),
+        "staged"
     );
     Ok(SubmittedResourceIdAndSecret {
         resource_id: staged.id.to_string(),

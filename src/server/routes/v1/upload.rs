@@ -19,6 +19,7 @@ use crate::resource::FileName;
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
+use crate::server::proxies::Sender;
 use crate::server::routes::described::{BundleBody, UploadParameters, UploadRefusals};
 use crate::server::routes::receive::Receiver;
 use crate::server::state::{AppState, Settings};
@@ -121,7 +122,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
     let Request { state, peer, headers, query, file_name, body } = request;
     let settings = &state.settings;
     let uploader = begin(&state, &headers).await?;
-    let address = settings.trusted_proxies.client(peer.ip(), &headers);
+    let Sender { address, proxy } = settings.trusted_proxies.sender(peer.ip(), &headers);
     let uploaded_by = uploader.called(address);
     refuse_wrong_kind(&headers)?;
     let Query(pairs) = query.map_err(|error| {
@@ -147,7 +148,8 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
     let staged = upload.finish(terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
-        kind = %owner.kind(), by = uploaded_by, peer = %address, "staged"
+        kind = %owner.kind(), by = uploaded_by, peer = %address, proxy = proxy.map(tracing::field::display),
+        "staged"
     );
     ticket(&staged, settings, &headers)
 }

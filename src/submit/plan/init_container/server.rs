@@ -175,6 +175,9 @@ fn token(conf: &SparkConf, submitter: &Submitter) -> Result<Option<UploadToken>,
         let problem = match error {
             SecretFileError::Unreadable { source, .. } => folder::unreadable(&source),
             SecretFileError::Empty { .. } => "this file is empty: it must hold the token".to_owned(),
+            SecretFileError::Line { line, source, .. } => {
+                format!("line {line} of this file cannot be understood: {source}")
+            }
             SecretFileError::NotText { .. } => {
                 "this file holds no token: it must be one line of printable ASCII".to_owned()
             }
