@@ -4,8 +4,9 @@ use std::sync::OnceLock;
 
 use super::Journey;
 use crate::cluster::{NODE_ADDRESS, cluster};
+use crate::documentation::{block, blocks};
 use crate::shell::{laptop, until};
-use crate::{documents, example, world};
+use crate::{example, world};
 
 pub const JOURNEYS: &[Journey] = &[Journey("the_readmes_deploy_works_word_for_word", readme)];
 
@@ -26,12 +27,12 @@ fn deployed() -> &'static str {
         let home = world::folder().join("home");
         example::prepare(&home);
         std::os::unix::fs::symlink(home.join("project/manifests"), home.join("manifests")).unwrap();
-        let chapter = documents::chapter("README.md", "## Deploy");
-        let commands = documents::commands(&chapter);
-        assert!(commands.len() >= 10, "{commands:#?}");
+        let deploy = blocks("README.md").into_iter().filter(|block| block.is_in("Deploy"));
+        let commands = deploy.flat_map(|block| block.commands()).map(|shown| shown.command);
         // The image is there already: no container engine is needed to make it.
-        let typed = commands.into_iter().filter(|command| !command.starts_with("docker build"));
+        let typed = commands.filter(|command| !command.starts_with("docker build"));
         let script: Vec<String> = typed.map(|command| command.replace("APISERVER", NODE_ADDRESS)).collect();
+        assert!(script.len() >= 10, "{script:#?}");
         let ran = laptop(&format!("NODE={NODE_ADDRESS}\n{}", script.join("\n")));
         format!("{}{}", ran.stdout, ran.stderr)
     })
@@ -50,6 +51,8 @@ fn readme() {
     }
     let log = laptop("kubectl logs -n spark -l spark-role=driver --tail=-1").stdout;
     assert!(log.contains(example::COUNTED), "{log}");
+    let listed = laptop(&block("docs/operations.md", "Administration", "kubectl exec")).stdout;
+    assert!(listed.contains("Pod/app=demo"), "{listed}");
 }
 
 /// The README's server, with times that tests can wait for. Each namespace may have drivers by `kubectl apply -k`.
