@@ -85,10 +85,13 @@ impl Drop for Operator {
 
 fn definitions() {
     laptop(&format!(
-        "kubectl apply --server-side --force-conflicts -f {}/definitions
-         kubectl wait --for=condition=Established crd/sparkapplications.sparkoperator.k8s.io --timeout=60s",
+        "kubectl apply --server-side --force-conflicts -f {}/definitions",
         path(OPERATOR).display()
     ));
+    // `kubectl wait` fails for as long as a definition has no conditions yet.
+    until("the kind is served", || {
+        run(At::Laptop, "kubectl get sparkapplications -n default").code == Some(0)
+    });
 }
 
 /// The application and the command of docs/spark-operator.md, in the README's namespace: what is not there yet owns nothing.
