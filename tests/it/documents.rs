@@ -1,5 +1,6 @@
 //! What the documents say is what the program does: codes, flags, tests and links that they name exist.
 
+mod blocks;
 mod exit_codes;
 mod keys;
 mod markdown;
@@ -13,6 +14,7 @@ use std::process::Command;
 use cloakroom::protocol::problem::Code;
 use markdown::Page;
 
+use crate::documentation;
 use crate::support::process;
 
 const COMMANDS: [&str; 8] = ["serve", "stage", "fetch", "submit", "ls", "show", "rm", "clean"];
@@ -88,6 +90,20 @@ fn every_size_on_the_architecture_page_is_the_codes() {
     }));
 }
 
+/// So that a new block cannot be forgotten.
+#[test]
+fn every_block_of_the_pages_is_typed_by_a_test_or_listed_with_a_reason() {
+    let is_page = |name: &String| name.ends_with(".md") && name != "CHANGELOG.md";
+    let names = tracked_files().into_iter().filter_map(|path| {
+        path.strip_prefix(repository()).unwrap().to_str().map(str::to_owned).filter(is_page)
+    });
+    let listed = documentation::table::TABLE.iter().map(|row| row.page.to_owned());
+    let blocks = blocks::of_pages(names.chain(listed));
+    assert!(blocks.len() > 100, "{}", blocks.len());
+    let read = |file: &str| std::fs::read_to_string(repository().join(file)).ok();
+    assert_nothing(&blocks::about(&blocks, documentation::table::TABLE, read));
+}
+
 #[test]
 fn every_link_leads_somewhere() {
     for page in pages() {
@@ -134,6 +150,7 @@ fn planted_mistakes_in_documents_are_found() {
     let links =
         planted("# One `a`: b\n[ok](#one-a-b) [no](#two) [no](nope.md) [ok](../README.md) `[code](x.md)`\n");
     assert_eq!(about_links(&links).len(), 2);
+    assert_eq!(blocks::planted().len(), 6, "{:#?}", blocks::planted());
     let foreign = format!("a {}main/b", FOREIGN[0]);
     assert_eq!(about_foreign_words(Path::new("x"), &foreign).len(), 1);
 }

@@ -14,7 +14,9 @@
 mod cluster;
 #[path = "../real/dist.rs"]
 mod dist;
-mod documents;
+#[path = "../documentation/mod.rs"]
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod documentation;
 mod example;
 mod images;
 #[path = "../runs/jobs.rs"]

@@ -100,7 +100,26 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-fn real(name: &'static str, mut needs: Vec<Need>, test: fn()) -> Trial {
+/// A test that shares the control plane with others.
+pub fn shared(name: &str, needs: Vec<Need>, test: impl AsyncFnOnce(&ControlPlane) + Send + 'static) -> Trial {
+    real(name, needs, || runtime().block_on(async { test(&*plane().await.read().await).await }))
+}
+
+/// A token of one of the accounts that the shipped roles are bound to, in the namespace `spark`, where it may list these.
+pub async fn token_with_a_shipped_role(plane: &ControlPlane, account: &str, lists: &str) -> String {
+    static MADE: OnceCell<()> = OnceCell::const_new();
+    let make = async || {
+        plane.api(Account::Admin).create_namespace("spark").await;
+        plane.apply("manifests/submitter");
+    };
+    MADE.get_or_init(make).await;
+    let token = plane.token_of("spark", account).await;
+    let (api, path) = (plane.api_with_token(&token), format!("/api/v1/namespaces/spark/{lists}"));
+    until("the rights are in force", async || api.get(&path).await.0 == 200).await;
+    token
+}
+
+fn real(name: &str, mut needs: Vec<Need>, test: impl FnOnce() + Send + 'static) -> Trial {
     needs.push(Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"));
     trial(name, &needs, test)
 }
@@ -112,12 +131,8 @@ async fn the_fake_gives_the_rights_of_the_manifests(plane: &ControlPlane) {
 
 /// Server-side apply is more to RBAC than its verb.
 async fn the_role_of_the_submitter_is_enough(plane: &ControlPlane) {
-    let admin = plane.api(Account::Admin);
-    admin.create_namespace("spark").await;
-    plane.apply("manifests/submitter");
-    let token = plane.token_of("spark", "spark-submitter").await;
+    let token = token_with_a_shipped_role(plane, "spark-submitter", "pods").await;
     let (api, path) = (plane.api_with_token(&token), POD.path(Some("spark")));
-    until("the rights are in force", async || api.get(&path).await.0 == 200).await;
     let submitter = Submitter::with(plane, &token, Timeouts::default());
     let mut planned = submission("spark");
     let selector = json!({"matchLabels": {"spark-role": "executor"}});

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use libtest_mimic::Trial;
 
+use crate::documentation::block;
 use crate::manifests::{combined, everything, of_the_page, render, render_own, rendered::Rendered, wiring};
 use crate::needs::trial;
 use comparison::differences;
@@ -83,9 +84,7 @@ fn combinations(helm: &Helm) {
 
 /// The page has one example in both forms.
 fn as_the_page_says(helm: &Helm) {
-    let page = std::fs::read_to_string(helm::project().join("docs/operations.md")).unwrap();
-    let (_, chapter) = page.split_once("\n### With Helm\n").unwrap();
-    let values = chapter.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let values = block("docs/operations.md", "With Helm", "image:");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("values.yaml");
     std::fs::write(&file, values).unwrap();

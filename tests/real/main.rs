@@ -15,6 +15,8 @@ mod control_group;
 mod control_plane;
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod dist;
+#[path = "../documentation/mod.rs"]
+mod documentation;
 mod image;
 #[path = "../it/manifests/known.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]

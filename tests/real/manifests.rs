@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use libtest_mimic::Trial;
 
+use crate::documentation::block;
 use crate::known;
 use crate::needs::{Need, kubectl, trial};
 use crate::process;
@@ -89,9 +90,7 @@ fn replacements() -> String {
 
 /// The kustomization of the operations page.
 pub fn of_the_page() -> String {
-    let page = std::fs::read_to_string(manifests().join("../docs/operations.md")).unwrap();
-    let (_, chapter) = page.split_once("\n## In Kubernetes\n").unwrap();
-    chapter.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap().to_owned()
+    block("docs/operations.md", "In Kubernetes", "apiVersion: kustomize")
 }
 
 fn as_the_page_says() {

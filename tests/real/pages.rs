@@ -1,120 +1,100 @@
-//! The commands of README and of the interface's page, in their order, in a folder of their own, as a reader types them.
+//! The commands of the pages, in their order, in a folder of their own, as a reader types them.
 
-use std::process::Command;
+mod member;
+mod terminal;
 
 use libtest_mimic::Trial;
 
+use crate::dist;
+use crate::documentation::table::{By, TABLE};
+use crate::documentation::{self, Block};
 use crate::needs::{Need, trial};
+use terminal::Terminal;
+
+/// Starts a server where the page expects one, and shows what it said.
+const SERVE: &str = "cloakroom serve >said 2>&1 & server=$!
+trap 'kill $server; wait $server' EXIT
+for look in $(seq 600); do grep -q 'serves on' said && break; sleep 0.1; done
+grep INFO said";
+
+/// What the reader of a page has before its first command.
+const READERS: [(&str, &str); 8] = [
+    ("README.md", ":"),
+    ("docs/airflow.md", ":"),
+    ("docs/api.md", "serve; head -c 300000 /dev/urandom >deps.tgz"),
+    (
+        "docs/clients.md",
+        "serve; mkdir two; for jar in app two/app lib; do head -c 100000 /dev/urandom >$jar.jar; done",
+    ),
+    ("docs/install.md", "ln -s $DIST/* .; mkdir -p ~/.local/bin; PATH=~/.local/bin:$PATH"),
+    (
+        "docs/migrating.md",
+        "printf 'spark.kubernetes.resourceStagingServer.%s\n' 'port 10001' 'initialAccessExpirationTimeout 45m' >server.properties",
+    ),
+    (
+        "docs/operations.md",
+        "serve
+         for bytes in 13001747 2500000 2500001 2500002; do head -c $bytes /dev/urandom >$bytes.gz; done
+         cloakroom stage -q -n etl -l spark-app-selector=spark-1f6b -l spark-role=driver 13001747.gz >ticket.json
+         cloakroom fetch --ticket ticket.json --to fetched
+         cloakroom stage -q -n etl --name nightly-driver 2500000.gz
+         cloakroom stage -q -n web --kind Deployment -l app=api 2500001.gz
+         cloakroom stage -q -n etl -l app=scratch 2500002.gz",
+    ),
+    ("docs/submit.md", ":"),
+];
 
 pub fn trials() -> Vec<Trial> {
-    let needs = [Need::Program("curl"), Need::Program("jq"), Need::Program("unshare"), Need::Root];
-    vec![trial(
-        "every_command_of_readme_and_of_the_interfaces_page_does_what_the_page_shows",
-        &needs,
-        every_command,
-    )]
-}
-
-/// Begins each command in the transcript.
-const MARK: &str = "=== command ";
-
-/// One command of a page, and what the page shows below it.
-#[derive(Debug)]
-struct Shown {
-    page: &'static str,
-    command: String,
-    output: Vec<String>,
-}
-
-/// Commands that begin with `$ ` in the indented blocks of these sections. A backslash at the end goes on in the next line.
-fn commands(page: &'static str, sections: &[&str]) -> Vec<Shown> {
-    let text = std::fs::read_to_string(format!("{}/{page}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let mut found: Vec<Shown> = Vec::new();
-    let (mut is_meant, mut is_open) = (false, false);
-    for line in text.lines() {
-        if let Some(heading) = line.strip_prefix("## ").or_else(|| line.strip_prefix("### ")) {
-            is_meant = sections.contains(&heading);
+    let readers = READERS.into_iter().map(|(page, before)| {
+        let mut needs = needs();
+        if page == "docs/install.md" {
+            needs.push(Need::Below("CLOAKROOM_TEST_DIST", "SHA256SUMS".to_owned()));
         }
-        let Some(code) = line.strip_prefix("    ").filter(|_| is_meant) else {
-            is_open = false;
-            continue;
-        };
-        match (code.strip_prefix("$ "), found.last_mut()) {
-            (Some(command), _) => {
-                found.push(Shown { page, command: command.to_owned(), output: Vec::new() });
-                is_open = true;
-            }
-            (None, Some(last)) if is_open && last.command.ends_with('\\') && last.output.is_empty() => {
-                last.command = format!("{}{}", last.command.trim_end_matches('\\'), code.trim_start());
-            }
-            (None, Some(last)) if is_open => last.output.push(code.to_owned()),
-            _ => {}
-        }
-    }
-    found
+        let name = format!("pages::every_command_of_{}_does_what_the_page_shows", plain(page));
+        trial(&name, &needs, move || read(page, before))
+    });
+    let all = trial("pages::every_page_with_commands_has_a_reader", &[], every_page_has_a_reader);
+    readers.chain([all]).chain(member::trials()).collect()
 }
 
-/// What stays the same: ids, times, sizes and the like become a sign.
-fn lasting(line: &str) -> Vec<String> {
-    let separators = |c: char| c.is_whitespace() || "\",:;(){}=".contains(c);
-    let words = line.split(separators).filter(|word| !word.is_empty());
-    words
-        .map(|word| {
-            if word.contains(|c: char| c.is_ascii_digit()) || word.len() > 24 { "#" } else { word }.to_owned()
-        })
-        .collect()
+fn needs() -> Vec<Need> {
+    vec![Need::Program("curl"), Need::Program("jq"), Need::Program("unshare"), Need::Root]
 }
 
-/// The shell session of a reader: the server runs in one terminal, the rest in another one.
-fn session(shown: &[Shown]) -> String {
-    let mut script = String::from("ip link set lo up\n");
-    for Shown { command, .. } in shown {
-        script.push_str(&format!("echo '{MARK}'\n"));
-        if command == "cloakroom serve" {
-            script
-                .push_str("cloakroom serve >said 2>&1 & server=$!\ntrap 'kill $server; wait $server' EXIT\n");
-            script.push_str("for look in $(seq 600); do grep -q 'serves on' said && break; sleep 0.1; done\ngrep INFO said\n");
-        } else {
-            script.push_str(&format!("{{ {command}\n}} 2>&1 || exit 1\n"));
-        }
-    }
-    script
+/// As a part of a test's name.
+fn plain(page: &str) -> String {
+    page.trim_end_matches(".md").replace(|c: char| !c.is_ascii_alphanumeric(), "_").to_lowercase()
 }
 
-fn every_command() {
-    let mut shown = commands("README.md", &["Try it", "Stage and fetch", "See and free what is staged"]);
-    shown.extend(commands("docs/api.md", &["Stage", "Fetch", "Metadata and release", "v0"]));
-    assert!(shown.len() > 15, "the pages are read wrong: {shown:?}");
-    let folder = tempfile::tempdir().unwrap();
-    let programs = folder.path().join("bin");
-    std::fs::create_dir(&programs).unwrap();
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cloakroom"), programs.join("cloakroom")).unwrap();
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+/// Types what is left to a reader of the page.
+fn read(page: &str, before: &str) {
     // The pages' own address, which nothing else has there.
-    let output = Command::new("unshare")
-        .args(["--net", "bash", "-c", &session(&shown)])
-        .current_dir(&folder)
-        .env("PATH", path)
-        .env("HOME", folder.path())
-        .env_remove("http_proxy")
-        .output()
-        .unwrap();
-    let transcript = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said: Vec<&str> = transcript.split(&format!("{MARK}\n")).skip(1).collect();
-    let ended = format!("{transcript}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(
-        output.status.success() && said.len() == shown.len(),
-        "{}: {ended}",
-        shown[said.len() - 1].command
-    );
-    for (Shown { page, command, output }, said) in shown.iter().zip(said) {
-        let said: Vec<Vec<String>> = said.lines().map(lasting).collect();
-        for line in output {
-            // A page may break what is one line, and leave the rest out.
-            let wanted = lasting(line.split('…').next().unwrap_or_default());
-            let is_said =
-                said.iter().any(|said| said.windows(wanted.len().max(1)).any(|part| part == wanted));
-            assert!(wanted.is_empty() || is_said, "{page}: {command}\n  the page: {line}\n  said: {said:?}");
-        }
+    let mut terminal = Terminal::open(&["--mount", "--net"], &dist::binary());
+    terminal.prepare("ip link set lo up");
+    terminal.prepare(&format!("serve() {{\n{SERVE}\n}}"));
+    terminal.prepare(before);
+    for block in blocks(page, By::Reader) {
+        terminal.type_block(&block);
     }
+}
+
+/// The blocks of a page that one of the two types, in its order.
+fn blocks(page: &str, by: By) -> Vec<Block> {
+    let blocks = documentation::blocks(page).into_iter();
+    blocks.filter(|block| TABLE.iter().any(|row| row.by == by && row.is_of(block))).collect()
+}
+
+fn every_page_has_a_reader() {
+    let pages = |by: By| {
+        let mut pages: Vec<&str> = TABLE.iter().filter(|row| row.by == by).map(|row| row.page).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    };
+    let mut readers = READERS.map(|(page, _)| page);
+    readers.sort_unstable();
+    assert_eq!(pages(By::Reader), readers);
+    let mut members = member::MEMBERS.map(|member| member.page);
+    members.sort_unstable();
+    assert_eq!(pages(By::Member), members);
 }

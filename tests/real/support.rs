@@ -15,7 +15,6 @@ pub mod process;
 #[path = "../it/support/submitter.rs"]
 pub mod submitter;
 #[path = "../it/support/tls.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
 pub mod tls;
 #[path = "../it/support/wait.rs"]
 #[expect(dead_code, reason = "shared with the other test binary")]

@@ -9,6 +9,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::documentation::block;
 use crate::failures::running::{Ended, Running};
 use crate::needs::{Need, path};
 use crate::stage::{ACCOUNT, MACHINE, Stage, World};
@@ -87,16 +88,17 @@ impl<'a> Worker<'a> {
         for (name, value) in more.as_object().unwrap() {
             operator[name] = value.clone();
         }
-        let connection = json!({
-            "conn_type": "spark", "host": format!("k8s://https://{}", self.world.plane.address()),
-            "extra": {"namespace": self.namespace, "deploy-mode": "cluster"},
-        });
+        let page = block("docs/airflow.md", "The connection", "export AIRFLOW_CONN_SPARK_K8S=");
+        let connection = page.split('\'').nth(1).unwrap();
+        let address = self.world.plane.address().to_string();
+        let connection = connection.replace("APISERVER:6443", &address);
+        let connection = connection.replace("\"spark\"}}", &format!("\"{}\"}}}}", self.namespace));
         let mut command = Command::new(path(AIRFLOW).join("bin/python"));
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/airflow/task.py"));
         command.arg(operator.to_string()).env_clear().stdin(Stdio::null()).current_dir(self.folder.path());
         command.env("HOME", self.folder.path()).env("AIRFLOW_HOME", self.path("airflow"));
         command.env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()));
-        command.env("AIRFLOW_CONN_SPARK_K8S", connection.to_string());
+        command.env("AIRFLOW_CONN_SPARK_K8S", connection);
         command.env("KUBECONFIG", self.path("kubeconfig"));
         command.env("AIRFLOW__KUBERNETES_EXECUTOR__IN_CLUSTER", "False");
         command.env("AIRFLOW__KUBERNETES_EXECUTOR__CONFIG_FILE", self.path("kubeconfig"));

@@ -16,6 +16,9 @@ mod desk;
 #[path = "../real/dist.rs"]
 #[expect(dead_code, reason = "shared with the other test binaries")]
 mod dist;
+#[path = "../documentation/mod.rs"]
+#[expect(dead_code, reason = "shared with the other test binaries")]
+mod documentation;
 mod executors;
 mod failures;
 mod handed_over;
@@ -25,6 +28,7 @@ mod jobs;
 #[expect(dead_code, reason = "shared with the other test binary")]
 mod needs;
 mod operator;
+mod pages;
 mod pods;
 mod runner;
 mod sight;
@@ -53,6 +57,7 @@ fn main() {
         in_front::trials(&stage),
         executors::trials(&stage),
         web::trials(&stage),
+        pages::trials(&stage),
     ]
     .into_iter()
     .flatten()

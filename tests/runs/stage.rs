@@ -52,6 +52,9 @@ pub struct World {
     folder: TempDir,
 }
 
+/// What the pages call the image of the latest version of Spark.
+const OF_THE_PAGES: &str = "apache/spark:4.3.0";
+
 /// The image of a version of Spark.
 pub fn image(version: &str) -> String {
     format!("cloakroom.test/spark:{version}")
@@ -192,12 +195,23 @@ fn shared_of(folder: &Path) -> PathBuf {
     folder.join("shared")
 }
 
+/// The examples are in Spark's image and in no package: a jar of that name, without a class.
+fn examples(folder: &Path) -> PathBuf {
+    const EMPTY_ZIP: [u8; 22] = [b'P', b'K', 5, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let examples = folder.join("examples");
+    std::fs::create_dir_all(examples.join("jars")).unwrap();
+    std::fs::write(examples.join("jars/spark-examples.jar"), EMPTY_ZIP).unwrap();
+    examples
+}
+
 /// This machine, this project, and each version of Spark with its jobs.
 fn images(folder: &Path) -> Vec<Image> {
     let shared = shared_of(folder);
     std::fs::create_dir(&shared).unwrap();
     let layers = folder.join("images");
     let mut images = vec![Image::of_this_machine(MACHINE, &layers), Image::cloakroom(CLOAKROOM, &layers)];
+    let of_the_pages = Image::spark(OF_THE_PAGES, &spark_home(VERSIONS[0]), &layers);
+    images.push(of_the_pages.showing(&examples(folder), "/opt/spark/examples"));
     for version in VERSIONS {
         let jobs = jobs_of(folder, version);
         jobs::prepare(&spark_home(version), &jobs);

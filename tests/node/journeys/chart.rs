@@ -3,6 +3,7 @@
 use super::Journey;
 use super::deploy::{commands, server};
 use crate::cluster::{NODE_ADDRESS, make_volume};
+use crate::documentation::block;
 use crate::needs::{Need, path};
 use crate::shell::{At, laptop, run, until};
 use crate::world;
@@ -27,10 +28,11 @@ fn release() {
     make_volume(&folder, "chart", "chart");
     std::os::unix::fs::symlink(path(CHART_TOOLS).join("helm-4"), folder.join("bin/helm")).unwrap();
     // The README's own command, for another namespace, port and volume.
-    let of_the_page = commands().into_iter().find(|command| command.starts_with("helm install")).unwrap();
+    let of_the_page = block("README.md", "Deploy", "$ helm install");
     let install = format!(
         "{} --timeout 90s --set service.nodePort=31001,persistence.storageClassName=chart",
         of_the_page
+            .trim_start_matches("$ ")
             .replacen(" cloakroom ", " chart ", 1)
             .replace("-n cloakroom", "-n chart")
             .replace("=cloakroom-tls", "=tls")

@@ -4,8 +4,9 @@ use std::sync::OnceLock;
 
 use super::Journey;
 use crate::cluster::{NODE_ADDRESS, cluster};
+use crate::documentation::{block, blocks};
 use crate::shell::{laptop, until};
-use crate::{documents, example, world};
+use crate::{example, world};
 
 pub const JOURNEYS: &[Journey] = &[Journey("the_readmes_deploy_works_word_for_word", readme)];
 
@@ -26,13 +27,12 @@ fn deployed() -> &'static str {
         let home = world::folder().join("home");
         example::prepare(&home);
         std::fs::write(home.join("hello.txt"), "hello\n").unwrap();
-        let commands = commands();
-        assert!(commands.len() >= 10, "{commands:#?}");
         // The image is there already. Helm has a journey of its own.
         let others = ["docker build", "ctr ", "helm "];
         let typed =
-            commands.into_iter().filter(|command| !others.iter().any(|other| command.starts_with(other)));
+            commands().into_iter().filter(|command| !others.iter().any(|other| command.starts_with(other)));
         let script: Vec<String> = typed.map(|command| command.replace("APISERVER", NODE_ADDRESS)).collect();
+        assert!(script.len() >= 10, "{script:#?}");
         let ran = laptop(&format!("NODE={NODE_ADDRESS}\n{}", script.join("\n")));
         format!("{}{}", ran.stdout, ran.stderr)
     })
@@ -40,7 +40,8 @@ fn deployed() -> &'static str {
 
 /// The commands of the README's chapter, in their order.
 pub fn commands() -> Vec<String> {
-    documents::commands(&documents::chapter("README.md", "## Deploy"))
+    let deploy = blocks("README.md").into_iter().filter(|block| block.is_in("Deploy"));
+    deploy.flat_map(|block| block.commands()).map(|shown| shown.command).collect()
 }
 
 fn readme() {
@@ -56,6 +57,8 @@ fn readme() {
     }
     let log = laptop("kubectl logs -n spark -l spark-role=driver --tail=-1").stdout;
     assert!(log.contains("counted 10000"), "{log}");
+    let listed = laptop(&block("docs/operations.md", "Administration", "kubectl exec")).stdout;
+    assert!(listed.contains("Pod/app=demo"), "{listed}");
 }
 
 /// The README's server, with times that tests can wait for. Each namespace may have drivers by `kubectl apply -k`.

@@ -5,7 +5,7 @@ use super::deploy::{SERVER, server};
 use super::jobs::{arguments, log, namespace, newest_driver, ticket_of};
 use super::transfers::goes_after_the_grace;
 use crate::cluster::{Cluster, NODE_ADDRESS};
-use crate::documents;
+use crate::documentation::block;
 use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::jobs::{EXIT_CODE, Job};
@@ -71,10 +71,9 @@ fn spark_submit(version: &str, job: Job) {
 /// The environment and the script of docs/clients.md, by the admin, in the README's namespace.
 fn of_the_page() {
     server();
-    let chapter = documents::chapter("docs/clients.md", "## For spark-submit and for the Spark operator");
-    let blocks = documents::blocks(&chapter);
-    let block = |beginning: &str| blocks.iter().find(|block| block.starts_with(beginning)).unwrap();
-    let script = format!("{}\n{}", block("export CLOAKROOM_SERVER="), block("args=$("));
+    let of_the_page =
+        |beginning| block("docs/clients.md", "For spark-submit and for the Spark operator", beginning);
+    let script = format!("{}\n{}", of_the_page("export CLOAKROOM_SERVER="), of_the_page("args=$("));
     let home = path(SPARK_HOMES).join(format!("spark-{}", VERSIONS[0]));
     let script = script.replace("NODE", NODE_ADDRESS).replace("APISERVER", NODE_ADDRESS);
     laptop(&format!("export SPARK_HOME={home} PATH={home}/bin:$PATH\n{script}", home = home.display()));

@@ -7,7 +7,7 @@ use super::Journey;
 use super::deploy::server;
 use super::transfers::goes_after_the_grace;
 use crate::cluster::{Cluster, cluster};
-use crate::documents;
+use crate::documentation::block;
 use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::jobs::{self, EXIT_CODE, Job, SERIALIZER};
@@ -72,10 +72,8 @@ pub fn home() -> PathBuf {
 /// The words of docs/submit.md, by the admin.
 fn of_the_page() {
     server();
-    let chapter = documents::chapter("docs/submit.md", "## Local files");
-    let command =
-        documents::blocks(&chapter)[0].replace("APISERVER", "10.99.0.1").replace("NODE", "10.99.0.1");
-    laptop(&command);
+    let command = block("docs/submit.md", "Local files", "cloakroom submit");
+    laptop(&command.replace("APISERVER", "10.99.0.1").replace("NODE", "10.99.0.1"));
     let log = newest_driver("spark");
     for line in [COUNTED, "data.txt: some data", "app.conf: a setting", "env/page.txt: a page"] {
         assert!(log.contains(line), "no “{line}” in {log}");
@@ -94,8 +92,7 @@ pub fn newest_driver(namespace: &str) -> String {
 /// Its settings come behind those of the file, and win.
 fn port_forward() {
     namespace("port-forward");
-    let chapter = documents::chapter("docs/submit.md", "## Local files");
-    let settings = &documents::blocks(&chapter)[1];
+    let settings = block("docs/submit.md", "Local files", "--conf");
     let mut forward = start("kubectl port-forward -n cloakroom service/cloakroom 10000");
     until("it is forwarded", || {
         run(At::Laptop, "curl -sf --cacert tls.crt https://localhost:10000/api/v1").code == Some(0)

@@ -10,7 +10,7 @@ use super::external::stage;
 use super::jobs::{arguments, home, namespace, ticket_of};
 use super::transfers::goes_after_the_grace;
 use crate::cluster::{Cluster, NODE_ADDRESS};
-use crate::documents;
+use crate::documentation::block;
 use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::jobs::Job;
@@ -85,19 +85,22 @@ impl Drop for Operator {
 
 fn definitions() {
     laptop(&format!(
-        "kubectl apply --server-side --force-conflicts -f {}/definitions
-         kubectl wait --for=condition=Established crd/sparkapplications.sparkoperator.k8s.io --timeout=60s",
+        "kubectl apply --server-side --force-conflicts -f {}/definitions",
         path(OPERATOR).display()
     ));
+    // `kubectl wait` fails for as long as a definition has no conditions yet.
+    until("the kind is served", || {
+        run(At::Laptop, "kubectl get sparkapplications -n default").code == Some(0)
+    });
 }
 
 /// The application and the command of docs/spark-operator.md, in the README's namespace: what is not there yet owns nothing.
 fn of_the_page() {
     server();
     definitions();
-    let chapter = documents::chapter("docs/spark-operator.md", "## Stage and apply");
-    std::fs::write(home().join("app.yaml"), documents::yaml(&chapter)).unwrap();
-    let staged = laptop(&documents::blocks(&chapter)[0].replace("NODE", NODE_ADDRESS));
+    let of_the_page = |beginning| block("docs/spark-operator.md", "Stage and apply", beginning);
+    std::fs::write(home().join("app.yaml"), of_the_page("apiVersion:")).unwrap();
+    let staged = laptop(&of_the_page("export").replace("NODE", NODE_ADDRESS));
     let (_, removal) = staged.stderr.split_once("remove them with “").unwrap();
     let removal = removal.split('”').next().unwrap();
     let operator = Operator::start("spark", &path(SPARK_HOMES).join(format!("spark-{}", VERSIONS[0])));

@@ -6,7 +6,7 @@ use super::Journey;
 use super::deploy::{SERVER, answers, server};
 use super::jobs;
 use crate::cluster::{NODE, cluster, node_is};
-use crate::documents;
+use crate::documentation::page;
 use crate::images::VERSIONS;
 use crate::jobs::{EXIT_CODE, Job};
 use crate::shell::{At, Background, laptop, run, start, until};
@@ -57,8 +57,8 @@ fn transfers() -> Vec<Background> {
 
 /// The line of docs/api.md for scripts.
 fn script_upload() -> String {
-    let page = documents::page("docs/api.md");
-    let line = page.lines().find_map(|line| line.strip_prefix("- **In a script**: `")).unwrap();
+    let text = page("docs/api.md");
+    let line = text.lines().find_map(|line| line.strip_prefix("- **In a script**: `")).unwrap();
     let (curl, _) = line.split_once(" -T …`").unwrap();
     format!(
         "{curl} -sS --cacert tls.crt -o script.json -T small.bin -H \"Authorization: Bearer $(cat upload-token)\" \

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Journey;
 use super::deploy::{GRACE_SECONDS, SERVER, server};
-use crate::documents;
+use crate::documentation::block;
 use crate::shell::{At, laptop, run, until};
 
 pub const JOURNEYS: &[Journey] = &[
@@ -28,9 +28,8 @@ fn curl() {
 /// By the words of docs/clients.md, in a namespace that enforces the restricted standard.
 fn init_container() {
     server();
-    let chapter = documents::chapter("docs/clients.md", "### In a pod");
-    let secret = &documents::blocks(&chapter)[0];
-    let pod = documents::yaml(&chapter);
+    let secret = block("docs/clients.md", "In a pod", "ID=");
+    let pod = block("docs/clients.md", "In a pod", "apiVersion: v1");
     laptop(&format!(
         "kubectl create namespace demo
          kubectl label namespace demo pod-security.kubernetes.io/enforce=restricted

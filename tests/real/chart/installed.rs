@@ -5,8 +5,9 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use super::helm::{CHART_TOOLS, Helm, chart};
+use super::helm::{CHART_TOOLS, Helm};
 use crate::control_plane::ControlPlane;
+use crate::documentation::block;
 use crate::needs::path;
 use crate::support::cluster::{Account, Cluster as _};
 
@@ -168,13 +169,11 @@ fn ok(output: Output) -> String {
 /// As the chart's page says it. All is as it was afterwards.
 pub async fn helm_takes_over_what_kustomize_made(plane: &ControlPlane) {
     let claim = || named(plane, "persistentvolumeclaim", "cloakroom", "cloakroom")["metadata"]["uid"].clone();
-    let page = std::fs::read_to_string(chart().join("README.md")).unwrap();
+    let block = block("charts/cloakroom/README.md", "Upgrade and remove", "kubectl delete deployment");
     for version in Helm::VERSIONS {
         let before = claim();
         assert!(before.is_string());
-        let commands: Vec<_> = page.lines().filter(|line| line.contains("--take-ownership")).collect();
-        assert_eq!(commands.len(), 1);
-        let flags: Vec<_> = commands[0].split(' ').filter(|word| word.starts_with("--")).collect();
+        let flags: Vec<_> = block.split_whitespace().filter(|word| word.starts_with("--")).collect();
         // Helm 3 does not know the flag, and does not need it.
         let flags = flags.into_iter().filter(|flag| version != "helm-3" || *flag != "--force-conflicts");
         ok(plane.kubectl(&["delete", "deployment", "cloakroom", "-n", "cloakroom"]));

@@ -1,0 +1,261 @@
+//! Every block of code of every page, and the test that types it or the reason why none does.
+//!
+//! `documents::every_block_of_the_pages_is_typed_by_a_test_or_listed_with_a_reason` holds this table against the pages.
+
+use super::Block;
+
+/// Who types a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// `tests/real/pages.rs`, in the order of the page, in a network without anything else.
+    Reader,
+    /// `tests/real/pages.rs`, likewise, with an API server and a staging server that are reached by https.
+    Member,
+    /// This file of tests, which reads it from the page.
+    Test(&'static str),
+    /// The test of another chapter, given by page and heading, which has all its lines.
+    Chapter(&'static str, &'static str),
+    /// None: it is no command and no file, and only shows something.
+    Text,
+    /// None, for this reason.
+    None(&'static str),
+}
+
+/// The blocks of a chapter that begin so. Without a beginning, those of the chapters inside it as well.
+#[derive(Debug)]
+pub struct Row {
+    pub page: &'static str,
+    pub heading: &'static str,
+    pub beginning: &'static str,
+    pub by: By,
+}
+
+impl Row {
+    pub fn is_of(&self, block: &Block) -> bool {
+        let is_there = match self.beginning {
+            "" => block.is_inside(self.heading),
+            beginning => block.is_in(self.heading) && block.text.starts_with(beginning),
+        };
+        self.page == block.page && is_there
+    }
+}
+
+const fn row(page: &'static str, heading: &'static str, beginning: &'static str, by: By) -> Row {
+    Row { page, heading, beginning, by }
+}
+
+const README: &str = "README.md";
+const AIRFLOW: &str = "docs/airflow.md";
+const API: &str = "docs/api.md";
+const CI: &str = "docs/ci.md";
+const CLIENTS: &str = "docs/clients.md";
+const INSTALL: &str = "docs/install.md";
+const OPERATIONS: &str = "docs/operations.md";
+const OPERATOR: &str = "docs/spark-operator.md";
+const SUBMIT: &str = "docs/submit.md";
+const VERSIONS: &str = "docs/versions.md";
+const CHART: &str = "charts/cloakroom/README.md";
+
+const FOR_SPARK_SUBMIT: &str = "For spark-submit and for the Spark operator";
+const IN_FRONT: &str = "In front of a real spark-submit";
+
+const FROM_SOURCE: By = By::None("it builds for minutes; `.ci/run` builds the same sources");
+const OF_CI: By = By::None("it takes minutes; `.ci/run` does it");
+const MEASURES: By = By::None("it measures, on a machine that does nothing else");
+const ANOTHER_TOOL: By = By::None("it is a tool of others, with a registry, a key or a service of theirs");
+
+pub const TABLE: &[Row] = &[
+    row(README, "Install", "cargo install", FROM_SOURCE),
+    row(README, "Try it", "$ ", By::Reader),
+    row(README, "Try it", "cargo test", By::Test(".ci/run")),
+    row(README, "Stage and fetch", "$ cloakroom fetch", By::Reader),
+    row(README, "Stage and fetch", "error: ", By::Text),
+    row(
+        README,
+        "Submit",
+        "$ cloakroom submit --master k8s://https://APISERVER:6443 --deploy-mode cluster --name",
+        By::Test("tests/runs/pages.rs"),
+    ),
+    row(
+        README,
+        "Submit",
+        "$ cloakroom submit --master k8s://https://APISERVER:6443 --deploy-mode cluster --driver-memory",
+        By::Reader,
+    ),
+    row(
+        README,
+        "Deploy",
+        "$ docker build",
+        By::None(
+            "it needs a container engine; `tests/real/image.rs` makes the same root, and the node has the archive",
+        ),
+    ),
+    row(README, "Deploy", "$ openssl", By::Test("tests/node/journeys/deploy.rs")),
+    row(README, "Deploy", "$ helm install", By::Test("tests/node/journeys/chart.rs")),
+    row(README, "Deploy", "$ export CLOAKROOM_SERVER", By::Test("tests/node/journeys/deploy.rs")),
+    row(README, "Deploy", "$ kubectl create namespace spark", By::Test("tests/node/journeys/deploy.rs")),
+    row(README, "Forget about it", "", By::Text),
+    row(README, "See and free what is staged", "$ ", By::Reader),
+    row("CONTRIBUTING.md", "Fuzzing", "fuzz/run", OF_CI),
+    row(
+        "CONTRIBUTING.md",
+        "The Helm chart",
+        "CLOAKROOM_TEST_REFRESH",
+        By::None("it writes files of this repository anew"),
+    ),
+    row("CONTRIBUTING.md", "The Helm chart", "CLOAKROOM_TEST_CHART_TOOLS", OF_CI),
+    row(
+        CHART,
+        "Install",
+        "kubectl create namespace",
+        By::None(
+            "it needs a registry; `tests/node/journeys/chart.rs` installs the chart with an image of the node",
+        ),
+    ),
+    row(CHART, "Install", "# my-values.yaml", By::Text),
+    row(CHART, "Upgrade and remove", "kubectl delete deployment", By::Test("tests/real/chart/installed.rs")),
+    row(AIRFLOW, "Install", "ln -s", By::Reader),
+    row(AIRFLOW, "The connection", "export AIRFLOW_CONN_SPARK_K8S", By::Test("tests/runs/airflow.rs")),
+    row(AIRFLOW, "A task", "report = ", By::Text),
+    row(AIRFLOW, "What stays of a task", "clean_up = ", By::Test("tests/real/pages/member.rs")),
+    row(API, "Stage", "$ ", By::Reader),
+    row(API, "Fetch", "$ ", By::Reader),
+    row(API, "Metadata and release", "$ ", By::Reader),
+    row(API, "v0", "$ ", By::Reader),
+    row(
+        API,
+        "Generated clients",
+        "curl",
+        By::None("`.ci/generated-client` makes the client, with more options"),
+    ),
+    row(
+        API,
+        "Generated clients",
+        "from cloakroom_client",
+        By::None("`.ci/generated_client.py` does this and more"),
+    ),
+    row(API, "Errors", "{", By::Text),
+    row("docs/benchmarks.md", "Benchmarks", "", MEASURES),
+    row(CI, "From a CI job", "spark.kubernetes", By::Test("tests/real/pages/member.rs")),
+    row(CI, "From a CI job", "curl", By::Member),
+    row(CI, "GitHub Actions", "jobs:", By::Test("tests/real/pages/member.rs")),
+    row(CI, "GitLab CI", "run:", By::Test("tests/real/pages/member.rs")),
+    row(CI, "When a job is cancelled", "./cloakroom", By::Member),
+    row(CLIENTS, "stage", "$ ", By::Reader),
+    row(CLIENTS, "The ticket", "{", By::Text),
+    row(CLIENTS, "Progress, retries, exit codes", "the staging server", By::Text),
+    row(CLIENTS, "Progress, retries, exit codes", "$ ", By::Reader),
+    row(CLIENTS, FOR_SPARK_SUBMIT, "export CLOAKROOM_SERVER", By::Member),
+    row(CLIENTS, FOR_SPARK_SUBMIT, "$ cloakroom stage", By::Member),
+    row(CLIENTS, FOR_SPARK_SUBMIT, "args=", By::Test("tests/node/journeys/external.rs")),
+    row(CLIENTS, FOR_SPARK_SUBMIT, "removed from", By::Text),
+    row(CLIENTS, "fetch", "$ ", By::Reader),
+    row(CLIENTS, "In a pod", "ID=", By::Test("tests/node/journeys/transfers.rs")),
+    row(CLIENTS, "In a pod", "apiVersion: v1", By::Test("tests/node/journeys/transfers.rs")),
+    row(CLIENTS, "In a pod", "error: ", By::Text),
+    row(CLIENTS, "Properties form", "the staged jars", By::Text),
+    row(CLIENTS, "Retries and a second run", "$ ", By::Reader),
+    row(CLIENTS, "Proxies and certificates", "keytool", By::None("each line asks for a password")),
+    row(INSTALL, "Install", "packaging/release", OF_CI),
+    row(INSTALL, "Install", "sha256sum", By::Reader),
+    row(INSTALL, "The binary", "$ ", By::Reader),
+    row(
+        INSTALL,
+        "The Debian package",
+        "sudo apt",
+        By::None(
+            "it changes the machine; `packaging/check` installs and removes the package in a root of its own",
+        ),
+    ),
+    row(INSTALL, "The Debian package", "sudoedit", By::None("it needs systemd")),
+    row(
+        INSTALL,
+        "The image",
+        "sudo ctr",
+        By::None("`tests/node/images.rs` imports the image with other options"),
+    ),
+    row(INSTALL, "The image", "skopeo", ANOTHER_TOOL),
+    row(INSTALL, "The image", "digest=", ANOTHER_TOOL),
+    row(INSTALL, "From source", "cargo install", FROM_SOURCE),
+    row(
+        "docs/kueue.md",
+        "Jobs of spark-submit",
+        "cloakroom submit …",
+        By::None("Kueue is not run by any test; a gated driver is (`pods::a_gated_pod_keeps_its_resource`)"),
+    ),
+    row("docs/kueue.md", "Jobs of spark-submit", "--conf", By::Text),
+    row("docs/kueue.md", "Jobs of the Spark Operator", "metadata:", By::Text),
+    row("docs/migrating.md", "From kubespark's resource staging server", "containers:", By::Text),
+    row("docs/migrating.md", "From kubespark's resource staging server", "$ ", By::Reader),
+    row(OPERATIONS, "Properties file", "WARN", By::Text),
+    row(OPERATIONS, "Start, stop, upgrade", "INFO", By::Text),
+    row(OPERATIONS, "Logs", "", By::Text),
+    row(OPERATIONS, "Administration", "kubectl exec", By::Test("tests/node/journeys/deploy.rs")),
+    row(OPERATIONS, "ls", "$ ", By::Reader),
+    row(OPERATIONS, "show", "$ ", By::Reader),
+    row(OPERATIONS, "rm", "$ ", By::Reader),
+    row(OPERATIONS, "clean", "$ ", By::Reader),
+    row(OPERATIONS, "Exit codes, JSON and YAML", "# what is larger", By::Reader),
+    row(OPERATIONS, "In Kubernetes", "openssl", By::Chapter(README, "Deploy")),
+    row(OPERATIONS, "In Kubernetes", "apiVersion: kustomize", By::Test("tests/real/manifests.rs")),
+    row(OPERATIONS, "With Helm", "image:", By::Test("tests/real/chart.rs")),
+    row(
+        OPERATIONS,
+        "With Helm",
+        "helm install",
+        By::None("it needs a registry, as the chapter “Install” of the chart's page"),
+    ),
+    row(OPERATIONS, "Looking after it", "kubectl exec", By::Chapter(OPERATIONS, "Administration")),
+    row("docs/security.md", "Who uploaded", "name=alice", By::Text),
+    row(OPERATOR, "Stage and apply", "apiVersion:", By::Test("tests/node/journeys/operator.rs")),
+    row(OPERATOR, "Stage and apply", "export", By::Test("tests/node/journeys/operator.rs")),
+    row(OPERATOR, "Fields to paste", "$ ", By::Member),
+    row(
+        OPERATOR,
+        "This program as the operator's spark-submit",
+        "ARG",
+        By::None(
+            "it needs a container engine; `tests/node/journeys/operator.rs` runs the operator with such a link",
+        ),
+    ),
+    row(
+        SUBMIT,
+        "Submitting applications",
+        "cloakroom submit",
+        By::None("the examples of Spark's image are in no package; README submits the same jar"),
+    ),
+    row(SUBMIT, "Submitting applications", "ln -s", By::Reader),
+    row(SUBMIT, "Local files", "cloakroom submit", By::Test("tests/node/journeys/jobs.rs")),
+    row(SUBMIT, "Local files", "--conf", By::Test("tests/node/journeys/jobs.rs")),
+    row(
+        SUBMIT,
+        IN_FRONT,
+        "ln -s",
+        By::None("it needs a whole Spark; `tests/runs/in_front.rs` stands in front of two versions of it"),
+    ),
+    row(SUBMIT, "While it waits", "", By::Text),
+    row(SUBMIT, "When it goes wrong", "", By::Test("tests/runs/failures/page.rs")),
+    row(SUBMIT, "What is created, and what is taken back", "26/11/21", By::Text),
+    row(
+        VERSIONS,
+        "New since .ci/skew-from",
+        "$ cloakroom show",
+        By::None("it needs an older server; `tests/real/skew.rs` has one, and shows other ids"),
+    ),
+    row(
+        VERSIONS,
+        "Upgrade",
+        "kubectl apply -k .",
+        By::None(
+            "it is the reader's own kustomization; `tests/node/journeys/replacement.rs` replaces the server twenty times",
+        ),
+    ),
+    row(VERSIONS, "Going back", "error: ", By::Text),
+    row("tests/old-client/README.md", "A client of the original", "", OF_CI),
+    row(
+        "tests/conformance/README.md",
+        "What the real spark-submit sends",
+        "",
+        By::None("it records a real Spark for minutes"),
+    ),
+];

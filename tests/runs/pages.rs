@@ -1,0 +1,38 @@
+//! The submission that README shows, as a reader types it, where pods run.
+
+#[path = "../real/pages/terminal.rs"]
+mod terminal;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use libtest_mimic::Trial;
+
+use crate::documentation::blocks;
+use crate::needs::Need;
+use crate::stage::Stage;
+use crate::support::cluster::{Account, Cluster as _};
+use crate::support::process;
+use crate::support::wait::until;
+use terminal::Terminal;
+
+pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let name = "pages::the_submission_of_readme_says_why_it_failed_and_ends_with_the_applications_code";
+    vec![stage.trial_that_needs(name, vec![Need::Root], readme)]
+}
+
+async fn readme(stage: Arc<Stage>) {
+    let world = stage.world().await;
+    let admin = world.plane.api(Account::Admin);
+    let account = "/api/v1/namespaces/default/serviceaccounts/default";
+    until("the default account is there", async || admin.get(account).await.0 == 200).await;
+    let command = process::command();
+    let mut terminal = Terminal::open(&["--mount"], Path::new(command.get_program()));
+    let address = world.plane.address();
+    let kubeconfig = world.plane.kubeconfig(Account::Admin, address);
+    std::fs::write(terminal.folder().join("kubeconfig"), kubeconfig).unwrap();
+    terminal.prepare("export KUBECONFIG=$PWD/kubeconfig");
+    terminal.replace("APISERVER:6443", &address.to_string());
+    let submit = blocks("README.md").into_iter().filter(|block| block.is_in("Submit"));
+    submit.for_each(|block| terminal.type_block(&block));
+}
