@@ -116,7 +116,10 @@ fn a_server_that_is_away_when_stage_begins_is_waited_for() {
     let _server = place.serve(port.address());
     let output = staging.end();
     place.assert_staged(&url, &output);
-    assert_eq!(stderr(&output).lines().count(), 3, "{}", stderr(&output));
+    let said = stderr(&output);
+    // On a busy machine it is met once more while it starts.
+    let lines = said.lines().filter(|line| !line.contains("this server is starting")).count();
+    assert_eq!(lines, 3, "{said}");
     assert_eq!(count(&output, &waiting), 1);
 }
 
