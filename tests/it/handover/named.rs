@@ -32,6 +32,32 @@ impl Place {
 const STAGE: [&str; 5] = ["stage", "--for", "spark-submit", "--namespace", "demo"];
 
 #[test]
+fn a_server_of_this_machine_alone_is_refused_for_pods() {
+    let place = Place::new();
+    let url = place.server.url("");
+    let setting = format!("spark.kubernetes.resourceStagingServer.uri={url}");
+    let by_variable = [("CLOAKROOM_SERVER", url.as_str())];
+    for more in [&[][..], &["--dry-run"]] {
+        let stage = [&STAGE[..], more, &["app.jar"]].concat();
+        let by_flag = [&stage[..], &["--server", &url]].concat();
+        for (output, named) in [
+            (place.run(&by_flag, &[]), "--server (`spark."),
+            (place.run(&stage, &by_variable), "the environment variable CLOAKROOM_SERVER is `http"),
+            (
+                place.submit(&[more, &["--conf", &setting]].concat(), &[]),
+                "`spark.kubernetes.resourceStagingServer.uri` is",
+            ),
+            (place.submit(more, &by_variable), "the environment variable CLOAKROOM_SERVER is `http"),
+        ] {
+            let said = place.assert_refused(&output);
+            assert!(said.contains(named), "{said}");
+            let way_out = "set `spark.kubernetes.resourceStagingServer.internal.uri` to the address that they reach it at";
+            assert!(said.contains(way_out) && said.contains("http://SERVICE.NAMESPACE:10000"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_file_that_a_variable_names_is_said_to_be_the_variables() {
     let place = Place::new();
     let url = place.server.url("");
