@@ -10,21 +10,23 @@ mod stage;
 mod submit;
 mod version;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use cloakroom::spark::Origin;
 use cloakroom::spark::conf::without_userinfo;
 
 pub use admin::{
     AdminArgs, CleanArgs, ListOutput, LsArgs, ResourceArg, RmArgs, ShowArgs, SortKey, Structured,
+    TOKEN_FLAG as ADMIN_TOKEN_FLAG, token_giver as admin_token_giver,
 };
 pub use completions::{CompletionsArgs, ManArgs};
 pub use fetch::FetchArgs;
 pub use handover::SubmitterChoice;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
-pub use stage::StageArgs;
+pub use stage::{StageArgs, ca_giver, token_giver};
 pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help};
 
 /// Help is as wide as the terminal, and no wider than this: longer lines are hard to read.
@@ -63,6 +65,14 @@ impl Cli {
 fn without_empty_variable(arg: Arg) -> Arg {
     let value = arg.get_env().and_then(std::env::var_os);
     if value.is_some_and(|value| value.is_empty()) { arg.env(Resettable::Reset) } else { arg }
+}
+
+/// What gave an option its value, for messages: its variable where that `says` the same, else the flag.
+pub fn giver(flag: &'static str, variable: &'static str, says: impl FnOnce(&OsStr) -> bool) -> Origin {
+    match std::env::var_os(variable) {
+        Some(value) if says(&value) => Origin::Variable(variable),
+        _ => Origin::Option(flag),
+    }
 }
 
 /// The same without who somebody is to a server: a password is not shown again where its address is refused.

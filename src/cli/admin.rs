@@ -1,17 +1,22 @@
 //! The command lines of `cloakroom ls`, `show`, `rm` and `clean`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, ValueEnum};
 
+use super::giver;
 use super::serve::DEFAULT_DATA_DIR;
 
 use cloakroom::cleaner::Why;
 use cloakroom::client::{Selection, ServerAddress};
 use cloakroom::protocol::admin::DUE;
 use cloakroom::resource::{Owner, OwnerError, OwnerKind, RowName};
-use cloakroom::spark::SparkDuration;
+use cloakroom::spark::{Origin, SparkDuration};
+
+/// The flag that names a file with an admin token, for messages.
+pub const TOKEN_FLAG: &str = "--admin-token-file";
+const TOKEN_VARIABLE: &str = "CLOAKROOM_ADMIN_TOKEN_FILE";
 
 /// How the server is reached, and who asks.
 #[derive(Debug, Clone, Args)]
@@ -23,7 +28,7 @@ pub struct AdminArgs {
 
     /// File with an admin token, such as the server's own. It is sent over https or to this machine only [default: the one
     /// that a server on this machine has left in --data-dir]
-    #[arg(long, value_name = "FILE", env = "CLOAKROOM_ADMIN_TOKEN_FILE")]
+    #[arg(long, value_name = "FILE", env = TOKEN_VARIABLE)]
     pub admin_token_file: Option<PathBuf>,
 
     /// Data directory of a server on this machine
@@ -33,6 +38,11 @@ pub struct AdminArgs {
     /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
     #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
     pub ca_files: Vec<PathBuf>,
+}
+
+/// What named the admin token's file, for messages.
+pub fn token_giver(path: &Path) -> Origin {
+    giver(TOKEN_FLAG, TOKEN_VARIABLE, |value| value == path)
 }
 
 /// Which resources are meant.

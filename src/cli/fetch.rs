@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use cloakroom::fetch::TERMINATION_LOG;
-use cloakroom::spark::{ByteSize, SparkDuration};
+use cloakroom::spark::{ByteSize, Origin, SparkDuration};
+
+use super::giver;
 
 /// Names the server where no flag does.
 const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
@@ -76,6 +78,9 @@ pub struct FetchArgs {
 impl FetchArgs {
     /// Whether the server was named by a flag, and not only by the environment.
     pub fn has_server_flag(&self) -> bool {
-        self.server.as_ref().is_some_and(|server| std::env::var(SERVER_VARIABLE).as_ref() != Ok(server))
+        let flag = "--server";
+        self.server.as_ref().is_some_and(|server| {
+            giver(flag, SERVER_VARIABLE, |value| value == &**server) == Origin::Option(flag)
+        })
     }
 }

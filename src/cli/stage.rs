@@ -1,14 +1,19 @@
 //! The command line of `cloakroom stage`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::giver;
 use super::handover::HandoverArgs;
 
 use cloakroom::client::ServerAddress;
 use cloakroom::resource::{Owner, OwnerError, OwnerKind};
-use cloakroom::spark::SparkDuration;
+use cloakroom::spark::{Origin, SparkDuration};
+
+const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
+const CA_VARIABLE: &str = "CLOAKROOM_CA_FILE";
+const TOKEN_VARIABLE: &str = "CLOAKROOM_UPLOAD_TOKEN_FILE";
 
 /// Pack files into one bundle, upload it while packing, and print its ticket as JSON on stdout
 ///
@@ -26,7 +31,7 @@ pub struct StageArgs {
     #[arg(
         long,
         value_name = "URI",
-        env = "CLOAKROOM_SERVER",
+        env = SERVER_VARIABLE,
         default_value = "http://127.0.0.1:10000",
         value_parser = ServerAddress::parse
     )]
@@ -57,11 +62,11 @@ pub struct StageArgs {
     pub unused_timeout: Option<SparkDuration>,
 
     /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
-    #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
+    #[arg(long = "ca-file", value_name = "PEM", env = CA_VARIABLE)]
     pub ca_files: Vec<PathBuf>,
 
     /// File that holds the upload token. It is sent over https or to this machine only [default: no token]
-    #[arg(long, value_name = "FILE", env = "CLOAKROOM_UPLOAD_TOKEN_FILE")]
+    #[arg(long, value_name = "FILE", env = TOKEN_VARIABLE)]
     pub token_file: Option<PathBuf>,
 
     /// How often to try before giving up [default: for 90 s, or 30 s where the server has never answered]
@@ -79,6 +84,24 @@ pub struct StageArgs {
 
     #[command(flatten)]
     pub handover: HandoverArgs,
+}
+
+impl StageArgs {
+    /// What named the server.
+    pub fn server_giver(&self) -> Origin {
+        let is_same = |text: &str| ServerAddress::parse(text).is_ok_and(|address| address == self.server);
+        giver("--server", SERVER_VARIABLE, |value| value.to_str().is_some_and(is_same))
+    }
+}
+
+/// What named the CA's file, for messages.
+pub fn ca_giver(path: &Path) -> Origin {
+    giver("--ca-file", CA_VARIABLE, |value| value == path)
+}
+
+/// What named the upload token's file, for messages.
+pub fn token_giver(path: &Path) -> Origin {
+    giver("--token-file", TOKEN_VARIABLE, |value| value == path)
 }
 
 fn label(text: &str) -> Result<(String, String), OwnerError> {

@@ -16,8 +16,17 @@ pub struct SubmitArgs {
 }
 
 /// Variables that stand for no option, and what they are for. Spark's own are in docs/submit.md.
-pub const VARIABLES: [(&str, &str); 2] = [
+pub const VARIABLES: [(&str, &str); 4] = [
     ("CLOAKROOM_SERVER", "Stands for --conf spark.kubernetes.resourceStagingServer.uri=URL."),
+    (
+        "CLOAKROOM_UPLOAD_TOKEN_FILE",
+        "Stands for --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE where a server is named.",
+    ),
+    (
+        "CLOAKROOM_CA_FILE",
+        "Stands for --conf spark.ssl.kubernetes.resourceStagingServer.enabled=true and \
+         --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE where a server is named.",
+    ),
     ("CLOAKROOM_SPARK_SUBMIT", "A real spark-submit, which gets everything but Kubernetes in cluster mode."),
 ];
 
@@ -116,11 +125,15 @@ Local files:
   server, which these settings name (docs/submit.md has all of them):
   --conf spark.kubernetes.resourceStagingServer.uri=URL
       Its address [env: CLOAKROOM_SERVER]
+  --conf spark.kubernetes.resourceStagingServer.internal.uri=URL
+      Where pods reach it, if that is another address [default: the same]
   --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE
       The upload token, if the server wants one
+      [env: CLOAKROOM_UPLOAD_TOKEN_FILE]
   --conf spark.ssl.kubernetes.resourceStagingServer.enabled=true
   --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE
       The server's certificate, or its CA, if the system does not trust it
+      [env: CLOAKROOM_CA_FILE, which sets both]
   --conf spark.kubernetes.initContainer.image=IMAGE
       What fetches the files in the pods [default: what the server advertises]
 

@@ -53,6 +53,11 @@ impl ServerAddress {
         url
     }
 
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
     /// Whether it is this machine, to whoever asks.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.0)

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,7 +19,7 @@ use cloakroom::client::{HttpClient, Timeouts};
 use cloakroom::fetch::{
     self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, PlanError, SourceReport,
 };
-use cloakroom::spark::{InitContainerProperties, Properties};
+use cloakroom::spark::{InitContainerProperties, Properties, format_duration};
 use cloakroom::telemetry::chain;
 
 /// 128 and the number of SIGTERM, as shells show it.
@@ -52,7 +53,13 @@ async fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     }
     let http = HttpClient::new(&job.ca_files, Timeouts::default())?;
     let stop = CancellationToken::new();
-    let fetching = fetch::run(job.plan.clone(), &http, &job.options, &stop, Arc::new(Lines));
+    let fetching = fetch::run(
+        job.plan.clone(),
+        &http,
+        &job.options,
+        &stop,
+        Arc::new(Lines { timeout: job.options.timeout }),
+    );
     tokio::pin!(fetching);
     let (outcome, exit_code) = tokio::select! {
         outcome = &mut fetching => (outcome, ExitCode::SUCCESS),
@@ -195,11 +202,13 @@ fn read_ticket(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Tells what happens on the way, a line each.
-struct Lines;
+struct Lines {
+    timeout: Duration,
+}
 
 impl FetchObserver for Lines {
     fn retrying(&self, what: &str, why: &str) {
-        tell(&format!("{what}: {why}; trying again"));
+        tell(&format!("{what}: {why}; trying again for up to {} in all", format_duration(self.timeout)));
     }
 
     fn starting_over(&self, what: &str, why: &str) {

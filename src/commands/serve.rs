@@ -8,6 +8,7 @@ mod settings;
 mod sockets;
 mod start;
 mod try_it;
+mod variables;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -47,7 +48,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     })?;
     let metrics = Metrics::new();
     let settings = ServeSettings::resolve(&args, &metrics)?;
-    for warning in &settings.warnings {
+    for warning in variables::warnings().iter().chain(&settings.warnings) {
         tracing::warn!("{warning}");
     }
     let allotment = descriptors::allot(&args, &settings)?;

@@ -18,7 +18,7 @@ use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::format_size;
 
 use self::progress::StageProgress;
-use crate::cli::StageArgs;
+use crate::cli::{StageArgs, token_giver};
 use crate::commands::screen::Screen;
 use crate::commands::submit::signals::Signals;
 use crate::commands::{UsageError, tell};
@@ -98,7 +98,8 @@ fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
     let namespace = args.namespace.as_deref().unwrap_or_default();
     let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())
         .map_err(|error| UsageError::of(&error))?;
-    let token = args.token_file.as_deref().map(|path| UploadToken::read(path, "--token-file")).transpose()?;
+    let token = args.token_file.as_deref();
+    let token = token.map(|path| UploadToken::read(path, &token_giver(path).to_string())).transpose()?;
     Ok(StageRequest {
         server: args.server.clone(),
         owner,

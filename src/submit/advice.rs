@@ -6,51 +6,73 @@ use crate::spark::{Origin, SparkConf, keys};
 
 /// How the settings that lead to the staging server were given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
-    /// As Spark's settings.
-    BySettings,
-    /// By the flags of `cloakroom stage`.
-    ByFlags,
+pub struct Named {
+    address: Given,
+    trust: Given,
+}
+
+/// What gave a setting its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    /// One of Spark's settings.
+    Setting,
+    /// A flag of `cloakroom stage`.
+    Flag,
+    /// A variable of the environment.
+    Variable,
+}
+
+impl Given {
+    fn of(conf: &SparkConf, key: &str) -> Self {
+        match conf.origin(key) {
+            Some(Origin::Option(_)) => Self::Flag,
+            Some(Origin::Variable(_)) => Self::Variable,
+            _ => Self::Setting,
+        }
+    }
 }
 
 impl Named {
-    /// As the server's address was given.
+    /// As they were given. What was not is best given as the server's address was.
     pub(super) fn of(conf: &SparkConf) -> Self {
-        match conf.origin(&keys::SERVER_URI) {
-            Some(Origin::Option(_)) => Self::ByFlags,
-            _ => Self::BySettings,
-        }
+        let address = Given::of(conf, &keys::SERVER_URI);
+        let is_trusted = conf.contains(&keys::TLS_CLIENT_CERT_PEM);
+        let trust = if is_trusted { Given::of(conf, &keys::TLS_CLIENT_CERT_PEM) } else { address };
+        Self { address, trust }
     }
 
     /// What has the address.
     pub(super) fn address(self) -> String {
-        match self {
-            Self::BySettings => format!("`{}`", keys::SERVER_URI),
-            Self::ByFlags => "--server".to_owned(),
+        match self.address {
+            Given::Setting => format!("`{}`", keys::SERVER_URI),
+            Given::Flag => "--server".to_owned(),
+            Given::Variable => "CLOAKROOM_SERVER".to_owned(),
         }
     }
 
-    /// What has the init-container's image.
+    /// What has the init-container's image. No variable does.
     pub(super) fn image(self) -> String {
-        match self {
-            Self::BySettings => format!("`{}`", keys::INIT_CONTAINER_IMAGE),
-            Self::ByFlags => "--fetch-image".to_owned(),
+        match self.address {
+            Given::Setting | Given::Variable => format!("`{}`", keys::INIT_CONTAINER_IMAGE),
+            Given::Flag => "--fetch-image".to_owned(),
         }
     }
 
     fn certificate(self) -> String {
-        match self {
-            Self::BySettings => format!("`{}`", keys::TLS_CLIENT_CERT_PEM),
-            Self::ByFlags => "--ca-file".to_owned(),
+        match self.trust {
+            Given::Setting => format!("`{}`", keys::TLS_CLIENT_CERT_PEM),
+            Given::Flag => "--ca-file".to_owned(),
+            Given::Variable => "CLOAKROOM_CA_FILE".to_owned(),
         }
     }
 
     fn trust(self) -> String {
-        match self {
-            Self::BySettings => {
+        match self.trust {
+            Given::Setting => {
                 format!("`{}=true` and `{}=FILE`", keys::TLS_ENABLED, keys::TLS_CLIENT_CERT_PEM)
             }
-            Self::ByFlags => "--ca-file FILE".to_owned(),
+            Given::Flag => "--ca-file FILE".to_owned(),
+            Given::Variable => "CLOAKROOM_CA_FILE=FILE".to_owned(),
         }
     }
 }
@@ -99,23 +121,39 @@ mod tests {
             Failure::UnknownHost { why: String::new() },
             Failure::Foreign { why: String::new() },
         ];
-        for (named, trust, address) in [
+        let setting = |key: &str| format!("`{key}`");
+        let by_settings = format!("`{}=true` and `{}=FILE`", keys::TLS_ENABLED, keys::TLS_CLIENT_CERT_PEM);
+        for (origin, trust, address) in [
+            (Origin::Conf, by_settings.as_str(), setting(&keys::SERVER_URI)),
+            (Origin::Option("--server"), "with --ca-file FILE", "--server".to_owned()),
             (
-                Named::BySettings,
-                "`spark.ssl.kubernetes.resourceStagingServer.enabled=true` and \
-                 `spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE`",
-                "`spark.kubernetes.resourceStagingServer.uri`",
+                Origin::Variable("CLOAKROOM_SERVER"),
+                "with CLOAKROOM_CA_FILE=FILE",
+                "CLOAKROOM_SERVER".to_owned(),
             ),
-            (Named::ByFlags, "with --ca-file FILE", "--server"),
         ] {
+            let mut conf = SparkConf::default();
+            conf.set(&keys::SERVER_URI, "https://h", origin.clone());
+            let named = Named::of(&conf);
             let untrusted = advice(&Failure::UnknownIssuer, named).unwrap();
             assert!(untrusted.contains(trust), "{untrusted}");
-            assert_eq!(untrusted.contains("spark."), named == Named::BySettings, "{untrusted}");
+            assert_eq!(untrusted.contains("spark."), origin == Origin::Conf, "{untrusted}");
             for failure in &failures {
                 let advice = advice(failure, named).unwrap();
-                assert!(advice.contains(address), "{advice}");
-                assert_eq!(advice.contains("spark."), named == Named::BySettings, "{advice}");
+                assert!(advice.contains(&address), "{advice}");
+                assert_eq!(advice.contains("spark."), origin == Origin::Conf, "{advice}");
             }
         }
+    }
+
+    #[test]
+    fn a_certificate_is_named_as_it_was_given_however_the_address_was() {
+        let mut conf = SparkConf::default();
+        conf.set(&keys::SERVER_URI, "https://h", Origin::Conf);
+        conf.set(&keys::TLS_CLIENT_CERT_PEM, "ca.pem", Origin::Variable("CLOAKROOM_CA_FILE"));
+        let untrusted = advice(&Failure::UnknownIssuer, Named::of(&conf)).unwrap();
+        assert_eq!(untrusted, "trust its CA's certificate, or its own, with CLOAKROOM_CA_FILE=FILE");
+        conf.set(&keys::TLS_CLIENT_CERT_PEM, "ca.pem", Origin::Conf);
+        assert!(advice(&Failure::UnknownIssuer, Named::of(&conf)).unwrap().contains("clientCertPem=FILE"));
     }
 }

@@ -101,6 +101,37 @@ fn flags_win_over_the_environment_over_the_properties_file_over_defaults() {
 }
 
 #[test]
+fn a_variable_that_no_flag_has_is_warned_of_and_its_value_is_not_shown() {
+    let place = Place::new();
+    let mistyped = "the environment variable CLOAKROOM_MAX_TOTALSIZE has no effect, because no flag has it: is \
+                    CLOAKROOM_MAX_TOTAL_SIZE meant?";
+    let strange = "the environment variable CLOAKROOM_PORT has no effect, because no flag has it: cloakroom serve --help names \
+                   those that there are";
+    let variables = [("CLOAKROOM_MAX_TOTALSIZE", "hunter2"), ("CLOAKROOM_PORT", "hunter3")];
+    let checked = place.check(&["--listen", "127.0.0.1:0"], &variables);
+    assert!(checked.status.success());
+    let mut command = place.command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "started"]).envs(variables);
+    let server = Cloakroom::start(command);
+    for said in [process::stderr(&checked), server.log()] {
+        assert!(said.contains(mistyped) && said.contains(strange), "{said}");
+        assert!(!said.contains("hunter"), "{said}");
+    }
+    let known = [
+        ("CLOAKROOM_SERVER", "http://h"),
+        ("CLOAKROOM_CA_FILE", "ca.pem"),
+        ("CLOAKROOM_ADMIN_URL", "http://h"),
+        ("CLOAKROOM_SPARK_SUBMIT", "spark-submit"),
+        ("CLOAKROOM_TERMINATION_LOG", "log"),
+        ("CLOAKROOM_PORT", "tcp://10.0.0.1:10000"),
+        ("CLOAKROOM_PORT_10000_TCP", "tcp://10.0.0.1:10000"),
+        ("CLOAKROOM_OPERATIONS_SERVICE_HOST", "10.0.0.1"),
+    ];
+    let said = process::stderr(&place.check(&["--listen", "127.0.0.1:0"], &known));
+    assert!(!said.contains("has no effect"), "{said}");
+}
+
+#[test]
 fn tls_comes_from_flags_environment_or_properties_file_in_that_order() {
     let place = Place::new();
     let pem = tls::self_signed(place.0.path(), &["localhost"]);

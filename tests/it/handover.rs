@@ -3,6 +3,7 @@
 
 mod application;
 mod leftovers;
+mod named;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,11 @@ const WHOLE: [&str; 9] = [
 
 /// Of somebody who may do what manifests/submitter/stager.yaml allows.
 const TOKEN: &str = "of-the-stager";
+
+/// Here pods reach the server as this machine does, which is not taken for granted.
+fn pods_too(server: &str) -> [String; 2] {
+    ["--conf".to_owned(), format!("spark.kubernetes.resourceStagingServer.internal.uri={server}")]
+}
 
 fn role() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/submitter/stager.yaml");
@@ -84,7 +90,7 @@ impl Place {
         let mut command = command();
         command.current_dir(self.folder.path()).env("KUBECONFIG", self.path("kubeconfig"));
         command.args(["stage", "--for", submitter, "--server", server, "--namespace", "demo"]);
-        command.args(more);
+        command.args(pods_too(server)).args(more);
         command
     }
 

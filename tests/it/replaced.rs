@@ -190,7 +190,12 @@ async fn a_download_goes_on_where_it_stopped_when_its_server_is_replaced() {
         let output = fetching.end();
         assert!(output.status.success(), "{}", stderr(&output));
         place.assert_fetched("jars");
-        assert_eq!(count(&output, "(503 shutting-down); trying again\n"), 1, "{}", stderr(&output));
+        assert_eq!(
+            count(&output, "(503 shutting-down); trying again for up to 5m in all\n"),
+            1,
+            "{}",
+            stderr(&output)
+        );
         assert!(front.passed_bytes() < LARGE + LARGE / 8, "{} bytes came", front.passed_bytes());
     })
     .await
@@ -206,7 +211,7 @@ fn a_fetch_that_begins_while_its_server_is_away_waits_for_it() {
     let ticket: Ticket = serde_json::from_slice(&staged.stdout).unwrap();
     server.kill();
     let mut fetching = Running::start(place.fetch(&url, &ticket, "jars"));
-    fetching.until("connection refused; trying again\n");
+    fetching.until("connection refused; trying again for up to 5m in all\n");
     let _server = place.serve(port.address());
     let output = fetching.end();
     assert!(output.status.success(), "{}", stderr(&output));

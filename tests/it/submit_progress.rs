@@ -59,6 +59,7 @@ impl Place {
             ("driver.pod.name", DRIVER),
             ("authenticate.submission.oauthTokenFile", "token"),
             ("resourceStagingServer.uri", server),
+            ("resourceStagingServer.internal.uri", server),
             ("initContainer.image", "repo.example/cloakroom:1"),
             ("report.interval", "50ms"),
             ("submission.waitAppCompletion", if waits { "true" } else { "false" }),

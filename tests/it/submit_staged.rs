@@ -91,6 +91,7 @@ impl Place {
             ("submission.waitAppCompletion", "false"),
             ("authenticate.submission.oauthTokenFile", &token),
             ("resourceStagingServer.uri", server),
+            ("resourceStagingServer.internal.uri", server),
             ("mountdependencies.jarsDownloadDir", self.path("pod/jars").to_str().unwrap()),
             ("mountdependencies.filesDownloadDir", self.path("pod/files").to_str().unwrap()),
         ] {
@@ -422,6 +423,7 @@ async fn bundles(place: &Place) -> StagedBundles {
         ("spark.kubernetes.container.image", "repo.example/spark:4"),
         ("spark.kubernetes.cloakroom.retryTimeout", "0s"),
         ("spark.kubernetes.resourceStagingServer.uri", &place.server.url("")),
+        ("spark.kubernetes.resourceStagingServer.internal.uri", &place.server.url("")),
     ] {
         conf.set(key, value, Origin::Conf);
     }

@@ -26,7 +26,7 @@ const READERS: [(&str, &str); 8] = [
         "docs/clients.md",
         "serve; mkdir two; for jar in app two/app lib; do head -c 100000 /dev/urandom >$jar.jar; done",
     ),
-    ("docs/install.md", "ln -s $DIST/* .; mkdir -p ~/.local/bin; PATH=~/.local/bin:$PATH"),
+    ("docs/install.md", "ln -s $DIST/* .; PATH=~/.local/bin:$PATH"),
     (
         "docs/migrating.md",
         "printf 'spark.kubernetes.resourceStagingServer.%s\n' 'port 10001' 'initialAccessExpirationTimeout 45m' >server.properties",

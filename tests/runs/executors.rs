@@ -111,6 +111,7 @@ async fn run(
 ) -> (Submission, String) {
     let settings = vec![
         ("spark.kubernetes.resourceStagingServer.uri", desk.server.url("")),
+        ("spark.kubernetes.resourceStagingServer.internal.uri", desk.server.url("")),
         ("spark.kubernetes.cloakroom.executorStaging", "init".to_owned()),
         ("spark.executor.extraClassPath", "/var/spark-data/spark-jars/*".to_owned()),
         ("spark.serializer", SERIALIZER.to_owned()),

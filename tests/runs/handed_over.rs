@@ -95,6 +95,8 @@ fn staged(
     let mut command = command();
     command.current_dir(folder).env("KUBECONFIG", kubeconfig).arg("stage");
     command.args(["--server", &desk.server.url(""), "--namespace", namespace]);
+    let internal = format!("spark.kubernetes.resourceStagingServer.internal.uri={}", desk.server.url(""));
+    command.args(["--conf", &internal]);
     match to {
         To::SparkSubmit => command.args(["--for", "spark-submit"]),
         To::SparkOperator => command.args(["--for", "spark-operator", "--name", APPLICATION]),

@@ -30,7 +30,10 @@ async fn run(stage: Arc<Stage>, version: &'static str, job: Job) {
     let api = world.namespace(&namespace).await;
     let desk = Desk::open_through(&world.plane, world.plane.address(), &["--fetch-image", CLOAKROOM]);
     let sources = world.jobs(version);
-    let settings = vec![("spark.kubernetes.resourceStagingServer.uri", desk.server.url(""))];
+    let settings = vec![
+        ("spark.kubernetes.resourceStagingServer.uri", desk.server.url("")),
+        ("spark.kubernetes.resourceStagingServer.internal.uri", desk.server.url("")),
+    ];
     let submission = Submission { submitter: Submitter::Cloakroom, version, job, namespace, settings };
     submission.runs_to_its_end(world, |file| sources.join(file).display().to_string()).await;
     let tickets = tickets(&api, &submission.namespace).await;

@@ -22,7 +22,7 @@ use cloakroom::client::{AdminClient, AdminToken, HttpClient, Selection, ServerAd
 use cloakroom::resource::RowName;
 
 use super::local::LocalAdmin;
-use crate::cli::{AdminArgs, ResourceArg, Structured};
+use crate::cli::{ADMIN_TOKEN_FLAG as TOKEN_FLAG, AdminArgs, ResourceArg, Structured, admin_token_giver};
 use crate::commands::UsageError;
 
 pub use clean::run as clean;
@@ -30,7 +30,6 @@ pub use ls::run as ls;
 pub use rm::run as rm;
 pub use show::run as show;
 
-const TOKEN_FLAG: &str = "--admin-token-file";
 /// The shipped manifests' operational listener, seen from its own pod.
 const ADMIN_URL: &str = "http://127.0.0.1:10001";
 
@@ -40,7 +39,7 @@ fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
     let (server, token) = match (&args.admin_url, &args.admin_token_file) {
         (server, Some(path)) => {
             let server = server.clone().map_or_else(|| ServerAddress::parse(ADMIN_URL), Ok)?;
-            (server, AdminToken::read(path, TOKEN_FLAG)?)
+            (server, AdminToken::read(path, &admin_token_giver(path).to_string())?)
         }
         (server, None) => {
             let LocalAdmin { url, token } = left()?.ok_or_else(|| no_token(&args.data_dir))?;

@@ -31,10 +31,23 @@ fn size(bytes: u64) -> String {
     format!("{} ({bytes} {unit})", format_size(bytes))
 }
 
+fn ago(at: Timestamp, details: &ResourceDetails) -> String {
+    format!("{at} ({} ago)", age::between(at, details.now))
+}
+
+/// An owner that was never there cannot be gone.
+fn owner_seen(details: &ResourceDetails) -> Option<String> {
+    match (details.owner_seen_at, details.owner_absent_since) {
+        (Some(at), _) => Some(ago(at, details)),
+        (None, Some(since)) => Some(format!("never; the server looks for it since {}", ago(since, details))),
+        (None, None) => None,
+    }
+}
+
 /// A line for everything that is known.
 fn text(details: &ResourceDetails) -> String {
     let resource = &details.resource;
-    let ago = |at: Timestamp| format!("{at} ({} ago)", age::between(at, details.now));
+    let ago = |at: Timestamp| ago(at, details);
     let since = |at: Option<Timestamp>| at.map(ago);
     let owner = format!("{} in namespace {}", words::owner(&resource.owner), resource.owner.namespace);
     let staged = match &resource.uploaded_by {
@@ -62,8 +75,8 @@ fn text(details: &ResourceDetails) -> String {
         ("may stay", Some(terms)),
         ("first used", Some(since(details.first_used_at).unwrap_or_else(|| "never".to_owned()))),
         ("last used", since(resource.last_used_at)),
-        ("owner seen", since(details.owner_seen_at)),
-        ("owner gone", since(details.owner_absent_since)),
+        ("owner seen", owner_seen(details)),
+        ("owner gone", since(details.owner_absent_since.filter(|_| details.owner_seen_at.is_some()))),
         ("owner done", since(details.owner_finished_since)),
         ("kept", is_kept.map(|why| format!("because {} ({why})", words::because(details)))),
         ("goes", is_ready.then(|| words::end(details))),
@@ -82,6 +95,26 @@ fn text(details: &ResourceDetails) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::admin::words::tests::details;
+
+    /// The lines about the owner, by when it was seen.
+    fn owner_lines(seen_at: Option<&str>) -> Vec<String> {
+        let mut details = details(Some("owner-not-seen-yet"), None);
+        details.owner_seen_at = seen_at.map(|at| at.parse().unwrap());
+        details.owner_finished_since = None;
+        text(&details).lines().filter(|line| line.starts_with("owner ")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_owner_that_was_never_seen_is_not_said_to_be_gone() {
+        let never = owner_lines(None);
+        let looked_for = "owner seen  never; the server looks for it since 2026-01-01T11:59:20Z (40s ago)";
+        assert_eq!(never[1..], [looked_for]);
+        let once = owner_lines(Some("2026-01-01T11:58:00Z"));
+        let lines =
+            ["owner seen  2026-01-01T11:58:00Z (2m ago)", "owner gone  2026-01-01T11:59:20Z (40s ago)"];
+        assert_eq!(once[1..], lines);
+    }
 
     #[test]
     fn one_byte_is_not_several() {

@@ -47,7 +47,7 @@ pub(super) fn because(details: &ResourceDetails) -> String {
         },
         "owner-not-seen-yet" => {
             let used = ago(resource.last_used_at);
-            format!("it was downloaded {used} and its owner, whom nobody has seen yet, may still come")
+            format!("it was downloaded {used} and its owner, which was never seen, may still come")
         }
         "watch-starting" => "the server is still finding out which owners exist".to_owned(),
         "watch-failing" => "the server cannot find out at the moment whether its owner exists".to_owned(),
@@ -110,7 +110,7 @@ pub(super) fn owner(owner: &OwnerMetadata) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    fn details(why: Option<&str>, expires_in: Option<u64>) -> ResourceDetails {
+    pub fn details(why: Option<&str>, expires_in: Option<u64>) -> ResourceDetails {
         let now: Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
         let ago = |seconds| Some(now - Duration::from_secs(seconds));
         ResourceDetails {
@@ -195,10 +195,7 @@ mod tests {
     #[test]
     fn a_person_reads_why_and_since_when() {
         let sentence = because(&details(Some("owner-not-seen-yet"), Some(60)));
-        assert_eq!(
-            sentence,
-            "it was downloaded 3m ago and its owner, whom nobody has seen yet, may still come"
-        );
+        assert_eq!(sentence, "it was downloaded 3m ago and its owner, which was never seen, may still come");
         assert!(because(&details(Some("owner-gone"), None)).contains("gone for 40s only"));
         assert!(because(&details(Some("owner-finished"), None)).contains("finished 10m ago"));
         let at = end(&details(Some("owner-gone"), Some(20)));

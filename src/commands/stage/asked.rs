@@ -1,6 +1,6 @@
 //! What the flags of `cloakroom stage --for` ask for, as settings by Spark's keys.
 
-use crate::cli::{StageArgs, SubmitterChoice};
+use crate::cli::{StageArgs, SubmitterChoice, ca_giver, token_giver};
 use crate::commands::{UsageError, refuse};
 
 use cloakroom::resource::{Owner, OwnerKind, POD};
@@ -81,15 +81,18 @@ fn conf(
         conf.set(key, value, Origin::Conf);
     }
     let handover = &args.handover;
-    let [ca_file, token_file] = [args.ca_files.first(), args.token_file.as_ref()]
-        .map(|path| path.map(|path| path.display().to_string()));
+    let (ca_file, token_file) = (args.ca_files.first(), args.token_file.as_ref());
     if args.ca_files.len() > 1 {
         refuse!(
             "--for takes one --ca-file, which travels to the pods: put the certificates into one PEM file"
         );
     }
-    if ca_file.is_some() {
-        conf.set(&keys::TLS_ENABLED, "true", Origin::Option("--ca-file"));
+    if let Some(path) = ca_file {
+        conf.set(&keys::TLS_ENABLED, "true", ca_giver(path));
+        conf.set(&keys::TLS_CLIENT_CERT_PEM, path.display().to_string(), ca_giver(path));
+    }
+    if let Some(path) = token_file {
+        conf.set(&keys::CLOAKROOM_UPLOAD_TOKEN_FILE, path.display().to_string(), token_giver(path));
     }
     for (flag, key, value) in [
         ("--namespace", keys::NAMESPACE.name(), Some(namespace.to_owned())),
@@ -98,8 +101,6 @@ fn conf(
         ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, handover.archives.as_deref())),
         ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, handover.py_files.as_deref())),
         ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), handover.fetch_image.clone()),
-        ("--ca-file", keys::TLS_CLIENT_CERT_PEM.name(), ca_file),
-        ("--token-file", keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name(), token_file),
         ("--master", keys::MASTER.name(), handover.master.clone()),
     ] {
         if let Some(value) = value {
@@ -115,7 +116,7 @@ fn conf(
         let file = defaults.map(|file| file.file().to_owned()).unwrap_or_default();
         conf.set_if_missing(property.key, property.value, Origin::File { file, line: property.line });
     }
-    conf.set_if_missing(&keys::SERVER_URI, args.server.to_string(), Origin::Option("--server"));
+    conf.set_if_missing(&keys::SERVER_URI, args.server.to_string(), args.server_giver());
     if conf.contains(&keys::MASTER) {
         master::normalise(&mut conf)?;
     }

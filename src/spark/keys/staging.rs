@@ -7,7 +7,7 @@ keys! { "Staging":
     /// where this machine reaches the staging server, else the variable `CLOAKROOM_SERVER`; in an init-container's
     /// properties file, where the pod does
     SERVER_URI: String = text("spark.kubernetes.resourceStagingServer.uri");
-    /// where pods reach it
+    /// where pods reach it; needed where this machine's address of it is localhost
     SERVER_INTERNAL_URI: String =
         text("spark.kubernetes.resourceStagingServer.internal.uri").or("the same as this machine");
     /// image of the init-container

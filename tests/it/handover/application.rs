@@ -48,7 +48,7 @@ impl Place {
         let mut command = command();
         command.current_dir(self.folder.path()).env("KUBECONFIG", self.path("kubeconfig"));
         command.args(["stage", "--for", "spark-operator", "--server", &self.server.url("")]);
-        command.args(more).output().unwrap()
+        command.args(pods_too(&self.server.url(""))).args(more).output().unwrap()
     }
 
     /// The documents that are printed.
@@ -177,6 +177,7 @@ fn json_and_stdin_do_as_well_and_the_name_chooses() {
     let mut command = command();
     command.current_dir(place.folder.path()).env("KUBECONFIG", place.path("kubeconfig"));
     command.args(["stage", "--for", "spark-operator", "--server", &place.server.url(""), "-f", "-"]);
+    command.args(pods_too(&place.server.url("")));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(APPLICATION.as_bytes()).unwrap();

@@ -110,11 +110,13 @@ impl Place {
             command.args(["--conf", &format!("{key}={value}")]);
         }
         let shared = format!("spark.kubernetes.file.upload.path=file://{}", self.path("shared").display());
-        let server = format!("spark.kubernetes.resourceStagingServer.uri=http://{}", self.checkpoint.gate(1));
+        let [server, internal] = ["uri", "internal.uri"].map(|key| {
+            format!("spark.kubernetes.resourceStagingServer.{key}=http://{}", self.checkpoint.gate(1))
+        });
         // Of a driver with a token of its own nobody asks what its service account may do.
         let token = "spark.kubernetes.authenticate.driver.oauthToken=the-drivers";
         match self.way {
-            Way::Staged => command.args(["--conf", &server, "--conf", token]),
+            Way::Staged => command.args(["--conf", &server, "--conf", &internal, "--conf", token]),
             Way::Copied => command.args(["--conf", &shared]),
         };
         command.args(["--jars", "dep.jar", "--files", "data.txt", "app.jar"]);

@@ -108,6 +108,9 @@ impl Desk {
         std::fs::copy(&certificate.cert, terminal.folder().join("tls.crt")).unwrap();
         std::fs::copy(&upload_token, terminal.folder().join("upload-token")).unwrap();
         terminal.prepare("export KUBECONFIG=$PWD/kubeconfig");
+        // No pod is there that could look for the server on its own machine.
+        terminal.prepare("mkdir .spark; export SPARK_CONF_DIR=$PWD/.spark");
+        std::fs::write(terminal.folder().join(".spark/spark-defaults.conf"), for_pods(&server)).unwrap();
         terminal.replace(NODE, &server.address);
         let api_server = format!("https://{}", plane.address());
         Self { terminal, server, api_server, _data: data }
@@ -118,6 +121,11 @@ impl Desk {
     }
 }
 
+/// The server's address is one of this machine alone, and pods are to be told another one.
+fn for_pods(server: &Cloakroom) -> String {
+    format!("spark.kubernetes.resourceStagingServer.internal.uri {}\n", server.url(""))
+}
+
 /// The variables and files of a job, made as the page makes them of secrets.
 fn job_of_ci(desk: &mut Desk) {
     let page = "docs/ci.md";
@@ -125,7 +133,7 @@ fn job_of_ci(desk: &mut Desk) {
     // No node runs the driver here. Its name is the one of the chapter on jobs that are cancelled.
     let more =
         "spark.kubernetes.submission.waitAppCompletion false\nspark.kubernetes.driver.pod.name build-7";
-    desk.write("spark.conf", &format!("{settings}\n{more}\n"));
+    desk.write("spark.conf", &format!("{settings}\n{more}\n{}", for_pods(&desk.server)));
     let program = dist::binary().display().to_string();
     for (name, value) in [
         ("APISERVER", desk.api_server.clone()),

@@ -104,7 +104,9 @@ pub(super) fn an_init_container_of_any_version_fetches_what_stage_handed_over() 
     each(|place, client, server| {
         let (url, folder) = (server.url(""), place.text("templates"));
         std::fs::create_dir(&folder).unwrap();
-        let args = ["stage", "--for", "spark-submit", "--dry-run", "--server", &url, "--namespace", "demo"];
+        let internal = format!("spark.kubernetes.resourceStagingServer.internal.uri={url}");
+        let args = ["stage", "--for", "spark-submit", "--dry-run", "--server", &url, "--conf", &internal];
+        let args = [&args[..], &["--namespace", "demo"]].concat();
         let (dep, data) = (place.text("dep.jar"), place.text("data.txt"));
         let output =
             client.run(&[&args[..], &["--templates-to", &folder, "--files", &data, "--jars", &dep]].concat());
@@ -143,6 +145,7 @@ pub(super) fn an_init_container_of_any_version_fetches_what_submit_handed_over()
             ("submission.waitAppCompletion", "false"),
             ("authenticate.submission.oauthTokenFile", &place.text("cluster-token")),
             ("resourceStagingServer.uri", &server.url("")),
+            ("resourceStagingServer.internal.uri", &server.url("")),
         ] {
             submit.args(["--conf", &format!("spark.kubernetes.{key}={value}")]);
         }

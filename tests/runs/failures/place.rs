@@ -131,6 +131,8 @@ impl<'a> Place<'a> {
             ("spark.kubernetes.authenticate.submission.caCertFile", self.ca()),
             ("spark.kubernetes.driver.pod.name", DRIVER.to_owned()),
             ("spark.driver.memory", "512m".to_owned()),
+            // Here pods have the loopback interface in common with the server.
+            ("spark.kubernetes.resourceStagingServer.internal.uri", self.server_url()),
         ]
     }
 
@@ -220,8 +222,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What was told is what the page shows, once what is random is replaced. Here pods have the loopback interface in common
-    /// with the server, and what is warned of does not come true.
+    /// What was told is what the page shows, once what is random is replaced. That pods take the server's address for
+    /// themselves is warned of, and does not come true here.
     pub fn assert_shown(&self, block: Block, told: &str) {
         let is_shown = |line: &&str| !line.contains("which a pod takes for itself");
         let told: Vec<&str> = told.lines().filter(is_shown).collect();

@@ -71,16 +71,15 @@ impl StagingServer {
             ServerAddress::parse(text).map_err(|error| conf.refuse(key, error.to_string()))
         };
         let outer = address(&keys::SERVER_URI)?;
-        let has_internal = conf.contains(&keys::SERVER_INTERNAL_URI);
-        let internal = if has_internal { address(&keys::SERVER_INTERNAL_URI)? } else { outer.clone() };
-        if internal.is_loopback() {
-            let key = format!("`{}`", keys::SERVER_INTERNAL_URI);
-            let key = if has_internal { key } else { Named::of(conf).address() };
-            warnings.push(format!(
-                "{key} is {internal}, which a pod takes for itself: set `{}` to an address of the server that pods reach",
-                keys::SERVER_INTERNAL_URI
-            ));
-        }
+        let internal = if conf.contains(&keys::SERVER_INTERNAL_URI) {
+            let internal = address(&keys::SERVER_INTERNAL_URI)?;
+            warnings.extend(internal.is_loopback().then(|| of_loopback(&internal)));
+            internal
+        } else if outer.is_loopback() {
+            return Err(conf.refuse(&keys::SERVER_URI, unreachable_for_pods(&outer)).into());
+        } else {
+            outer.clone()
+        };
         Ok(Self {
             address: outer,
             token: token(conf, submitter)?,
@@ -134,6 +133,24 @@ impl StagingServer {
             _ => None,
         }
     }
+}
+
+/// For a pod with `hostNetwork` on the server's own node it is right, and that is for the user to know.
+fn of_loopback(internal: &ServerAddress) -> String {
+    format!(
+        "`{}` is {internal}, which a pod takes for itself: set it to an address of the server that pods reach",
+        keys::SERVER_INTERNAL_URI
+    )
+}
+
+/// Pods would look for the server in themselves until their time is up.
+fn unreachable_for_pods(outer: &ServerAddress) -> String {
+    format!(
+        "pods, which fetch from the server too, take it for themselves: set `{}` to the address that they reach it at, such \
+         as {}://SERVICE.NAMESPACE:10000",
+        keys::SERVER_INTERNAL_URI,
+        outer.scheme()
+    )
 }
 
 impl TrustKeys {

@@ -9,15 +9,29 @@ fn staged() -> Bed {
 }
 
 #[tokio::test]
-async fn an_address_that_a_pod_takes_for_itself_is_warned_about() {
+async fn an_address_of_this_machine_alone_is_refused_unless_pods_have_one_of_their_own() {
     let uri = "spark.kubernetes.resourceStagingServer.uri";
     let internal = "spark.kubernetes.resourceStagingServer.internal.uri";
-    let bed =
-        || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with(uri, "http://127.0.0.1:10000");
-    let warnings = bed().submission().await.warnings;
-    assert!(warnings.iter().any(|warning| warning.contains("which a pod takes for itself")), "{warnings:?}");
-    let warnings = bed().with(internal, "http://staging.example").submission().await.warnings;
+    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    for address in ["http://127.0.0.1:10000", "http://localhost:10000", "http://[::1]:10000"] {
+        let message = bed().with(uri, address).refusal().await;
+        let expected = format!(
+            "`{uri}` is `{address}`: pods, which fetch from the server too, take it for themselves: set `{internal}` to the \
+             address that they reach it at, such as http://SERVICE.NAMESPACE:10000"
+        );
+        assert_eq!(message, expected);
+    }
+    let message = bed().with(uri, "https://localhost:10000").refusal().await;
+    assert!(message.ends_with("https://SERVICE.NAMESPACE:10000"), "{message}");
+    let local = || bed().with(uri, "http://127.0.0.1:10000");
+    let warnings = local().with(internal, "http://staging.example").submission().await.warnings;
     assert_eq!(warnings, [""; 0]);
+    let [warning] = &local().with(internal, "http://127.0.0.1:10000").submission().await.warnings[..] else {
+        panic!("not one warning");
+    };
+    assert!(warning.contains("which a pod takes for itself"), "{warning}");
+    let nothing_staged = staged().with(uri, "http://127.0.0.1:10000").submission().await;
+    assert_eq!(nothing_staged.warnings, [""; 0]);
 }
 
 #[tokio::test]

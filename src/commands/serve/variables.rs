@@ -1,0 +1,99 @@
+//! Variables of the environment that are named as if they were of this program, and do nothing: mistyped ones.
+
+use std::ffi::{OsStr, OsString};
+
+use strsim::damerau_levenshtein;
+
+use crate::cli::{Cli, SUBMIT_VARIABLES};
+
+const PREFIX: &str = "CLOAKROOM_";
+
+/// What this project's tests, benchmarks, builds and releases read.
+const OF_DEVELOPMENT: [&str; 5] = ["TEST_", "TESTS_", "BENCH_", "CI_", "RELEASE_"];
+
+/// So many letters may be wrong, missing, swapped or too many.
+const LETTERS: usize = 2;
+
+/// A warning for each, without its value, which may be a secret.
+pub fn warnings() -> Vec<String> {
+    let described = Cli::described();
+    let of = |command: &clap::Command| -> Vec<String> {
+        let names = command.get_arguments().filter_map(|arg| Some(arg.get_env()?.to_str()?.to_owned()));
+        names.collect()
+    };
+    let serve: Vec<String> = described.find_subcommand("serve").map(of).unwrap_or_default();
+    let of_submit = SUBMIT_VARIABLES.map(|(name, _)| name.to_owned());
+    let all: Vec<String> = described.get_subcommands().flat_map(of).chain(of_submit).collect();
+    let mut unknown: Vec<String> =
+        std::env::vars_os().filter_map(|variable| unknown(variable, &all)).collect();
+    unknown.sort_unstable();
+    unknown.iter().map(|name| warning(name, &serve)).collect()
+}
+
+/// The name of a variable that has no effect on any command.
+fn unknown((name, value): (OsString, OsString), known: &[String]) -> Option<String> {
+    let name = name.into_string().ok()?;
+    let rest = name.strip_prefix(PREFIX)?;
+    let is_of_development = OF_DEVELOPMENT.iter().any(|prefix| rest.starts_with(prefix));
+    let has_effect = known.contains(&name) || is_of_development || is_of_service(&name, &value);
+    (!has_effect).then_some(name)
+}
+
+/// Kubernetes tells every container of the services in its namespace, and one may be called `cloakroom` or
+/// `cloakroom-operations`: `…_SERVICE_HOST`, `…_SERVICE_PORT[_NAME]`, `…_PORT=tcp://…`, `…_PORT_10000_TCP[_ADDR]`.
+fn is_of_service(name: &str, value: &OsStr) -> bool {
+    let is_link = || value.to_string_lossy().contains("://");
+    let is_port = |rest: &str| {
+        let mut parts = rest.split('_');
+        let is_number = parts.next().is_some_and(|number| number.parse::<u16>().is_ok());
+        is_number && matches!(parts.next(), Some("TCP" | "UDP" | "SCTP"))
+    };
+    let after_service = |rest: &str| rest == "HOST" || rest == "PORT" || rest.starts_with("PORT_");
+    name.split_once("_SERVICE_").is_some_and(|(_, rest)| after_service(rest))
+        || name.split_once("_PORT_").is_some_and(|(_, rest)| is_port(rest))
+        // A port alone is one that was meant for this program.
+        || name.ends_with("_PORT") && is_link()
+}
+
+fn warning(name: &str, serve: &[String]) -> String {
+    let letters = |known: &String| damerau_levenshtein(known, name);
+    let meant = serve.iter().min_by_key(|known| letters(known)).filter(|known| letters(known) <= LETTERS);
+    let advice = meant.map_or_else(
+        || "cloakroom serve --help names those that there are".to_owned(),
+        |known| format!("is {known} meant?"),
+    );
+    format!("the environment variable {name} has no effect, because no flag has it: {advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kubernetes_says_of_services_is_known_and_a_port_alone_is_not() {
+        let is_known = |(name, value): (&str, &str)| unknown((name.into(), value.into()), &[]).is_none();
+        for variable in [
+            ("CLOAKROOM_SERVICE_HOST", "10.0.0.1"),
+            ("CLOAKROOM_SERVICE_PORT", "10000"),
+            ("CLOAKROOM_SERVICE_PORT_HTTP", "10000"),
+            ("CLOAKROOM_PORT", "tcp://10.0.0.1:10000"),
+            ("CLOAKROOM_PORT_10000_TCP", "tcp://10.0.0.1:10000"),
+            ("CLOAKROOM_PORT_10000_TCP_PROTO", "tcp"),
+            ("CLOAKROOM_OPERATIONS_SERVICE_HOST", "10.0.0.2"),
+            ("CLOAKROOM_OPERATIONS_PORT", "tcp://10.0.0.2:10001"),
+            ("CLOAKROOM_OPERATIONS_PORT_10001_TCP_ADDR", "10.0.0.2"),
+            ("CLOAKROOM_TESTS_REQUIRE", "node"),
+            ("OTHER_MAX_TOTALSIZE", "1"),
+        ] {
+            assert!(is_known(variable), "{variable:?}");
+        }
+        for variable in [
+            ("CLOAKROOM_PORT", "8080"),
+            ("CLOAKROOM_PORT_MAX_TCP", "1"),
+            ("CLOAKROOM_SERVICE_NAME", "x"),
+            ("CLOAKROOM_", "x"),
+        ] {
+            assert!(!is_known(variable), "{variable:?}");
+        }
+    }
+}
