@@ -154,6 +154,7 @@ pub const TABLE: &[Row] = &[
     row(CLIENTS, "In a pod", "apiVersion: v1", By::Test("tests/node/journeys/transfers.rs")),
     row(CLIENTS, "In a pod", "error: ", By::Text),
     row(CLIENTS, "Properties form", "the staged jars", By::Text),
+    row(CLIENTS, "Properties form", "error: ", By::Text),
     row(CLIENTS, "Retries and a second run", "$ ", By::Reader),
     row(CLIENTS, "Proxies and certificates", "keytool", By::None("each line asks for a password")),
     row(INSTALL, "Install", "packaging/release", OF_CI),
