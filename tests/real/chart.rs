@@ -4,6 +4,7 @@ mod choices;
 mod comparison;
 pub mod helm;
 pub mod installed;
+pub mod notes;
 
 use std::collections::BTreeSet;
 

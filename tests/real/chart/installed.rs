@@ -76,7 +76,7 @@ pub async fn the_real_definitions_accept_what_is_rendered(plane: &ControlPlane) 
 }
 
 /// Brings in a kind, and waits until it is served.
-fn define(plane: &ControlPlane, name: &str) {
+pub fn define(plane: &ControlPlane, name: &str) {
     let file = path(CHART_TOOLS).join(format!("definitions/{name}.yaml"));
     let file = file.to_str().unwrap();
     ok(plane.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", file]));
