@@ -89,6 +89,7 @@ pub fn trials() -> Vec<Trial> {
         shared outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource;
         helm installed::the_real_definitions_accept_what_is_rendered,
         helm installed::helm_installs_upgrades_and_uninstalls_and_the_claim_stays,
+        helm installed::a_release_goes_back_to_a_revision_that_ran,
         helm notes::the_notes_lead_to_a_first_job;
         alone probes::rights_are_asked_for,
         alone probes::a_forgotten_version_is_a_410,
