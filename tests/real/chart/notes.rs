@@ -104,8 +104,8 @@ pub async fn the_notes_lead_to_a_first_job(plane: &ControlPlane) {
 
 /// What `submit` would make, by the lines of the notes.
 fn submitted(notes: &str) -> String {
-    let from = notes.find("  echo 'from pyspark").expect("a script");
-    let to = notes.find("count.py\n\n").expect("its submission") + "count.py".len();
+    let from = notes.find("  echo 'from pyspark").unwrap();
+    let to = notes.find("count.py\n\n").unwrap() + "count.py".len();
     let script = notes[from..to].replace("cloakroom submit", "$CLOAKROOM submit --dry-run");
     let script = ["APISERVER", "NODE", "ADDRESS"]
         .iter()

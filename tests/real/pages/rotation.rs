@@ -20,6 +20,10 @@ const PAGE: &str = "docs/operations.md";
 const CHAPTER: &str = "Change tokens and certificate";
 const NAMESPACE: &str = "rotation";
 
+/// The token in the Secret, which no step may lose.
+const ADMIN_TOKEN: &str =
+    "kubectl get secret cloakroom-tokens -n cloakroom -o jsonpath='{.data.admin-token}'";
+
 /// What the kubelet does with a Secret that is mounted.
 const MOUNT: &str = r#"for secret in cloakroom-tokens cloakroom-tls; do
     mkdir -p mounted/$secret
@@ -42,7 +46,7 @@ async fn changes(plane: &ControlPlane) {
     desk.type_in(&made.lines().filter(is_wanted).collect::<Vec<_>>().join("\n"));
     desk.type_in(MOUNT);
     let server = desk.serve();
-    let admin_token = desk.said("cat mounted/cloakroom-tokens/admin-token");
+    let admin_token = desk.said(ADMIN_TOKEN);
     let steps: Vec<String> =
         blocks(PAGE).into_iter().filter(|block| block.is_in(CHAPTER)).map(|block| block.text).collect();
     let [both_tokens, new_token, both_certificates, new_certificate] = &steps[..] else {
@@ -59,7 +63,7 @@ async fn changes(plane: &ControlPlane) {
     desk.type_in(MOUNT);
     until("the old token is refused", async || !desk.uploads(&server, "tls.crt", "first-token")).await;
     desk.stage(&server, "tls.crt", "upload-token");
-    assert_eq!(desk.said("cat mounted/cloakroom-tokens/admin-token"), admin_token);
+    assert_eq!(desk.said(ADMIN_TOKEN), admin_token);
 
     desk.type_in(both_certificates);
     desk.stage(&server, "both.crt", "upload-token");
