@@ -65,6 +65,7 @@ const MEASURES: By = By::None("it measures, on a machine that does nothing else"
 const ANOTHER_TOOL: By = By::None("it is a tool of others, with a registry, a key or a service of theirs");
 
 pub const TABLE: &[Row] = &[
+    row(README, "Install", "$ tar", By::Chapter(INSTALL, "The binary")),
     row(README, "Install", "cargo install", FROM_SOURCE),
     row(README, "Try it", "$ ", By::Reader),
     row(README, "Try it", "cargo test", By::Test(".ci/run")),
@@ -91,7 +92,7 @@ pub const TABLE: &[Row] = &[
         ),
     ),
     row(README, "Deploy", "$ openssl", By::Test("tests/node/journeys/deploy.rs")),
-    row(README, "Deploy", "$ helm install", By::Test("tests/node/journeys/chart.rs")),
+    row(README, "Deploy", "$ printf", By::Test("tests/node/journeys/chart.rs")),
     row(README, "Deploy", "$ export CLOAKROOM_SERVER", By::Test("tests/node/journeys/deploy.rs")),
     row(README, "Deploy", "$ kubectl create namespace spark", By::Test("tests/node/journeys/deploy.rs")),
     row(README, "Forget about it", "", By::Text),
@@ -112,7 +113,8 @@ pub const TABLE: &[Row] = &[
             "it needs a registry; `tests/node/journeys/chart.rs` installs the chart with an image of the node",
         ),
     ),
-    row(CHART, "Install", "# my-values.yaml", By::Text),
+    row(CHART, "Install", "# values.yaml", By::Text),
+    row(CHART, "Upgrade and remove", "helm upgrade", By::Chapter(CHART, "Install")),
     row(CHART, "Upgrade and remove", "kubectl delete deployment", By::Test("tests/real/chart/installed.rs")),
     row(AIRFLOW, "Install", "ln -s", By::Reader),
     row(AIRFLOW, "The connection", "export AIRFLOW_CONN_SPARK_K8S", By::Test("tests/runs/airflow.rs")),
@@ -157,7 +159,6 @@ pub const TABLE: &[Row] = &[
     row(CLIENTS, "Properties form", "error: ", By::Text),
     row(CLIENTS, "Retries and a second run", "$ ", By::Reader),
     row(CLIENTS, "Proxies and certificates", "keytool", By::None("each line asks for a password")),
-    row(INSTALL, "Install", "packaging/release", OF_CI),
     row(INSTALL, "Install", "sha256sum", By::Reader),
     row(INSTALL, "The binary", "$ ", By::Reader),
     row(
@@ -178,6 +179,7 @@ pub const TABLE: &[Row] = &[
     row(INSTALL, "The image", "skopeo", ANOTHER_TOOL),
     row(INSTALL, "The image", "digest=", ANOTHER_TOOL),
     row(INSTALL, "From source", "cargo install", FROM_SOURCE),
+    row(INSTALL, "How a release is made", "packaging/release", OF_CI),
     row(
         "docs/kueue.md",
         "Jobs of spark-submit",
@@ -203,9 +205,12 @@ pub const TABLE: &[Row] = &[
     row(
         OPERATIONS,
         "With Helm",
-        "helm install",
+        "helm upgrade",
         By::None("it needs a registry, as the chapter “Install” of the chart's page"),
     ),
+    row(OPERATIONS, "When an upgrade fails", "helm upgrade", By::Test("tests/node/journeys/chart.rs")),
+    row(OPERATIONS, "When an upgrade fails", "kubectl describe", By::Test("tests/node/journeys/chart.rs")),
+    row(OPERATIONS, "Change tokens and certificate", "", By::Test("tests/real/pages/rotation.rs")),
     row(OPERATIONS, "Looking after it", "kubectl exec", By::Chapter(OPERATIONS, "Administration")),
     row("docs/security.md", "Who uploaded", "name=alice", By::Text),
     row(OPERATOR, "Stage and apply", "apiVersion:", By::Test("tests/node/journeys/operator.rs")),
@@ -239,7 +244,7 @@ pub const TABLE: &[Row] = &[
     row(SUBMIT, "What is created, and what is taken back", "26/11/21", By::Text),
     row(
         VERSIONS,
-        "New since .ci/skew-from",
+        "New since the version before",
         "$ cloakroom show",
         By::None("it needs an older server; `tests/real/skew.rs` has one, and shows other ids"),
     ),
@@ -251,6 +256,14 @@ pub const TABLE: &[Row] = &[
             "it is the reader's own kustomization; `tests/node/journeys/replacement.rs` replaces the server twenty times",
         ),
     ),
+    row(VERSIONS, "Upgrade", "helm upgrade", By::Chapter(CHART, "Install")),
+    row(
+        VERSIONS,
+        "Going back",
+        "kubectl rollout undo",
+        By::None("it is of Kubernetes alone; `tests/real/skew.rs` starts the older server on the same data"),
+    ),
+    row(VERSIONS, "Going back", "helm history", By::Test("tests/real/chart/installed.rs")),
     row(VERSIONS, "Going back", "error: ", By::Text),
     row("tests/old-client/README.md", "A client of the original", "", OF_CI),
     row(

@@ -1,5 +1,6 @@
 //! What the documents say is what the program does: codes, flags, tests and links that they name exist.
 
+mod archive;
 mod blocks;
 mod exit_codes;
 mod keys;
@@ -112,6 +113,14 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn the_pages_of_a_releases_archive_link_to_nothing_outside_of_it() {
+    let parts = archive::parts(&std::fs::read_to_string(repository().join("packaging/release")).unwrap());
+    for page in pages() {
+        assert_nothing(&archive::about(&page, repository(), &parts));
+    }
+}
+
+#[test]
 fn the_repository_stands_alone() {
     for path in tracked_files() {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
@@ -150,6 +159,9 @@ fn planted_mistakes_in_documents_are_found() {
     let links =
         planted("# One `a`: b\n[ok](#one-a-b) [no](#two) [no](nope.md) [ok](../README.md) `[code](x.md)`\n");
     assert_eq!(about_links(&links).len(), 2);
+    let links = planted("[ok](api.md) [ok](#two) [ok](../manifests/base) [no](../tests) [ok](https://a/b)\n");
+    let parts = [PathBuf::from("docs"), PathBuf::from("manifests")];
+    assert_eq!(archive::about(&links, repository(), &parts).len(), 1);
     assert_eq!(blocks::planted().len(), 6, "{:#?}", blocks::planted());
     let foreign = format!("a {}main/b", FOREIGN[0]);
     assert_eq!(about_foreign_words(Path::new("x"), &foreign).len(), 1);
@@ -200,8 +212,7 @@ fn about_unknown_names(page: &Page, known: &BTreeMap<String, Flag>) -> Vec<Strin
     // Behind `-n` it is a namespace, and the flags are kubectl's. Behind `helm` it is a release.
     let ours = |span: &&String| {
         let is_command = span.replace("-n cloakroom ", "").contains("cloakroom ");
-        span.starts_with("--")
-            || (is_command && !span.trim_start().trim_start_matches("$ ").starts_with("helm "))
+        span.starts_with("--") || (is_command && !span.trim_start_matches([' ', '$']).starts_with("helm "))
     };
     let spans = page.code();
     let words = spans.iter().filter(ours).flat_map(|span| span.split_whitespace());

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, RwLock};
 
-use crate::chart::{helm, installed};
+use crate::chart::{helm, installed, notes};
 use crate::control_plane::{ASSETS, ControlPlane, WatchCache};
 use crate::needs::{Need, trial};
 use crate::scenarios::{kinds, outages, pods, probes, submissions};
@@ -88,7 +88,9 @@ pub fn trials() -> Vec<Trial> {
         shared submissions::drivers_are_killed_by_the_beginning_of_their_names,
         shared outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource;
         helm installed::the_real_definitions_accept_what_is_rendered,
-        helm installed::helm_installs_upgrades_and_uninstalls_and_the_claim_stays;
+        helm installed::helm_installs_upgrades_and_uninstalls_and_the_claim_stays,
+        helm installed::a_release_goes_back_to_a_revision_that_ran,
+        helm notes::the_notes_lead_to_a_first_job;
         alone probes::rights_are_asked_for,
         alone probes::a_forgotten_version_is_a_410,
         alone outages::without_rights_nothing_goes,

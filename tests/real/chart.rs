@@ -4,6 +4,7 @@ mod choices;
 mod comparison;
 pub mod helm;
 pub mod installed;
+pub mod notes;
 
 use std::collections::BTreeSet;
 
@@ -19,8 +20,9 @@ use helm::{Helm, values_of};
 type Test = fn(&Helm);
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, Test); 8] = [
+    let tests: [(&str, Test); 9] = [
         ("chart_is_accepted_by_a_strict_lint_with_the_values_of_every_overlay", lint),
+        ("chart_without_values_is_told_what_is_missing_by_lint", lint_without_values),
         ("chart_makes_what_kustomize_makes_for_the_base_and_every_overlay", overlays),
         ("chart_makes_what_kustomize_makes_for_combinations", combinations),
         ("chart_makes_what_the_kustomization_of_the_operations_page_makes", as_the_page_says),
@@ -45,6 +47,17 @@ fn lint(helm: &Helm) {
         let output = helm.chart(&["lint", "--strict"], &[values_of(&overlay)], &[]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
+}
+
+/// Lint goes on where a template fails on purpose, and must find nothing else.
+fn lint_without_values(helm: &Helm) {
+    let output = helm.chart(&["lint"], &[], &[]);
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap()).concat();
+    assert!(
+        said.contains("image.repository is missing: ") && said.contains("image.digest is missing: "),
+        "{said}"
+    );
+    assert!(!said.contains("[ERROR]"), "{said}");
 }
 
 fn overlays(helm: &Helm) {

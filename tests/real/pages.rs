@@ -1,6 +1,7 @@
 //! The commands of the pages, in their order, in a folder of their own, as a reader types them.
 
 mod member;
+mod rotation;
 mod terminal;
 
 use libtest_mimic::Trial;
@@ -54,7 +55,7 @@ pub fn trials() -> Vec<Trial> {
         trial(&name, &needs, move || read(page, before))
     });
     let all = trial("pages::every_page_with_commands_has_a_reader", &[], every_page_has_a_reader);
-    readers.chain([all]).chain(member::trials()).collect()
+    readers.chain([all]).chain(member::trials()).chain([rotation::trial()]).collect()
 }
 
 fn needs() -> Vec<Need> {

@@ -103,7 +103,7 @@ CronJob: batch
   value: json
 # The image of init-containers that `cloakroom submit` makes: this container's own.
 - name: CLOAKROOM_FETCH_IMAGE
-  value: {{ include "cloakroom.image" . }}
+  value: {{ include "cloakroom.image" . | quote }}
 - name: CLOAKROOM_OWNER_KINDS
   value: {{ keys .Values.ownerKinds | sortAlpha | join "," }}
 {{- with .Values.namespaces }}

@@ -5,7 +5,7 @@ use super::deploy::{commands, server};
 use crate::cluster::{NODE_ADDRESS, make_volume};
 use crate::documentation::block;
 use crate::needs::{Need, path};
-use crate::shell::{At, laptop, run, until};
+use crate::shell::{At, laptop, run, start, until};
 use crate::world;
 
 pub const JOURNEY: Journey =
@@ -28,15 +28,9 @@ fn release() {
     make_volume(&folder, "chart", "chart");
     std::os::unix::fs::symlink(path(CHART_TOOLS).join("helm-4"), folder.join("bin/helm")).unwrap();
     // The README's own command, for another namespace, port and volume.
-    let of_the_page = block("README.md", "Deploy", "$ helm install");
-    let install = format!(
-        "{} --timeout 90s --set service.nodePort=31001,persistence.storageClassName=chart",
-        of_the_page
-            .trim_start_matches("$ ")
-            .replacen(" cloakroom ", " chart ", 1)
-            .replace("-n cloakroom", "-n chart")
-            .replace("=cloakroom-tls", "=tls")
-    );
+    let install = of_this_release(&block("README.md", "Deploy", "$ printf").replace("$ ", ""));
+    let install =
+        format!("{install} --timeout 90s --set service.nodePort=31001,persistence.storageClassName=chart");
     let said = laptop(&format!(
         "kubectl create namespace chart
          kubectl label namespace chart pod-security.kubernetes.io/enforce=restricted
@@ -61,15 +55,16 @@ fn release() {
     counts();
     let listed = laptop("kubectl exec -n chart deploy/chart-cloakroom -- cloakroom ls").stdout;
     assert!(listed.contains("Deployment/app.kubernetes.io/instance=chart"), "{listed}");
-    laptop(
-        "helm upgrade chart charts/cloakroom -n chart --wait --timeout 90s --reuse-values \
-             --set 'extraEnv[0].name=CLOAKROOM_MAX_TOTAL_SIZE,extraEnv[0].value=1GiB'",
-    );
+    let upgrade = |value: &str| {
+        format!("{install} --set extraEnv[0].name=CLOAKROOM_MAX_TOTAL_SIZE,extraEnv[0].value={value}")
+    };
+    laptop(&upgrade("1GiB"));
     comes_back();
     let environment = laptop(
         "kubectl get deploy -n chart chart-cloakroom -o jsonpath='{..env[?(@.name==\"CLOAKROOM_MAX_TOTAL_SIZE\")].value}'",
     );
     assert_eq!(environment.stdout, "1GiB");
+    a_bad_upgrade_ends_by_itself();
     laptop("helm uninstall chart -n chart --wait --timeout 90s");
     until("the pod is gone", || laptop("kubectl get pods -n chart -o name").stdout.is_empty());
     let left = laptop("kubectl get all,pvc,networkpolicy,sa -n chart -o name").stdout;
@@ -79,6 +74,25 @@ fn release() {
     laptop(&install);
     comes_back();
     laptop("helm uninstall chart -n chart && kubectl delete namespace chart --wait=false");
+}
+
+/// A line of a page, for this release.
+fn of_this_release(line: &str) -> String {
+    let line = line.replacen(" cloakroom ", " chart ", 1).replace("-n cloakroom", "-n chart");
+    line.replace("existingSecret: cloakroom-tls", "existingSecret: tls")
+}
+
+/// The pod says why, and Helm brings back what ran before.
+fn a_bad_upgrade_ends_by_itself() {
+    let [upgrade, describe] = ["helm upgrade", "kubectl describe"]
+        .map(|line| of_this_release(&block("docs/operations.md", "When an upgrade fails", line)));
+    // With the values of this release alone, and with less patience than an admin has.
+    let upgrade =
+        upgrade.replace("-f values.yaml", "--reuse-values").replace("--timeout 2m", "--timeout 30s");
+    let upgrading = start(&format!("{upgrade} --set-json 'extraArgs=[\"--no-such-flag\"]'"));
+    until("the pod says why", || laptop(&describe).stdout.contains("unexpected argument '--no-such-flag'"));
+    assert_ne!(upgrading.end().code, Some(0));
+    comes_back();
 }
 
 /// The ticket's bundle is there, byte for byte.

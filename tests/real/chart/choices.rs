@@ -171,6 +171,11 @@ const WRONG: &[(&[&str], &str)] = &[
         &["ownerKinds=null"],
         "ownerKinds is empty: name one kind or more that bundles can belong to, such as Pod: pods",
     ),
+    (
+        &["service.type=NodePort", "service.nodePort=10000"],
+        "at '/service/nodePort': minimum: got 10,000, want 30,000",
+    ),
+    (&["service.nodePort=32768"], "at '/service/nodePort': maximum: got 32,768, want 32,767"),
     (&["namespaces={Spark}"], "at '/namespaces/0': 'Spark' does not match pattern…"),
     (&["persistence.size=big"], "at '/persistence/size': 'big' does not match pattern…"),
 ];

@@ -75,9 +75,11 @@ impl Helm {
         helm.output().unwrap()
     }
 
-    /// Runs a command for the release without the chart.
+    /// Runs a command for the release without the chart. Arguments follow the release's name.
     pub fn about(&self, command: &[&str]) -> Output {
-        self.command(command).arg(&self.release).arg("--namespace").arg(&self.namespace).output().unwrap()
+        let (command, arguments) = command.split_at(1);
+        let mut helm = self.command(command);
+        helm.arg(&self.release).args(arguments).arg("--namespace").arg(&self.namespace).output().unwrap()
     }
 
     /// The objects that an installation would make.

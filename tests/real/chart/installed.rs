@@ -76,7 +76,7 @@ pub async fn the_real_definitions_accept_what_is_rendered(plane: &ControlPlane) 
 }
 
 /// Brings in a kind, and waits until it is served.
-fn define(plane: &ControlPlane, name: &str) {
+pub fn define(plane: &ControlPlane, name: &str) {
     let file = path(CHART_TOOLS).join(format!("definitions/{name}.yaml"));
     let file = file.to_str().unwrap();
     ok(plane.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", file]));
@@ -135,6 +135,37 @@ pub async fn helm_installs_upgrades_and_uninstalls_and_the_claim_stays(plane: &C
         ok(second.about(&["uninstall"]));
         assert_eq!(self::claim(plane, &release), None);
     }
+}
+
+/// By the lines of the page, after an upgrade to an image that no node has.
+pub async fn a_release_goes_back_to_a_revision_that_ran(plane: &ControlPlane) {
+    let lines = block("docs/versions.md", "Going back", "helm history");
+    let [history, back] = &lines.lines().map(arguments).collect::<Vec<_>>()[..] else { panic!("{lines}") };
+    plane.api(Account::Admin).create_namespace("chart-back").await;
+    for version in Helm::VERSIONS {
+        let helm =
+            Helm::new(version).release(&version.replace('-', "")).at(plane.admin_kubeconfig(), "chart-back");
+        let files = ["ci/tls-values.yaml".to_owned()];
+        ok(helm.chart(&["upgrade", "--install"], &files, &[]));
+        ok(helm.chart(&["upgrade", "--install"], &files, &["image.tag=none"]));
+        let shown = ok(helm.about(history));
+        assert!(shown.contains("superseded") && shown.contains("deployed"), "{shown}");
+        // No pod runs here that could be waited for.
+        let back: Vec<_> = back.iter().copied().filter(|word| *word != "--wait").collect();
+        ok(helm.about(&back));
+        let name = format!("{}-cloakroom", version.replace('-', ""));
+        let deployment = named(plane, "deployment", "chart-back", &name);
+        assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "cloakroom:0.1.0");
+        ok(helm.about(&["uninstall"]));
+    }
+}
+
+/// A line's subcommand and what is behind the release's name, without the namespace.
+fn arguments(line: &str) -> Vec<&str> {
+    let words: Vec<_> = line.split(' ').collect();
+    assert_eq!(words[0], "helm", "{line}");
+    let others = words[1..].iter().copied();
+    others.filter(|word| !["cloakroom", "-n"].contains(word)).collect()
 }
 
 /// The uid of the release's claim that is not about to go.

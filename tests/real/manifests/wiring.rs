@@ -6,7 +6,7 @@ use super::rendered::Rendered;
 use crate::known::{list, text};
 
 /// Mistakes that must be noticed: kind, name, JSON pointer, value.
-pub const PLANTED: [(&str, &str, &str, &str); 27] = [
+pub const PLANTED: [(&str, &str, &str, &str); 28] = [
     ("Deployment", "cloakroom", "/spec/replicas", "2"),
     ("Deployment", "cloakroom", "/spec/strategy/rollingUpdate/maxSurge", "1"),
     ("Deployment", "cloakroom", "/spec/strategy/rollingUpdate/maxUnavailable", "0"),
@@ -27,6 +27,7 @@ pub const PLANTED: [(&str, &str, &str, &str); 27] = [
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/livenessProbe/httpGet/port", "\"staging\""),
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/resources/limits", "{}"),
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/securityContext/capabilities", "{}"),
+    ("Deployment", "cloakroom", "/spec/template/spec/containers/0/terminationMessagePolicy", "\"File\""),
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/env", "[]"),
     ("Deployment", "cloakroom", "/spec/template/spec/containers/0/image", "\"registry.example.com/other\""),
     ("Service", "cloakroom", "/spec/selector", "{\"app\": \"other\"}"),
@@ -93,6 +94,7 @@ fn hardening(rendered: &Rendered, complaints: &mut Complaints) {
         ("has capabilities", own["capabilities"]["drop"] == serde_json::json!(["ALL"])),
         ("has no bound on its memory", limits["memory"].is_string()),
         ("is throttled", limits["cpu"].is_null()),
+        ("ends without a word", container["terminationMessagePolicy"] == "FallbackToLogsOnError"),
     ] {
         expect(complaints, holds, || format!("the container {what}"));
     }

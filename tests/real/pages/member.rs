@@ -74,7 +74,8 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-fn with_kubectl() -> Vec<Need> {
+/// What tests of pages with a cluster need of a machine.
+pub fn with_kubectl() -> Vec<Need> {
     let mut needs = needs();
     needs.push(Need::Kubectl);
     needs

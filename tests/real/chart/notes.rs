@@ -1,0 +1,128 @@
+//! What Helm prints after an installation leads to a first job, for every way to the server.
+
+use std::process::Command;
+
+use super::helm::Helm;
+use super::installed::define;
+use crate::control_plane::ControlPlane;
+use crate::dist;
+use crate::support::tls;
+
+/// A way to the server, and what is said about it.
+struct Way {
+    files: &'static [&'static str],
+    values: &'static [&'static str],
+    says: &'static [&'static str],
+    says_not: &'static [&'static str],
+    /// Where the driver's pod fetches from.
+    pods: &'static str,
+}
+
+const FORWARD: &str = "kubectl port-forward -n notes service/notes-cloakroom 10000";
+const TOKEN_OF_THE_CLUSTER: &str = "kubectl create token spark-submitter -n spark >upload-token";
+const TOKEN_OF_THE_SECRET: &str = "openssl rand -base64 32 >upload-token";
+const TOKEN_FILE: &str = "CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token";
+
+const WAYS: &[Way] = &[
+    Way {
+        files: &["base"],
+        values: &[],
+        says: &[FORWARD, "They send their token over https", TOKEN_OF_THE_SECRET, TOKEN_FILE],
+        says_not: &[TOKEN_OF_THE_CLUSTER, "CLOAKROOM_CA_FILE", "localhost as well"],
+        pods: "http://notes-cloakroom.notes:10000",
+    },
+    Way {
+        files: &["tls"],
+        values: &[],
+        says: &[FORWARD, "The certificate has to name localhost as well", "CLOAKROOM_CA_FILE=tls.crt"],
+        says_not: &["They send their token"],
+        pods: "https://notes-cloakroom.notes:10000",
+    },
+    Way {
+        files: &["nodeport"],
+        values: &[],
+        says: &["Clients reach it at https://NODE:31000, with the address of any node."],
+        says_not: &[FORWARD],
+        pods: "https://127.0.0.1:31000",
+    },
+    Way {
+        files: &["base"],
+        values: &["service.type=LoadBalancer", "tls.certManager.issuerRef.name=ca"],
+        says: &["-o jsonpath='{.data.ca\\.crt}' | base64 -d >ca.crt", "CLOAKROOM_CA_FILE=ca.crt"],
+        says_not: &[FORWARD],
+        pods: "https://127.0.0.1:10000",
+    },
+    Way {
+        files: &["ingress"],
+        values: &[],
+        says: &["If no public authority signed the certificate of cloakroom.example.com, CLOAKROOM_CA_FILE"],
+        says_not: &[FORWARD],
+        pods: "https://cloakroom.example.com",
+    },
+    Way {
+        files: &["nodeport", "upload-auth-kubernetes"],
+        values: &[],
+        says: &[TOKEN_OF_THE_CLUSTER, TOKEN_FILE, "/var/run/secrets/kubernetes.io/serviceaccount/token"],
+        says_not: &[TOKEN_OF_THE_SECRET, "--from-file=upload-token"],
+        pods: "https://127.0.0.1:31000",
+    },
+    Way {
+        files: &["base"],
+        values: &["uploadAuth=none", "service.type=NodePort"],
+        says: &["export CLOAKROOM_SERVER=http://NODE:31000\n"],
+        says_not: &[FORWARD, TOKEN_OF_THE_CLUSTER, TOKEN_OF_THE_SECRET, TOKEN_FILE],
+        pods: "http://127.0.0.1:31000",
+    },
+];
+
+/// The lines are typed as they stand; `submit` shows what it would make.
+pub async fn the_notes_lead_to_a_first_job(plane: &ControlPlane) {
+    define(plane, "certificates");
+    for version in Helm::VERSIONS {
+        let helm = Helm::new(version).release("notes").at(plane.admin_kubeconfig(), "notes");
+        for way in WAYS {
+            let files: Vec<_> = way.files.iter().map(|file| format!("ci/{file}-values.yaml")).collect();
+            let output = helm.chart(&["install", "--dry-run=client"], &files, way.values);
+            let said = String::from_utf8(output.stdout).unwrap();
+            let place = format!("{version}, {:?} {:?}", way.files, way.values);
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            let (_, notes) = said
+                .split_once("\nNOTES:\n")
+                .unwrap_or_else(|| panic!("{place}: no notes: {said}{complaint}"));
+            for words in way.says {
+                assert!(notes.contains(words), "{place}: no “{words}” in {notes}");
+            }
+            for words in way.says_not {
+                assert!(!notes.contains(words), "{place}: “{words}” in {notes}");
+            }
+            let made = submitted(notes).replace("\\:", ":");
+            let fetches = format!(" spark.kubernetes.resourceStagingServer.uri={}\n", way.pods);
+            assert!(made.contains(&fetches), "{place}: pods do not fetch from {}:\n{made}", way.pods);
+        }
+    }
+}
+
+/// What `submit` would make, by the lines of the notes.
+fn submitted(notes: &str) -> String {
+    let from = notes.find("  echo 'from pyspark").unwrap();
+    let to = notes.find("count.py\n\n").unwrap() + "count.py".len();
+    let script = notes[from..to].replace("cloakroom submit", "$CLOAKROOM submit --dry-run");
+    let script = ["APISERVER", "NODE", "ADDRESS"]
+        .iter()
+        .fold(script, |script, sign| script.replace(&format!("https://{sign}:"), "https://127.0.0.1:"))
+        .replace("http://NODE:", "http://127.0.0.1:");
+    let folder = tempfile::tempdir().unwrap();
+    let certificate = tls::self_signed(folder.path(), &["127.0.0.1"]);
+    for name in ["tls.crt", "ca.crt"] {
+        std::fs::copy(&certificate.cert, folder.path().join(name)).unwrap();
+    }
+    std::fs::write(folder.path().join("upload-token"), "a token of the notes\n").unwrap();
+    let output = Command::new("bash")
+        .args(["-euc", &script])
+        .env("CLOAKROOM", dist::binary())
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}

@@ -1,0 +1,147 @@
+//! The recipe for new tokens and a new certificate, typed at a real API server. A server shows what the Secrets have then.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use libtest_mimic::Trial;
+use tempfile::TempDir;
+
+use super::member::with_kubectl;
+use crate::api_server::shared;
+use crate::control_plane::ControlPlane;
+use crate::dist;
+use crate::documentation::{block, blocks};
+use crate::needs::kubectl;
+use crate::support::cluster::{Account, Cluster as _};
+use crate::support::process::Cloakroom;
+use crate::support::wait::until;
+
+const PAGE: &str = "docs/operations.md";
+const CHAPTER: &str = "Change tokens and certificate";
+const NAMESPACE: &str = "rotation";
+
+/// The token in the Secret, which no step may lose.
+const ADMIN_TOKEN: &str =
+    "kubectl get secret cloakroom-tokens -n cloakroom -o jsonpath='{.data.admin-token}'";
+
+/// What the kubelet does with a Secret that is mounted.
+const MOUNT: &str = r#"for secret in cloakroom-tokens cloakroom-tls; do
+    mkdir -p mounted/$secret
+    kubectl get secret $secret -n rotation -o json | jq -r '.data | to_entries[] | .key + " " + .value' | while read -r key value; do
+        base64 -d <<<"$value" >mounted/new
+        mv mounted/new mounted/$secret/$key
+    done
+done"#;
+
+pub fn trial() -> Trial {
+    shared("pages::tokens_and_certificate_change_while_clients_go_on", with_kubectl(), changes)
+}
+
+async fn changes(plane: &ControlPlane) {
+    plane.api(Account::Admin).create_namespace(NAMESPACE).await;
+    let desk = Desk::new(plane);
+    // The Secrets of the chapter before; nothing is deployed.
+    let made = block(PAGE, "In Kubernetes", "openssl");
+    let is_wanted = |line: &&str| !line.contains("manifests/") && !line.contains("rollout");
+    desk.type_in(&made.lines().filter(is_wanted).collect::<Vec<_>>().join("\n"));
+    desk.type_in(MOUNT);
+    let server = desk.serve();
+    let admin_token = desk.said(ADMIN_TOKEN);
+    let steps: Vec<String> =
+        blocks(PAGE).into_iter().filter(|block| block.is_in(CHAPTER)).map(|block| block.text).collect();
+    let [both_tokens, new_token, both_certificates, new_certificate] = &steps[..] else {
+        panic!("{CHAPTER} has other steps: {steps:#?}")
+    };
+    desk.stage(&server, "tls.crt", "upload-token");
+
+    desk.type_in("cp upload-token first-token");
+    desk.type_in(both_tokens);
+    desk.type_in(MOUNT);
+    until("the new token is taken", async || desk.uploads(&server, "tls.crt", "upload-token")).await;
+    desk.stage(&server, "tls.crt", "first-token");
+    desk.type_in(new_token);
+    desk.type_in(MOUNT);
+    until("the old token is refused", async || !desk.uploads(&server, "tls.crt", "first-token")).await;
+    desk.stage(&server, "tls.crt", "upload-token");
+    assert_eq!(desk.said(ADMIN_TOKEN), admin_token);
+
+    desk.type_in(both_certificates);
+    desk.stage(&server, "both.crt", "upload-token");
+    desk.type_in(new_certificate);
+    desk.type_in(MOUNT);
+    until("the new certificate is shown", async || desk.uploads(&server, "new.crt", "upload-token")).await;
+    desk.stage(&server, "both.crt", "upload-token");
+    assert!(!desk.uploads(&server, "tls.crt", "upload-token"), "the old certificate is still shown");
+}
+
+/// An admin's machine, which is the node as well.
+struct Desk {
+    folder: TempDir,
+    kubeconfig: String,
+}
+
+impl Desk {
+    fn new(plane: &ControlPlane) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("hello.txt"), "hello\n").unwrap();
+        Self { folder, kubeconfig: plane.admin_kubeconfig().display().to_string() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn serve(&self) -> Cloakroom {
+        let path = |name: &str| self.path(&format!("mounted/{name}"));
+        let (cert, key) = (path("cloakroom-tls/tls.crt"), path("cloakroom-tls/tls.key"));
+        let (tokens, admin) = (path("cloakroom-tokens/upload-token"), path("cloakroom-tokens/admin-token"));
+        let tls = ["--tls-cert", &cert, "--tls-key", &key, "--no-kubernetes"];
+        let auth = ["--upload-auth", "token", "--upload-token-file", &tokens, "--admin-token-file", &admin];
+        Cloakroom::serve(Path::new(&self.path("data")), &[&tls[..], &auth[..]].concat())
+    }
+
+    /// Whether an upload with this trust and this token is taken, at the first try.
+    fn uploads(&self, server: &Cloakroom, ca: &str, token: &str) -> bool {
+        let url = server.url("/api/v1/resources/?namespace=demo&label=app=demo");
+        let upload = format!(
+            "curl -sf --cacert {ca} -H \"Authorization: Bearer $(cat {token})\" -T hello.txt '{url}'"
+        );
+        self.run(&upload).status.success()
+    }
+
+    /// Stages with the program, which has to succeed.
+    #[track_caller]
+    fn stage(&self, server: &Cloakroom, ca: &str, token: &str) {
+        let url = server.url("");
+        self.type_in(&format!(
+            "{} stage --server {url} --ca-file {ca} --token-file {token} --namespace demo --label app=demo hello.txt",
+            dist::binary().display()
+        ));
+    }
+
+    /// Types commands of the page, for another namespace. They have to succeed.
+    #[track_caller]
+    fn type_in(&self, script: &str) {
+        self.said(script);
+    }
+
+    #[track_caller]
+    fn said(&self, script: &str) -> String {
+        let output = self.run(script);
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn run(&self, script: &str) -> Output {
+        let kubectl = kubectl().unwrap();
+        let script = script.replace("-n cloakroom", &format!("-n {NAMESPACE}"));
+        let function = format!("kubectl() {{ {} \"$@\"; }}", kubectl.display());
+        Command::new("bash")
+            .args(["-euo", "pipefail", "-c", &format!("{function}\n{script}")])
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("NODE", "127.0.0.1")
+            .current_dir(&self.folder)
+            .output()
+            .unwrap()
+    }
+}
