@@ -210,6 +210,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_variable_that_stands_for_no_option_is_in_the_help() {
+        let help = help().to_string();
+        for (name, _) in VARIABLES {
+            assert!(help.contains(name), "{name} is missing in {help}");
+        }
+    }
+
+    #[test]
     fn every_option_that_is_read_is_described_and_no_other() {
         let described: Vec<String> = described()
             .get_arguments()
