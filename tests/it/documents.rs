@@ -200,7 +200,8 @@ fn about_unknown_names(page: &Page, known: &BTreeMap<String, Flag>) -> Vec<Strin
     // Behind `-n` it is a namespace, and the flags are kubectl's. Behind `helm` it is a release.
     let ours = |span: &&String| {
         let is_command = span.replace("-n cloakroom ", "").contains("cloakroom ");
-        span.starts_with("--") || (is_command && !span.trim_start().starts_with("helm "))
+        span.starts_with("--")
+            || (is_command && !span.trim_start().trim_start_matches("$ ").starts_with("helm "))
     };
     let spans = page.code();
     let words = spans.iter().filter(ours).flat_map(|span| span.split_whitespace());
