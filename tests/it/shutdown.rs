@@ -118,6 +118,8 @@ async fn clients_that_come_in_the_last_moment_are_told_to_come_again() {
 async fn requests_that_keep_coming_do_not_keep_the_server() {
     let mut app = TestApp::start().await;
     let address = app.address;
+    // Before the others, whose uploads look the same in the data directory.
+    let upload = half_an_upload(address, app.data_dir()).await;
     let (told, mut is_told) = tokio::sync::mpsc::channel(1);
     let client = reqwest::Client::builder()
         .no_proxy()
@@ -136,7 +138,6 @@ async fn requests_that_keep_coming_do_not_keep_the_server() {
             }
         });
     }
-    let upload = half_an_upload(address, app.data_dir()).await;
     app.shutdown.request();
     tokio::time::timeout(BOUND, is_told.recv()).await.expect("no client was told to come again").unwrap();
     let ticket = the_other_half(upload).await;
