@@ -228,6 +228,8 @@ impl Run {
         let fault =
             *[Fault::Status(401), Fault::Status(403), Fault::Status(500)].choose(&mut self.random).unwrap();
         self.log.push(format!("fail {fault:?}"));
+        // What is being read at this moment would become known after it has failed.
+        self.catch_up().await;
         self.is_failing = true;
         self.server().api.fail(Verb::Any, fault);
         self.server().api.end_watches();
