@@ -43,14 +43,14 @@ const WAYS: &[Way] = &[
         values: &[],
         says: &["Clients reach it at https://NODE:31000, with the address of any node."],
         says_not: &[FORWARD],
-        pods: "https://127.0.0.1:31000",
+        pods: "https://192.0.2.7:31000",
     },
     Way {
         files: &["base"],
         values: &["service.type=LoadBalancer", "tls.certManager.issuerRef.name=ca"],
         says: &["-o jsonpath='{.data.ca\\.crt}' | base64 -d >ca.crt", "CLOAKROOM_CA_FILE=ca.crt"],
         says_not: &[FORWARD],
-        pods: "https://127.0.0.1:10000",
+        pods: "https://192.0.2.7:10000",
     },
     Way {
         files: &["ingress"],
@@ -64,14 +64,14 @@ const WAYS: &[Way] = &[
         values: &[],
         says: &[TOKEN_OF_THE_CLUSTER, TOKEN_FILE, "/var/run/secrets/kubernetes.io/serviceaccount/token"],
         says_not: &[TOKEN_OF_THE_SECRET, "--from-file=upload-token"],
-        pods: "https://127.0.0.1:31000",
+        pods: "https://192.0.2.7:31000",
     },
     Way {
         files: &["base"],
         values: &["uploadAuth=none", "service.type=NodePort"],
         says: &["export CLOAKROOM_SERVER=http://NODE:31000\n"],
         says_not: &[FORWARD, TOKEN_OF_THE_CLUSTER, TOKEN_OF_THE_SECRET, TOKEN_FILE],
-        pods: "http://127.0.0.1:31000",
+        pods: "http://192.0.2.7:31000",
     },
 ];
 
@@ -102,17 +102,17 @@ pub async fn the_notes_lead_to_a_first_job(plane: &ControlPlane) {
     }
 }
 
-/// What `submit` would make, by the lines of the notes.
+/// What `submit` would make, by the lines of the notes, at an address that nothing has: nothing is asked.
 fn submitted(notes: &str) -> String {
     let from = notes.find("  echo 'from pyspark").unwrap();
     let to = notes.find("count.py\n\n").unwrap() + "count.py".len();
     let script = notes[from..to].replace("cloakroom submit", "$CLOAKROOM submit --dry-run");
     let script = ["APISERVER", "NODE", "ADDRESS"]
         .iter()
-        .fold(script, |script, sign| script.replace(&format!("https://{sign}:"), "https://127.0.0.1:"))
-        .replace("http://NODE:", "http://127.0.0.1:");
+        .fold(script, |script, sign| script.replace(&format!("https://{sign}:"), "https://192.0.2.7:"))
+        .replace("http://NODE:", "http://192.0.2.7:");
     let folder = tempfile::tempdir().unwrap();
-    let certificate = tls::self_signed(folder.path(), &["127.0.0.1"]);
+    let certificate = tls::self_signed(folder.path(), &["192.0.2.7"]);
     for name in ["tls.crt", "ca.crt"] {
         std::fs::copy(&certificate.cert, folder.path().join(name)).unwrap();
     }
