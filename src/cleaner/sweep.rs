@@ -14,6 +14,7 @@ use super::identity::{Identity, believed};
 use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Judge, Policy, Why, decide};
+use crate::ledger::Epoch;
 use crate::metrics::SweepOutcome;
 use crate::owners::{Owners, Presence, Unknown, WatchState};
 use crate::resource::{DeletionReason, Life, Owner, ResourceId, Sighting};
@@ -104,6 +105,12 @@ pub struct Sweeper {
     has_looked: bool,
 }
 
+/// When a pass decides, and by what right.
+pub(super) struct Now {
+    pub(super) readings: Readings,
+    pub(super) term: Epoch,
+}
+
 /// What a look at everything found.
 #[derive(Default)]
 struct Findings {
@@ -189,14 +196,16 @@ impl Sweeper {
     async fn pass(&mut self) -> Result<Swept, AccessError> {
         let is_thorough = self.passes.is_multiple_of(THOROUGH_SWEEPS);
         self.passes += 1;
-        let mut swept = Swept { recovered: self.staging.recover(is_thorough).await?, ..Swept::default() };
-        let now = self.time.read(self.staging.clock());
-        let mut findings = self.look(&now).await?;
+        let Some(term) = self.staging.term().await? else { return Ok(Swept::default()) };
+        let recovered = self.staging.recover(term, is_thorough).await?;
+        let mut swept = Swept { recovered, ..Swept::default() };
+        let now = Now { readings: self.time.read(self.staging.clock()), term };
+        let mut findings = self.look(&now.readings).await?;
         if self.is_cluster_in_question(&findings) {
             self.identity.check(&self.staging, &*self.owners).await?;
             if findings.doubt.is_none() && self.identity.doubt().is_some() {
                 // What was seen there says nothing about owners here.
-                findings = self.look(&now).await?;
+                findings = self.look(&now.readings).await?;
             }
         }
         swept.kept = std::mem::take(&mut findings.kept);
@@ -215,7 +224,7 @@ impl Sweeper {
         let most = self.policy.max_deletions_per_sweep;
         let allowance = self.guard.judge(finding, most, self.staging.clock().monotonic());
         self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?;
-        swept.forgotten = self.staging.forget_tombstones(now.earliest()).await?;
+        swept.forgotten = self.staging.forget_tombstones(now.readings.earliest()).await?;
         Ok(swept)
     }
 
@@ -306,7 +315,7 @@ impl Sweeper {
         &self,
         mut candidates: Vec<Candidate>,
         allowance: Allowance,
-        now: &Readings,
+        now: &Now,
         swept: &mut Swept,
     ) -> Result<(), AccessError> {
         let allowed = match allowance {

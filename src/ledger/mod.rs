@@ -1,5 +1,6 @@
 //! Who owns what: the ownership table.
 
+mod lease;
 mod sqlite;
 
 use std::collections::BTreeMap;
@@ -10,9 +11,10 @@ use jiff::Timestamp;
 
 use crate::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, RowName, SecretHash, Sighting,
-    State,
+    State, UploadHandle,
 };
 
+pub use lease::{Authority, Epoch, GivenUp, LEASE_RENEWAL, LEASE_TIME, LeaseId};
 pub use sqlite::SqliteLedger;
 
 /// A row as an upload begins it: nothing but the ticket is certain yet.
@@ -75,25 +77,49 @@ impl std::iter::Sum for Stored {
 /// The ownership table. Every method that changes something returns only after the change is durable.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Adds a `pending` row.
-    async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError>;
+    /// Adds a `pending` row, and takes the lease of its upload.
+    async fn begin(&self, pending: PendingResource, lease: LeaseId) -> Result<(), LedgerError>;
 
-    /// `pending → ready`. [`LedgerError::NotPending`] if there is no such pending row.
-    async fn complete(&self, completion: Completion) -> Result<(), LedgerError>;
+    /// Notes what the store needs to abort the upload. [`LedgerError::GivenUp`] if it does not go on.
+    async fn note_handle(
+        &self,
+        id: ResourceId,
+        lease: LeaseId,
+        handle: UploadHandle,
+    ) -> Result<(), LedgerError>;
 
-    /// Removes a `pending` row; no such row is success, and a row in another state is left alone.
-    async fn abandon(&self, id: ResourceId) -> Result<(), LedgerError>;
+    /// `pending → ready`; the lease ends. [`LedgerError::GivenUp`] if the row is not pending, or its upload was given up: never
+    /// again after [`Self::give_up`], even if the lease was only late.
+    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError>;
+
+    /// Ends an upload for good, before anything of it is removed; the row stays until [`Self::bury`]. The cleaner may do that
+    /// to one whose lease has ended, an uploader to its own. `None` if it goes on, or was completed. One of which nothing is
+    /// known counts as given up.
+    async fn give_up(&self, id: ResourceId, by: Authority) -> Result<Option<GivenUp>, LedgerError>;
+
+    /// Renews leases for [`LEASE_TIME`]; returns those that there are not any more.
+    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError>;
+
+    /// Takes a lease for a download. `false` if the deletion of that resource is decided.
+    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError>;
+
+    /// Lets go of a lease: at once where leases are in memory, and elsewhere when it ends by itself at the latest.
+    fn let_go(&self, lease: LeaseId);
+
+    /// The cleaner's term; `None` if it is another one's.
+    async fn term(&self) -> Result<Option<Epoch>, LedgerError>;
 
     /// Notes a download. `false` if the resource is not `ready` (any more).
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError>;
 
-    /// `ready → deleting`, if the last download is still the one that the decision was made on; `None`
-    /// stands for "never downloaded". `false` if something changed.
-    async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError>;
+    /// `ready → deleting`, before any byte goes, if the condition of the decision holds and `by` has a right to it: a cleaner
+    /// in its term, the ticket's holder, an admin. From then on the row only ever becomes a tombstone. `false` if it stays.
+    async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
-    /// `deleting → deleted`: the bytes are gone, a [`Tombstone`](crate::resource::Tombstone) remains. Returns what that
-    /// gave back; `None` if another deletion was faster.
-    async fn mark_deleted(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError>;
+    /// The bytes are gone. `deleting → deleted`: a [`Tombstone`](crate::resource::Tombstone) remains. Returns what that gave
+    /// back; `None` if another one was faster. A row whose upload was given up goes for good, and gives nothing back. Every
+    /// other row is left alone.
+    async fn bury(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError>;
 
     /// Removes tombstones of resources deleted before `before`; returns how many.
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
@@ -200,7 +226,7 @@ pub struct Deletion {
 /// When a deletion still holds at the moment it is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// The last download is the one that was seen, or there still is none.
+    /// The last download is the one that was seen, or there still is none, and none is going on.
     LastUsedAt(Option<Timestamp>),
     /// Always: the ticket holder asked for it, or its time is up whether it is used or not.
     Always,
@@ -250,9 +276,9 @@ pub enum LedgerError {
     /// A stored value is not what this version writes.
     #[error(transparent)]
     Unreadable(#[from] UnreadableRow),
-    /// There is no pending row of that id.
-    #[error("resource {id} is not pending in the ledger")]
-    NotPending {
+    /// The upload has ended already.
+    #[error("the upload of resource {id} was given up before it was complete")]
+    GivenUp {
         /// Which row.
         id: ResourceId,
     },

@@ -1,5 +1,6 @@
-//! The ledger in SQLite: one writer task that shares a commit among operations, and a pool of readers.
+//! The ledger in SQLite: one writer task that shares a commit among operations, a pool of readers, and leases in memory.
 
+mod memory;
 mod operation;
 mod row;
 mod tombstones;
@@ -7,6 +8,7 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,8 +19,13 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Row as _};
 
-use super::{Completion, Deletion, Freed, Ledger, LedgerError, PendingResource, ReadyPage, Stored};
-use crate::resource::{Owner, Resource, ResourceId, RowName, Sighting, State};
+use super::{
+    Authority, Completion, Deletion, Epoch, Freed, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
+    ReadyPage, Stored,
+};
+use crate::clock::{Clock, SystemClock};
+use crate::resource::{Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
+use memory::Memory;
 use operation::{Operation, Outcome};
 use row::{has_id, known_size};
 use writer::Writer;
@@ -39,11 +46,17 @@ const LARGEST_PAGE_BYTES: usize = 4 << 20;
 pub struct SqliteLedger {
     readers: SqlitePool,
     writer: Writer,
+    memory: Arc<Memory>,
 }
 
 impl SqliteLedger {
     /// Opens the database at `path`, creates it if it is not there, and brings it to this version's form.
     pub async fn open(path: &Path) -> Result<Self, LedgerError> {
+        Self::open_by(path, Arc::new(SystemClock::new())).await
+    }
+
+    /// The same, with leases that end by `clock`.
+    pub async fn open_by(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
         let options = options(path);
         let shown = || path.display().to_string();
         let mut connection =
@@ -55,7 +68,8 @@ impl SqliteLedger {
         // A file does not go away as a server does: no question before each look-up.
         let readers = SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false);
         let readers = readers.connect_lazy_with(options.read_only(true));
-        Ok(Self { readers, writer: Writer::start(connection) })
+        let memory = Arc::new(Memory::new(clock));
+        Ok(Self { readers, writer: Writer::start(connection, Arc::clone(&memory)), memory })
     }
 
     /// Runs one change and returns once it is committed.
@@ -78,30 +92,60 @@ fn options(path: &Path) -> SqliteConnectOptions {
 
 #[async_trait]
 impl Ledger for SqliteLedger {
-    async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError> {
-        self.change(Operation::Begin(pending)).await.map(drop)
+    async fn begin(&self, pending: PendingResource, lease: LeaseId) -> Result<(), LedgerError> {
+        self.change(Operation::Begin(pending, lease)).await.map(drop)
     }
 
-    async fn complete(&self, completion: Completion) -> Result<(), LedgerError> {
+    async fn note_handle(
+        &self,
+        id: ResourceId,
+        lease: LeaseId,
+        handle: UploadHandle,
+    ) -> Result<(), LedgerError> {
+        let outcome = self.change(Operation::NoteHandle(id, lease, handle)).await?;
+        if outcome.changed() { Ok(()) } else { Err(LedgerError::GivenUp { id }) }
+    }
+
+    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError> {
         let id = completion.id;
-        let outcome = self.change(Operation::Complete(Box::new(completion))).await?;
-        if outcome.changed() { Ok(()) } else { Err(LedgerError::NotPending { id }) }
+        let outcome = self.change(Operation::Complete(Box::new(completion), lease)).await?;
+        if outcome.changed() { Ok(()) } else { Err(LedgerError::GivenUp { id }) }
     }
 
-    async fn abandon(&self, id: ResourceId) -> Result<(), LedgerError> {
-        self.change(Operation::Abandon(id)).await.map(drop)
+    async fn give_up(&self, id: ResourceId, by: Authority) -> Result<Option<GivenUp>, LedgerError> {
+        Ok(self.change(Operation::GiveUp(id, by)).await?.given_up)
+    }
+
+    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError> {
+        Ok(self.memory.renew(leases))
+    }
+
+    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError> {
+        if self.memory.hold(id, lease) {
+            return Ok(true);
+        }
+        // A deletion is being written down, or is: the writer knows how that ended.
+        self.change(Operation::Hold(id, lease)).await.map(Outcome::changed)
+    }
+
+    fn let_go(&self, lease: LeaseId) {
+        self.memory.let_go(lease);
+    }
+
+    async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
+        Ok(Some(self.memory.epoch()))
     }
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
         self.change(Operation::MarkUsed(id, at)).await.map(Outcome::changed)
     }
 
-    async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError> {
-        self.change(Operation::MarkDeleting(decision)).await.map(Outcome::changed)
+    async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError> {
+        self.change(Operation::Condemn(decision, by)).await.map(Outcome::changed)
     }
 
-    async fn mark_deleted(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
-        Ok(self.change(Operation::MarkDeleted(id)).await?.freed.pop())
+    async fn bury(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
+        Ok(self.change(Operation::Bury(id)).await?.freed.pop())
     }
 
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {

@@ -1,5 +1,6 @@
 //! What was staged: one bundle with its ticket, its owner and its state. No I/O.
 
+mod blob;
 mod file_name;
 mod id;
 mod kind;
@@ -12,6 +13,7 @@ mod sighting;
 mod state;
 mod syntax;
 
+pub use blob::{BlobKey, UploadHandle};
 pub use file_name::{FileName, FileNameError};
 pub use id::{InvalidResourceId, ResourceId};
 pub use kind::{OwnerKind, OwnerKinds, POD};

@@ -80,8 +80,6 @@ pub struct Resource {
     pub first_used_at: Option<Timestamp>,
     /// Last download.
     pub last_used_at: Option<Timestamp>,
-    /// When the time rules say that it goes, as things stand now.
-    pub expires_at: Option<Timestamp>,
     /// What was seen of its owner.
     pub sighting: Sighting,
     /// What is known of its deletion, from the moment on that it was decided.

@@ -144,6 +144,7 @@ impl From<StageError> for ApiError {
                 return Self { is_share, ..Self::try_again(Code::Overloaded, error.to_string()) };
             }
             StageError::Overdue { .. } => return Self::too_slow(error.to_string()),
+            StageError::GivenUp => return Self::try_again(Code::Overloaded, error.to_string()),
             StageError::NoRoom(_) | StageError::DiskFull(_) => Code::InsufficientStorage,
             StageError::NotWritable(_) => return Self::not_writable(&error),
             StageError::DigestMismatch => Code::DigestMismatch,

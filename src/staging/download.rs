@@ -1,16 +1,19 @@
 //! The way out.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 
+use super::lease::Lease;
 use super::transfers::Transfer;
 use super::{AccessError, Holder, Parts, Staging};
 use crate::ledger::LedgerError;
-use crate::resource::{Resource, ResourceId, ResourceSecret};
-use crate::store::{StoreError, StoredBundle};
+use crate::resource::{BlobKey, Resource, ResourceId, ResourceSecret};
+use crate::store::{StoreError, StoredBlob};
 use crate::telemetry::chain;
 
 /// Downloads within this time of one that was noted count as the same use: a thousand executors that start together, or
@@ -21,8 +24,9 @@ const SAME_USE: SignedDuration = SignedDuration::from_secs(1);
 /// all the same does not break the download, because the bytes are open.
 pub struct Download {
     resource: Resource,
-    bundle: Box<dyn StoredBundle>,
-    _transfer: Transfer,
+    blob: Box<dyn StoredBlob>,
+    lease: Lease,
+    transfer: Transfer,
 }
 
 impl Staging {
@@ -35,9 +39,15 @@ impl Staging {
         let resource = self.find(id, secret).await?;
         let holder = resource.owner.as_ref().map(|owner| Holder::namespace(owner.namespace()));
         let transfer = self.parts.transfers.begin_download(id, holder)?;
-        match self.parts.store.open(id).await? {
-            Some(bundle) if Some(bundle.size_bytes()) == resource.bundle.map(|bundle| bundle.size_bytes) => {
-                Ok(Download { resource, bundle, _transfer: transfer })
+        let lease = self.parts.leases.new_lease();
+        if !self.parts.ledger.hold(id, lease.id()).await? {
+            // Its deletion was decided after the look-up: the ledger knows why.
+            self.find(id, secret).await?;
+            return Err(AccessError::NotFound);
+        }
+        match self.parts.storage.blobs.open(BlobKey::of(id)).await? {
+            Some(blob) if Some(blob.size_bytes()) == resource.bundle.map(|bundle| bundle.size_bytes) => {
+                Ok(Download { resource, blob, lease, transfer })
             }
             _ => {
                 // Deleted between the look-up and the opening, or damaged from outside: the ledger knows.
@@ -123,12 +133,14 @@ impl Download {
 
     /// Its length.
     pub fn size_bytes(&self) -> u64 {
-        self.bundle.size_bytes()
+        self.blob.size_bytes()
     }
 
-    /// Reads `length` bytes from `offset`; fewer than asked for is an error of the store, because a bundle
-    /// never changes.
-    pub async fn read(&self, offset: u64, length: usize) -> Result<Bytes, StoreError> {
-        self.bundle.read(offset, length).await
+    /// The bytes in `range`. The download goes on until this is dropped.
+    pub fn read(self, range: Range<u64>) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
+        let Self { blob, lease, transfer, .. } = self;
+        blob.read(range).inspect(move |_| {
+            let _going_on = (&lease, &transfer);
+        })
     }
 }

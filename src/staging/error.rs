@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Holder, NoRoom};
-use crate::ledger::{LedgerError, UnreadableRow};
+use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
 use crate::resource::{DeletionReason, ResourceId, RowName, State, Tombstone};
 use crate::spark::format_size;
 use crate::store::StoreError;
@@ -51,6 +51,12 @@ pub enum StageError {
         /// How many bytes had come.
         received: u64,
     },
+    /// It had lost its lease when it was to be acknowledged.
+    #[error(
+        "the server gave the upload up, because it was held up itself for more than {} seconds: nothing was kept; send it \
+         again", LEASE_TIME.as_secs()
+    )]
+    GivenUp,
     /// The disk is read-only, or fails.
     #[error("{}", NOT_WRITABLE)]
     NotWritable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -77,6 +83,7 @@ impl From<LedgerError> for StageError {
         match error {
             LedgerError::Full => Self::DiskFull(error.into()),
             LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
+            LedgerError::GivenUp { .. } => Self::GivenUp,
             error => Self::Ledger(error),
         }
     }

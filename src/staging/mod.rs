@@ -1,13 +1,16 @@
 //! Stage, open, release, recover: the one place that joins ledger and store and knows the durability order.
 //!
 //! An upload: row `pending` → bytes → sync → rename → sync of the folder → row `ready`, committed → answer.
-//! A deletion: row `deleting` → bytes removed → row `deleted`, the tombstone. Whatever a crash interrupts is
-//! finished by [`Staging::recover`], at start and before every sweep.
+//! A deletion: row `deleting` → bytes removed → row `deleted`, the tombstone. An upload that is broken off is given up in the
+//! ledger before its bytes are removed, and its row goes last. Whatever a crash interrupts is finished by
+//! [`Staging::recover`], at start and before every sweep.
 
 mod capacity;
+mod counted;
 mod download;
 mod error;
 mod known_owners;
+mod lease;
 mod recover;
 mod release;
 mod roster;
@@ -22,14 +25,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::clock::Clock;
-use crate::ledger::{Ledger, LedgerError, Stored, UnreadableRow};
+use crate::ledger::{Epoch, Ledger, LedgerError, Stored, UnreadableRow};
 use crate::metrics::Metrics;
 use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
-use crate::store::Store;
+use crate::store::Storage;
 use capacity::Capacity;
+use lease::Leases;
 use roster::Roster;
 use stock::CountedStates;
 use transfers::Transfers;
@@ -82,14 +86,16 @@ pub struct Limits {
 #[derive(Clone)]
 pub struct Staging {
     parts: Arc<Parts>,
+    _renewal: Arc<AbortOnDropHandle<()>>,
 }
 
 struct Parts {
     ledger: Arc<dyn Ledger>,
-    store: Arc<dyn Store>,
+    storage: Storage,
     clock: Arc<dyn Clock>,
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
+    leases: Arc<Leases>,
     roster: Roster,
     /// Clean-up of uploads whose client went away.
     background: TaskTracker,
@@ -106,7 +112,7 @@ impl Staging {
     /// Joins a ledger and a store, counts what is stored, and reads what is ready.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
-        store: Arc<dyn Store>,
+        storage: Storage,
         clock: Arc<dyn Clock>,
         limits: Limits,
         metrics: Metrics,
@@ -116,12 +122,14 @@ impl Staging {
         let capacity = Arc::new(Capacity::new(limits, &stored));
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
+        let leases = Arc::new(Leases::new(Arc::clone(&ledger)));
         let parts = Parts {
             ledger,
-            store,
+            storage,
             clock,
             capacity,
             transfers,
+            leases,
             roster: Roster::new(limits.owner_memory_bytes),
             background,
             unwritten_uses: Mutex::default(),
@@ -131,7 +139,14 @@ impl Staging {
             limits,
         };
         parts.read_roster().await?;
-        Ok(Self { parts: Arc::new(parts) })
+        let parts = Arc::new(parts);
+        let renewal = tokio::spawn(lease::keep_renewing(Arc::downgrade(&parts)));
+        Ok(Self { parts, _renewal: Arc::new(AbortOnDropHandle::new(renewal)) })
+    }
+
+    /// The cleaner's term, in which it may delete; `None` if another server has it.
+    pub async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
+        self.parts.ledger.term().await
     }
 
     /// Refuses a length that no bundle may have.
@@ -188,7 +203,7 @@ impl Staging {
         let probe =
             failed.map_or_else(|| ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound), Ok)?;
         self.parts.look_up(probe).await?;
-        self.parts.store.space().await?;
+        self.parts.storage.blobs.check().await?;
         Ok(())
     }
 

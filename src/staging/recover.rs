@@ -1,11 +1,15 @@
 //! Finishing what was interrupted.
 
 use super::{AccessError, Parts, Staging};
-use crate::resource::{ResourceId, State};
+use crate::ledger::{Authority, Epoch};
+use crate::resource::{BlobKey, ResourceId, State};
 use crate::telemetry::chain;
 
 /// Rows looked at together.
 const PAGE: u32 = 500;
+
+/// Keys of blobs that are listed together.
+const KEYS: usize = 1000;
 
 /// What was found and put right.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,16 +32,17 @@ impl Recovered {
 impl Staging {
     /// Finishes interrupted uploads and deletions. If `thorough`, it also removes bytes that no row knows, and reads
     /// again from the ledger what is otherwise kept in memory; this is done as well where a failure of the ledger
-    /// left something uncertain. What this process has in flight is left alone.
-    pub async fn recover(&self, thorough: bool) -> Result<Recovered, AccessError> {
+    /// left something uncertain. What a lease stands behind is left alone. In that term of the cleaner.
+    pub async fn recover(&self, term: Epoch, thorough: bool) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
         parts.keep_reserve().await?;
         parts.write_uses().await?;
-        let uploads = parts.give_up_interrupted().await?;
+        parts.leases.renew().await?;
+        let uploads = parts.give_up_interrupted(term).await?;
         let deletions = parts.finish_deletions().await?;
         // Bytes first: they are listed before their rows are looked up, so that an upload that begins meanwhile cannot be
         // taken for an orphan.
-        let with_bytes = if thorough { parts.store.ids().await? } else { Vec::new() };
+        let with_bytes = if thorough { parts.all_keys().await? } else { Vec::new() };
         // At the start everything has just been read.
         let is_new = parts.roster.take_newness();
         if parts.roster.is_doubtful() || thorough && !is_new {
@@ -60,21 +65,22 @@ impl Parts {
     }
 
     /// As long as the id of any row is damaged, bytes without a row may be that row's, and stay.
-    async fn remove_orphans(&self, with_bytes: Vec<ResourceId>) -> Result<u64, AccessError> {
+    async fn remove_orphans(&self, with_bytes: Vec<BlobKey>) -> Result<u64, AccessError> {
         let are_kept = self.roster.has_damaged_ids();
         let (mut removed, mut kept) = (0_u64, 0_u64);
-        for id in with_bytes {
+        for key in with_bytes {
+            let id = key.resource();
             // Nearly all of them are ready, and of those the memory knows.
             let known = self.roster.contains(id)
                 || self.ledger.state(id).await?.is_some_and(|state| state != State::Deleted);
-            if known || self.capacity.is_uploading(id) {
+            if known {
                 continue;
             }
             if are_kept {
                 kept += 1;
                 continue;
             }
-            match self.store.remove(id).await {
+            match self.storage.blobs.abort(key, None).await {
                 Ok(()) => {
                     tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
                     removed += 1;
@@ -95,10 +101,10 @@ impl Parts {
         Ok(removed)
     }
 
-    async fn give_up_interrupted(&self) -> Result<u64, AccessError> {
+    async fn give_up_interrupted(&self, term: Epoch) -> Result<u64, AccessError> {
         let mut given_up = 0;
         for id in self.all_in(State::Pending).await? {
-            if !self.capacity.is_uploading(id) && self.give_up(id).await {
+            if self.give_up(id, Authority::Cleaner(term)).await {
                 given_up += 1;
             }
         }
@@ -118,6 +124,17 @@ impl Parts {
             }
         }
         Ok(finished)
+    }
+
+    async fn all_keys(&self) -> Result<Vec<BlobKey>, AccessError> {
+        let mut keys: Vec<BlobKey> = Vec::new();
+        loop {
+            let page = self.storage.blobs.list(keys.last().copied(), KEYS).await?;
+            if page.is_empty() {
+                return Ok(keys);
+            }
+            keys.extend(page);
+        }
     }
 
     async fn all_in(&self, state: State) -> Result<Vec<ResourceId>, AccessError> {

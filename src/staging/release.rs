@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
-use crate::ledger::{Condition, Deletion, Freed, LedgerError};
-use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
+use crate::ledger::{Authority, Condition, Deletion, Freed, LedgerError};
+use crate::resource::{BlobKey, DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::StoreError;
 
 impl Staging {
@@ -13,7 +13,7 @@ impl Staging {
         let resource = self.parts.authorized(id, secret).await?;
         let at = self.parts.clock.now();
         let deletion = Deletion { id, reason: DeletionReason::Released, at, condition: Condition::Always };
-        self.parts.delete(resource.state, deletion).await.map(drop)
+        self.parts.delete(resource.state, deletion, Authority::Ticket).await.map(drop)
     }
 
     /// Deletes a resource for the server's admin, whoever may need it. `false` if there is none that was acknowledged.
@@ -22,7 +22,7 @@ impl Staging {
         let Some(state) = state.filter(|state| *state != State::Pending) else { return Ok(false) };
         let (at, reason) = (self.parts.clock.now(), DeletionReason::Removed);
         let deletion = Deletion { id, reason, at, condition: Condition::Always };
-        let is_removed = self.parts.delete(state, deletion).await?;
+        let is_removed = self.parts.delete(state, deletion, Authority::Admin).await?;
         self.parts.metrics.unreadable(self.parts.roster.count_set_aside() as u64);
         Ok(is_removed)
     }
@@ -40,7 +40,7 @@ impl Staging {
             removed => return removed,
         };
         if let Some(id) = row.id().filter(|_| is_removed) {
-            self.parts.store.remove(id).await?;
+            self.parts.storage.blobs.delete(BlobKey::of(id)).await?;
         }
         self.parts.metrics.unreadable(self.parts.roster.count_set_aside() as u64);
         Ok(is_removed)
@@ -51,7 +51,7 @@ impl Staging {
         if resource.is_used() {
             return Ok(false);
         }
-        self.expire(resource, DeletionReason::Removed, self.parts.clock.now()).await
+        self.expire(resource, DeletionReason::Removed, self.parts.clock.now(), Authority::Admin).await
     }
 
     /// Deletes a resource because its time is up, unless it was downloaded since the decision or is being
@@ -61,20 +61,21 @@ impl Staging {
         resource: &Resource,
         reason: DeletionReason,
         at: Timestamp,
+        by: Authority,
     ) -> Result<bool, AccessError> {
         if self.is_in_use(resource.id) {
             return Ok(false);
         }
         let condition = Condition::LastUsedAt(resource.last_used_at);
-        self.parts.delete(resource.state, Deletion { id: resource.id, reason, at, condition }).await
+        self.parts.delete(resource.state, Deletion { id: resource.id, reason, at, condition }, by).await
     }
 }
 
 impl Parts {
-    async fn delete(&self, state: State, deletion: Deletion) -> Result<bool, AccessError> {
+    async fn delete(&self, state: State, deletion: Deletion, by: Authority) -> Result<bool, AccessError> {
         let id = deletion.id;
         if state == State::Ready {
-            if !self.mark_deleting(deletion).await? {
+            if !self.condemn(deletion, by).await? {
                 return Ok(false);
             }
             // From here on it goes, even if it is another process that removes the bytes.
@@ -104,34 +105,37 @@ impl Parts {
         Ok(true)
     }
 
-    async fn mark_deleting(&self, deletion: Deletion) -> Result<bool, AccessError> {
-        let marked = match self.ledger.mark_deleting(deletion).await {
+    async fn condemn(&self, deletion: Deletion, by: Authority) -> Result<bool, AccessError> {
+        let condemned = match self.ledger.condemn(deletion, by).await {
             Err(LedgerError::Full) => {
                 self.give_up_reserve().await?;
-                self.ledger.mark_deleting(deletion).await
+                self.ledger.condemn(deletion, by).await
             }
             other => other,
         };
-        match marked {
+        match condemned {
             Ok(true) => self.roster.remove(deletion.id),
             // Something changed since the decision, or it is not certain what was done.
             Ok(false) | Err(_) => self.roster.doubt(),
         }
-        Ok(marked?)
+        Ok(condemned?)
     }
 
     /// On a full disk there may be no room to write down that something is deleted or used: it is made.
     pub(super) async fn give_up_reserve(&self) -> Result<(), StoreError> {
         tracing::warn!("the disk is full: giving up the reserve to write a change down");
-        self.store.release_reserve().await
+        match &self.storage.disk {
+            Some(disk) => disk.release_reserve().await,
+            None => Ok(()),
+        }
     }
 
     /// Removes the bytes of a `deleting` row and leaves the tombstone. Safe to repeat.
     pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<(), AccessError> {
-        self.store.remove(id).await?;
+        self.storage.blobs.delete(BlobKey::of(id)).await?;
         let _settling = self.capacity.settling();
         // Several may be finishing the same deletion: its room is given back once.
-        if let Some(freed) = self.ledger.mark_deleted(id).await.inspect_err(|_| self.roster.doubt())? {
+        if let Some(freed) = self.ledger.bury(id).await.inspect_err(|_| self.roster.doubt())? {
             self.capacity.removed(&freed.namespace, freed.size_bytes);
         }
         Ok(())
@@ -140,7 +144,8 @@ impl Parts {
     /// Renews the reserve where there is room for it again. A disk that is read-only is an error: whatever a sweep would do
     /// fails on it, and an alert is to tell of that before anything is due.
     pub(super) async fn keep_reserve(&self) -> Result<(), StoreError> {
-        match self.store.keep_reserve().await {
+        let Some(disk) = &self.storage.disk else { return Ok(()) };
+        match disk.keep_reserve().await {
             Ok(()) => {}
             Err(error @ StoreError::ReadOnly { .. }) => return Err(error),
             Err(StoreError::Full { path }) => {

@@ -32,7 +32,7 @@ impl Staging {
     pub async fn stock(&self) -> Stock {
         let parts = &self.parts;
         let (uploads, downloads) = self.in_flight();
-        let space = parts.store.space().await.inspect_err(|error| {
+        let space = parts.storage.space().await.inspect_err(|error| {
             tracing::warn!(error = %chain(error), "could not find out how much of the disk is free");
         });
         let resources = parts.count_states().await.inspect_err(|error| {
@@ -58,7 +58,7 @@ impl Parts {
         let most_tombstones = self.limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
         let tombstones =
             tombstones.map(|used| LimitUse { of: Limited::Tombstones, used, limit: most_tombstones });
-        let open = self.store.open_bundles();
+        let open = self.storage.disk.as_ref().and_then(|disk| disk.open_blobs());
         let open = open.map(|(used, limit)| LimitUse::of_counts(Limited::OpenBundles, used, limit));
         let memory = LimitUse::of_counts(Limited::OwnerMemory, owner_bytes, most_owner_bytes);
         let mut uses = vec![memory];

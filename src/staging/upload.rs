@@ -8,11 +8,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::capacity::{Account, Beginning, Hold, Room, Settling, Shortage};
+use super::counted::CountedWriter;
+use super::lease::Lease;
 use super::{Holder, Parts, StageError, Staging};
-use crate::ledger::{Completion, PendingResource};
+use crate::ledger::{Authority, Completion, PendingResource};
 use crate::metrics::UploadMeasurement;
-use crate::resource::{Bundle, FileName, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting, State};
-use crate::store::{Incoming, StoreError};
+use crate::resource::{
+    BlobKey, Bundle, FileName, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting,
+};
+use crate::store::{Begun, StoreError};
 use crate::telemetry::chain;
 
 /// What is known when an upload begins.
@@ -67,8 +71,9 @@ pub struct Upload {
 }
 
 struct Progress {
-    incoming: Box<dyn Incoming>,
+    writer: CountedWriter,
     hold: Hold,
+    lease: Lease,
 }
 
 impl Staging {
@@ -92,17 +97,17 @@ impl Staging {
             created_at: parts.clock.now(),
             uploaded_by: new.uploaded_by,
         };
+        let lease = parts.leases.new_lease();
         // From here on the row may be there even if the answer is an error, or if this future is dropped: the
-        // sweep removes pending rows that no transfer in flight stands behind.
-        parts.ledger.begin(pending).await?;
-        let incoming = match parts.store.create(id).await {
-            Ok(incoming) => incoming,
+        // sweep removes pending rows that no lease stands behind.
+        let writer = match parts.begin(pending, new.announced_bytes, &lease).await {
+            Ok(writer) => writer,
             Err(error) => {
-                parts.give_up(id).await;
-                return Err(error.into());
+                parts.give_up(id, lease.authority()).await;
+                return Err(error);
             }
         };
-        let progress = Some(Progress { incoming, hold });
+        let progress = Some(Progress { writer, hold, lease });
         let announced_bytes = new.announced_bytes;
         Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, end, progress })
     }
@@ -147,7 +152,9 @@ impl Upload {
             };
             self.parts.with_room(self.id, grow).await?;
         }
-        progress.incoming.write(bytes).await?;
+        if let Err(error) = progress.writer.write(bytes).await {
+            return Err(progress.lease.why(error).await);
+        }
         progress.hold.written(length);
         self.received_bytes += length;
         self.parts.metrics.upload_received(length);
@@ -177,8 +184,8 @@ impl Upload {
     /// Gives the upload up and waits until nothing of it is left.
     pub async fn abandon(mut self) {
         if let Some(progress) = self.progress.take() {
-            drop(progress.incoming);
-            self.parts.give_up(self.id).await;
+            drop(progress.writer);
+            self.parts.give_up(self.id, progress.lease.authority()).await;
         }
     }
 }
@@ -186,14 +193,14 @@ impl Upload {
 /// The client went away in the middle: cleaned up in the background.
 impl Drop for Upload {
     fn drop(&mut self) {
-        let Some(Progress { incoming, hold }) = self.progress.take() else { return };
-        drop(incoming);
+        let Some(Progress { writer, hold, lease }) = self.progress.take() else { return };
+        drop(writer);
         let (parts, id) = (Arc::clone(&self.parts), self.id);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let tracker = parts.background.clone();
             let clean_up = async move {
-                parts.give_up(id).await;
-                drop(hold);
+                parts.give_up(id, lease.authority()).await;
+                drop((hold, lease));
             };
             tracker.spawn_on(clean_up, &runtime);
         }
@@ -212,8 +219,8 @@ struct Acknowledgement {
 
 impl Acknowledgement {
     async fn run(self, progress: Progress) -> Result<Staged, StageError> {
-        let Progress { incoming, hold } = progress;
-        match self.store(incoming).await {
+        let Progress { writer, hold, lease } = progress;
+        match self.store(writer, &lease).await {
             Ok((staged, settling)) => {
                 hold.stored(staged.bundle.size_bytes);
                 drop(settling);
@@ -221,28 +228,34 @@ impl Acknowledgement {
                 Ok(staged)
             }
             Err(error) => {
-                self.parts.give_up(self.id).await;
-                drop(hold);
+                self.parts.give_up(self.id, lease.authority()).await;
+                drop((hold, lease));
                 Err(error)
             }
         }
     }
 
-    async fn store(&self, mut incoming: Box<dyn Incoming>) -> Result<(Staged, Settling), StageError> {
-        let bundle = incoming.finish().await?;
+    async fn store(&self, writer: CountedWriter, lease: &Lease) -> Result<(Staged, Settling), StageError> {
+        let bundle = writer.bundle();
         if let Some(announced) = self.announced_bytes.filter(|announced| *announced != bundle.size_bytes) {
             return Err(StageError::WrongLength { announced, received: bundle.size_bytes });
         }
         if self.terms.expected_sha256.is_some_and(|expected| expected != bundle.sha256) {
             return Err(StageError::DigestMismatch);
         }
-        incoming.publish().await?;
+        if let Err(error) = writer.commit().await {
+            return Err(lease.why(error).await);
+        }
         let settling = self.parts.capacity.settling();
         let created_at = self.parts.clock.now();
         let Terms { owner, lifetime, .. } = self.terms.clone();
         let life = Life { created_at, lifetime, last_used_at: None, sighting: Sighting::default() };
         let completion = Completion { id: self.id, owner: owner.clone(), bundle, lifetime, created_at };
-        self.parts.ledger.complete(completion).await.inspect_err(|_| self.parts.roster.doubt())?;
+        self.parts
+            .ledger
+            .complete(completion, lease.id())
+            .await
+            .inspect_err(|_| self.parts.roster.doubt())?;
         self.parts.roster.add(self.id, owner, bundle.size_bytes, life);
         let expires_at = lifetime.expiry_if_unused(created_at);
         let staged = Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at };
@@ -256,6 +269,27 @@ impl Parts {
         if bytes > limit { Err(StageError::TooLarge { limit }) } else { Ok(()) }
     }
 
+    /// Row, bytes, and what the store needs to abort them, in this order.
+    async fn begin(
+        &self,
+        pending: PendingResource,
+        length: Option<u64>,
+        lease: &Lease,
+    ) -> Result<CountedWriter, StageError> {
+        let (id, blobs) = (pending.id, &self.storage.blobs);
+        self.ledger.begin(pending, lease.id()).await?;
+        let Begun { writer, handle } = blobs.begin(BlobKey::of(id), length).await?;
+        if let Some(handle) = handle
+            && let Err(error) = self.ledger.note_handle(id, lease.id(), handle.clone()).await
+        {
+            // Nothing else knows the handle.
+            drop(writer);
+            blobs.abort(BlobKey::of(id), Some(&handle)).await?;
+            return Err(error.into());
+        }
+        Ok(CountedWriter::new(writer))
+    }
+
     /// Does what needs room; where there is none, ends uploads that are overdue, and does it again. An error at once if the
     /// upload itself is ended.
     async fn with_room<T>(
@@ -264,7 +298,7 @@ impl Parts {
         attempt: impl Fn(&mut Account, Option<u64>) -> Result<T, Shortage>,
     ) -> Result<T, StageError> {
         loop {
-            let free_on_disk = self.store.space().await?.map(|space| space.free);
+            let free_on_disk = self.storage.space().await?.map(|space| space.free);
             let now = self.clock.monotonic();
             match self.capacity.take_room(id, now, |account| attempt(account, free_on_disk))? {
                 Room::Taken(done) => return Ok(done),
@@ -273,26 +307,24 @@ impl Parts {
         }
     }
 
-    /// Removes row and bytes of an upload that was not acknowledged. What fails here is tried again by the next
-    /// sweep. `false` if it failed.
-    pub(super) async fn give_up(&self, id: ResourceId) -> bool {
-        let removed = self.remove_unacknowledged(id).await;
-        if let Err(error) = &removed {
+    /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. What fails here is tried again by the
+    /// next sweep. `false` if it failed, or goes on.
+    pub(super) async fn give_up(&self, id: ResourceId, by: Authority) -> bool {
+        self.remove_unacknowledged(id, by).await.unwrap_or_else(|error| {
             tracing::warn!(
-                resource_id = %id, error = %chain(error), "could not clean up a broken upload; the next sweep will"
+                resource_id = %id, error = %chain(&error), "could not clean up a broken upload; the next sweep will"
             );
-        }
-        removed.is_ok()
+            false
+        })
     }
 
-    /// The bytes first: that needs no room, and on a full disk it makes some. A row that is not `pending` was
-    /// acknowledged by a commit whose answer got lost, and keeps its bytes. Nobody completes the row any more: this
-    /// comes after the last step of its upload.
-    async fn remove_unacknowledged(&self, id: ResourceId) -> Result<(), StageError> {
-        if self.ledger.state(id).await?.is_some_and(|state| state != State::Pending) {
-            return Ok(());
-        }
-        self.store.remove(id).await?;
-        Ok(self.ledger.abandon(id).await?)
+    /// Once it is given up it cannot be acknowledged any more, and only then are the bytes removed. None of this needs room
+    /// before that, so that on a full disk it makes some. What was acknowledged by a commit whose answer got lost is not given
+    /// up, and keeps its bytes.
+    async fn remove_unacknowledged(&self, id: ResourceId, by: Authority) -> Result<bool, StageError> {
+        let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
+        self.storage.blobs.abort(BlobKey::of(id), given_up.handle.as_ref()).await?;
+        self.ledger.bury(id).await?;
+        Ok(true)
     }
 }

@@ -1,48 +1,83 @@
 //! Where bundles' bytes are.
 
 mod disk;
+mod error;
+mod memory;
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::stream::BoxStream;
 
-use crate::resource::{Bundle, ResourceId};
+use crate::resource::{BlobKey, UploadHandle};
 
 pub use disk::{DataDirectory, DiskStore};
+pub use error::{NotPermitted, StoreError};
+pub use memory::MemoryStore;
 
-/// The room of a store, all in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
-    /// How many more it could take.
-    pub free: u64,
-    /// What is taken, by anyone.
-    pub used: u64,
+/// Holds immutable blobs under keys that are never used twice. Bytes appear under a key all at once or not at all.
+#[async_trait]
+pub trait BlobStore: Send + Sync {
+    /// Begins to take the bytes of `key`, `length` of them if that is known. They are not visible before
+    /// [`BlobWriter::commit`].
+    async fn begin(&self, key: BlobKey, length: Option<u64>) -> Result<Begun, StoreError>;
+
+    /// Removes whatever an upload left under `key`, committed or not; nothing there is success. No writer of that key may
+    /// be in use any more. `handle` is what [`Self::begin`] gave, as far as that is known.
+    async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError>;
+
+    /// Opens the blob of `key`; `None` if none was committed.
+    async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError>;
+
+    /// Removes the committed blob of `key`; nothing there is success.
+    async fn delete(&self, key: BlobKey) -> Result<(), StoreError>;
+
+    /// Up to `limit` keys that have bytes, committed or not, in their order, after `after`; none if there are no more. What
+    /// changes meanwhile may be there or not.
+    async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError>;
+
+    /// Whether blobs could be read now.
+    async fn check(&self) -> Result<(), StoreError>;
 }
 
-/// Holds bundles by the id of their resource. Bytes appear under an id all at once or not at all.
+/// An upload that a store has begun.
+pub struct Begun {
+    /// Takes the bytes.
+    pub writer: Box<dyn BlobWriter>,
+    /// What [`BlobStore::abort`] needs to be told after a crash; to be kept before the first byte is written. `None` if the
+    /// key is enough.
+    pub handle: Option<UploadHandle>,
+}
+
+/// Bytes on their way in. Dropping it leaves them to [`BlobStore::abort`].
 #[async_trait]
-pub trait Store: Send + Sync {
-    /// Begins to take bytes for `id`; they are not visible before [`Incoming::publish`].
-    async fn create(&self, id: ResourceId) -> Result<Box<dyn Incoming>, StoreError>;
+pub trait BlobWriter: Send {
+    /// Takes the next bytes. It may return before they are written, but never holds more than a fixed number of them.
+    async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError>;
 
-    /// Opens the bytes of `id`, or `None` if there are none. What was opened stays readable even when the
-    /// bytes are removed.
-    async fn open(&self, id: ResourceId) -> Result<Option<Box<dyn StoredBundle>>, StoreError>;
+    /// Makes the bytes durable and visible, both before it returns.
+    async fn commit(self: Box<Self>) -> Result<(), StoreError>;
+}
 
-    /// Removes whatever there is of `id`, published or incoming; nothing there is success.
-    async fn remove(&self, id: ResourceId) -> Result<(), StoreError>;
+/// The bytes of one blob.
+pub trait StoredBlob: Send + Sync {
+    /// Their number.
+    fn size_bytes(&self) -> u64;
 
-    /// Every id that has bytes, published or incoming.
-    async fn ids(&self) -> Result<Vec<ResourceId>, StoreError>;
+    /// The bytes in `range`, in pieces that are read a little ahead. Fewer than that is an error, because a blob never changes.
+    fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>>;
+}
 
-    /// How much room the store has, as far as it knows; `None` if it has no bound.
-    async fn space(&self) -> Result<Option<Space>, StoreError>;
+/// What only a store on a disk of this machine has. What was opened there stays readable when its blob is deleted.
+#[async_trait]
+pub trait LocalDisk: Send + Sync {
+    /// How much room the disk has.
+    async fn space(&self) -> Result<Space, StoreError>;
 
-    /// How many bundles are open for reading, and how many may be; `None` if there is no such limit.
-    fn open_bundles(&self) -> Option<(usize, usize)> {
-        None
-    }
+    /// How many blobs are open for reading, and how many may be; `None` if there is no such limit.
+    fn open_blobs(&self) -> Option<(usize, usize)>;
 
     /// Makes sure that a little room is kept back, so that deletions can be written down on a full disk.
     async fn keep_reserve(&self) -> Result<(), StoreError>;
@@ -51,170 +86,40 @@ pub trait Store: Send + Sync {
     async fn release_reserve(&self) -> Result<(), StoreError>;
 }
 
-/// Bytes on their way in. Dropping it leaves them to [`Store::remove`].
-#[async_trait]
-pub trait Incoming: Send {
-    /// Takes the next bytes. It may return before they are written, but never holds more than a fixed
-    /// number of them.
-    async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError>;
-
-    /// Writes out what is held, and tells size and digest of everything that was taken.
-    async fn finish(&mut self) -> Result<Bundle, StoreError>;
-
-    /// Makes the bytes durable and visible, both before it returns.
-    async fn publish(self: Box<Self>) -> Result<(), StoreError>;
+/// The room of a disk, all in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// How many more it could take.
+    pub free: u64,
+    /// What is taken, by anyone.
+    pub used: u64,
 }
 
-/// The bytes of one bundle.
-#[async_trait]
-pub trait StoredBundle: Send + Sync {
-    /// Their number.
-    fn size_bytes(&self) -> u64;
-
-    /// Reads `length` bytes from `offset`: fewer only at the end.
-    async fn read(&self, offset: u64, length: usize) -> Result<Bytes, StoreError>;
+/// A store, with the disk that it is on, if it is on one of this machine.
+#[derive(Clone)]
+pub struct Storage {
+    /// The blobs.
+    pub blobs: Arc<dyn BlobStore>,
+    /// Their disk.
+    pub disk: Option<Arc<dyn LocalDisk>>,
 }
 
-/// The store could not do it.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The disk, or this user's share of it, is full.
-    #[error("the disk of {} is full", path.display())]
-    Full {
-        /// Which file was being written.
-        path: PathBuf,
-    },
-    /// No further file can be open: this process's limit, the system's, or its share for bundles is reached.
-    #[error("too many files are open to open {}", path.display())]
-    OutOfDescriptors {
-        /// Which file was to be opened.
-        path: PathBuf,
-    },
-    /// The file system takes no changes.
-    #[error("cannot {action} {}: its file system is read-only", path.display())]
-    ReadOnly {
-        /// What was tried.
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-    },
-    /// Another failure of the file system.
-    #[error("cannot {action} {}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: std::io::Error,
-    },
-    /// This process may not use its data directory.
-    #[error(transparent)]
-    NotPermitted(Box<NotPermitted>),
-    /// Another process has the data directory.
-    #[error(
-        "the data directory {} is in use by another process: one server for one directory; stop the other one, \
-         or give this one a --data-dir of its own",
-        path.display()
-    )]
-    Locked {
-        /// The data directory.
-        path: PathBuf,
-    },
-    /// A file system on which the ledger could be damaged.
-    #[error(
-        "the data directory {} is on {kind}, a network file system: the ledger's write-ahead log needs shared \
-         memory, which it does not have; use a local or block volume",
-        path.display()
-    )]
-    NetworkFileSystem {
-        /// The data directory.
-        path: PathBuf,
-        /// The file system's name.
-        kind: &'static str,
-    },
-    /// The work was interrupted by the end of the process.
-    #[error("the server is stopping")]
-    Stopping,
-}
-
-/// Who this process is, whose the folder is, and what would help.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot {action} {}: this process runs as user {user} and group {group}, and {} belongs to user {owner} and group \
-     {owning_group} with mode {mode:04o}; {}",
-    path.display(), found.display(), self.advice()
-)]
-pub struct NotPermitted {
-    /// What was tried.
-    pub action: &'static str,
-    /// On what.
-    pub path: PathBuf,
-    /// The user that this process runs as.
-    pub user: u32,
-    /// Its group.
-    pub group: u32,
-    /// The path, or what is nearest above it and exists.
-    pub found: PathBuf,
-    /// Whose that is.
-    pub owner: u32,
-    /// Of which group.
-    pub owning_group: u32,
-    /// Its permission bits.
-    pub mode: u32,
-    /// What the server needs for itself.
-    pub data_dir: PathBuf,
-    /// Whether this process runs in a pod, as far as the caller knows.
-    pub in_a_pod: bool,
-    /// What the file system said.
-    #[source]
-    pub source: std::io::Error,
-}
-
-impl NotPermitted {
-    fn advice(&self) -> String {
-        let Self { user, group, .. } = self;
-        let data = self.data_dir.display();
-        let command = format!("`chown -R {user}:{group} {data}`");
-        if self.in_a_pod {
-            format!(
-                "give {data} to this user by `fsGroup: {group}` in the pod's securityContext, or on volumes that do not support \
-                 that by an init-container that runs {command}"
-            )
-        } else {
-            format!("give {data} to this user by {command}, or name another folder by --data-dir")
-        }
-    }
-}
-
-impl StoreError {
-    /// The same for a process in a pod, which has other means.
-    #[must_use]
-    pub fn in_a_pod(mut self) -> Self {
-        if let Self::NotPermitted(found) = &mut self {
-            found.in_a_pod = true;
-        }
-        self
+impl Storage {
+    /// Blobs on a disk of this machine.
+    pub fn on_disk(store: Arc<impl BlobStore + LocalDisk + 'static>) -> Self {
+        Self { blobs: Arc::clone(&store) as _, disk: Some(store) }
     }
 
-    /// Says what was tried on what, and tells a full disk from all else.
-    fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        let path = path.into();
-        if is_out_of_descriptors(&source) {
-            return Self::OutOfDescriptors { path };
-        }
-        match source.kind() {
-            StorageFull | QuotaExceeded | FileTooLarge => Self::Full { path },
-            ReadOnlyFilesystem => Self::ReadOnly { action, path },
-            _ => Self::Io { action, path, source },
+    /// Blobs elsewhere.
+    pub fn elsewhere(store: Arc<impl BlobStore + 'static>) -> Self {
+        Self { blobs: store, disk: None }
+    }
+
+    /// How much room the disk has, if there is one.
+    pub async fn space(&self) -> Result<Option<Space>, StoreError> {
+        match &self.disk {
+            Some(disk) => disk.space().await.map(Some),
+            None => Ok(None),
         }
     }
-}
-
-/// `EMFILE` and `ENFILE`, for which std has no kind.
-fn is_out_of_descriptors(error: &std::io::Error) -> bool {
-    let errno = rustix::io::Errno::from_io_error(error);
-    errno.is_some_and(|errno| matches!(errno, rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }

@@ -16,15 +16,9 @@ use crate::support::faults::{Fault, Step};
 use crate::support::wait::until;
 use crate::support::wire::Wire;
 
-const UPLOAD: [Step; 6] = [
-    Step::LedgerBegin,
-    Step::StoreCreate,
-    Step::StoreWrite,
-    Step::StoreFinish,
-    Step::StorePublish,
-    Step::LedgerComplete,
-];
-const DELETION: [Step; 3] = [Step::LedgerMarkDeleting, Step::StoreRemove, Step::LedgerMarkDeleted];
+const UPLOAD: [Step; 5] =
+    [Step::LedgerBegin, Step::StoreBegin, Step::StoreWrite, Step::StoreCommit, Step::LedgerComplete];
+const DELETION: [Step; 3] = [Step::LedgerCondemn, Step::StoreDelete, Step::LedgerBury];
 const FAULTS: [Fault; 3] = [Fault::FailBefore, Fault::FailAfter, Fault::Full];
 
 /// How the server gets over it.
@@ -101,8 +95,8 @@ async fn an_upload_that_fails_at_any_step_is_gone_after_a_sweep_or_a_restart() {
         let acknowledged = app.stage("acknowledged before").await;
         app.faults.set(step, fault);
         if dies {
-            app.faults.set(Step::LedgerAbandon, Fault::FailBefore);
-            app.faults.set(Step::StoreRemove, Fault::FailBefore);
+            app.faults.set(Step::LedgerGiveUp, Fault::FailBefore);
+            app.faults.set(Step::StoreAbort, Fault::FailBefore);
         }
         let refused = problem(app.put("", "not acknowledged").send().await.unwrap()).await;
         let expected = if fault == Fault::Full { (507, "insufficient-storage") } else { (500, "internal") };
@@ -120,10 +114,10 @@ async fn an_upload_that_fails_at_any_step_is_gone_after_a_sweep_or_a_restart() {
 
 #[tokio::test]
 async fn what_a_failed_clean_up_leaves_the_next_sweep_removes() {
-    for step in [Step::LedgerAbandon, Step::StoreRemove] {
+    for step in [Step::LedgerGiveUp, Step::StoreAbort, Step::LedgerBury] {
         for fault in FAULTS {
             let app = TestApp::start().await;
-            app.faults.set(Step::StorePublish, Fault::FailAfter);
+            app.faults.set(Step::StoreCommit, Fault::FailAfter);
             app.faults.set(step, fault);
             assert_eq!(app.put("", "not acknowledged").send().await.unwrap().status(), 500);
             app.faults.clear();
@@ -142,13 +136,13 @@ async fn a_delete_that_fails_at_any_step_is_finished_or_never_happened() {
         let deleted = app.stage("to be deleted").await;
         app.faults.set(step, fault);
         let refused = problem(app.delete(&deleted).send().await.unwrap()).await;
-        let is_full = fault == Fault::Full && step != Step::StoreRemove;
+        let is_full = fault == Fault::Full && step != Step::StoreDelete;
         let expected = if is_full { (507, "insufficient-storage") } else { (500, "internal") };
         assert_eq!((refused.status, refused.code.as_str()), expected, "{what}");
 
         let app = then.recover(app).await;
         assert_whole(&app, &what).await;
-        if step == Step::LedgerMarkDeleting && fault != Fault::FailAfter {
+        if step == Step::LedgerCondemn && fault != Fault::FailAfter {
             assert_downloads(&app, &deleted, "to be deleted").await;
         } else {
             let gone = problem(app.download(&deleted).send().await.unwrap()).await;
@@ -205,7 +199,7 @@ async fn one_bundle_that_cannot_be_removed_keeps_no_other_from_expiring() {
 
 #[tokio::test]
 async fn on_a_full_disk_the_reserve_is_given_up_for_deletions_only_and_renewed_by_the_sweep() {
-    for step in [Step::LedgerMarkDeleting, Step::LedgerMarkUsed] {
+    for step in [Step::LedgerCondemn, Step::LedgerMarkUsed] {
         let app = TestApp::start().await;
         let ticket = app.stage("jars").await;
         let reserve = app.data_dir().join("reserve");
@@ -236,10 +230,10 @@ async fn small() -> TestApp {
 async fn the_room_is_counted_right_after_lost_answers() {
     for (step, taken) in [
         (Step::LedgerComplete, 1000),
-        (Step::StorePublish, 0),
-        (Step::LedgerMarkDeleting, 0),
-        (Step::StoreRemove, 0),
-        (Step::LedgerMarkDeleted, 0),
+        (Step::StoreCommit, 0),
+        (Step::LedgerCondemn, 0),
+        (Step::StoreDelete, 0),
+        (Step::LedgerBury, 0),
     ] {
         let app = small().await;
         if UPLOAD.contains(&step) {
@@ -265,7 +259,7 @@ async fn a_resource_that_is_deleted_by_many_at_once_gives_its_room_back_once() {
     app.stage(vec![0; 1000]).await;
     for _ in 0..20 {
         let deleted = app.stage(vec![0; 1000]).await;
-        app.faults.set(Step::StoreRemove, Fault::FailBefore);
+        app.faults.set(Step::StoreDelete, Fault::FailBefore);
         assert_eq!(app.delete(&deleted).send().await.unwrap().status(), 500);
         app.faults.clear();
         let again = || app.delete(&deleted).send();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom::cleaner::Policy;
-use cloakroom::ledger::{Completion, Ledger as _, PendingResource, SqliteLedger};
+use cloakroom::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret};
 use cloakroom::store::DataDirectory;
@@ -246,11 +246,12 @@ pub async fn directory_of(count: usize, clock: &ManualClock) -> (Arc<tempfile::T
         let secret_hash = ResourceSecret::from_text("secret").hash();
         let pending =
             PendingResource { id: *id, secret_hash, file_name: None, created_at, uploaded_by: None };
-        ledger.begin(pending).await.unwrap();
+        let lease = LeaseId::generate(&mut rand::rng());
+        ledger.begin(pending, lease).await.unwrap();
         let lifetime = Lifetime { unused_timeout: 30 * MINUTE, ttl: None };
         let bundle = Bundle { size_bytes: 0, sha256: [0; 32] };
         let completion = Completion { id: *id, owner: owner.clone(), bundle, lifetime, created_at };
-        ledger.complete(completion).await.unwrap();
+        ledger.complete(completion, lease).await.unwrap();
     }))
     .await;
     ledger.close().await;

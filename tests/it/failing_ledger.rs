@@ -19,7 +19,7 @@ async fn what_cannot_be_written_down_is_served_and_noted_later() {
     let app = TestApp::start().await;
     let (used, unused) = (app.stage("jars").await, app.stage("others").await);
     assert_eq!(app.download(&used).send().await.unwrap().text().await.unwrap(), "jars");
-    for step in [Step::LedgerMarkUsed, Step::LedgerMarkDeleting, Step::LedgerBegin] {
+    for step in [Step::LedgerMarkUsed, Step::LedgerCondemn, Step::LedgerBegin] {
         app.faults.set(step, Fault::FailBefore);
     }
     let unnoted = || logs::lines_with("a download could not be noted");
@@ -67,7 +67,7 @@ async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_
     let (kept, due) = (server.app.stage("jars").await, server.app.stage("others").await);
     server.use_once(&kept).await;
     server.app.clock.advance(std::time::Duration::from_hours(1));
-    for step in [Step::LedgerBegin, Step::LedgerMarkDeleting, Step::LedgerMarkUsed, Step::StoreRemove] {
+    for step in [Step::LedgerBegin, Step::LedgerCondemn, Step::LedgerMarkUsed, Step::StoreDelete] {
         server.app.faults.set(step, Fault::ReadOnly);
     }
     let mut answers = Vec::new();
@@ -77,7 +77,7 @@ async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_
     answers.push(problem(server.ask(Method::POST, "/admin/v1/sweeps").await).await);
     // The other half of the data directory.
     server.app.faults.clear();
-    for step in [Step::StoreCreate, Step::StoreRemove] {
+    for step in [Step::StoreBegin, Step::StoreDelete] {
         server.app.faults.set(step, Fault::ReadOnly);
     }
     answers.push(problem(server.app.put("", "more").send().await.unwrap()).await);
@@ -99,7 +99,7 @@ async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_
 async fn a_deletion_that_finds_no_room_to_be_written_down_is_a_507_and_deletes_nothing() {
     let app = TestApp::start().await;
     let ticket = app.stage("jars").await;
-    app.faults.set(Step::LedgerMarkDeleting, Fault::Full);
+    app.faults.set(Step::LedgerCondemn, Fault::Full);
     let answer = problem(app.delete(&ticket).send().await.unwrap()).await;
     assert_eq!((answer.status, answer.code.as_str()), (507, "insufficient-storage"));
     assert!(answer.detail.contains("the server's disk is full"), "{answer:?}");

@@ -80,8 +80,8 @@ async fn on_a_full_ledger_downloads_go_on_and_their_use_is_written_down_later() 
 #[tokio::test]
 async fn an_upload_that_fills_the_disk_leaves_no_bytes_even_if_its_row_cannot_be_removed() {
     let app = TestApp::start().await;
-    app.faults.set(Step::StorePublish, Fault::Full);
-    app.faults.set(Step::LedgerAbandon, Fault::Full);
+    app.faults.set(Step::StoreCommit, Fault::Full);
+    app.faults.set(Step::LedgerBury, Fault::Full);
     let answer = app.put("", vec![7; 2_000_000]).send().await.unwrap();
     assert_eq!(answer.status(), 507);
     assert_eq!(app.files(), Vec::<String>::new());

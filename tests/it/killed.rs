@@ -7,7 +7,7 @@ use std::time::Duration;
 use cloakroom::ledger::{Ledger as _, SqliteLedger};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::resource::State;
-use cloakroom::store::{DataDirectory, DiskStore, Store as _};
+use cloakroom::store::{BlobStore as _, DataDirectory, DiskStore};
 use rand::RngExt as _;
 use reqwest::Client;
 
@@ -53,16 +53,16 @@ async fn assert_rows_are_files(data_dir: &Path, least: usize) {
     let directory = DataDirectory::open(data_dir).unwrap();
     let ledger = SqliteLedger::open(&directory.ledger()).await.unwrap();
     let store = DiskStore::new(directory);
-    let ids = store.ids().await.unwrap();
-    for id in &ids {
-        let row = ledger.find(*id).await.unwrap().expect("a file without a row");
+    let keys = store.list(None, usize::MAX).await.unwrap();
+    for key in &keys {
+        let row = ledger.find(key.resource()).await.unwrap().expect("a file without a row");
         assert_eq!(row.state, State::Ready);
-        let stored = store.open(*id).await.unwrap().expect("a file that is still incoming");
+        let stored = store.open(*key).await.unwrap().expect("a file that is still incoming");
         assert_eq!(stored.size_bytes(), row.bundle.unwrap().size_bytes);
     }
     let rows = ledger.count_by_state().await.unwrap();
-    assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("ready", ids.len() as u64)]);
-    assert!(ids.len() >= least);
+    assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("ready", keys.len() as u64)]);
+    assert!(keys.len() >= least);
     ledger.close().await;
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cloakroom::ledger::{Ledger as _, SqliteLedger};
 use cloakroom::protocol::v1::Ticket;
-use cloakroom::store::{DataDirectory, DiskStore, Store as _};
+use cloakroom::store::{BlobStore as _, DataDirectory, DiskStore};
 use rand::RngExt as _;
 use reqwest::Client;
 
@@ -59,7 +59,7 @@ async fn owner_is_seen(server: &Cloakroom, client: &Client, ticket: &Ticket) -> 
 async fn assert_rows_are_files(data_dir: &Path) {
     let directory = DataDirectory::open(data_dir).unwrap();
     let ledger = SqliteLedger::open(&directory.ledger()).await.unwrap();
-    let files = DiskStore::new(directory).ids().await.unwrap().len();
+    let files = DiskStore::new(directory).list(None, usize::MAX).await.unwrap().len();
     let rows: Vec<_> = ledger.count_by_state().await.unwrap().into_iter().collect();
     assert_eq!((files, rows), (OWNED, vec![("deleted", (BUNDLES - OWNED) as u64), ("ready", OWNED as u64)]));
     ledger.close().await;

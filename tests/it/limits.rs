@@ -208,7 +208,7 @@ async fn more_connections_than_allowed_wait_until_one_is_idle() {
 async fn a_disk_that_fills_up_in_the_middle_refuses_the_upload_and_keeps_nothing() {
     let app = TestApp::start().await;
     for step in
-        [Step::LedgerBegin, Step::StoreCreate, Step::StoreWrite, Step::StorePublish, Step::LedgerComplete]
+        [Step::LedgerBegin, Step::StoreBegin, Step::StoreWrite, Step::StoreCommit, Step::LedgerComplete]
     {
         app.faults.set(step, Fault::Full);
         let refused = app.put("", vec![7; 100_000]).send().await.unwrap();
@@ -229,7 +229,7 @@ async fn on_a_full_disk_a_delete_succeeds_because_it_gets_the_reserve() {
     let ticket = app.stage("jars").await;
     let reserve = app.data_dir().join("reserve");
     assert!(reserve.exists());
-    app.faults.set(Step::LedgerMarkDeleting, Fault::FullButForTheReserve);
+    app.faults.set(Step::LedgerCondemn, Fault::FullButForTheReserve);
     assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
     assert!(!reserve.exists());
     assert_eq!(app.files(), Vec::<String>::new());

@@ -85,6 +85,7 @@ mod sweep_faults;
 mod tls_server;
 mod tombstones;
 mod trying;
+mod two_stagings;
 mod unreadable_rows;
 mod uploads;
 mod v0;

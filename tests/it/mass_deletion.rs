@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cloakroom::clock::Clock as _;
-use cloakroom::ledger::{Completion, Ledger as _, PendingResource, SqliteLedger};
+use cloakroom::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom::owners::Presence;
 use cloakroom::protocol::v1::Metadata;
 use cloakroom::resource::{Bundle, Lifetime, Owner, ResourceId, ResourceSecret, Sighting};
@@ -78,11 +78,12 @@ async fn directory_of(used: usize, unused: usize, clock: &ManualClock) -> Direct
         let id = ResourceId::generate(&mut rand::rng());
         let secret_hash = ResourceSecret::from_text("secret").hash();
         let pending = PendingResource { id, secret_hash, file_name: None, created_at, uploaded_by: None };
-        ledger.begin(pending).await.unwrap();
+        let lease = LeaseId::generate(&mut rand::rng());
+        ledger.begin(pending, lease).await.unwrap();
         let lifetime = Lifetime { unused_timeout: 30 * MINUTE, ttl: None };
         let bundle = Bundle { size_bytes: 0, sha256: [0; 32] };
         let completion = Completion { id, owner: nth(number), bundle, lifetime, created_at };
-        ledger.complete(completion).await.unwrap();
+        ledger.complete(completion, lease).await.unwrap();
         if number < used {
             ledger.mark_used(id, created_at).await.unwrap();
             ledger.observe(vec![(id, Sighting::default().present(created_at))]).await.unwrap();

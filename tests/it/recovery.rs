@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloakroom::ledger::{Completion, Condition, Deletion, Ledger as _, PendingResource, SqliteLedger};
+use cloakroom::ledger::{
+    Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource, SqliteLedger,
+};
 use cloakroom::resource::{
-    Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, State,
+    BlobKey, Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, State,
 };
 use cloakroom::staging::Recovered;
-use cloakroom::store::{DataDirectory, DiskStore, Store as _};
+use cloakroom::store::{Begun, BlobStore as _, DataDirectory, DiskStore};
 use jiff::Timestamp;
 use sqlx::ConnectOptions as _;
 use tempfile::TempDir;
@@ -49,7 +51,7 @@ impl Remains {
         TestApp::start_on(self.directory, Arc::new(ManualClock::new()), Options::default()).await
     }
 
-    async fn pending(&self) -> ResourceId {
+    async fn pending(&self) -> (ResourceId, LeaseId) {
         let id = ResourceId::generate(&mut rand::rng());
         let pending = PendingResource {
             id,
@@ -58,37 +60,39 @@ impl Remains {
             created_at: now(),
             uploaded_by: None,
         };
-        self.ledger.begin(pending).await.unwrap();
-        id
+        let lease = LeaseId::generate(&mut rand::rng());
+        self.ledger.begin(pending, lease).await.unwrap();
+        (id, lease)
     }
 
-    async fn ready(&self, id: ResourceId) {
+    async fn ready(&self, (id, lease): (ResourceId, LeaseId)) {
         let owner = Owner::new(OwnerKind::default(), "demo", [("app".into(), "demo".into())], None).unwrap();
         let lifetime = Lifetime { unused_timeout: Duration::from_mins(30), ttl: None };
         let bundle = Bundle { size_bytes: 5, sha256: [0; 32] };
-        self.ledger.complete(Completion { id, owner, bundle, lifetime, created_at: now() }).await.unwrap();
+        self.ledger
+            .complete(Completion { id, owner, bundle, lifetime, created_at: now() }, lease)
+            .await
+            .unwrap();
     }
 
     async fn deleting(&self) -> ResourceId {
-        let id = self.pending().await;
-        self.ready(id).await;
+        let (id, lease) = self.pending().await;
+        self.ready((id, lease)).await;
         let reason = DeletionReason::Released;
         let deletion = Deletion { id, reason, at: now(), condition: Condition::Always };
-        assert!(self.ledger.mark_deleting(deletion).await.unwrap());
+        assert!(self.ledger.condemn(deletion, Authority::Ticket).await.unwrap());
         id
     }
 
     async fn incoming_bytes(&self, id: ResourceId) {
-        let mut incoming = self.store.create(id).await.unwrap();
-        incoming.write(Bytes::from_static(b"bytes")).await.unwrap();
-        incoming.finish().await.unwrap();
+        let Begun { mut writer, .. } = self.store.begin(BlobKey::of(id), None).await.unwrap();
+        writer.write(Bytes::from_static(b"bytes")).await.unwrap();
     }
 
     async fn published_bytes(&self, id: ResourceId) {
-        let mut incoming = self.store.create(id).await.unwrap();
-        incoming.write(Bytes::from_static(b"bytes")).await.unwrap();
-        incoming.finish().await.unwrap();
-        incoming.publish().await.unwrap();
+        let Begun { mut writer, .. } = self.store.begin(BlobKey::of(id), None).await.unwrap();
+        writer.write(Bytes::from_static(b"bytes")).await.unwrap();
+        writer.commit().await.unwrap();
     }
 }
 
@@ -100,9 +104,9 @@ fn now() -> Timestamp {
 async fn interrupted_uploads_are_gone_after_a_start_however_far_they_came() {
     let remains = Remains::new().await;
     remains.pending().await;
-    let arriving = remains.pending().await;
+    let (arriving, _) = remains.pending().await;
     remains.incoming_bytes(arriving).await;
-    let renamed = remains.pending().await;
+    let (renamed, _) = remains.pending().await;
     remains.published_bytes(renamed).await;
     let app = remains.start().await;
     app.assert_nothing_kept().await;
@@ -131,9 +135,9 @@ async fn bytes_that_no_row_knows_are_removed_with_a_word_in_the_log() {
     let ids = [(); 2].map(|()| ResourceId::generate(&mut rand::rng()));
     remains.incoming_bytes(ids[0]).await;
     remains.published_bytes(ids[1]).await;
-    let known = remains.pending().await;
+    let (known, lease) = remains.pending().await;
     remains.published_bytes(known).await;
-    remains.ready(known).await;
+    remains.ready((known, lease)).await;
     let app = remains.start().await;
     assert_eq!(app.files(), [format!("bundles/{}/{known}", known.shard())]);
     for id in ids {
@@ -166,7 +170,7 @@ async fn what_is_not_the_stores_own_is_left_alone() {
     // A folder with the name of a bundle is not a bundle.
     std::fs::create_dir_all(folder.join(format!("bundles/{}/{id}/inner", &id[..2]))).unwrap();
     let app = remains.start().await;
-    app.staging.recover(true).await.unwrap();
+    app.recover().await.unwrap();
     for name in &foreign {
         assert_eq!(std::fs::read_to_string(folder.join(name)).unwrap(), "mine", "{name}");
     }
@@ -198,14 +202,14 @@ async fn an_upload_in_flight_is_no_debris() {
     wire.send(head).await;
     wire.send(vec![1; 300_000]).await;
     until("bytes are arriving", async || !app.files().is_empty()).await;
-    assert_eq!(app.staging.recover(true).await.unwrap(), Recovered::default());
+    assert_eq!(app.recover().await.unwrap(), Recovered::default());
     assert_eq!(app.sweep().await.recovered, Recovered::default());
     wire.send(vec![1; 300_000]).await;
     let answer = wire.answer().await;
     assert_eq!(answer.status, 201);
     let ticket: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     app.keep_secret(ticket["resourceSecret"].as_str().unwrap());
-    assert_eq!(app.staging.recover(true).await.unwrap(), Recovered::default());
+    assert_eq!(app.recover().await.unwrap(), Recovered::default());
     assert_eq!(std::fs::metadata(app.data_dir().join(&app.files()[0])).unwrap().len(), 600_000);
 }
 

@@ -16,14 +16,15 @@ use crate::support::app::Options;
 use crate::support::faults::{Fault, Step};
 use crate::support::owners::{ScriptedOwners, owner};
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step::LedgerBegin,
     Step::LedgerComplete,
-    Step::LedgerAbandon,
+    Step::LedgerGiveUp,
     Step::LedgerMarkUsed,
-    Step::LedgerMarkDeleting,
-    Step::StoreRemove,
-    Step::LedgerMarkDeleted,
+    Step::LedgerCondemn,
+    Step::StoreAbort,
+    Step::StoreDelete,
+    Step::LedgerBury,
     Step::LedgerObserve,
 ];
 const FAULTS: [Fault; 4] = [Fault::FailBefore, Fault::FailAfter, Fault::Full, Fault::FullButForTheReserve];

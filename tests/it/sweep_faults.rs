@@ -15,8 +15,7 @@ use crate::support::wait::until;
 use crate::support::watched::{HOUR, MINUTE, SECOND};
 use crate::support::{TestApp, logs};
 
-const STEPS: [Step; 4] =
-    [Step::LedgerObserve, Step::LedgerMarkDeleting, Step::StoreRemove, Step::LedgerMarkDeleted];
+const STEPS: [Step; 4] = [Step::LedgerObserve, Step::LedgerCondemn, Step::StoreDelete, Step::LedgerBury];
 
 /// A server whose owners are as the test says.
 struct Scripted {
@@ -252,7 +251,7 @@ async fn on_a_full_disk_what_is_due_goes_even_if_nothing_new_can_be_noted() {
 
 #[tokio::test]
 async fn a_full_disk_gives_up_its_reserve_for_what_sweeps_write_down() {
-    for step in [Step::LedgerObserve, Step::LedgerMarkDeleting] {
+    for step in [Step::LedgerObserve, Step::LedgerCondemn] {
         let it = Scripted::start().await;
         it.used_by("driver").await;
         it.expired_after(SECOND).await;
@@ -270,7 +269,7 @@ async fn a_ledger_that_cannot_be_written_deletes_nothing_and_serves_what_was_use
     it.expired_after(SECOND).await;
     it.owners.are(Presence::Absent);
     let steps = [Step::LedgerBegin, Step::LedgerComplete, Step::LedgerMarkUsed];
-    for step in steps.iter().chain(&STEPS).filter(|step| **step != Step::StoreRemove) {
+    for step in steps.iter().chain(&STEPS).filter(|step| **step != Step::StoreDelete) {
         it.app.faults.set(*step, Fault::FailBefore);
     }
     for _ in 0..20 {

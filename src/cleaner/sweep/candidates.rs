@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, stream};
 
 use super::super::{Decision, Readings, Why, decide};
-use super::{Sweeper, Swept};
-use crate::ledger::LedgerError;
+use super::{Now, Sweeper, Swept};
+use crate::ledger::{Authority, LedgerError};
 use crate::owners::{Presence, Unknown};
 use crate::resource::{DeletionReason, Owner, Resource, ResourceId, State};
 use crate::staging::{AccessError, Listed};
@@ -127,7 +127,7 @@ impl Sweeper {
     pub(super) async fn delete_all(
         &self,
         candidates: Vec<Candidate>,
-        now: &Readings,
+        now: &Now,
         swept: &mut Swept,
     ) -> Result<(), AccessError> {
         let deletions = stream::iter(candidates).map(|candidate| self.delete(candidate, now));
@@ -142,18 +142,19 @@ impl Sweeper {
         Ok(())
     }
 
-    async fn delete(&self, candidate: Candidate, now: &Readings) -> Result<Ending, AccessError> {
+    async fn delete(&self, candidate: Candidate, now: &Now) -> Result<Ending, AccessError> {
         let resource = match self.staging.look_up(candidate.id).await {
             Ok(Some(resource)) => resource,
             // What cannot be read (any more) is never deleted by a sweep.
             Ok(None) | Err(LedgerError::Unreadable(_)) => return Ok(Ending::LeftAlone),
             Err(error) => return Err(error.into()),
         };
-        if resource.state != State::Ready || !self.is_still_due(&resource, &candidate, now) {
+        if resource.state != State::Ready || !self.is_still_due(&resource, &candidate, &now.readings) {
             return Ok(Ending::LeftAlone);
         }
         let at = self.staging.clock().now();
-        match self.staging.expire(&resource, candidate.reason, at).await {
+        let by = Authority::Cleaner(now.term);
+        match self.staging.expire(&resource, candidate.reason, at, by).await {
             Ok(true) => Ok(Ending::Deleted(candidate.reason)),
             Ok(false) => Ok(Ending::InUse),
             // One bundle that cannot be removed must not hold up all the others.

@@ -16,7 +16,7 @@ use cloakroom::descriptors::Allotment;
 use cloakroom::ledger::SqliteLedger;
 use cloakroom::metrics::Metrics;
 use cloakroom::staging::Staging;
-use cloakroom::store::{DataDirectory, DiskStore, StoreError};
+use cloakroom::store::{DataDirectory, DiskStore, Storage, StoreError};
 
 /// How long the server waits for its predecessor to let go of the data directory: more than twice the time that the
 /// shipped pod has to end.
@@ -40,11 +40,11 @@ pub async fn start(
     metrics: &Metrics,
 ) -> anyhow::Result<Started> {
     let directory = data_directory(&args.storage.data_dir, LOCK_PATIENCE).await.map_err(in_surroundings)?;
-    let ledger = SqliteLedger::open(&directory.ledger()).await?;
-    let store = DiskStore::with_open_bundles(directory, allotment.bundles);
     let clock = Arc::new(SystemClock::new());
-    let staging =
-        Staging::open(Arc::new(ledger), Arc::new(store), clock, settings.limits, metrics.clone()).await?;
+    let ledger = SqliteLedger::open_by(&directory.ledger(), Arc::clone(&clock) as _).await?;
+    let store = DiskStore::with_open_blobs(directory, allotment.bundles);
+    let storage = Storage::on_disk(Arc::new(store));
+    let staging = Staging::open(Arc::new(ledger), storage, clock, settings.limits, metrics.clone()).await?;
     let owners = settings.owners(metrics);
     let mut sweeper = Sweeper::new(staging.clone(), owners, settings::policy(args));
     sweeper.sweep().await.context("cannot recover the data directory")?.log();

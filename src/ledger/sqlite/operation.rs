@@ -1,4 +1,4 @@
-//! The changes that the writer makes, one SQL statement each.
+//! The changes that the writer makes, one SQL statement each, as a rule; and what they do to the memory of leases.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,25 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
+use super::memory::Memory;
 use super::row::{self, has_id, known_size};
 use super::tombstones;
-use crate::ledger::{Completion, Condition, Deletion, Freed, PendingResource, is_refusal};
-use crate::resource::{NAMED_BYTES, ResourceId, RowName, Sighting};
+use crate::ledger::{
+    Authority, Completion, Condition, Deletion, Freed, GivenUp, LeaseId, PendingResource, is_refusal,
+};
+use crate::resource::{NAMED_BYTES, ResourceId, RowName, Sighting, State, UploadHandle};
 
 /// One change to the table.
 #[derive(Debug)]
 pub(super) enum Operation {
-    Begin(PendingResource),
-    Complete(Box<Completion>),
-    Abandon(ResourceId),
+    Begin(PendingResource, LeaseId),
+    NoteHandle(ResourceId, LeaseId, UploadHandle),
+    Complete(Box<Completion>, LeaseId),
+    GiveUp(ResourceId, Authority),
+    Hold(ResourceId, LeaseId),
     MarkUsed(ResourceId, Timestamp),
-    MarkDeleting(Deletion),
-    MarkDeleted(ResourceId),
+    Condemn(Deletion, Authority),
+    Bury(ResourceId),
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
     Discard(RowName),
@@ -28,12 +33,14 @@ pub(super) enum Operation {
 }
 
 /// What a change did.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
     /// Rows that it touched.
     pub(super) rows: u64,
     /// What deletions gave back.
     pub(super) freed: Vec<Freed>,
+    /// The upload that was given up.
+    pub(super) given_up: Option<GivenUp>,
 }
 
 impl Outcome {
@@ -44,22 +51,43 @@ impl Outcome {
 }
 
 impl Operation {
-    /// Runs the statement on a connection that is in a transaction.
-    pub(super) async fn apply(&self, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
+    /// Runs the statement on a connection that is in a transaction. What must not happen any more from then on, whether the
+    /// transaction is committed or not, `memory` knows before this returns.
+    pub(super) async fn apply(
+        &self,
+        connection: &mut SqliteConnection,
+        memory: &Memory,
+    ) -> Result<Outcome, sqlx::Error> {
         let rows = match self {
-            Self::Begin(pending) => begin(pending, connection).await,
-            Self::Complete(completion) => complete(completion, connection).await,
-            Self::Abandon(id) => abandon(*id, connection).await,
+            Self::Begin(pending, _) => begin(pending, connection).await,
+            Self::NoteHandle(id, lease, _) if !memory.is_uploading(*id, *lease) => Ok(0),
+            Self::NoteHandle(id, _, handle) => note_handle(*id, handle, connection).await,
+            Self::Complete(completion, lease) if !memory.is_uploading(completion.id, *lease) => Ok(0),
+            Self::Complete(completion, _) => complete(completion, connection).await,
+            Self::GiveUp(id, by) => return give_up(*id, *by, connection, memory).await,
+            Self::Hold(id, lease) => Ok(u64::from(memory.hold(*id, *lease))),
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
-            Self::MarkDeleting(deletion) => mark_deleting(deletion, connection).await,
-            Self::MarkDeleted(id) => return mark_deleted(*id, connection).await,
+            Self::Condemn(deletion, by) => condemn(deletion, *by, connection, memory).await,
+            Self::Bury(id) => return bury(*id, connection, memory).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
             Self::Discard(row) => return discard(row, connection).await,
             Self::Observe(sightings) => observe(sightings, connection).await,
             Self::RememberCluster(uid) => remember_cluster(uid.as_deref(), connection).await,
         }?;
-        Ok(Outcome { rows, freed: Vec::new() })
+        Ok(Outcome { rows, ..Outcome::default() })
+    }
+
+    /// Tells `memory` how it ended: committed with that outcome, or not at all.
+    pub(super) fn ended(&self, outcome: Option<&Outcome>, memory: &Memory) {
+        let is_done = outcome.is_some_and(|outcome| outcome.rows > 0);
+        match self {
+            Self::Begin(pending, lease) if is_done => memory.begun(pending.id, *lease),
+            Self::Complete(_, lease) if is_done => memory.let_go(*lease),
+            Self::Condemn(deletion, _) if !is_done => memory.no_longer_condemned(deletion.id),
+            Self::Bury(id) if is_done => memory.no_longer_condemned(*id),
+            _ => {}
+        }
     }
 }
 
@@ -81,12 +109,11 @@ async fn begin(pending: &PendingResource, connection: &mut SqliteConnection) -> 
 async fn complete(completion: &Completion, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     let owner = &completion.owner;
     let lifetime = &completion.lifetime;
-    let expires_at = lifetime.expiry_if_unused(completion.created_at);
     let labels: BTreeMap<&str, &str> = owner.labels().collect();
     let labels = serde_json::to_string(&labels).map_err(|error| sqlx::Error::Encode(error.into()))?;
     sqlx::query(
         "UPDATE resources SET state = 'ready', size_bytes = ?, sha256 = ?, owner_kind = ?, owner_namespace = ?, \
-         owner_labels = ?, owner_name = ?, created_at = ?, unused_timeout_millis = ?, ttl_millis = ?, expires_at = ? \
+         owner_labels = ?, owner_name = ?, created_at = ?, unused_timeout_millis = ?, ttl_millis = ?, upload_handle = NULL \
          WHERE id = ? AND state = 'pending'",
     )
     .bind(i64::try_from(completion.bundle.size_bytes).unwrap_or(i64::MAX))
@@ -98,7 +125,6 @@ async fn complete(completion: &Completion, connection: &mut SqliteConnection) ->
     .bind(completion.created_at.as_millisecond())
     .bind(millis(lifetime.unused_timeout))
     .bind(lifetime.ttl.map(millis))
-    .bind(expires_at.as_millisecond())
     .bind(completion.id.to_string())
     .execute(connection)
     .await
@@ -114,16 +140,40 @@ fn millis(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-async fn abandon(id: ResourceId, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    sqlx::query("DELETE FROM resources WHERE id = ? AND state = 'pending'")
+async fn note_handle(
+    id: ResourceId,
+    handle: &UploadHandle,
+    connection: &mut SqliteConnection,
+) -> Result<u64, sqlx::Error> {
+    sqlx::query("UPDATE resources SET upload_handle = ? WHERE id = ? AND state = 'pending'")
+        .bind(&*handle.0)
         .bind(id.to_string())
         .execute(connection)
         .await
         .map(|done| done.rows_affected())
 }
 
-/// From the first use on only the `ttl` counts. A used mark that arrives late does not set the clock back. The end of time
-/// bounds the sum: SQLite makes a real number of one that overflows, and the column takes none.
+/// A row that is not there stands in nothing's way.
+async fn give_up(
+    id: ResourceId,
+    by: Authority,
+    connection: &mut SqliteConnection,
+    memory: &Memory,
+) -> Result<Outcome, sqlx::Error> {
+    let row = sqlx::query("SELECT id, state, upload_handle FROM resources WHERE id = ?")
+        .bind(id.to_string())
+        .fetch_optional(connection)
+        .await?;
+    let is_pending =
+        row.as_ref().is_none_or(|row| row::state(row).is_ok_and(|state| state == State::Pending));
+    if !is_pending || !memory.give_up(id, by) {
+        return Ok(Outcome::default());
+    }
+    let handle = row.and_then(|row| row.try_get("upload_handle").ok()?);
+    Ok(Outcome { given_up: Some(GivenUp { handle: handle.map(UploadHandle) }), ..Outcome::default() })
+}
+
+/// A used mark that arrives late does not set the clock back.
 async fn mark_used(
     id: ResourceId,
     at: Timestamp,
@@ -131,22 +181,28 @@ async fn mark_used(
 ) -> Result<u64, sqlx::Error> {
     sqlx::query(
         "UPDATE resources SET first_used_at = COALESCE(first_used_at, ?1), \
-         last_used_at = MAX(COALESCE(last_used_at, ?1), ?1), expires_at = MIN(created_at + MIN(ttl_millis, ?3), ?3) \
-         WHERE id = ?2 AND state = 'ready'",
+         last_used_at = MAX(COALESCE(last_used_at, ?1), ?1) WHERE id = ?2 AND state = 'ready'",
     )
     .bind(at.as_millisecond())
     .bind(id.to_string())
-    .bind(last_milli())
     .execute(connection)
     .await
     .map(|done| done.rows_affected())
 }
 
-async fn mark_deleting(deletion: &Deletion, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+async fn condemn(
+    deletion: &Deletion,
+    by: Authority,
+    connection: &mut SqliteConnection,
+    memory: &Memory,
+) -> Result<u64, sqlx::Error> {
     let (always, last_used_at) = match deletion.condition {
         Condition::Always => (true, None),
         Condition::LastUsedAt(at) => (false, at),
     };
+    if !memory.condemn(deletion.id, by, always) {
+        return Ok(0);
+    }
     sqlx::query(
         "UPDATE resources SET state = 'deleting', deleted_at = ?, deletion_reason = ? \
          WHERE id = ? AND state = 'ready' AND (? OR last_used_at IS ?)",
@@ -161,8 +217,25 @@ async fn mark_deleting(deletion: &Deletion, connection: &mut SqliteConnection) -
     .map(|done| done.rows_affected())
 }
 
+/// An upload that was given up leaves nothing.
+async fn bury(
+    id: ResourceId,
+    connection: &mut SqliteConnection,
+    memory: &Memory,
+) -> Result<Outcome, sqlx::Error> {
+    let buried = leave_tombstone(id, connection).await?;
+    if buried.rows > 0 || !memory.is_given_up(id) {
+        return Ok(buried);
+    }
+    let removed = sqlx::query("DELETE FROM resources WHERE id = ? AND state = 'pending'")
+        .bind(id.to_string())
+        .execute(connection)
+        .await?;
+    Ok(Outcome { rows: removed.rows_affected(), ..Outcome::default() })
+}
+
 /// What a tombstone has no use for goes: clients decide how much that is.
-async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
+async fn leave_tombstone(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
     let row = sqlx::query(concat!(
         "UPDATE resources SET state = 'deleted', sha256 = NULL, owner_labels = NULL, owner_name = NULL, \
          file_name = NULL, uploaded_by = NULL WHERE id = ? AND state = 'deleting' RETURNING owner_namespace, ",
@@ -170,10 +243,10 @@ async fn mark_deleted(id: ResourceId, connection: &mut SqliteConnection) -> Resu
         " AS size_bytes"
     ))
     .bind(id.to_string())
-    .fetch_optional(connection)
+    .fetch_optional(&mut *connection)
     .await?;
     let freed = row.iter().map(freed).collect::<Result<Vec<_>, _>>()?;
-    Ok(Outcome { rows: freed.len() as u64, freed })
+    Ok(Outcome { rows: freed.len() as u64, freed, given_up: None })
 }
 
 /// Of a row with its namespace and its [`known_size`].
@@ -210,7 +283,7 @@ async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<Out
         None => sqlx::query(by_id).bind(row.to_string()),
     };
     let rows = deletion.fetch_all(connection).await?;
-    let mut outcome = Outcome { rows: rows.len() as u64, freed: Vec::new() };
+    let mut outcome = Outcome { rows: rows.len() as u64, ..Outcome::default() };
     for row in &rows {
         if row.try_get("is_stored")? {
             outcome.freed.push(freed(row)?);

@@ -68,7 +68,6 @@ fn any_resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
         created_at: time(row, "created_at")?.ok_or_else(|| unreadable(row, "created_at"))?,
         first_used_at: time(row, "first_used_at")?,
         last_used_at: time(row, "last_used_at")?,
-        expires_at: time(row, "expires_at")?,
         sighting: Sighting {
             seen_at: time(row, "owner_seen_at")?,
             absent_since: time(row, "owner_absent_since")?,

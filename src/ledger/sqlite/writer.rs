@@ -7,6 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::memory::Memory;
 use super::operation::{Operation, Outcome};
 use crate::ledger::LedgerError;
 
@@ -30,10 +31,10 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the task.
-    pub(super) fn start(connection: SqliteConnection) -> Self {
+    pub(super) fn start(connection: SqliteConnection, memory: Arc<Memory>) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(write(connection, queue, stopped));
+        let task = tokio::spawn(write(connection, memory, queue, stopped));
         Self { jobs, task: Mutex::new(Some(task)), stop: Mutex::new(Some(stop)) }
     }
 
@@ -56,6 +57,7 @@ impl Writer {
 
 async fn write(
     mut connection: SqliteConnection,
+    memory: Arc<Memory>,
     mut queue: mpsc::Receiver<Job>,
     mut stop: oneshot::Receiver<()>,
 ) {
@@ -67,7 +69,7 @@ async fn write(
                 if received == 0 {
                     break;
                 }
-                commit(&mut connection, &mut group).await;
+                commit(&mut connection, &memory, &mut group).await;
             }
             _ = &mut stop, if !queue.is_closed() => queue.close(),
         }
@@ -77,13 +79,14 @@ async fn write(
     }
 }
 
-/// Runs a group in one transaction and answers each operation after the commit.
-async fn commit(connection: &mut SqliteConnection, group: &mut Vec<Job>) {
+/// Runs a group in one transaction and answers each operation after the commit, when the memory has followed.
+async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut Vec<Job>) {
     let (operations, answers): (Vec<_>, Vec<_>) =
         group.drain(..).map(|job| (job.operation, job.answer)).unzip();
-    match transact(connection, &operations).await {
+    match transact(connection, memory, &operations).await {
         Ok(outcomes) => {
-            for (answer, outcome) in answers.into_iter().zip(outcomes) {
+            for ((operation, answer), outcome) in operations.iter().zip(answers).zip(outcomes) {
+                operation.ended(outcome.as_ref().ok(), memory);
                 // Whoever asked may have gone; the change holds all the same.
                 let _ = answer.send(outcome.map_err(LedgerError::from));
             }
@@ -92,7 +95,8 @@ async fn commit(connection: &mut SqliteConnection, group: &mut Vec<Job>) {
             // On a full disk SQLite has rolled back by itself, and then there is nothing left to roll back.
             let _ = execute(connection, "ROLLBACK").await;
             let error = Arc::new(error);
-            for answer in answers {
+            for (operation, answer) in operations.iter().zip(answers) {
+                operation.ended(None, memory);
                 let _ = answer.send(Err(Arc::clone(&error).into()));
             }
         }
@@ -105,13 +109,14 @@ async fn commit(connection: &mut SqliteConnection, group: &mut Vec<Job>) {
 /// good once SQLite has rolled one back by itself (<https://www.sqlite.org/lang_transaction.html>, section 3).
 async fn transact(
     connection: &mut SqliteConnection,
+    memory: &Memory,
     operations: &[Operation],
 ) -> Result<Vec<Result<Outcome, sqlx::Error>>, sqlx::Error> {
     execute(connection, "BEGIN IMMEDIATE").await?;
     let mut outcomes = Vec::with_capacity(operations.len());
     for operation in operations {
         execute(connection, "SAVEPOINT operation").await?;
-        let outcome = operation.apply(connection).await;
+        let outcome = operation.apply(connection, memory).await;
         if outcome.is_err() && execute(connection, "ROLLBACK TO operation").await.is_err() {
             // The whole transaction is gone, and with it what the others of the group did.
             return outcome.map(|_| Vec::new());

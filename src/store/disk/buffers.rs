@@ -24,7 +24,6 @@ struct Kept {
 /// A buffer in use. It goes back when it is dropped, or when the last slice of its [`Bytes`] is.
 pub(super) struct Buffer {
     bytes: Vec<u8>,
-    filled: usize,
     home: Arc<Buffers>,
 }
 
@@ -42,7 +41,7 @@ impl Buffers {
             free.pop();
             vec![0; length]
         };
-        Buffer { bytes, filled: length, home: Arc::clone(self) }
+        Buffer { bytes, home: Arc::clone(self) }
     }
 
     fn give_back(&self, bytes: Vec<u8>) {
@@ -63,16 +62,15 @@ impl Buffer {
         &mut self.bytes
     }
 
-    /// The first `filled` bytes, to be sent without a copy.
-    pub(super) fn into_bytes(mut self, filled: usize) -> Bytes {
-        self.filled = filled.min(self.bytes.len());
+    /// All of it, to be sent without a copy.
+    pub(super) fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes[..self.filled]
+        &self.bytes
     }
 }
 
@@ -91,10 +89,10 @@ mod tests {
         let buffers = Arc::new(Buffers::default());
         let mut buffer = buffers.take(4);
         buffer.bytes_mut().copy_from_slice(b"abcd");
-        let bytes = buffer.into_bytes(3);
+        let bytes = buffer.into_bytes();
         let slice = bytes.slice(1..);
         drop(bytes);
-        assert_eq!(&slice[..], b"bc");
+        assert_eq!(&slice[..], b"bcd");
         assert!(buffers.0.lock().unwrap().free.is_empty());
         drop(slice);
         assert_eq!(buffers.0.lock().unwrap().free.len(), 1);

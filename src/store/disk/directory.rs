@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::permission::explained;
 use super::{StoreError, sync_folder};
-use crate::resource::ResourceId;
+use crate::resource::BlobKey;
 
 /// A data directory that this process holds exclusively until the value is dropped or the process ends.
 #[derive(Debug)]
@@ -75,12 +75,12 @@ impl DataDirectory {
         self.path.join("bundles")
     }
 
-    pub(super) fn incoming(&self, id: ResourceId) -> PathBuf {
-        self.incoming_folder().join(id.to_string())
+    pub(super) fn incoming(&self, key: BlobKey) -> PathBuf {
+        self.incoming_folder().join(key.to_string())
     }
 
-    pub(super) fn bundle(&self, id: ResourceId) -> PathBuf {
-        self.bundles_folder().join(id.shard()).join(id.to_string())
+    pub(super) fn bundle(&self, key: BlobKey) -> PathBuf {
+        self.bundles_folder().join(key.resource().shard()).join(key.to_string())
     }
 
     pub(super) fn reserve(&self) -> PathBuf {

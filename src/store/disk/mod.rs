@@ -2,12 +2,14 @@
 
 mod batch;
 mod buffers;
+mod counter;
 mod directory;
-mod incoming;
+mod listing;
 mod permission;
 mod reader;
 mod reserve;
 mod shards;
+mod writer;
 
 use std::fs;
 use std::io;
@@ -16,11 +18,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Incoming, Space, Store, StoreError, StoredBundle};
-use crate::resource::ResourceId;
-use buffers::Buffers;
-use incoming::DiskIncoming;
-use reader::{DiskBundle, OpenFiles};
+use super::{Begun, BlobStore, LocalDisk, Space, StoreError, StoredBlob};
+use crate::resource::{BlobKey, UploadHandle};
+use reader::{DiskBlob, Reading};
+use writer::DiskWriter;
 
 pub use directory::DataDirectory;
 
@@ -28,75 +29,75 @@ pub use directory::DataDirectory;
 #[derive(Debug)]
 pub struct DiskStore {
     directory: DataDirectory,
-    incoming: incoming::Shared,
-    buffers: Arc<Buffers>,
-    open: Arc<OpenFiles>,
+    incoming: writer::Shared,
+    reading: Reading,
 }
 
 impl DiskStore {
     /// Takes over a data directory.
     pub fn new(directory: DataDirectory) -> Self {
-        Self::with_open_bundles(directory, usize::MAX)
+        Self::with_open_blobs(directory, usize::MAX)
     }
 
-    /// The same, with at most so many bundles open for reading at once.
-    pub fn with_open_bundles(directory: DataDirectory, most: usize) -> Self {
-        let open = Arc::new(OpenFiles::new(most));
-        Self { directory, incoming: incoming::Shared::default(), buffers: Arc::default(), open }
+    /// The same, with at most so many blobs open for reading at once.
+    pub fn with_open_blobs(directory: DataDirectory, most: usize) -> Self {
+        Self { directory, incoming: writer::Shared::default(), reading: Reading::new(most) }
     }
 }
 
 #[async_trait]
-impl Store for DiskStore {
-    async fn create(&self, id: ResourceId) -> Result<Box<dyn Incoming>, StoreError> {
-        let from = self.directory.incoming(id);
-        let to = self.directory.bundle(id);
+impl BlobStore for DiskStore {
+    async fn begin(&self, key: BlobKey, _length: Option<u64>) -> Result<Begun, StoreError> {
+        let from = self.directory.incoming(key);
+        let to = self.directory.bundle(key);
         let shared = self.incoming.clone();
-        blocking(move || DiskIncoming::create(from, to, shared)).await.map(|incoming| Box::new(incoming) as _)
+        let writer = blocking(move || DiskWriter::create(from, to, shared)).await?;
+        Ok(Begun { writer: Box::new(writer), handle: None })
     }
 
-    async fn open(&self, id: ResourceId) -> Result<Option<Box<dyn StoredBundle>>, StoreError> {
-        let path = self.directory.bundle(id);
-        let (buffers, open) = (Arc::clone(&self.buffers), Arc::clone(&self.open));
-        let bundle = blocking(move || DiskBundle::open(path, &open, buffers)).await?;
-        Ok(bundle.map(|bundle| Box::new(bundle) as _))
+    async fn abort(&self, key: BlobKey, _handle: Option<&UploadHandle>) -> Result<(), StoreError> {
+        let path = self.directory.incoming(key);
+        blocking(move || remove(&path)).await?;
+        self.delete(key).await
     }
 
-    async fn remove(&self, id: ResourceId) -> Result<(), StoreError> {
-        let paths = [self.directory.incoming(id), self.directory.bundle(id)];
-        let open = Arc::clone(&self.open);
+    async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
+        let path = self.directory.bundle(key);
+        let reading = self.reading.clone();
+        let blob = blocking(move || DiskBlob::open(path, reading)).await?;
+        Ok(blob.map(|blob| Box::new(blob) as _))
+    }
+
+    async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
+        let path = self.directory.bundle(key);
+        let open = Arc::clone(&self.reading.open);
         blocking(move || {
-            paths.iter().try_for_each(|path| {
-                let removed = remove(path);
-                open.forget(path);
-                removed
-            })
+            let removed = remove(&path);
+            open.forget(&path);
+            removed
         })
         .await
     }
 
-    async fn ids(&self) -> Result<Vec<ResourceId>, StoreError> {
-        let incoming = self.directory.incoming_folder();
-        let bundles = self.directory.bundles_folder();
-        blocking(move || {
-            let mut ids = ids_in(&incoming)?;
-            for shard in list(&bundles)?.iter().filter(|entry| entry.path().is_dir()) {
-                let found = ids_in(&shard.path())?;
-                // What lies in another folder than its own is not ours.
-                ids.extend(found.into_iter().filter(|id| shard.file_name() == *id.shard()));
-            }
-            Ok(ids)
-        })
-        .await
+    async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
+        let folders = [self.directory.incoming_folder(), self.directory.bundles_folder()];
+        blocking(move || listing::page(&folders[0], &folders[1], after, limit)).await
     }
 
-    async fn space(&self) -> Result<Option<Space>, StoreError> {
+    async fn check(&self) -> Result<(), StoreError> {
+        self.space().await.map(drop)
+    }
+}
+
+#[async_trait]
+impl LocalDisk for DiskStore {
+    async fn space(&self) -> Result<Space, StoreError> {
         let path = self.directory.path().to_owned();
-        blocking(move || space(&path)).await.map(Some)
+        blocking(move || space(&path)).await
     }
 
-    fn open_bundles(&self) -> Option<(usize, usize)> {
-        self.open.count()
+    fn open_blobs(&self) -> Option<(usize, usize)> {
+        self.reading.open.count()
     }
 
     async fn keep_reserve(&self) -> Result<(), StoreError> {
@@ -130,18 +131,6 @@ fn remove(path: &Path) -> Result<(), StoreError> {
 fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     let opened = fs::File::open(folder).map_err(|error| StoreError::io("open", folder, error))?;
     opened.sync_all().map_err(|error| StoreError::io("sync", folder, error))
-}
-
-fn ids_in(folder: &Path) -> Result<Vec<ResourceId>, StoreError> {
-    let entries = list(folder)?.into_iter();
-    // What cannot be asked is listed: only a folder is certainly no bundle.
-    let files = entries.filter(|entry| entry.file_type().map_or(true, |kind| !kind.is_dir()));
-    Ok(files.filter_map(|file| ResourceId::parse(file.file_name().to_str()?).ok()).collect())
-}
-
-fn list(folder: &Path) -> Result<Vec<fs::DirEntry>, StoreError> {
-    let failed = |error| StoreError::io("list", folder, error);
-    fs::read_dir(folder).map_err(failed)?.map(|entry| entry.map_err(failed)).collect()
 }
 
 /// For an unprivileged user: blocks kept for root are neither free nor used.

@@ -1,27 +1,59 @@
-//! A stored bundle, read where reading may block.
+//! A stored blob, read where reading may block.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
 
 use super::buffers::{Buffer, Buffers};
+use super::counter::{Counted, Counter};
 use super::{StoreError, blocking};
-use crate::store::StoredBundle;
+use crate::store::StoredBlob;
 
-pub(super) struct DiskBundle {
-    file: Arc<OpenFile>,
-    path: Arc<PathBuf>,
+/// How much is read at a time: much while few blobs are read, for speed, and less when there are many, for memory. Two sizes
+/// and no more, so that buffers can be used again.
+const LARGE_PIECE: usize = 512 << 10;
+const SMALL_PIECE: usize = 128 << 10;
+const FEW_READERS: usize = 4;
+
+/// Pieces that are read ahead of what is asked for.
+const PIECES_AHEAD: usize = 2;
+
+pub(super) struct DiskBlob {
+    reader: Arc<Reader>,
     size_bytes: u64,
-    buffers: Arc<Buffers>,
 }
 
-/// Bundles that are open. One that is downloaded many times at once takes one descriptor.
+struct Reader {
+    file: Arc<OpenFile>,
+    path: PathBuf,
+    buffers: Arc<Buffers>,
+    others: Counted,
+}
+
+/// What the readers of one store share.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    pub(super) open: Arc<OpenFiles>,
+    buffers: Arc<Buffers>,
+    readers: Counter,
+}
+
+impl Reading {
+    /// At most so many blobs are open at once.
+    pub(super) fn new(most: usize) -> Self {
+        Self { open: Arc::new(OpenFiles::new(most)), buffers: Arc::default(), readers: Counter::default() }
+    }
+}
+
+/// Blobs that are open. One that is downloaded many times at once takes one descriptor.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     files: Mutex<HashMap<PathBuf, Weak<OpenFile>>>,
@@ -71,14 +103,10 @@ impl OpenFiles {
     }
 }
 
-impl DiskBundle {
-    pub(super) fn open(
-        path: PathBuf,
-        files: &OpenFiles,
-        buffers: Arc<Buffers>,
-    ) -> Result<Option<Self>, StoreError> {
+impl DiskBlob {
+    pub(super) fn open(path: PathBuf, reading: Reading) -> Result<Option<Self>, StoreError> {
         let failed = |error| StoreError::io("open", &path, error);
-        let file = match files.open(&path) {
+        let file = match reading.open.open(&path) {
             Ok(file) => file,
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
@@ -86,37 +114,41 @@ impl DiskBundle {
             Err(error) => return Err(error),
         };
         let size_bytes = file.0.metadata().map_err(failed)?.len();
-        Ok(Some(Self { file, path: Arc::new(path), size_bytes, buffers }))
+        let reader = Reader { file, path, buffers: reading.buffers, others: reading.readers.one_more() };
+        Ok(Some(Self { reader: Arc::new(reader), size_bytes }))
     }
 }
 
-#[async_trait]
-impl StoredBundle for DiskBundle {
+impl StoredBlob for DiskBlob {
     fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    async fn read(&self, offset: u64, length: usize) -> Result<Bytes, StoreError> {
-        let (file, path, buffers) =
-            (Arc::clone(&self.file), Arc::clone(&self.path), Arc::clone(&self.buffers));
+    fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>> {
+        let Self { reader, .. } = *self;
+        let open = Arc::clone(&reader);
+        let pieces = stream::unfold(range.start, move |from| {
+            let length = if open.others.count() <= FEW_READERS { LARGE_PIECE } else { SMALL_PIECE };
+            let to = range.end.min(from.saturating_add(length as u64));
+            std::future::ready((from < range.end).then_some((from..to, to)))
+        });
+        pieces.map(move |piece| Arc::clone(&reader).read(piece)).buffered(PIECES_AHEAD).boxed()
+    }
+}
+
+impl Reader {
+    async fn read(self: Arc<Self>, piece: Range<u64>) -> Result<Bytes, StoreError> {
         blocking(move || {
-            read_fully(&file.0, offset, buffers.take(length))
-                .map_err(|error| StoreError::io("read", path.as_path(), error))
+            let length = usize::try_from(piece.end - piece.start).unwrap_or(usize::MAX);
+            read_exactly(&self.file.0, piece.start, self.buffers.take(length))
+                .map_err(|error| StoreError::io("read", &self.path, error))
         })
         .await
     }
 }
 
-fn read_fully(file: &File, offset: u64, mut buffer: Buffer) -> io::Result<Bytes> {
-    let bytes = buffer.bytes_mut();
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(buffer.into_bytes(filled))
+/// What is short is an error: the length was promised.
+fn read_exactly(file: &File, offset: u64, mut buffer: Buffer) -> io::Result<Bytes> {
+    file.read_exact_at(buffer.bytes_mut(), offset)?;
+    Ok(buffer.into_bytes())
 }

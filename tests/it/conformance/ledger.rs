@@ -7,14 +7,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cloakroom::ledger::{
-    Completion, Condition, Deletion, Freed, Ledger, LedgerError, PendingResource, SqliteLedger, Stored,
+    Authority, Completion, Condition, Deletion, Freed, GivenUp, LeaseId, Ledger, LedgerError,
+    PendingResource, SqliteLedger, Stored,
 };
 use cloakroom::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, Sighting,
-    State, Tombstone,
+    State, Tombstone, UploadHandle,
 };
 use futures_util::future::join_all;
 use jiff::Timestamp;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 
 type AnyLedger = Arc<dyn Ledger>;
 
@@ -37,7 +40,8 @@ suite!(
     a_pending_row_has_its_ticket_and_nothing_else,
     completing_makes_a_row_ready_with_everything_that_it_was_given,
     only_a_pending_row_can_be_completed,
-    only_a_pending_row_can_be_abandoned,
+    only_an_upload_that_goes_on_can_be_given_up,
+    a_handle_is_kept_until_the_upload_is_complete_or_given_up,
     a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back,
     a_deletion_holds_only_if_nothing_was_downloaded_since,
     a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way,
@@ -59,7 +63,7 @@ async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
     Arc::new(SqliteLedger::open(&folder.join("ledger.db")).await.unwrap())
 }
 
-fn new_id() -> ResourceId {
+pub(super) fn new_id() -> ResourceId {
     ResourceId::generate(&mut rand::rng())
 }
 
@@ -67,7 +71,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn pending(id: ResourceId) -> PendingResource {
+pub(super) fn pending(id: ResourceId) -> PendingResource {
     PendingResource {
         id,
         secret_hash: ResourceSecret::from_text("secret").hash(),
@@ -77,7 +81,7 @@ fn pending(id: ResourceId) -> PendingResource {
     }
 }
 
-fn completion(id: ResourceId) -> Completion {
+pub(super) fn completion(id: ResourceId) -> Completion {
     let labels = [("app".to_owned(), "demo".to_owned()), ("b/c".to_owned(), String::new())];
     Completion {
         id,
@@ -88,10 +92,20 @@ fn completion(id: ResourceId) -> Completion {
     }
 }
 
+/// Another one for each resource.
+fn lease_of(id: ResourceId) -> LeaseId {
+    let seed = id.to_string().bytes().fold(0, |seed, byte| seed * 31 % (1 << 40) + u64::from(byte));
+    LeaseId::generate(&mut StdRng::seed_from_u64(seed))
+}
+
+async fn begin(ledger: &AnyLedger, id: ResourceId) {
+    ledger.begin(pending(id), lease_of(id)).await.unwrap();
+}
+
 async fn ready(ledger: &AnyLedger) -> ResourceId {
     let id = new_id();
-    ledger.begin(pending(id)).await.unwrap();
-    ledger.complete(completion(id)).await.unwrap();
+    begin(ledger, id).await;
+    ledger.complete(completion(id), lease_of(id)).await.unwrap();
     id
 }
 
@@ -101,14 +115,14 @@ fn deletion(id: ResourceId, condition: Condition) -> Deletion {
 
 async fn deleting(ledger: &AnyLedger) -> ResourceId {
     let id = ready(ledger).await;
-    assert!(ledger.mark_deleting(deletion(id, Condition::Always)).await.unwrap());
+    assert!(ledger.condemn(deletion(id, Condition::Always), Authority::Ticket).await.unwrap());
     id
 }
 
 async fn deleted(ledger: &AnyLedger) -> ResourceId {
     let id = deleting(ledger).await;
     let freed = Freed { namespace: "team-a".to_owned(), size_bytes: 1000 };
-    assert_eq!(ledger.mark_deleted(id).await.unwrap(), Some(freed));
+    assert_eq!(ledger.bury(id).await.unwrap(), Some(freed));
     id
 }
 
@@ -120,15 +134,15 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> A
     let ledger = open().await;
     let id = new_id();
     assert!(ledger.find(id).await.unwrap().is_none());
-    ledger.begin(pending(id)).await.unwrap();
+    begin(&ledger, id).await;
     let row = ledger.find(id).await.unwrap().unwrap();
     assert_eq!((row.id, row.state, row.created_at), (id, State::Pending, at(0)));
     assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")));
     assert!(!row.secret_hash.matches(&ResourceSecret::from_text("another")));
     assert_eq!(row.file_name.unwrap().as_str(), "déps.tgz");
     assert_eq!(row.uploaded_by.as_deref(), Some("10.0.0.1"));
-    assert!(row.owner.is_none() && row.bundle.is_none() && row.expires_at.is_none() && row.deleted.is_none());
-    assert!(ledger.begin(pending(id)).await.is_err(), "an id names one resource");
+    assert!(row.owner.is_none() && row.bundle.is_none() && row.deleted.is_none());
+    assert!(ledger.begin(pending(id), lease_of(id)).await.is_err(), "an id names one resource");
 }
 
 async fn completing_makes_a_row_ready_with_everything_that_it_was_given(open: impl AsyncFn() -> AnyLedger) {
@@ -138,31 +152,58 @@ async fn completing_makes_a_row_ready_with_everything_that_it_was_given(open: im
     assert_eq!((row.state, row.owner, row.bundle), (State::Ready, Some(given.owner), Some(given.bundle)));
     assert_eq!((row.lifetime, row.created_at), (given.lifetime, given.created_at));
     assert_eq!((row.first_used_at, row.last_used_at), (None, None));
-    assert_eq!(row.expires_at, Some(at(110)), "the unused timeout comes before the ttl");
 }
 
 async fn only_a_pending_row_can_be_completed(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     for id in [new_id(), ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        let refused = ledger.complete(completion(id)).await;
-        assert!(matches!(refused, Err(LedgerError::NotPending { id: named }) if named == id), "{before:?}");
+        let refused = ledger.complete(completion(id), lease_of(id)).await;
+        assert!(matches!(refused, Err(LedgerError::GivenUp { id: named }) if named == id), "{before:?}");
         assert_eq!(state(&ledger, id).await, before);
     }
 }
 
-async fn only_a_pending_row_can_be_abandoned(open: impl AsyncFn() -> AnyLedger) {
+async fn only_an_upload_that_goes_on_can_be_given_up(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     let id = new_id();
-    ledger.begin(pending(id)).await.unwrap();
-    ledger.abandon(id).await.unwrap();
-    ledger.abandon(id).await.unwrap();
+    begin(&ledger, id).await;
+    let by = Authority::Uploader(lease_of(id));
+    for _ in 0..2 {
+        assert_eq!(ledger.give_up(id, by).await.unwrap(), Some(GivenUp::default()));
+        assert_eq!(state(&ledger, id).await, Some(State::Pending), "its bytes go before its row");
+    }
+    let late = ledger.complete(completion(id), lease_of(id)).await;
+    assert!(matches!(late, Err(LedgerError::GivenUp { id: named }) if named == id));
+    assert_eq!(ledger.bury(id).await.unwrap(), None);
     assert!(ledger.find(id).await.unwrap().is_none());
+    assert_eq!(ledger.give_up(new_id(), by).await.unwrap(), Some(GivenUp::default()), "it is not known");
     for id in [ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        ledger.abandon(id).await.unwrap();
+        assert_eq!(ledger.give_up(id, Authority::Uploader(lease_of(id))).await.unwrap(), None);
         assert_eq!(state(&ledger, id).await, before);
     }
+}
+
+async fn a_handle_is_kept_until_the_upload_is_complete_or_given_up(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let handle = UploadHandle("upload-7".to_owned());
+    let id = new_id();
+    begin(&ledger, id).await;
+    ledger.note_handle(id, lease_of(id), handle.clone()).await.unwrap();
+    let stranger = ledger.note_handle(id, lease_of(new_id()), UploadHandle("other".to_owned())).await;
+    assert!(matches!(stranger, Err(LedgerError::GivenUp { .. })));
+    // A process that begins anew has no leases, and knows the handle all the same.
+    let reopened = open().await;
+    let term = reopened.term().await.unwrap().unwrap();
+    let given_up = reopened.give_up(id, Authority::Cleaner(term)).await.unwrap();
+    assert_eq!(given_up, Some(GivenUp { handle: Some(handle.clone()) }));
+    reopened.bury(id).await.unwrap();
+    let late = ledger.note_handle(id, lease_of(id), handle.clone()).await;
+    assert!(matches!(late, Err(LedgerError::GivenUp { .. })));
+    let complete = ready(&ledger).await;
+    let late = ledger.note_handle(complete, lease_of(complete), handle).await;
+    assert!(matches!(late, Err(LedgerError::GivenUp { .. })));
 }
 
 async fn a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back(
@@ -170,25 +211,23 @@ async fn a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back(
 ) {
     let ledger = open().await;
     let waiting = new_id();
-    ledger.begin(pending(waiting)).await.unwrap();
+    begin(&ledger, waiting).await;
     for id in [new_id(), waiting, deleting(&ledger).await, deleted(&ledger).await] {
         assert!(!ledger.mark_used(id, at(20)).await.unwrap());
         assert!(ledger.find(id).await.unwrap().is_none_or(|row| !row.is_used()));
     }
     let id = ready(&ledger).await;
-    // What is used goes by its ttl only; without one there is no time at all.
     for (used_at, first, last) in [(20, 20, 20), (40, 20, 40), (30, 20, 40)] {
         assert!(ledger.mark_used(id, at(used_at)).await.unwrap());
         let row = ledger.find(id).await.unwrap().unwrap();
         assert_eq!((row.first_used_at, row.last_used_at), (Some(at(first)), Some(at(last))));
-        assert_eq!(row.expires_at, Some(at(510)));
     }
     let forever = new_id();
-    ledger.begin(pending(forever)).await.unwrap();
+    begin(&ledger, forever).await;
     let lifetime = Lifetime { ttl: None, ..completion(forever).lifetime };
-    ledger.complete(Completion { lifetime, ..completion(forever) }).await.unwrap();
+    ledger.complete(Completion { lifetime, ..completion(forever) }, lease_of(forever)).await.unwrap();
     assert!(ledger.mark_used(forever, at(20)).await.unwrap());
-    assert_eq!(ledger.find(forever).await.unwrap().unwrap().expires_at, None);
+    assert!(ledger.find(forever).await.unwrap().unwrap().is_used());
 }
 
 async fn a_deletion_holds_only_if_nothing_was_downloaded_since(open: impl AsyncFn() -> AnyLedger) {
@@ -210,7 +249,7 @@ async fn a_deletion_holds_only_if_nothing_was_downloaded_since(open: impl AsyncF
     ] {
         let id = used(uses).await;
         assert_eq!(
-            ledger.mark_deleting(deletion(id, condition)).await.unwrap(),
+            ledger.condemn(deletion(id, condition), Authority::Ticket).await.unwrap(),
             holds,
             "{uses:?} {condition:?}"
         );
@@ -225,15 +264,15 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
 ) {
     let ledger = open().await;
     let waiting = new_id();
-    ledger.begin(pending(waiting)).await.unwrap();
+    begin(&ledger, waiting).await;
     for id in [new_id(), waiting, deleting(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        assert!(!ledger.mark_deleting(deletion(id, Condition::Always)).await.unwrap());
+        assert!(!ledger.condemn(deletion(id, Condition::Always), Authority::Ticket).await.unwrap());
         assert_eq!(state(&ledger, id).await, before);
     }
     for id in [new_id(), waiting, ready(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        assert_eq!(ledger.mark_deleted(id).await.unwrap(), None);
+        assert_eq!(ledger.bury(id).await.unwrap(), None);
         assert_eq!(state(&ledger, id).await, before, "bytes are removed before their tombstone is set");
     }
     let id = deleted(&ledger).await;
@@ -272,13 +311,13 @@ async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(
     let ledger = open().await;
     let deleted_in = async |namespace: &str, second| {
         let id = new_id();
-        ledger.begin(pending(id)).await.unwrap();
+        begin(&ledger, id).await;
         let labels = [("app".to_owned(), "demo".to_owned())];
         let owner = Owner::new(OwnerKind::default(), namespace, labels, None).unwrap();
-        ledger.complete(Completion { owner, ..completion(id) }).await.unwrap();
+        ledger.complete(Completion { owner, ..completion(id) }, lease_of(id)).await.unwrap();
         let deletion = Deletion { at: at(second), ..deletion(id, Condition::Always) };
-        assert!(ledger.mark_deleting(deletion).await.unwrap());
-        ledger.mark_deleted(id).await.unwrap();
+        assert!(ledger.condemn(deletion, Authority::Ticket).await.unwrap());
+        ledger.bury(id).await.unwrap();
         id
     };
     let small = deleted_in("small", 1).await;
@@ -331,7 +370,7 @@ async fn ids_come_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
 
 async fn what_is_ready_comes_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
-    ledger.begin(pending(new_id())).await.unwrap();
+    begin(&ledger, new_id()).await;
     deleting(&ledger).await;
     deleted(&ledger).await;
     let mut all = Vec::new();
@@ -368,7 +407,7 @@ async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(open: impl 
     let ledger = open().await;
     assert_eq!(ledger.stored(0).await.unwrap(), BTreeMap::new());
     assert_eq!(ledger.count_by_state().await.unwrap(), BTreeMap::new());
-    ledger.begin(pending(new_id())).await.unwrap();
+    begin(&ledger, new_id()).await;
     ready(&ledger).await;
     ready(&ledger).await;
     deleting(&ledger).await;
@@ -388,7 +427,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(open: impl AsyncFn(
     // Polled together, they wait together: most of them share a commit.
     let outcomes = join_all(ids.iter().enumerate().map(async |(number, id)| {
         let id = if number % 10 == 5 { taken } else { *id };
-        ledger.begin(pending(id)).await.is_ok()
+        ledger.begin(pending(id), lease_of(id)).await.is_ok()
     }))
     .await;
     ledger.close().await;
@@ -403,7 +442,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(open: impl AsyncFn(
 async fn five_hundred_at_once_are_all_durable(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     let mut ids: Vec<_> = (0..500).map(|_| new_id()).collect();
-    join_all(ids.iter().map(async |id| ledger.begin(pending(*id)).await.unwrap())).await;
+    join_all(ids.iter().map(async |id| ledger.begin(pending(*id), lease_of(*id)).await.unwrap())).await;
     // Another one on the same data, while the first one has not closed: nothing is only in its memory.
     let other = open().await;
     ids.sort_unstable();
@@ -414,22 +453,23 @@ async fn an_operation_whose_caller_went_away_is_done_all_the_same(open: impl Asy
     let ledger = open().await;
     let id = new_id();
     {
-        let mut begin = ledger.begin(pending(id));
+        let mut begin = ledger.begin(pending(id), lease_of(id));
         let is_pending = poll_fn(|context| Poll::Ready(begin.as_mut().poll(context).is_pending())).await;
         assert!(is_pending);
     }
     // The writer works in order: what comes after is done after.
-    ledger.begin(pending(new_id())).await.unwrap();
+    begin(&ledger, new_id()).await;
     assert_eq!(state(&ledger, id).await, Some(State::Pending));
 }
 
 async fn a_closed_ledger_says_so_and_has_finished_what_it_accepted(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     let ids: Vec<_> = (0..300).map(|_| new_id()).collect();
-    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id))));
+    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id), lease_of(*id))));
     let (outcomes, ()) = tokio::join!(begins, ledger.close());
     assert!(outcomes.iter().any(Result::is_ok));
-    assert!(matches!(ledger.begin(pending(new_id())).await, Err(LedgerError::Closed)));
+    let late = ledger.begin(pending(new_id()), lease_of(ids[0])).await;
+    assert!(matches!(late, Err(LedgerError::Closed)));
     ledger.close().await;
     let reopened = open().await;
     for (id, outcome) in ids.iter().zip(outcomes) {

@@ -1,5 +1,6 @@
 //! What every store and every ledger must do, written against the traits. A second implementation adds a module
 //! with one line: its rules are the same.
 
+mod leases;
 mod ledger;
 mod store;

@@ -1,16 +1,21 @@
-//! Every sentence of `Store`'s documentation.
+//! Every sentence of the documentation of `BlobStore`, and of `LocalDisk`.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cloakroom::resource::ResourceId;
-use cloakroom::store::{DataDirectory, DiskStore, Store};
-use sha2::{Digest as _, Sha256};
+use cloakroom::resource::{BlobKey, ResourceId};
+use cloakroom::store::{
+    Begun, BlobStore, BlobWriter, DataDirectory, DiskStore, LocalDisk, MemoryStore, StoreError,
+};
+use futures_util::TryStreamExt as _;
 use tempfile::TempDir;
 
-/// Makes a test of each rule for one implementation.
+/// Makes a test of each rule for each implementation.
 macro_rules! suite {
-    ($implementation:ident, $make:path: $($rule:ident),+ $(,)?) => {
+    ($($implementation:ident, $make:path => $rules:tt),+ $(,)?) => {
+        $(suite!(@one $implementation, $make => $rules);)+
+    };
+    (@one $implementation:ident, $make:path => [$($rule:ident),+ $(,)?]) => {
         mod $implementation {
             $(#[tokio::test]
             async fn $rule() {
@@ -21,187 +26,307 @@ macro_rules! suite {
     };
 }
 
+macro_rules! for_each_store {
+    ($rules:tt) => { suite!(disk, super::on_disk => $rules, memory, super::in_memory => $rules); };
+}
+
+for_each_store!([
+    bytes_are_invisible_until_they_are_committed,
+    what_was_committed_reads_back_whole_and_in_parts,
+    many_small_and_some_large_writes_are_one_blob,
+    an_empty_blob_is_a_blob,
+    aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_success,
+    an_aborted_upload_can_not_be_committed,
+    a_handle_is_another_one_for_each_upload,
+    deleting_takes_what_is_committed_and_nothing_is_success,
+    deleting_leaves_what_is_arriving,
+    dropped_bytes_are_left_to_abort,
+    every_key_that_has_bytes_is_listed,
+    keys_come_in_order_and_in_pages,
+    one_key_takes_bytes_once_at_a_time,
+    blobs_with_the_same_prefix_do_not_disturb_each_other,
+    less_than_was_asked_for_is_an_error,
+    a_large_blob_is_read_in_pieces_and_in_order,
+    a_store_that_can_be_read_says_so,
+]);
+
 suite!(
-    disk, super::on_disk:
-    bytes_are_invisible_until_they_are_published,
-    what_was_published_reads_back_whole_and_in_parts,
-    many_small_and_some_large_writes_are_one_bundle_with_its_digest,
-    an_empty_bundle_is_a_bundle,
-    what_was_opened_stays_readable_when_it_is_removed,
-    removing_takes_what_is_incoming_and_what_is_published_and_nothing_is_success,
-    dropped_bytes_are_left_to_remove,
-    every_id_that_has_bytes_is_listed,
-    one_id_takes_bytes_once_at_a_time,
-    bundles_with_the_same_prefix_do_not_disturb_each_other,
-    the_reserve_can_be_kept_and_given_up_again_and_again,
-    the_free_room_is_told,
+    local_disk, super::the_disk => [
+        what_was_opened_stays_readable_when_it_is_deleted,
+        the_reserve_can_be_kept_and_given_up_again_and_again,
+        the_free_room_is_told,
+        blobs_that_are_open_are_counted_up_to_their_limit,
+    ],
 );
 
-fn on_disk() -> (Arc<dyn Store>, TempDir) {
+fn on_disk() -> (Arc<dyn BlobStore>, TempDir) {
+    let (store, folder) = the_disk();
+    (store, folder)
+}
+
+fn the_disk() -> (Arc<DiskStore>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    (Arc::new(DiskStore::new(DataDirectory::open(folder.path()).unwrap())), folder)
+    let directory = DataDirectory::open(folder.path()).unwrap();
+    (Arc::new(DiskStore::with_open_blobs(directory, 2)), folder)
 }
 
-type AnyStore = Arc<dyn Store>;
-
-fn new_id() -> ResourceId {
-    ResourceId::generate(&mut rand::rng())
+fn in_memory() -> (Arc<dyn BlobStore>, ()) {
+    (Arc::new(MemoryStore::default()), ())
 }
 
-async fn publish(store: &AnyStore, id: ResourceId, pieces: &[Bytes]) {
-    let mut incoming = store.create(id).await.unwrap();
+type AnyStore = Arc<dyn BlobStore>;
+
+fn new_key() -> BlobKey {
+    BlobKey::of(ResourceId::generate(&mut rand::rng()))
+}
+
+async fn begin(store: &impl AsStore, key: BlobKey) -> Box<dyn BlobWriter> {
+    store.blobs().begin(key, None).await.unwrap().writer
+}
+
+async fn commit(store: &impl AsStore, key: BlobKey, pieces: &[Bytes]) {
+    let mut writer = begin(store, key).await;
     for piece in pieces {
-        incoming.write(piece.clone()).await.unwrap();
+        writer.write(piece.clone()).await.unwrap();
     }
-    incoming.finish().await.unwrap();
-    incoming.publish().await.unwrap();
+    writer.commit().await.unwrap();
 }
 
-async fn content(store: &AnyStore, id: ResourceId) -> Option<Bytes> {
-    let bundle = store.open(id).await.unwrap()?;
-    Some(bundle.read(0, usize::try_from(bundle.size_bytes()).unwrap() + 1).await.unwrap())
+async fn content(store: &impl AsStore, key: BlobKey) -> Option<Bytes> {
+    let blob = store.blobs().open(key).await.unwrap()?;
+    let size_bytes = blob.size_bytes();
+    let pieces: Vec<Bytes> = blob.read(0..size_bytes).try_collect().await.unwrap();
+    Some(pieces.concat().into())
 }
 
-async fn bytes_are_invisible_until_they_are_published(store: &AnyStore) {
-    let id = new_id();
-    let mut incoming = store.create(id).await.unwrap();
-    assert!(store.open(id).await.unwrap().is_none());
-    incoming.write(Bytes::from(vec![1; 1 << 20])).await.unwrap();
-    assert!(store.open(id).await.unwrap().is_none());
-    let bundle = incoming.finish().await.unwrap();
-    assert!(store.open(id).await.unwrap().is_none());
-    incoming.publish().await.unwrap();
-    let opened = store.open(id).await.unwrap().unwrap();
-    assert_eq!((opened.size_bytes(), bundle.size_bytes), (1 << 20, 1 << 20));
+/// Rules of the disk use the same steps as those of all stores.
+trait AsStore {
+    fn blobs(&self) -> &dyn BlobStore;
 }
 
-async fn what_was_published_reads_back_whole_and_in_parts(store: &AnyStore) {
-    let id = new_id();
-    publish(store, id, &[Bytes::from_static(b"0123456789")]).await;
-    let opened = store.open(id).await.unwrap().unwrap();
-    for (offset, length, expected) in [
-        (0, 10, "0123456789"),
-        (0, 3, "012"),
-        (7, 3, "789"),
-        (7, 100, "789"),
-        (10, 5, ""),
-        (99, 5, ""),
-        (4, 0, ""),
-    ] {
-        assert_eq!(opened.read(offset, length).await.unwrap(), expected, "{length} from {offset}");
+impl AsStore for AnyStore {
+    fn blobs(&self) -> &dyn BlobStore {
+        &**self
     }
 }
 
-async fn many_small_and_some_large_writes_are_one_bundle_with_its_digest(store: &AnyStore) {
-    let id = new_id();
+impl AsStore for Arc<DiskStore> {
+    fn blobs(&self) -> &dyn BlobStore {
+        &**self
+    }
+}
+
+async fn all_keys(store: &AnyStore) -> Vec<BlobKey> {
+    store.list(None, 1000).await.unwrap()
+}
+
+async fn is_there(store: &impl AsStore, key: BlobKey) -> bool {
+    store.blobs().open(key).await.unwrap().is_some()
+}
+
+async fn bytes_are_invisible_until_they_are_committed(store: &AnyStore) {
+    let key = new_key();
+    let mut writer = begin(store, key).await;
+    assert!(!is_there(store, key).await);
+    writer.write(Bytes::from(vec![1; 1 << 20])).await.unwrap();
+    assert!(!is_there(store, key).await);
+    writer.commit().await.unwrap();
+    assert_eq!(store.open(key).await.unwrap().unwrap().size_bytes(), 1 << 20);
+}
+
+async fn what_was_committed_reads_back_whole_and_in_parts(store: &AnyStore) {
+    let key = new_key();
+    commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
+    for (range, expected) in [(0..10, "0123456789"), (0..3, "012"), (7..10, "789"), (4..4, ""), (10..10, "")]
+    {
+        let blob = store.open(key).await.unwrap().unwrap();
+        let pieces: Vec<Bytes> = blob.read(range.clone()).try_collect().await.unwrap();
+        assert_eq!(pieces.concat(), expected.as_bytes(), "{range:?}");
+    }
+}
+
+async fn many_small_and_some_large_writes_are_one_blob(store: &AnyStore) {
+    let key = new_key();
     let sizes = [1, 0, 7, 4096, 300_000, 1, 1 << 20, 262_144, 262_143, 5].into_iter();
     let pieces: Vec<Bytes> = sizes
         .chain(std::iter::repeat_n(3, 2000))
         .enumerate()
         .map(|(number, size)| Bytes::from(vec![number as u8; size]))
         .collect();
-    let mut incoming = store.create(id).await.unwrap();
-    for piece in &pieces {
-        incoming.write(piece.clone()).await.unwrap();
+    commit(store, key, &pieces).await;
+    assert!(content(store, key).await.unwrap() == pieces.concat());
+}
+
+async fn an_empty_blob_is_a_blob(store: &AnyStore) {
+    let key = new_key();
+    commit(store, key, &[]).await;
+    assert_eq!(content(store, key).await.unwrap(), "");
+    assert_eq!(all_keys(store).await, [key]);
+}
+
+async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_success(store: &AnyStore) {
+    let [nothing, arriving, committed] = [new_key(), new_key(), new_key()];
+    let Begun { mut writer, handle } = store.begin(arriving, Some(4)).await.unwrap();
+    writer.write(Bytes::from_static(b"half")).await.unwrap();
+    drop(writer);
+    commit(store, committed, &[Bytes::from_static(b"whole")]).await;
+    for (key, handle) in [(nothing, None), (arriving, handle.as_ref()), (committed, None)] {
+        store.abort(key, handle).await.unwrap();
+        store.abort(key, handle).await.unwrap();
+        assert!(!is_there(store, key).await);
     }
-    let bundle = incoming.finish().await.unwrap();
-    incoming.publish().await.unwrap();
-    let whole = pieces.concat();
-    assert_eq!(bundle.size_bytes, whole.len() as u64);
-    assert_eq!(bundle.sha256, <[u8; 32]>::from(Sha256::digest(&whole)));
-    assert!(content(store, id).await.unwrap() == whole);
+    assert_eq!(all_keys(store).await, []);
 }
 
-async fn an_empty_bundle_is_a_bundle(store: &AnyStore) {
-    let id = new_id();
-    let mut incoming = store.create(id).await.unwrap();
-    let bundle = incoming.finish().await.unwrap();
-    incoming.publish().await.unwrap();
-    assert_eq!((bundle.size_bytes, bundle.sha256), (0, Sha256::digest([]).into()));
-    assert_eq!(content(store, id).await.unwrap(), "");
-    assert_eq!(store.ids().await.unwrap(), [id]);
+async fn an_aborted_upload_can_not_be_committed(store: &AnyStore) {
+    let key = new_key();
+    let Begun { mut writer, handle } = store.begin(key, None).await.unwrap();
+    writer.write(Bytes::from_static(b"late")).await.unwrap();
+    // Not what a user of the port may do: one that was paused for long does it all the same.
+    store.abort(key, handle.as_ref()).await.unwrap();
+    assert!(writer.commit().await.is_err());
+    assert!(!is_there(store, key).await);
+    assert_eq!(all_keys(store).await, []);
 }
 
-async fn what_was_opened_stays_readable_when_it_is_removed(store: &AnyStore) {
-    let id = new_id();
-    publish(store, id, &[Bytes::from_static(b"still here")]).await;
-    let opened = store.open(id).await.unwrap().unwrap();
-    store.remove(id).await.unwrap();
-    assert!(store.open(id).await.unwrap().is_none());
-    assert_eq!(opened.read(0, 10).await.unwrap(), "still here");
+async fn a_handle_is_another_one_for_each_upload(store: &AnyStore) {
+    let one = store.begin(new_key(), None).await.unwrap().handle;
+    let other = store.begin(new_key(), None).await.unwrap().handle;
+    assert!(one.is_none() && other.is_none() || one != other, "{one:?} {other:?}");
 }
 
-async fn removing_takes_what_is_incoming_and_what_is_published_and_nothing_is_success(store: &AnyStore) {
-    let [nothing, arriving, published] = [new_id(), new_id(), new_id()];
-    let mut incoming = store.create(arriving).await.unwrap();
-    incoming.write(Bytes::from_static(b"half")).await.unwrap();
-    incoming.finish().await.unwrap();
-    publish(store, published, &[Bytes::from_static(b"whole")]).await;
-    for id in [nothing, arriving, published] {
-        store.remove(id).await.unwrap();
-        store.remove(id).await.unwrap();
-        assert!(store.open(id).await.unwrap().is_none());
-    }
-    assert_eq!(store.ids().await.unwrap(), []);
+async fn deleting_takes_what_is_committed_and_nothing_is_success(store: &AnyStore) {
+    let key = new_key();
+    store.delete(key).await.unwrap();
+    commit(store, key, &[Bytes::from_static(b"whole")]).await;
+    store.delete(key).await.unwrap();
+    assert!(!is_there(store, key).await);
+    store.delete(key).await.unwrap();
+    assert_eq!(all_keys(store).await, []);
 }
 
-async fn dropped_bytes_are_left_to_remove(store: &AnyStore) {
-    let id = new_id();
-    let mut incoming = store.create(id).await.unwrap();
-    incoming.write(Bytes::from(vec![0; 1 << 20])).await.unwrap();
-    drop(incoming);
-    assert_eq!(store.ids().await.unwrap(), [id]);
-    assert!(store.open(id).await.unwrap().is_none());
-    store.remove(id).await.unwrap();
-    assert_eq!(store.ids().await.unwrap(), []);
-    // The id is free again.
-    publish(store, id, &[Bytes::from_static(b"again")]).await;
-    assert_eq!(content(store, id).await.unwrap(), "again");
+async fn deleting_leaves_what_is_arriving(store: &AnyStore) {
+    let key = new_key();
+    let mut writer = begin(store, key).await;
+    store.delete(key).await.unwrap();
+    writer.write(Bytes::from_static(b"still arriving")).await.unwrap();
+    writer.commit().await.unwrap();
+    assert_eq!(content(store, key).await.unwrap(), "still arriving");
 }
 
-async fn every_id_that_has_bytes_is_listed(store: &AnyStore) {
-    assert_eq!(store.ids().await.unwrap(), []);
-    let mut expected: Vec<_> = (0..40).map(|_| new_id()).collect();
-    let mut arriving = Vec::new();
-    for (number, id) in expected.iter().enumerate() {
+async fn dropped_bytes_are_left_to_abort(store: &AnyStore) {
+    let key = new_key();
+    let Begun { mut writer, handle } = store.begin(key, None).await.unwrap();
+    writer.write(Bytes::from(vec![0; 1 << 20])).await.unwrap();
+    drop(writer);
+    assert_eq!(all_keys(store).await, [key]);
+    assert!(!is_there(store, key).await);
+    store.abort(key, handle.as_ref()).await.unwrap();
+    assert_eq!(all_keys(store).await, []);
+}
+
+/// Forty of them, every other one committed, in their order.
+async fn forty(store: &AnyStore) -> Vec<BlobKey> {
+    let mut keys: Vec<_> = (0..40).map(|_| new_key()).collect();
+    for (number, key) in keys.iter().enumerate() {
         if number % 2 == 0 {
-            publish(store, *id, &[]).await;
+            commit(store, *key, &[]).await;
         } else {
-            arriving.push(store.create(*id).await.unwrap());
+            begin(store, *key).await;
         }
     }
-    let mut listed = store.ids().await.unwrap();
-    listed.sort_unstable();
-    expected.sort_unstable();
-    assert_eq!(listed, expected);
+    keys.sort_unstable();
+    keys
 }
 
-async fn one_id_takes_bytes_once_at_a_time(store: &AnyStore) {
-    let id = new_id();
-    let mut first = store.create(id).await.unwrap();
-    assert!(store.create(id).await.is_err(), "two uploads would write over each other");
+async fn every_key_that_has_bytes_is_listed(store: &AnyStore) {
+    assert_eq!(all_keys(store).await, []);
+    let expected = forty(store).await;
+    assert_eq!(all_keys(store).await, expected);
+}
+
+async fn keys_come_in_order_and_in_pages(store: &AnyStore) {
+    let expected = forty(store).await;
+    for limit in [1, 7, 39, 40, 41] {
+        let mut paged: Vec<BlobKey> = Vec::new();
+        loop {
+            let page = store.list(paged.last().copied(), limit).await.unwrap();
+            assert!(page.len() <= limit);
+            if page.is_empty() {
+                break;
+            }
+            paged.extend(page);
+        }
+        assert_eq!(paged, expected, "pages of {limit}");
+    }
+    let after_all = BlobKey::parse("ffffffff-ffff-4fff-bfff-ffffffffffff").unwrap();
+    assert_eq!(store.list(Some(after_all), 10).await.unwrap(), []);
+}
+
+async fn one_key_takes_bytes_once_at_a_time(store: &AnyStore) {
+    let key = new_key();
+    let mut first = begin(store, key).await;
+    assert!(store.begin(key, None).await.is_err(), "two uploads would write over each other");
     first.write(Bytes::from_static(b"first")).await.unwrap();
-    first.finish().await.unwrap();
-    first.publish().await.unwrap();
-    assert_eq!(content(store, id).await.unwrap(), "first");
+    first.commit().await.unwrap();
+    assert_eq!(content(store, key).await.unwrap(), "first");
 }
 
-async fn bundles_with_the_same_prefix_do_not_disturb_each_other(store: &AnyStore) {
-    let ids: Vec<_> = (0..9)
-        .map(|last| ResourceId::parse(&format!("abc00000-0000-4000-8000-00000000000{last}")).unwrap())
+async fn blobs_with_the_same_prefix_do_not_disturb_each_other(store: &AnyStore) {
+    let keys: Vec<_> = (0..9)
+        .map(|last| BlobKey::parse(&format!("abc00000-0000-4000-8000-00000000000{last}")).unwrap())
         .collect();
-    let publishing = ids.iter().map(|id| async move {
-        publish(store, *id, &[Bytes::from(id.to_string())]).await;
+    let committing = keys.iter().map(|key| async move {
+        commit(store, *key, &[Bytes::from(key.to_string())]).await;
     });
-    futures_util::future::join_all(publishing).await;
-    store.remove(ids[0]).await.unwrap();
-    assert!(content(store, ids[0]).await.is_none());
-    for id in &ids[1..] {
-        assert_eq!(content(store, *id).await.unwrap(), id.to_string());
+    futures_util::future::join_all(committing).await;
+    store.delete(keys[0]).await.unwrap();
+    assert!(content(store, keys[0]).await.is_none());
+    for key in &keys[1..] {
+        assert_eq!(content(store, *key).await.unwrap(), key.to_string());
     }
 }
 
-async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &AnyStore) {
+async fn less_than_was_asked_for_is_an_error(store: &AnyStore) {
+    let key = new_key();
+    commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
+    for range in [0..11, 5..100, 20..21] {
+        let blob = store.open(key).await.unwrap().unwrap();
+        let read: Result<Vec<Bytes>, StoreError> = blob.read(range.clone()).try_collect().await;
+        assert!(read.is_err(), "{range:?}");
+    }
+}
+
+async fn a_large_blob_is_read_in_pieces_and_in_order(store: &AnyStore) {
+    let key = new_key();
+    let whole: Vec<u8> = (0..3_000_001_u32).map(|number| (number / 1000) as u8).collect();
+    commit(store, key, &[Bytes::from(whole.clone())]).await;
+    // Many at once: how much is read at a time depends on that.
+    let reads = (0..9_u64).map(async |number| {
+        let blob = store.open(key).await.unwrap().unwrap();
+        let range = number * 1000..3_000_001 - number;
+        let pieces: Vec<Bytes> = blob.read(range.clone()).try_collect().await.unwrap();
+        let expected = &whole[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
+        assert!(pieces.concat() == expected, "{range:?}");
+    });
+    futures_util::future::join_all(reads).await;
+}
+
+async fn a_store_that_can_be_read_says_so(store: &AnyStore) {
+    store.check().await.unwrap();
+}
+
+async fn what_was_opened_stays_readable_when_it_is_deleted(store: &Arc<DiskStore>) {
+    let key = new_key();
+    commit(store, key, &[Bytes::from_static(b"still here")]).await;
+    let opened = store.open(key).await.unwrap().unwrap();
+    store.delete(key).await.unwrap();
+    assert!(!is_there(store, key).await);
+    let pieces: Vec<Bytes> = opened.read(0..10).try_collect().await.unwrap();
+    assert_eq!(pieces.concat(), b"still here");
+}
+
+async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &Arc<DiskStore>) {
     store.release_reserve().await.unwrap();
     for _ in 0..2 {
         store.keep_reserve().await.unwrap();
@@ -209,9 +334,25 @@ async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &AnyStore) 
         store.release_reserve().await.unwrap();
         store.release_reserve().await.unwrap();
     }
-    assert_eq!(store.ids().await.unwrap(), []);
+    assert_eq!(store.list(None, 10).await.unwrap(), []);
 }
 
-async fn the_free_room_is_told(store: &AnyStore) {
-    assert!(store.space().await.unwrap().is_none_or(|space| space.free > 0));
+async fn the_free_room_is_told(store: &Arc<DiskStore>) {
+    assert!(store.space().await.unwrap().free > 0);
+}
+
+async fn blobs_that_are_open_are_counted_up_to_their_limit(store: &Arc<DiskStore>) {
+    let keys = [new_key(), new_key(), new_key()];
+    for key in keys {
+        commit(store, key, &[]).await;
+    }
+    let one = store.open(keys[0]).await.unwrap();
+    let again = store.open(keys[0]).await.unwrap();
+    assert_eq!(store.open_blobs(), Some((1, 2)), "one file for one blob");
+    let other = store.open(keys[1]).await.unwrap();
+    let refused = store.open(keys[2]).await;
+    assert!(matches!(refused.err(), Some(StoreError::OutOfDescriptors { .. })));
+    drop((one, again));
+    assert!(store.open(keys[2]).await.unwrap().is_some());
+    drop(other);
 }

@@ -18,8 +18,8 @@ use cloakroom::server::{
     TrustedProxies, UploadAuth,
 };
 use cloakroom::shutdown::Shutdown;
-use cloakroom::staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Staging};
-use cloakroom::store::{DataDirectory, DiskStore, Store, StoreError};
+use cloakroom::staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging};
+use cloakroom::store::{DataDirectory, DiskStore, Storage, StoreError};
 use reqwest::{Client, RequestBuilder, Response};
 use sqlx::Connection as _;
 use tempfile::TempDir;
@@ -139,18 +139,18 @@ impl TestApp {
         })
         .await;
         let data = opened.unwrap();
-        let ledger: Arc<dyn Ledger> = Arc::new(SqliteLedger::open(&data.ledger()).await.unwrap());
+        let ledger = SqliteLedger::open_by(&data.ledger(), Arc::clone(&clock) as _).await.unwrap();
+        let ledger: Arc<dyn Ledger> = Arc::new(ledger);
         let ledger: Arc<dyn Ledger> = Arc::new(FaultyLedger { inner: ledger, faults: faults.clone() });
-        let disk: Arc<dyn Store> = Arc::new(DiskStore::new(data));
         let store = Arc::new(FaultyStore {
-            inner: disk,
+            inner: Storage::on_disk(Arc::new(DiskStore::new(data))),
             faults: faults.clone(),
             free_bytes: Mutex::new(options.free_bytes),
         });
         let metrics = Metrics::new();
         let staging = Staging::open(
             Arc::clone(&ledger),
-            Arc::clone(&store) as _,
+            Storage::on_disk(Arc::clone(&store)),
             Arc::clone(&clock) as _,
             options.limits,
             metrics.clone(),
@@ -282,6 +282,12 @@ impl TestApp {
 
     pub async fn try_sweep(&self) -> Result<Swept, AccessError> {
         self.sweeper.lock().await.sweep().await
+    }
+
+    /// A thorough recovery, as a sweep begins with it.
+    pub async fn recover(&self) -> Result<Recovered, AccessError> {
+        let term = self.staging.term().await.unwrap().unwrap();
+        self.staging.recover(term, true).await
     }
 
     pub async fn row(&self, id: &str) -> Option<Resource> {

@@ -6,28 +6,59 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom::ledger::{
-    Completion, Deletion, Freed, Ledger, LedgerError, PendingResource, ReadyPage, Stored,
+    Authority, Completion, Deletion, Epoch, Freed, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
+    ReadyPage, Stored,
 };
-use cloakroom::resource::{Bundle, Owner, Resource, ResourceId, RowName, Sighting, State};
-use cloakroom::store::{Incoming, Space, Store, StoreError, StoredBundle};
+use cloakroom::resource::{BlobKey, Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
+use cloakroom::store::{Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob};
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 
 /// A step of ledger or store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     LedgerBegin,
-    StoreCreate,
+    StoreBegin,
+    LedgerNoteHandle,
     StoreWrite,
-    StoreFinish,
-    StorePublish,
+    StoreCommit,
+    LedgerRenew,
     LedgerComplete,
-    LedgerAbandon,
+    LedgerGiveUp,
+    LedgerHold,
     LedgerMarkUsed,
-    LedgerMarkDeleting,
-    StoreRemove,
-    LedgerMarkDeleted,
+    LedgerCondemn,
+    StoreAbort,
+    StoreDelete,
+    LedgerBury,
     LedgerObserve,
     LedgerFind,
+}
+
+/// Where a step is held up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// It is not done yet.
+    Before,
+    /// It is done, and its answer is on its way.
+    After,
+}
+
+/// Holds one step up, once, until a test lets it go on.
+#[derive(Clone)]
+pub struct Stop {
+    is_reached: Arc<Semaphore>,
+    goes_on: Arc<Semaphore>,
+}
+
+impl Stop {
+    pub async fn reached(&self) {
+        self.is_reached.acquire().await.unwrap().forget();
+    }
+
+    pub fn go_on(&self) {
+        self.goes_on.add_permits(1);
+    }
 }
 
 /// What happens at a step.
@@ -47,19 +78,62 @@ pub enum Fault {
 
 /// Which steps are at fault. Clones share the plan.
 #[derive(Clone, Default)]
-pub struct Faults(Arc<Mutex<BTreeMap<Step, Fault>>>);
+pub struct Faults {
+    faults: Arc<Mutex<BTreeMap<Step, Fault>>>,
+    stops: Arc<Mutex<BTreeMap<(Step, Side), Stop>>>,
+}
 
 impl Faults {
     pub fn set(&self, step: Step, fault: Fault) {
-        self.0.lock().unwrap().insert(step, fault);
+        self.faults.lock().unwrap().insert(step, fault);
     }
 
     pub fn clear(&self) {
-        self.0.lock().unwrap().clear();
+        self.faults.lock().unwrap().clear();
+    }
+
+    /// Holds the next such step up.
+    pub fn stop_at(&self, step: Step, side: Side) -> Stop {
+        let closed = || Arc::new(Semaphore::new(0));
+        let stop = Stop { is_reached: closed(), goes_on: closed() };
+        self.stops.lock().unwrap().insert((step, side), stop.clone());
+        stop
+    }
+
+    async fn reach(&self, step: Step, side: Side) {
+        let stop = self.stops.lock().unwrap().remove(&(step, side));
+        if let Some(stop) = stop {
+            stop.is_reached.add_permits(1);
+            stop.goes_on.acquire().await.unwrap().forget();
+        }
     }
 
     fn at(&self, step: Step) -> Option<Fault> {
-        self.0.lock().unwrap().get(&step).copied()
+        self.faults.lock().unwrap().get(&step).copied()
+    }
+
+    async fn of_ledger<T>(
+        &self,
+        step: Step,
+        work: impl Future<Output = Result<T, LedgerError>>,
+    ) -> Result<T, LedgerError> {
+        self.reach(step, Side::Before).await;
+        self.ledger_before(step)?;
+        let done = work.await?;
+        self.reach(step, Side::After).await;
+        self.ledger_after(step, done)
+    }
+
+    async fn of_store<T>(
+        &self,
+        step: Step,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.reach(step, Side::Before).await;
+        self.store_before(step)?;
+        let done = work.await?;
+        self.reach(step, Side::After).await;
+        self.store_after(step, done)
     }
 
     fn ledger_before(&self, step: Step) -> Result<(), LedgerError> {
@@ -103,40 +177,53 @@ pub struct FaultyLedger {
 
 #[async_trait]
 impl Ledger for FaultyLedger {
-    async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError> {
-        self.faults.ledger_before(Step::LedgerBegin)?;
-        let done = self.inner.begin(pending).await?;
-        self.faults.ledger_after(Step::LedgerBegin, done)
+    async fn begin(&self, pending: PendingResource, lease: LeaseId) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, lease)).await
     }
 
-    async fn complete(&self, completion: Completion) -> Result<(), LedgerError> {
-        self.faults.ledger_before(Step::LedgerComplete)?;
-        let done = self.inner.complete(completion).await?;
-        self.faults.ledger_after(Step::LedgerComplete, done)
+    async fn note_handle(
+        &self,
+        id: ResourceId,
+        lease: LeaseId,
+        handle: UploadHandle,
+    ) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerNoteHandle, self.inner.note_handle(id, lease, handle)).await
     }
 
-    async fn abandon(&self, id: ResourceId) -> Result<(), LedgerError> {
-        self.faults.ledger_before(Step::LedgerAbandon)?;
-        let done = self.inner.abandon(id).await?;
-        self.faults.ledger_after(Step::LedgerAbandon, done)
+    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerComplete, self.inner.complete(completion, lease)).await
+    }
+
+    async fn give_up(&self, id: ResourceId, by: Authority) -> Result<Option<GivenUp>, LedgerError> {
+        self.faults.of_ledger(Step::LedgerGiveUp, self.inner.give_up(id, by)).await
+    }
+
+    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError> {
+        self.faults.of_ledger(Step::LedgerRenew, self.inner.renew(leases)).await
+    }
+
+    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError> {
+        self.faults.of_ledger(Step::LedgerHold, self.inner.hold(id, lease)).await
+    }
+
+    fn let_go(&self, lease: LeaseId) {
+        self.inner.let_go(lease);
+    }
+
+    async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
+        self.inner.term().await
     }
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
-        self.faults.ledger_before(Step::LedgerMarkUsed)?;
-        let done = self.inner.mark_used(id, at).await?;
-        self.faults.ledger_after(Step::LedgerMarkUsed, done)
+        self.faults.of_ledger(Step::LedgerMarkUsed, self.inner.mark_used(id, at)).await
     }
 
-    async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError> {
-        self.faults.ledger_before(Step::LedgerMarkDeleting)?;
-        let done = self.inner.mark_deleting(decision).await?;
-        self.faults.ledger_after(Step::LedgerMarkDeleting, done)
+    async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError> {
+        self.faults.of_ledger(Step::LedgerCondemn, self.inner.condemn(decision, by)).await
     }
 
-    async fn mark_deleted(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
-        self.faults.ledger_before(Step::LedgerMarkDeleted)?;
-        let done = self.inner.mark_deleted(id).await?;
-        self.faults.ledger_after(Step::LedgerMarkDeleted, done)
+    async fn bury(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
+        self.faults.of_ledger(Step::LedgerBury, self.inner.bury(id)).await
     }
 
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
@@ -152,8 +239,7 @@ impl Ledger for FaultyLedger {
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
-        self.faults.ledger_before(Step::LedgerFind)?;
-        self.inner.find(id).await
+        self.faults.of_ledger(Step::LedgerFind, self.inner.find(id)).await
     }
 
     async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
@@ -186,9 +272,7 @@ impl Ledger for FaultyLedger {
     }
 
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
-        self.faults.ledger_before(Step::LedgerObserve)?;
-        let done = self.inner.observe(sightings).await?;
-        self.faults.ledger_after(Step::LedgerObserve, done)
+        self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(sightings)).await
     }
 
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
@@ -217,78 +301,82 @@ pub const USED_BY_OTHERS: u64 = 1_000_000;
 
 /// A store with faults, and with a disk of any size.
 pub struct FaultyStore {
-    pub inner: Arc<dyn Store>,
+    pub inner: Storage,
     pub faults: Faults,
     pub free_bytes: Mutex<Option<u64>>,
 }
 
+impl FaultyStore {
+    fn disk(&self) -> &dyn LocalDisk {
+        &**self.inner.disk.as_ref().unwrap()
+    }
+}
+
 #[async_trait]
-impl Store for FaultyStore {
-    async fn create(&self, id: ResourceId) -> Result<Box<dyn Incoming>, StoreError> {
-        self.faults.store_before(Step::StoreCreate)?;
-        let inner = self.inner.create(id).await?;
-        let incoming = FaultyIncoming { inner, faults: self.faults.clone() };
-        self.faults.store_after(Step::StoreCreate, Box::new(incoming) as _)
+impl BlobStore for FaultyStore {
+    async fn begin(&self, key: BlobKey, length: Option<u64>) -> Result<Begun, StoreError> {
+        let begun = self.faults.of_store(Step::StoreBegin, self.inner.blobs.begin(key, length)).await;
+        let Begun { writer, handle } = begun?;
+        Ok(Begun { writer: Box::new(FaultyWriter { inner: writer, faults: self.faults.clone() }), handle })
     }
 
-    async fn open(&self, id: ResourceId) -> Result<Option<Box<dyn StoredBundle>>, StoreError> {
-        self.inner.open(id).await
+    async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
+        self.faults.of_store(Step::StoreAbort, self.inner.blobs.abort(key, handle)).await
     }
 
-    async fn remove(&self, id: ResourceId) -> Result<(), StoreError> {
-        self.faults.store_before(Step::StoreRemove)?;
-        let done = self.inner.remove(id).await?;
-        self.faults.store_after(Step::StoreRemove, done)
+    async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
+        self.inner.blobs.open(key).await
     }
 
-    async fn ids(&self) -> Result<Vec<ResourceId>, StoreError> {
-        self.inner.ids().await
+    async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
+        self.faults.of_store(Step::StoreDelete, self.inner.blobs.delete(key)).await
     }
 
-    async fn space(&self) -> Result<Option<Space>, StoreError> {
+    async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
+        self.inner.blobs.list(after, limit).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.blobs.check().await
+    }
+}
+
+#[async_trait]
+impl LocalDisk for FaultyStore {
+    async fn space(&self) -> Result<Space, StoreError> {
         let told = *self.free_bytes.lock().unwrap();
-        let Some(free) = told else { return self.inner.space().await };
-        Ok(Some(Space { free, used: USED_BY_OTHERS }))
+        let Some(free) = told else { return self.disk().space().await };
+        Ok(Space { free, used: USED_BY_OTHERS })
     }
 
-    fn open_bundles(&self) -> Option<(usize, usize)> {
-        self.inner.open_bundles()
+    fn open_blobs(&self) -> Option<(usize, usize)> {
+        self.disk().open_blobs()
     }
 
     async fn keep_reserve(&self) -> Result<(), StoreError> {
-        self.inner.keep_reserve().await
+        self.disk().keep_reserve().await
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {
-        self.inner.release_reserve().await?;
-        self.faults.0.lock().unwrap().retain(|_, fault| *fault != Fault::FullButForTheReserve);
+        self.disk().release_reserve().await?;
+        self.faults.faults.lock().unwrap().retain(|_, fault| *fault != Fault::FullButForTheReserve);
         Ok(())
     }
 }
 
-struct FaultyIncoming {
-    inner: Box<dyn Incoming>,
+struct FaultyWriter {
+    inner: Box<dyn BlobWriter>,
     faults: Faults,
 }
 
 #[async_trait]
-impl Incoming for FaultyIncoming {
+impl BlobWriter for FaultyWriter {
     async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
-        self.faults.store_before(Step::StoreWrite)?;
-        let done = self.inner.write(bytes).await?;
-        self.faults.store_after(Step::StoreWrite, done)
+        self.faults.of_store(Step::StoreWrite, self.inner.write(bytes)).await
     }
 
-    async fn finish(&mut self) -> Result<Bundle, StoreError> {
-        self.faults.store_before(Step::StoreFinish)?;
-        let done = self.inner.finish().await?;
-        self.faults.store_after(Step::StoreFinish, done)
-    }
-
-    async fn publish(self: Box<Self>) -> Result<(), StoreError> {
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         let Self { inner, faults } = *self;
-        faults.store_before(Step::StorePublish)?;
-        let done = inner.publish().await?;
-        faults.store_after(Step::StorePublish, done)
+        faults.of_store(Step::StoreCommit, inner.commit()).await
     }
 }

@@ -1,11 +1,8 @@
 //! The way out.
 
-use std::io;
 use std::ops::Range;
-use std::sync::Arc;
 
-use axum::BoxError;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::header::{
@@ -14,7 +11,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::TryStreamExt as _;
 
 use super::conditional::{Outcome, evaluate, range_counts};
 use super::range::{Requested, parse};
@@ -26,17 +23,8 @@ use crate::server::error::ApiError;
 use crate::server::measure::{Sending, not_sent};
 use crate::server::routes::described::{BundleBody, Conditions, PartOfBundle};
 use crate::server::state::AppState;
-use crate::staging::{Download, Staging};
+use crate::staging::Download;
 use crate::telemetry::chain;
-
-/// How much is read at a time: much while there are few downloads, for speed, and less when there are many, for
-/// memory. Two sizes and no more, so that buffers can be used again.
-const LARGE_PIECE: u64 = 512 << 10;
-const SMALL_PIECE: u64 = 128 << 10;
-const FEW_DOWNLOADS: usize = 4;
-
-/// Pieces read ahead of the network.
-const PIECES_AHEAD: usize = 2;
 
 /// A proxy must neither keep what a secret protects nor change bytes that have a digest.
 const CACHING: HeaderValue = HeaderValue::from_static("private, no-transform");
@@ -150,7 +138,7 @@ pub(in crate::server::routes) async fn send(
     state.staging.mark_used(&download).await?;
     state.judge.look_at_download(download.resource()).await;
     let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start);
-    Ok((status, answer, content(state.staging.clone(), download, range, sending)).into_response())
+    Ok((status, answer, content(download, range, sending)).into_response())
 }
 
 fn sha256(download: &Download) -> [u8; 32] {
@@ -203,25 +191,11 @@ fn value(text: &str) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(text).map_err(|error| ApiError::internal(&error))
 }
 
-/// The bytes, piece by piece.
-fn content(staging: Staging, download: Download, range: Range<u64>, mut sending: Sending) -> Body {
-    let download = Arc::new(download);
-    let pieces = stream::unfold(range.start, move |from| {
-        let (_, downloads) = staging.in_flight();
-        let piece = if downloads <= FEW_DOWNLOADS { LARGE_PIECE } else { SMALL_PIECE };
-        let to = range.end.min(from.saturating_add(piece));
-        std::future::ready((from < range.end).then_some((from..to, to)))
-    });
-    let reads = pieces.map(move |piece| read(Arc::clone(&download), piece));
-    Body::from_stream(reads.buffered(PIECES_AHEAD).inspect_ok(move |piece| sending.sent(piece.len())))
-}
-
-async fn read(download: Arc<Download>, piece: Range<u64>) -> Result<Bytes, BoxError> {
-    let length = usize::try_from(piece.end - piece.start)?;
+/// The bytes, piece by piece. The length was promised in the head: what is short breaks off.
+fn content(download: Download, range: Range<u64>, mut sending: Sending) -> Body {
     let id = download.resource().id;
-    let bytes = download.read(piece.start, length).await.inspect_err(|error| {
+    let pieces = download.read(range).inspect_ok(move |piece| sending.sent(piece.len()));
+    Body::from_stream(pieces.inspect_err(move |error| {
         tracing::error!(resource_id = %id, error = %chain(error), "a bundle could not be read");
-    })?;
-    // The length was promised in the head: what is short must break off, not end.
-    if bytes.len() == length { Ok(bytes) } else { Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()) }
+    }))
 }

@@ -1,28 +1,23 @@
-//! A bundle on its way in: received and hashed in one task, written in a blocking one, both at once.
-//!
-//! Hashing takes about as long as receiving and writing together, so where it stands decides how well two cores
-//! are used: beside receiving, while the bytes are still in the processor's cache (docs/benchmarks.md).
+//! A blob on its way in: received in one task, written in a blocking one, both at once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
 use super::batch::Batch;
+use super::counter::{Counted, Counter};
 use super::shards::ShardFolders;
 use super::{StoreError, blocking, sync_folder};
-use crate::resource::Bundle;
-use crate::store::Incoming;
+use crate::store::BlobWriter;
 
 /// Bytes that are handed over at a time: enough to make the hand-over cheap. At most twice as many are held, so
-/// batches get smaller when many bundles arrive at once: all together keep to a goal.
+/// batches get smaller when many blobs arrive at once: all together keep to a goal.
 const LARGEST_BATCH: usize = 1 << 20;
 const SMALLEST_BATCH: usize = 64 << 10;
 const BATCHES_GOAL: usize = 2 << 20;
@@ -30,44 +25,22 @@ const BATCHES_GOAL: usize = 2 << 20;
 /// After this many bytes the disk is asked to begin, so that little is left to wait for at the end.
 const FLUSH_BYTES: u64 = 64 << 20;
 
-pub(super) struct DiskIncoming {
+pub(super) struct DiskWriter {
     from: PathBuf,
     to: PathBuf,
     shards: Arc<ShardFolders>,
-    hash: Sha256,
-    size_bytes: u64,
     batch: Batch,
     writing: Writing,
     flushing: Option<JoinHandle<Result<(), StoreError>>>,
     since_flush: u64,
-    arriving: Arriving,
+    arriving: Counted,
 }
 
-/// How many bundles are on their way in, this one included.
-struct Arriving(Arc<AtomicUsize>);
-
-impl Arriving {
-    fn one_more(all: Arc<AtomicUsize>) -> Self {
-        all.fetch_add(1, Ordering::Relaxed);
-        Self(all)
-    }
-
-    fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed).max(1)
-    }
-}
-
-impl Drop for Arriving {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// What the bundles of one store share on their way in.
+/// What the blobs of one store share on their way in.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shared {
     pub(super) shards: Arc<ShardFolders>,
-    arriving: Arc<AtomicUsize>,
+    arriving: Counter,
 }
 
 /// The file is either here or with the blocking task that writes to it. After a failure it is nowhere.
@@ -82,7 +55,7 @@ struct OpenFile {
     path: PathBuf,
 }
 
-impl DiskIncoming {
+impl DiskWriter {
     pub(super) fn create(from: PathBuf, to: PathBuf, shared: Shared) -> Result<Self, StoreError> {
         let file = OpenOptions::new()
             .create_new(true)
@@ -94,13 +67,11 @@ impl DiskIncoming {
             from,
             to,
             shards: shared.shards,
-            hash: Sha256::new(),
-            size_bytes: 0,
             batch: Batch::default(),
             writing: Writing::Idle(file),
             flushing: None,
             since_flush: 0,
-            arriving: Arriving::one_more(shared.arriving),
+            arriving: shared.arriving.one_more(),
         })
     }
 
@@ -150,23 +121,15 @@ impl DiskIncoming {
 }
 
 #[async_trait]
-impl Incoming for DiskIncoming {
+impl BlobWriter for DiskWriter {
     async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
-        self.hash.update(&bytes);
-        self.size_bytes += bytes.len() as u64;
         self.batch.push(bytes);
         let enough = (BATCHES_GOAL / self.arriving.count()).clamp(SMALLEST_BATCH, LARGEST_BATCH);
         if self.batch.length() < enough { Ok(()) } else { self.hand_over().await }
     }
 
-    async fn finish(&mut self) -> Result<Bundle, StoreError> {
+    async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
         self.hand_over().await?;
-        let file = self.idle().await?;
-        self.writing = Writing::Idle(file);
-        Ok(Bundle { size_bytes: self.size_bytes, sha256: self.hash.clone().finalize().into() })
-    }
-
-    async fn publish(mut self: Box<Self>) -> Result<(), StoreError> {
         let file = self.idle().await?;
         self.flushed().await?;
         let (from, to, shards) = (self.from, self.to, self.shards);

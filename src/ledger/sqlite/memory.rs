@@ -1,0 +1,152 @@
+//! Leases and the term: in memory, because the process that has the data directory is the only one that has any. A start finds
+//! none, and so whatever was going on before is over.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::ledger::{Authority, Epoch, LEASE_TIME, LeaseId};
+use crate::resource::ResourceId;
+
+/// What stands behind rows at this moment.
+pub(super) struct Memory {
+    clock: Arc<dyn Clock>,
+    epoch: Epoch,
+    leases: Mutex<Leases>,
+}
+
+#[derive(Default)]
+struct Leases {
+    /// Of each lease: what it is for, and when it was renewed.
+    held: HashMap<LeaseId, Held>,
+    uploads: HashMap<ResourceId, LeaseId>,
+    downloads: HashMap<ResourceId, HashSet<LeaseId>>,
+    /// Rows whose deletion is decided and not finished.
+    condemned: HashSet<ResourceId>,
+}
+
+struct Held {
+    resource: ResourceId,
+    /// By the monotonic clock.
+    renewed: Duration,
+}
+
+impl Memory {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, epoch: Epoch::generate(&mut rand::rng()), leases: Mutex::default() }
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Leases> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A row was begun, by the upload that has the lease.
+    pub(super) fn begun(&self, resource: ResourceId, lease: LeaseId) {
+        let held = Held { resource, renewed: self.clock.monotonic() };
+        let mut leases = self.lock();
+        leases.held.insert(lease, held);
+        leases.uploads.insert(resource, lease);
+    }
+
+    /// Whether the upload of that lease may go on: nothing else has given it up.
+    pub(super) fn is_uploading(&self, resource: ResourceId, lease: LeaseId) -> bool {
+        self.lock().uploads.get(&resource) == Some(&lease)
+    }
+
+    /// Ends the upload of `resource`, if `by` may do that. From then on it cannot be completed.
+    pub(super) fn give_up(&self, resource: ResourceId, by: Authority) -> bool {
+        let mut leases = self.lock();
+        let lease = leases.uploads.get(&resource).copied();
+        let may = match by {
+            Authority::Uploader(own) => lease.is_none_or(|lease| lease == own),
+            Authority::Cleaner(epoch) => {
+                epoch == self.epoch
+                    && lease.is_none_or(|lease| !leases.is_live(lease, self.clock.monotonic()))
+            }
+            Authority::Ticket | Authority::Admin => false,
+        };
+        if may && let Some(lease) = lease {
+            leases.let_go(lease);
+        }
+        may
+    }
+
+    /// Whether nothing stands behind the row of `resource` as an upload.
+    pub(super) fn is_given_up(&self, resource: ResourceId) -> bool {
+        !self.lock().uploads.contains_key(&resource)
+    }
+
+    /// Takes a lease for a download; `false` if the deletion of `resource` is decided.
+    pub(super) fn hold(&self, resource: ResourceId, lease: LeaseId) -> bool {
+        let held = Held { resource, renewed: self.clock.monotonic() };
+        let mut leases = self.lock();
+        if leases.condemned.contains(&resource) {
+            return false;
+        }
+        leases.held.insert(lease, held);
+        leases.downloads.entry(resource).or_default().insert(lease);
+        true
+    }
+
+    pub(super) fn let_go(&self, lease: LeaseId) {
+        self.lock().let_go(lease);
+    }
+
+    /// Renews those that are still there, and returns the others.
+    pub(super) fn renew(&self, leases: &[LeaseId]) -> Vec<LeaseId> {
+        let now = self.clock.monotonic();
+        let held = &mut self.lock().held;
+        let is_lost = |lease: &LeaseId| held.get_mut(lease).map(|held| held.renewed = now).is_none();
+        leases.iter().copied().filter(is_lost).collect()
+    }
+
+    /// Keeps new downloads off. `false` if `by` has no right to that, or if it is downloaded and may not go then.
+    pub(super) fn condemn(&self, resource: ResourceId, by: Authority, even_if_downloading: bool) -> bool {
+        let mut leases = self.lock();
+        let has_right = match by {
+            Authority::Cleaner(epoch) => epoch == self.epoch,
+            Authority::Ticket | Authority::Admin => true,
+            Authority::Uploader(_) => false,
+        };
+        let may =
+            has_right && (even_if_downloading || !leases.is_downloading(resource, self.clock.monotonic()));
+        if may {
+            leases.condemned.insert(resource);
+        }
+        may
+    }
+
+    /// The row is what it was before, or gone for good.
+    pub(super) fn no_longer_condemned(&self, resource: ResourceId) {
+        self.lock().condemned.remove(&resource);
+    }
+}
+
+impl Leases {
+    fn is_live(&self, lease: LeaseId, now: Duration) -> bool {
+        self.held.get(&lease).is_some_and(|held| now.saturating_sub(held.renewed) < LEASE_TIME)
+    }
+
+    fn is_downloading(&self, resource: ResourceId, now: Duration) -> bool {
+        let leases = self.downloads.get(&resource);
+        leases.is_some_and(|leases| leases.iter().any(|lease| self.is_live(*lease, now)))
+    }
+
+    fn let_go(&mut self, lease: LeaseId) {
+        let Some(Held { resource, .. }) = self.held.remove(&lease) else { return };
+        if self.uploads.get(&resource) == Some(&lease) {
+            self.uploads.remove(&resource);
+        }
+        if let Some(leases) = self.downloads.get_mut(&resource) {
+            leases.remove(&lease);
+            if leases.is_empty() {
+                self.downloads.remove(&resource);
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What arrives of a blob, counted on its way into the store: its size and its SHA-256.
+//!
+//! Hashing takes about as long as receiving and writing together, so where it stands decides how well two cores are used:
+//! beside receiving, while the bytes are still in the processor's cache (docs/benchmarks.md).
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use crate::resource::Bundle;
+use crate::store::{BlobWriter, StoreError};
+
+/// A writer that knows what went through it.
+pub(super) struct CountedWriter {
+    writer: Box<dyn BlobWriter>,
+    hash: Sha256,
+    size_bytes: u64,
+}
+
+impl CountedWriter {
+    pub(super) fn new(writer: Box<dyn BlobWriter>) -> Self {
+        Self { writer, hash: Sha256::new(), size_bytes: 0 }
+    }
+
+    pub(super) async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
+        self.hash.update(&bytes);
+        self.size_bytes += bytes.len() as u64;
+        self.writer.write(bytes).await
+    }
+
+    /// Size and digest of everything that was taken.
+    pub(super) fn bundle(&self) -> Bundle {
+        Bundle { size_bytes: self.size_bytes, sha256: self.hash.clone().finalize().into() }
+    }
+
+    pub(super) async fn commit(self) -> Result<(), StoreError> {
+        self.writer.commit().await
+    }
+}

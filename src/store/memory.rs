@@ -1,0 +1,135 @@
+//! Blobs in memory, as an object store would have them: with handles, and without a disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+
+use super::{Begun, BlobStore, BlobWriter, StoreError, StoredBlob};
+use crate::resource::{BlobKey, UploadHandle};
+
+/// Blobs that end with the process. Clones are the same store.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore(Arc<Mutex<Blobs>>);
+
+#[derive(Debug, Default)]
+struct Blobs {
+    committed: BTreeMap<BlobKey, Bytes>,
+    arriving: BTreeMap<BlobKey, Arriving>,
+    begun: u64,
+}
+
+#[derive(Debug)]
+struct Arriving {
+    handle: UploadHandle,
+    bytes: BytesMut,
+}
+
+struct MemoryWriter {
+    store: MemoryStore,
+    key: BlobKey,
+    handle: UploadHandle,
+}
+
+struct MemoryBlob(Bytes);
+
+impl MemoryStore {
+    fn lock(&self) -> MutexGuard<'_, Blobs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Blobs {
+    /// What arrives under `key` by that handle; none once it was aborted.
+    fn arriving(&mut self, key: BlobKey, handle: &UploadHandle) -> Result<&mut Arriving, StoreError> {
+        let arriving = self.arriving.get_mut(&key).filter(|arriving| arriving.handle == *handle);
+        arriving.ok_or_else(|| lost("write to", key, "the upload was aborted"))
+    }
+}
+
+fn lost(action: &'static str, key: BlobKey, why: &str) -> StoreError {
+    StoreError::Io { action, path: key.to_string().into(), source: std::io::Error::other(why.to_owned()) }
+}
+
+#[async_trait]
+impl BlobStore for MemoryStore {
+    async fn begin(&self, key: BlobKey, _length: Option<u64>) -> Result<Begun, StoreError> {
+        let mut blobs = self.lock();
+        if blobs.arriving.contains_key(&key) || blobs.committed.contains_key(&key) {
+            return Err(lost("create", key, "there is a blob of this key"));
+        }
+        blobs.begun += 1;
+        let handle = UploadHandle(format!("upload-{}", blobs.begun));
+        blobs.arriving.insert(key, Arriving { handle: handle.clone(), bytes: BytesMut::new() });
+        let writer = MemoryWriter { store: self.clone(), key, handle: handle.clone() };
+        Ok(Begun { writer: Box::new(writer), handle: Some(handle) })
+    }
+
+    async fn abort(&self, key: BlobKey, _handle: Option<&UploadHandle>) -> Result<(), StoreError> {
+        let mut blobs = self.lock();
+        blobs.arriving.remove(&key);
+        blobs.committed.remove(&key);
+        Ok(())
+    }
+
+    async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
+        let found = self.lock().committed.get(&key).cloned();
+        Ok(found.map(|bytes| Box::new(MemoryBlob(bytes)) as _))
+    }
+
+    async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
+        self.lock().committed.remove(&key);
+        Ok(())
+    }
+
+    async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
+        let blobs = self.lock();
+        let all: BTreeSet<BlobKey> = blobs.committed.keys().chain(blobs.arriving.keys()).copied().collect();
+        Ok(all.into_iter().filter(|key| after.is_none_or(|after| *key > after)).take(limit).collect())
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl BlobWriter for MemoryWriter {
+    async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
+        self.store.lock().arriving(self.key, &self.handle)?.bytes.extend_from_slice(&bytes);
+        Ok(())
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        let mut blobs = self.store.lock();
+        let bytes = std::mem::take(&mut blobs.arriving(self.key, &self.handle)?.bytes).freeze();
+        blobs.arriving.remove(&self.key);
+        blobs.committed.insert(self.key, bytes);
+        Ok(())
+    }
+}
+
+impl StoredBlob for MemoryBlob {
+    fn size_bytes(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>> {
+        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let (from, to) = (at(range.start), at(range.end));
+        if from >= to {
+            return stream::empty().boxed();
+        }
+        let piece = self.0.get(from..to).map(|part| self.0.slice_ref(part));
+        let short = || StoreError::Io {
+            action: "read",
+            path: "a blob".into(),
+            source: std::io::ErrorKind::UnexpectedEof.into(),
+        };
+        stream::iter([piece.ok_or_else(short)]).boxed()
+    }
+}

@@ -1,0 +1,221 @@
+//! What leases and the cleaner's term allow, by a clock that the test drives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloakroom::ledger::{
+    Authority, Condition, Deletion, LEASE_TIME, LeaseId, Ledger, LedgerError, SqliteLedger,
+};
+use cloakroom::resource::{DeletionReason, ResourceId, State};
+
+use super::ledger::{completion, new_id, pending};
+use crate::support::clock::ManualClock;
+
+/// A ledger that is opened anew for each rule, and its clock.
+struct Leased {
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<ManualClock>,
+}
+
+macro_rules! suite {
+    ($implementation:ident, $open:path: $($rule:ident),+ $(,)?) => {
+        mod $implementation {
+            $(#[tokio::test]
+            async fn $rule() {
+                let folder = tempfile::tempdir().unwrap();
+                super::$rule($open(folder.path()).await).await;
+            })+
+        }
+    };
+}
+
+suite!(
+    sqlite, super::in_sqlite:
+    an_upload_is_given_up_by_the_cleaner_only_when_its_lease_has_ended,
+    a_lease_that_is_renewed_does_not_end,
+    an_upload_that_is_late_is_completed_unless_it_was_given_up,
+    of_two_uploads_each_may_give_up_its_own_only,
+    an_upload_whose_lease_was_let_go_can_be_given_up_at_once,
+    what_is_downloaded_is_not_deleted_by_those_who_wait_for_that,
+    a_download_that_does_not_renew_its_lease_holds_nothing_off,
+    a_download_that_comes_after_the_decision_gets_no_lease,
+    a_deletion_that_was_refused_keeps_no_download_off,
+    only_the_cleaner_of_this_term_deletes,
+    an_uploader_deletes_nothing_that_is_complete,
+    a_lease_that_there_is_not_is_told_by_its_renewal,
+    an_upload_that_goes_on_is_not_buried,
+);
+
+async fn in_sqlite(folder: &std::path::Path) -> Leased {
+    let clock = Arc::new(ManualClock::new());
+    let ledger = SqliteLedger::open_by(&folder.join("ledger.db"), Arc::clone(&clock) as _).await.unwrap();
+    Leased { ledger: Arc::new(ledger), clock }
+}
+
+fn new_lease() -> LeaseId {
+    LeaseId::generate(&mut rand::rng())
+}
+
+impl Leased {
+    async fn uploading(&self) -> (ResourceId, LeaseId) {
+        let (id, lease) = (new_id(), new_lease());
+        self.ledger.begin(pending(id), lease).await.unwrap();
+        (id, lease)
+    }
+
+    async fn complete(&self, (id, lease): (ResourceId, LeaseId)) -> Result<(), LedgerError> {
+        self.ledger.complete(completion(id), lease).await
+    }
+
+    async fn ready(&self) -> ResourceId {
+        let upload = self.uploading().await;
+        self.complete(upload).await.unwrap();
+        upload.0
+    }
+
+    async fn downloading(&self) -> (ResourceId, LeaseId) {
+        let (id, lease) = (self.ready().await, new_lease());
+        assert!(self.ledger.hold(id, lease).await.unwrap());
+        (id, lease)
+    }
+
+    async fn cleaner(&self) -> Authority {
+        Authority::Cleaner(self.ledger.term().await.unwrap().unwrap())
+    }
+
+    async fn is_given_up_by(&self, id: ResourceId, by: Authority) -> bool {
+        self.ledger.give_up(id, by).await.unwrap().is_some()
+    }
+
+    async fn is_condemned(&self, id: ResourceId, condition: Condition, by: Authority) -> bool {
+        let at = completion(id).created_at;
+        let deletion = Deletion { id, reason: DeletionReason::Unused, at, condition };
+        let is_condemned = self.ledger.condemn(deletion, by).await.unwrap();
+        let expected = if is_condemned { State::Deleting } else { State::Ready };
+        assert_eq!(self.ledger.state(id).await.unwrap(), Some(expected));
+        is_condemned
+    }
+}
+
+const UNUSED: Condition = Condition::LastUsedAt(None);
+const ONE: Duration = Duration::from_millis(1);
+
+async fn an_upload_is_given_up_by_the_cleaner_only_when_its_lease_has_ended(it: Leased) {
+    let (upload, cleaner) = (it.uploading().await, it.cleaner().await);
+    it.clock.advance(LEASE_TIME - ONE);
+    assert!(!it.is_given_up_by(upload.0, cleaner).await);
+    it.clock.advance(ONE);
+    assert!(it.is_given_up_by(upload.0, cleaner).await);
+    assert!(matches!(it.complete(upload).await, Err(LedgerError::GivenUp { .. })));
+    assert_eq!(it.ledger.bury(upload.0).await.unwrap(), None);
+    assert_eq!(it.ledger.state(upload.0).await.unwrap(), None);
+}
+
+async fn a_lease_that_is_renewed_does_not_end(it: Leased) {
+    let (upload, cleaner) = (it.uploading().await, it.cleaner().await);
+    for _ in 0..5 {
+        it.clock.advance(LEASE_TIME - ONE);
+        assert_eq!(it.ledger.renew(&[upload.1]).await.unwrap(), []);
+        assert!(!it.is_given_up_by(upload.0, cleaner).await);
+    }
+    it.complete(upload).await.unwrap();
+}
+
+async fn an_upload_that_is_late_is_completed_unless_it_was_given_up(it: Leased) {
+    let upload = it.uploading().await;
+    it.clock.advance(100 * LEASE_TIME);
+    it.complete(upload).await.unwrap();
+    let given_up = it.uploading().await;
+    it.clock.advance(LEASE_TIME);
+    assert!(it.is_given_up_by(given_up.0, it.cleaner().await).await);
+    assert!(it.complete(given_up).await.is_err());
+}
+
+async fn of_two_uploads_each_may_give_up_its_own_only(it: Leased) {
+    let (one, other) = (it.uploading().await, it.uploading().await);
+    assert!(!it.is_given_up_by(one.0, Authority::Uploader(other.1)).await);
+    assert!(!it.is_given_up_by(one.0, Authority::Ticket).await);
+    assert!(!it.is_given_up_by(one.0, Authority::Admin).await);
+    assert!(it.complete((one.0, other.1)).await.is_err());
+    assert!(it.is_given_up_by(other.0, Authority::Uploader(other.1)).await);
+    it.complete(one).await.unwrap();
+}
+
+async fn an_upload_whose_lease_was_let_go_can_be_given_up_at_once(it: Leased) {
+    let upload = it.uploading().await;
+    it.ledger.let_go(upload.1);
+    assert!(it.complete(upload).await.is_err());
+    assert!(it.is_given_up_by(upload.0, it.cleaner().await).await);
+}
+
+async fn what_is_downloaded_is_not_deleted_by_those_who_wait_for_that(it: Leased) {
+    let (id, lease) = it.downloading().await;
+    let second = new_lease();
+    assert!(it.ledger.hold(id, second).await.unwrap());
+    for _ in 0..2 {
+        assert!(!it.is_condemned(id, UNUSED, it.cleaner().await).await);
+        assert!(!it.is_condemned(id, UNUSED, Authority::Admin).await);
+        it.ledger.let_go(lease);
+    }
+    it.ledger.let_go(second);
+    assert!(it.is_condemned(id, UNUSED, it.cleaner().await).await);
+    let (id, _) = it.downloading().await;
+    assert!(
+        it.is_condemned(id, Condition::Always, Authority::Ticket).await,
+        "it was asked for by its holder"
+    );
+}
+
+async fn a_download_that_does_not_renew_its_lease_holds_nothing_off(it: Leased) {
+    let (id, lease) = it.downloading().await;
+    it.clock.advance(LEASE_TIME - ONE);
+    assert_eq!(it.ledger.renew(&[lease]).await.unwrap(), []);
+    it.clock.advance(LEASE_TIME - ONE);
+    assert!(!it.is_condemned(id, UNUSED, it.cleaner().await).await);
+    it.clock.advance(ONE);
+    assert!(it.is_condemned(id, UNUSED, it.cleaner().await).await);
+}
+
+async fn a_download_that_comes_after_the_decision_gets_no_lease(it: Leased) {
+    let id = it.ready().await;
+    assert!(it.is_condemned(id, UNUSED, it.cleaner().await).await);
+    assert!(!it.ledger.hold(id, new_lease()).await.unwrap());
+}
+
+async fn a_deletion_that_was_refused_keeps_no_download_off(it: Leased) {
+    let id = it.ready().await;
+    let used_since = Condition::LastUsedAt(Some(completion(id).created_at));
+    assert!(!it.is_condemned(id, used_since, it.cleaner().await).await);
+    assert!(it.ledger.hold(id, new_lease()).await.unwrap());
+}
+
+async fn only_the_cleaner_of_this_term_deletes(it: Leased) {
+    let folder = tempfile::tempdir().unwrap();
+    let before = in_sqlite(folder.path()).await.cleaner().await;
+    let (id, upload) = (it.ready().await, it.uploading().await);
+    it.clock.advance(LEASE_TIME);
+    assert!(!it.is_condemned(id, UNUSED, before).await);
+    assert!(!it.is_given_up_by(upload.0, before).await);
+    assert!(it.is_condemned(id, UNUSED, it.cleaner().await).await);
+    assert!(it.is_given_up_by(upload.0, it.cleaner().await).await);
+}
+
+async fn an_uploader_deletes_nothing_that_is_complete(it: Leased) {
+    let upload = it.uploading().await;
+    it.complete(upload).await.unwrap();
+    assert!(!it.is_condemned(upload.0, Condition::Always, Authority::Uploader(upload.1)).await);
+    assert!(!it.is_given_up_by(upload.0, Authority::Uploader(upload.1)).await);
+}
+
+async fn a_lease_that_there_is_not_is_told_by_its_renewal(it: Leased) {
+    let (kept, ended, unknown) = (it.uploading().await, it.downloading().await, new_lease());
+    it.ledger.let_go(ended.1);
+    assert_eq!(it.ledger.renew(&[kept.1, ended.1, unknown]).await.unwrap(), [ended.1, unknown]);
+}
+
+async fn an_upload_that_goes_on_is_not_buried(it: Leased) {
+    let upload = it.uploading().await;
+    it.clock.advance(LEASE_TIME);
+    assert_eq!(it.ledger.bury(upload.0).await.unwrap(), None);
+    it.complete(upload).await.unwrap();
+}
