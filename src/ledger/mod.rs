@@ -1,6 +1,7 @@
 //! Who owns what: the ownership table.
 
 mod lease;
+mod room;
 mod sqlite;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use crate::resource::{
 };
 
 pub use lease::{Authority, Epoch, GivenUp, LEASE_RENEWAL, LEASE_TIME, LeaseId};
+pub use room::{Account, Charge, Shortage, Taken};
 pub use sqlite::SqliteLedger;
 
 /// A row as an upload begins it: nothing but the ticket is certain yet.
@@ -56,15 +58,6 @@ pub struct Stored {
     pub bytes: u64,
 }
 
-/// What a deletion gave back.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Freed {
-    /// The namespace of the owner.
-    pub namespace: String,
-    /// The number of bytes.
-    pub size_bytes: u64,
-}
-
 impl std::iter::Sum for Stored {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| Self {
@@ -77,8 +70,18 @@ impl std::iter::Sum for Stored {
 /// The ownership table. Every method that changes something returns only after the change is durable.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Adds a `pending` row, and takes the lease of its upload.
-    async fn begin(&self, pending: PendingResource, lease: LeaseId) -> Result<(), LedgerError>;
+    /// Adds a `pending` row, and takes the lease of its upload with what it is charged. [`LedgerError::NoRoom`] if an account
+    /// has too little.
+    async fn begin(
+        &self,
+        pending: PendingResource,
+        lease: LeaseId,
+        charges: &[Charge],
+    ) -> Result<(), LedgerError>;
+
+    /// From now on an upload is charged that, in place of what it was. [`LedgerError::NoRoom`] if an account has too little:
+    /// then nothing changes.
+    async fn charge(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError>;
 
     /// Notes what the store needs to abort the upload. [`LedgerError::GivenUp`] if it does not go on.
     async fn note_handle(
@@ -88,7 +91,7 @@ pub trait Ledger: Send + Sync {
         handle: UploadHandle,
     ) -> Result<(), LedgerError>;
 
-    /// `pending → ready`; the lease ends. [`LedgerError::GivenUp`] if the row is not pending, or its upload was given up: never
+    /// `pending → ready`; the lease ends, and the row is charged what it has. [`LedgerError::GivenUp`] if the row is not pending, or its upload was given up: never
     /// again after [`Self::give_up`], even if the lease was only late.
     async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError>;
 
@@ -103,7 +106,7 @@ pub trait Ledger: Send + Sync {
     /// Takes a lease for a download. `false` if the deletion of that resource is decided.
     async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError>;
 
-    /// Lets go of a lease: at once where leases are in memory, and elsewhere when it ends by itself at the latest.
+    /// Lets go of a lease, and of what its upload was charged: at once where leases are in memory, and elsewhere when it ends by itself at the latest.
     fn let_go(&self, lease: LeaseId);
 
     /// The cleaner's term; `None` if it is another one's.
@@ -116,10 +119,10 @@ pub trait Ledger: Send + Sync {
     /// in its term, the ticket's holder, an admin. From then on the row only ever becomes a tombstone. `false` if it stays.
     async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
-    /// The bytes are gone. `deleting → deleted`: a [`Tombstone`](crate::resource::Tombstone) remains. Returns what that gave
-    /// back; `None` if another one was faster. A row whose upload was given up goes for good, and gives nothing back. Every
-    /// other row is left alone.
-    async fn bury(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError>;
+    /// The bytes are gone. `deleting → deleted`: a [`Tombstone`](crate::resource::Tombstone) remains, and the room is free.
+    /// A row whose upload was given up goes for good. Every other row is left alone, as one that another one was faster with:
+    /// `false`.
+    async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
     /// Removes tombstones of resources deleted before `before`; returns how many.
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
@@ -129,8 +132,8 @@ pub trait Ledger: Send + Sync {
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
 
     /// Removes what this version cannot read, by the name that [`UnreadableRow`] has: more than one row where damaged ids
-    /// begin alike. Returns what each gave back of what is stored; `None` if there is no such row.
-    async fn discard(&self, row: RowName) -> Result<Option<Vec<Freed>>, LedgerError>;
+    /// begin alike. Their room is free. `false` if there is no such row.
+    async fn discard(&self, row: RowName) -> Result<bool, LedgerError>;
 
     /// One row. [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
@@ -163,6 +166,13 @@ pub trait Ledger: Send + Sync {
 
     /// Notes what was seen of owners; rows that are not `ready` (any more) are left alone.
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError>;
+
+    /// Charges what is stored as the rows say; from now on each counts as `least_bytes` at least. To be called before anything
+    /// else, and whenever something else than this server may have changed rows.
+    async fn count_room(&self, least_bytes: u64) -> Result<(), LedgerError>;
+
+    /// How much is taken of what there is.
+    async fn taken(&self) -> Result<Taken, LedgerError>;
 
     /// What is acknowledged and not yet removed, by namespace. Where the namespace or the size of a row cannot be read,
     /// it counts for the namespace of no name, or as `least_bytes`.
@@ -276,6 +286,9 @@ pub enum LedgerError {
     /// A stored value is not what this version writes.
     #[error(transparent)]
     Unreadable(#[from] UnreadableRow),
+    /// An account has too little room.
+    #[error("there is no room: {0}")]
+    NoRoom(Shortage),
     /// The upload has ended already.
     #[error("the upload of resource {id} was given up before it was complete")]
     GivenUp {

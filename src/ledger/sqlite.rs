@@ -2,6 +2,7 @@
 
 mod memory;
 mod operation;
+mod room;
 mod row;
 mod tombstones;
 mod writer;
@@ -20,14 +21,14 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Row as _};
 
 use super::{
-    Authority, Completion, Deletion, Epoch, Freed, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
-    ReadyPage, Stored,
+    Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
+    ReadyPage, Stored, Taken,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::resource::{Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
 use memory::Memory;
 use operation::{Operation, Outcome};
-use row::{has_id, known_size};
+use row::has_id;
 use writer::Writer;
 
 /// How long a connection waits for another one's lock. There is one writer, so this is for checkpoints.
@@ -92,8 +93,18 @@ fn options(path: &Path) -> SqliteConnectOptions {
 
 #[async_trait]
 impl Ledger for SqliteLedger {
-    async fn begin(&self, pending: PendingResource, lease: LeaseId) -> Result<(), LedgerError> {
+    async fn begin(
+        &self,
+        pending: PendingResource,
+        lease: LeaseId,
+        charges: &[Charge],
+    ) -> Result<(), LedgerError> {
+        self.charge(lease, charges).await?;
         self.change(Operation::Begin(pending, lease)).await.map(drop)
+    }
+
+    async fn charge(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.memory.charge(lease, charges).map_err(LedgerError::NoRoom)
     }
 
     async fn note_handle(
@@ -144,8 +155,8 @@ impl Ledger for SqliteLedger {
         self.change(Operation::Condemn(decision, by)).await.map(Outcome::changed)
     }
 
-    async fn bury(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
-        Ok(self.change(Operation::Bury(id)).await?.freed.pop())
+    async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        self.change(Operation::Bury(id)).await.map(Outcome::changed)
     }
 
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
@@ -170,9 +181,8 @@ impl Ledger for SqliteLedger {
         }
     }
 
-    async fn discard(&self, row: RowName) -> Result<Option<Vec<Freed>>, LedgerError> {
-        let outcome = self.change(Operation::Discard(row)).await?;
-        Ok((outcome.rows > 0).then_some(outcome.freed))
+    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
+        self.change(Operation::Discard(row)).await.map(Outcome::changed)
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -290,27 +300,17 @@ impl Ledger for SqliteLedger {
         self.change(Operation::Observe(sightings)).await.map(drop)
     }
 
+    async fn count_room(&self, least_bytes: u64) -> Result<(), LedgerError> {
+        self.change(Operation::CountRoom(least_bytes)).await.map(drop)
+    }
+
+    async fn taken(&self) -> Result<Taken, LedgerError> {
+        Ok(self.memory.taken())
+    }
+
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
-        // A sum of integers fails where it overflows; TOTAL does not, and CAST goes to the largest integer at most.
-        let rows = sqlx::query(concat!(
-            "SELECT owner_namespace, COUNT(*) AS resources, CAST(TOTAL(MAX(",
-            known_size!(),
-            ", ?)) AS INTEGER) AS bytes FROM resources WHERE state IS NOT 'pending' AND state IS NOT 'deleted' \
-             GROUP BY owner_namespace"
-        ))
-        .bind(i64::try_from(least_bytes).unwrap_or(i64::MAX))
-        .fetch_all(&self.readers)
-        .await?;
-        let mut stored: BTreeMap<String, Stored> = BTreeMap::new();
-        for row in &rows {
-            let here = Stored {
-                resources: row.try_get::<i64, _>("resources")?.unsigned_abs(),
-                bytes: row.try_get::<i64, _>("bytes")?.unsigned_abs(),
-            };
-            let all = stored.entry(row::namespace(row)).or_default();
-            *all = [*all, here].into_iter().sum();
-        }
-        Ok(stored)
+        let mut connection = self.readers.acquire().await?;
+        Ok(row::stored(least_bytes, &mut connection).await?)
     }
 
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {

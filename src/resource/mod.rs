@@ -2,6 +2,7 @@
 
 mod blob;
 mod file_name;
+mod holder;
 mod id;
 mod kind;
 mod namespaces;
@@ -15,6 +16,7 @@ mod syntax;
 
 pub use blob::{BlobKey, UploadHandle};
 pub use file_name::{FileName, FileNameError};
+pub use holder::Holder;
 pub use id::{InvalidResourceId, ResourceId};
 pub use kind::{OwnerKind, OwnerKinds, POD};
 pub use namespaces::Namespaces;

@@ -10,8 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::lease::Lease;
 use super::transfers::Transfer;
-use super::{AccessError, Holder, Parts, Staging};
+use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
+use crate::resource::Holder;
 use crate::resource::{BlobKey, Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBlob};
 use crate::telemetry::chain;

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::{Holder, NoRoom};
+use super::NoRoom;
 use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
+use crate::resource::Holder;
 use crate::resource::{DeletionReason, ResourceId, RowName, State, Tombstone};
 use crate::spark::format_size;
 use crate::store::StoreError;

@@ -13,6 +13,7 @@ mod known_owners;
 mod lease;
 mod recover;
 mod release;
+mod room;
 mod roster;
 mod set_aside;
 mod share;
@@ -43,7 +44,7 @@ pub use download::Download;
 pub use error::{AccessError, StageError};
 pub use recover::Recovered;
 pub use roster::Listed;
-pub use share::{Holder, Share, ShareError};
+pub use share::{Share, ShareError};
 pub use upload::{NewUpload, Staged, Terms, Upload};
 
 /// A tombstone answers for its ticket this long.
@@ -118,8 +119,8 @@ impl Staging {
         metrics: Metrics,
     ) -> Result<Self, LedgerError> {
         metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
-        let stored = ledger.stored(limits.capacity.least_charge).await?;
-        let capacity = Arc::new(Capacity::new(limits, &stored));
+        ledger.count_room(limits.capacity.least_charge).await?;
+        let capacity = Arc::new(Capacity::new(limits, Arc::clone(&ledger)));
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
         let leases = Arc::new(Leases::new(Arc::clone(&ledger)));

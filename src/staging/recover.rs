@@ -46,7 +46,7 @@ impl Staging {
         // At the start everything has just been read.
         let is_new = parts.roster.take_newness();
         if parts.roster.is_doubtful() || thorough && !is_new {
-            parts.count_again().await?;
+            parts.ledger.count_room(parts.limits.capacity.least_charge).await?;
             parts.read_roster().await?;
         }
         // Last, because what was just read says whether bytes without a row may belong to one.
@@ -55,15 +55,6 @@ impl Staging {
 }
 
 impl Parts {
-    /// Answers of the ledger that got lost are put right in the account of the room.
-    async fn count_again(&self) -> Result<(), AccessError> {
-        if let Some(quiet) = self.capacity.quiet() {
-            let stored = self.ledger.stored(self.limits.capacity.least_charge).await?;
-            self.capacity.correct(quiet, &stored);
-        }
-        Ok(())
-    }
-
     /// As long as the id of any row is damaged, bytes without a row may be that row's, and stay.
     async fn remove_orphans(&self, with_bytes: Vec<BlobKey>) -> Result<u64, AccessError> {
         let are_kept = self.roster.has_damaged_ids();

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
-use crate::ledger::{Authority, Condition, Deletion, Freed, LedgerError};
+use crate::ledger::{Authority, Condition, Deletion, LedgerError};
 use crate::resource::{BlobKey, DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::StoreError;
 
@@ -92,11 +92,8 @@ impl Parts {
 
     /// Removes a row without a tombstone. `false` if there is none.
     async fn discard(&self, row: &RowName) -> Result<bool, AccessError> {
-        let _settling = self.capacity.settling();
-        let discarded = self.ledger.discard(row.clone()).await.inspect_err(|_| self.roster.doubt())?;
-        let Some(freed) = discarded else { return Ok(false) };
-        for Freed { namespace, size_bytes } in &freed {
-            self.capacity.removed(namespace, *size_bytes);
+        if !self.ledger.discard(row.clone()).await.inspect_err(|_| self.roster.doubt())? {
+            return Ok(false);
         }
         self.roster.discarded(row);
         let reason = DeletionReason::Removed;
@@ -133,11 +130,7 @@ impl Parts {
     /// Removes the bytes of a `deleting` row and leaves the tombstone. Safe to repeat.
     pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<(), AccessError> {
         self.storage.blobs.delete(BlobKey::of(id)).await?;
-        let _settling = self.capacity.settling();
-        // Several may be finishing the same deletion: its room is given back once.
-        if let Some(freed) = self.ledger.bury(id).await.inspect_err(|_| self.roster.doubt())? {
-            self.capacity.removed(&freed.namespace, freed.size_bytes);
-        }
+        self.ledger.bury(id).await?;
         Ok(())
     }
 

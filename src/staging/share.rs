@@ -1,40 +1,7 @@
-//! What one namespace may have of everything, so that no other goes without.
+//! What one holder may have of everything, so that no other goes without.
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
-
-/// In whose name uploads, downloads and resources count.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Holder {
-    /// The namespace of the owner.
-    Namespace(Arc<str>),
-    /// A user, but a service account, whose upload has not told its owner yet.
-    User(Arc<str>),
-}
-
-impl Holder {
-    /// The namespace of an owner.
-    pub fn namespace(name: &str) -> Self {
-        Self::Namespace(name.into())
-    }
-
-    /// A user, as the API server calls them. A service account counts for its namespace, whose admin can make as many as
-    /// they like.
-    pub fn user(name: &str) -> Self {
-        let account = name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
-        account.map_or_else(|| Self::User(name.into()), |(namespace, _)| Self::namespace(namespace))
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Namespace(name) => write!(f, "namespace “{name}”"),
-            Self::User(name) => write!(f, "user “{name}”"),
-        }
-    }
-}
 
 /// How much of everything one holder may have, in percent: 1 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,14 +46,6 @@ impl fmt::Display for Share {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_service_account_counts_for_its_namespace_and_any_other_user_for_itself() {
-        assert_eq!(Holder::user("system:serviceaccount:spark:submitter"), Holder::namespace("spark"));
-        for name in ["jo", "system:serviceaccount:", "system:serviceaccounts:spark:x"] {
-            assert_eq!(Holder::user(name), Holder::User(name.into()));
-        }
-    }
 
     #[test]
     fn a_share_is_a_part_of_everything_and_never_nothing() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use super::{Parts, Staging, TOMBSTONES_FOR_EACH};
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, Taken};
 use crate::metrics::{LimitUse, Limited, Stock};
 use crate::resource::State;
 use crate::store::Space;
@@ -38,13 +38,17 @@ impl Staging {
         let resources = parts.count_states().await.inspect_err(|error| {
             tracing::warn!(error = %chain(error), "could not count the resources");
         });
+        let taken = parts.ledger.taken().await.inspect_err(|error| {
+            tracing::warn!(error = %chain(error), "could not find out how much room is taken");
+        });
         let (space, resources) = (space.ok().flatten(), resources.ok());
+        let taken = taken.unwrap_or_default();
         let tombstones = resources.as_ref().and_then(|states| states.get(State::Deleted.as_str())).copied();
         Stock {
-            limits: parts.uses(space, tombstones),
+            limits: parts.uses(taken, space, tombstones),
             uploads: uploads as u64,
             downloads: downloads as u64,
-            stored_bytes: parts.capacity.stored_bytes(),
+            stored_bytes: taken.stored_bytes,
             free_bytes: space.map(|space| space.free),
             resources,
         }
@@ -53,7 +57,7 @@ impl Staging {
 
 impl Parts {
     /// How much of each limit is used.
-    fn uses(&self, space: Option<Space>, tombstones: Option<u64>) -> Vec<LimitUse> {
+    fn uses(&self, taken: Taken, space: Option<Space>, tombstones: Option<u64>) -> Vec<LimitUse> {
         let (owner_bytes, most_owner_bytes) = self.roster.owner_memory_bytes();
         let most_tombstones = self.limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
         let tombstones =
@@ -62,7 +66,7 @@ impl Parts {
         let open = open.map(|(used, limit)| LimitUse::of_counts(Limited::OpenBundles, used, limit));
         let memory = LimitUse::of_counts(Limited::OwnerMemory, owner_bytes, most_owner_bytes);
         let mut uses = vec![memory];
-        uses.extend(self.capacity.uses(space));
+        uses.extend(self.capacity.uses(taken, space));
         uses.extend(self.transfers.uses());
         uses.extend(tombstones.into_iter().chain(open));
         uses

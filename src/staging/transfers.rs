@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{AccessError, Holder, Limits};
+use super::{AccessError, Limits};
 use crate::metrics::{LimitUse, Limited};
+use crate::resource::Holder;
 use crate::resource::ResourceId;
 
 /// The register of downloads in flight.

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::capacity::{Account, Beginning, Hold, Room, Settling, Shortage};
+use super::capacity::{Beginning, Hold};
 use super::counted::CountedWriter;
 use super::lease::Lease;
-use super::{Holder, Parts, StageError, Staging};
+use super::{Parts, StageError, Staging};
 use crate::ledger::{Authority, Completion, PendingResource};
 use crate::metrics::UploadMeasurement;
 use crate::resource::{
-    BlobKey, Bundle, FileName, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting,
+    BlobKey, Bundle, FileName, Holder, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting,
 };
 use crate::store::{Begun, StoreError};
 use crate::telemetry::chain;
@@ -72,8 +72,9 @@ pub struct Upload {
 
 struct Progress {
     writer: CountedWriter,
-    hold: Hold,
+    /// Goes before the place: whoever waits for that needs the room as well.
     lease: Lease,
+    hold: Hold,
 }
 
 impl Staging {
@@ -85,11 +86,13 @@ impl Staging {
             (ResourceId::generate(&mut random), ResourceSecret::generate(&mut random))
         };
         parts.check_size(new.announced_bytes.unwrap_or(0))?;
-        let at = parts.clock.monotonic();
-        let beginning = Beginning { id, holder: new.holder, announced: new.announced_bytes, at };
-        let begin = |account: &mut Account, free| parts.capacity.begin(account, beginning.clone(), free);
-        let hold = parts.with_room(id, begin).await?;
-        let end = hold.end();
+        let lease = parts.leases.new_lease();
+        let beginning = Beginning {
+            id,
+            holder: new.holder.filter(|_| parts.capacity.has_shares()),
+            announced: new.announced_bytes,
+            at: parts.clock.monotonic(),
+        };
         let pending = PendingResource {
             id,
             secret_hash: secret.hash(),
@@ -97,17 +100,17 @@ impl Staging {
             created_at: parts.clock.now(),
             uploaded_by: new.uploaded_by,
         };
-        let lease = parts.leases.new_lease();
         // From here on the row may be there even if the answer is an error, or if this future is dropped: the
         // sweep removes pending rows that no lease stands behind.
-        let writer = match parts.begin(pending, new.announced_bytes, &lease).await {
-            Ok(writer) => writer,
+        let (hold, writer) = match parts.begin(&beginning, &pending, &lease).await {
+            Ok(begun) => begun,
             Err(error) => {
                 parts.give_up(id, lease.authority()).await;
                 return Err(error);
             }
         };
-        let progress = Some(Progress { writer, hold, lease });
+        let end = hold.end();
+        let progress = Some(Progress { writer, lease, hold });
         let announced_bytes = new.announced_bytes;
         Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, end, progress })
     }
@@ -133,8 +136,14 @@ impl Upload {
 
     /// From now on it counts for another holder: whose it is was not known when it began.
     pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), StageError> {
-        let Some(Progress { hold, .. }) = &self.progress else { return Ok(()) };
-        self.parts.with_room(self.id, |account, free| hold.pass_to(account, holder, free)).await
+        let Some(Progress { hold, lease, .. }) = &self.progress else { return Ok(()) };
+        if !self.parts.capacity.has_shares() {
+            return Ok(());
+        }
+        while let Err(shortage) = self.parts.pass_to(hold, lease, holder).await? {
+            self.parts.make_room(self.id, shortage).await?;
+        }
+        Ok(())
     }
 
     /// Takes the next bytes, as far as the limits allow.
@@ -145,12 +154,9 @@ impl Upload {
         let missing = progress.hold.missing_for(length);
         if missing > 0 {
             let step = missing.min(self.parts.capacity.max_resource_size() - self.received_bytes);
-            // Where a whole step does not fit, the bytes that are here may.
-            let hold = &progress.hold;
-            let grow = |account: &mut Account, free| {
-                hold.grow(account, step, free).or_else(|_| hold.grow(account, length, free))
-            };
-            self.parts.with_room(self.id, grow).await?;
+            while let Err(shortage) = self.parts.grow(&progress.hold, &progress.lease, step, length).await? {
+                self.parts.make_room(self.id, shortage).await?;
+            }
         }
         if let Err(error) = progress.writer.write(bytes).await {
             return Err(progress.lease.why(error).await);
@@ -200,7 +206,7 @@ impl Drop for Upload {
             let tracker = parts.background.clone();
             let clean_up = async move {
                 parts.give_up(id, lease.authority()).await;
-                drop((hold, lease));
+                drop((lease, hold));
             };
             tracker.spawn_on(clean_up, &runtime);
         }
@@ -221,21 +227,20 @@ impl Acknowledgement {
     async fn run(self, progress: Progress) -> Result<Staged, StageError> {
         let Progress { writer, hold, lease } = progress;
         match self.store(writer, &lease).await {
-            Ok((staged, settling)) => {
-                hold.stored(staged.bundle.size_bytes);
-                drop(settling);
+            Ok(staged) => {
+                drop((lease, hold));
                 self.measured.stored();
                 Ok(staged)
             }
             Err(error) => {
                 self.parts.give_up(self.id, lease.authority()).await;
-                drop((hold, lease));
+                drop((lease, hold));
                 Err(error)
             }
         }
     }
 
-    async fn store(&self, writer: CountedWriter, lease: &Lease) -> Result<(Staged, Settling), StageError> {
+    async fn store(&self, writer: CountedWriter, lease: &Lease) -> Result<Staged, StageError> {
         let bundle = writer.bundle();
         if let Some(announced) = self.announced_bytes.filter(|announced| *announced != bundle.size_bytes) {
             return Err(StageError::WrongLength { announced, received: bundle.size_bytes });
@@ -246,7 +251,6 @@ impl Acknowledgement {
         if let Err(error) = writer.commit().await {
             return Err(lease.why(error).await);
         }
-        let settling = self.parts.capacity.settling();
         let created_at = self.parts.clock.now();
         let Terms { owner, lifetime, .. } = self.terms.clone();
         let life = Life { created_at, lifetime, last_used_at: None, sighting: Sighting::default() };
@@ -258,8 +262,7 @@ impl Acknowledgement {
             .inspect_err(|_| self.parts.roster.doubt())?;
         self.parts.roster.add(self.id, owner, bundle.size_bytes, life);
         let expires_at = lifetime.expiry_if_unused(created_at);
-        let staged = Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at };
-        Ok((staged, settling))
+        Ok(Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at })
     }
 }
 
@@ -269,16 +272,21 @@ impl Parts {
         if bytes > limit { Err(StageError::TooLarge { limit }) } else { Ok(()) }
     }
 
-    /// Row, bytes, and what the store needs to abort them, in this order.
+    /// Room, row, bytes, and what the store needs to abort them, in this order.
     async fn begin(
         &self,
-        pending: PendingResource,
-        length: Option<u64>,
+        beginning: &Beginning,
+        pending: &PendingResource,
         lease: &Lease,
-    ) -> Result<CountedWriter, StageError> {
-        let (id, blobs) = (pending.id, &self.storage.blobs);
-        self.ledger.begin(pending, lease.id()).await?;
-        let Begun { writer, handle } = blobs.begin(BlobKey::of(id), length).await?;
+    ) -> Result<(Hold, CountedWriter), StageError> {
+        let (id, blobs) = (beginning.id, &self.storage.blobs);
+        let hold = loop {
+            match self.begin_row(beginning, pending, lease).await? {
+                Ok(hold) => break hold,
+                Err(shortage) => self.make_room(id, shortage).await?,
+            }
+        };
+        let Begun { writer, handle } = blobs.begin(BlobKey::of(id), beginning.announced).await?;
         if let Some(handle) = handle
             && let Err(error) = self.ledger.note_handle(id, lease.id(), handle.clone()).await
         {
@@ -287,24 +295,7 @@ impl Parts {
             blobs.abort(BlobKey::of(id), Some(&handle)).await?;
             return Err(error.into());
         }
-        Ok(CountedWriter::new(writer))
-    }
-
-    /// Does what needs room; where there is none, ends uploads that are overdue, and does it again. An error at once if the
-    /// upload itself is ended.
-    async fn with_room<T>(
-        &self,
-        id: ResourceId,
-        attempt: impl Fn(&mut Account, Option<u64>) -> Result<T, Shortage>,
-    ) -> Result<T, StageError> {
-        loop {
-            let free_on_disk = self.storage.space().await?.map(|space| space.free);
-            let now = self.clock.monotonic();
-            match self.capacity.take_room(id, now, |account| attempt(account, free_on_disk))? {
-                Room::Taken(done) => return Ok(done),
-                Room::Coming(departures) => self.capacity.wait_for(departures).await?,
-            }
-        }
+        Ok((hold, CountedWriter::new(writer)))
     }
 
     /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. What fails here is tried again by the

@@ -79,7 +79,7 @@ async fn directory_of(used: usize, unused: usize, clock: &ManualClock) -> Direct
         let secret_hash = ResourceSecret::from_text("secret").hash();
         let pending = PendingResource { id, secret_hash, file_name: None, created_at, uploaded_by: None };
         let lease = LeaseId::generate(&mut rand::rng());
-        ledger.begin(pending, lease).await.unwrap();
+        ledger.begin(pending, lease, &[]).await.unwrap();
         let lifetime = Lifetime { unused_timeout: 30 * MINUTE, ttl: None };
         let bundle = Bundle { size_bytes: 0, sha256: [0; 32] };
         let completion = Completion { id, owner: nth(number), bundle, lifetime, created_at };

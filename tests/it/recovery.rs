@@ -61,7 +61,7 @@ impl Remains {
             uploaded_by: None,
         };
         let lease = LeaseId::generate(&mut rand::rng());
-        self.ledger.begin(pending, lease).await.unwrap();
+        self.ledger.begin(pending, lease, &[]).await.unwrap();
         (id, lease)
     }
 

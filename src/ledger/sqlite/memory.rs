@@ -1,12 +1,14 @@
-//! Leases and the term: in memory, because the process that has the data directory is the only one that has any. A start finds
+//! Leases, the term and the room: in memory, because the process that has the data directory is the only one that has any. A start finds
 //! none, and so whatever was going on before is over.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::operation::Freed;
+use super::room::Rooms;
 use crate::clock::Clock;
-use crate::ledger::{Authority, Epoch, LEASE_TIME, LeaseId};
+use crate::ledger::{Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, Shortage, Stored, Taken};
 use crate::resource::ResourceId;
 
 /// What stands behind rows at this moment.
@@ -14,6 +16,7 @@ pub(super) struct Memory {
     clock: Arc<dyn Clock>,
     epoch: Epoch,
     leases: Mutex<Leases>,
+    rooms: Mutex<Rooms>,
 }
 
 #[derive(Default)]
@@ -34,11 +37,39 @@ struct Held {
 
 impl Memory {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, epoch: Epoch::generate(&mut rand::rng()), leases: Mutex::default() }
+        Self {
+            clock,
+            epoch: Epoch::generate(&mut rand::rng()),
+            leases: Mutex::default(),
+            rooms: Mutex::default(),
+        }
     }
 
     pub(super) fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    pub(super) fn charge(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
+        self.rooms().charge(lease, charges)
+    }
+
+    pub(super) fn freed(&self, freed: &[Freed]) {
+        for freed in freed {
+            self.rooms().freed(freed);
+        }
+    }
+
+    /// What the rows say while nothing else is written.
+    pub(super) fn recount(&self, stored: &BTreeMap<String, Stored>, least_bytes: u64) {
+        self.rooms().recount(stored, least_bytes);
+    }
+
+    pub(super) fn taken(&self) -> Taken {
+        self.rooms().taken()
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, Rooms> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Leases> {
@@ -71,7 +102,12 @@ impl Memory {
             Authority::Ticket | Authority::Admin => false,
         };
         if may && let Some(lease) = lease {
-            leases.let_go(lease);
+            leases.uploads.remove(&resource);
+            // What has ended by itself is let go of by no other.
+            if by != Authority::Uploader(lease) {
+                leases.let_go(lease);
+                self.rooms().release(lease);
+            }
         }
         may
     }
@@ -95,6 +131,15 @@ impl Memory {
 
     pub(super) fn let_go(&self, lease: LeaseId) {
         self.lock().let_go(lease);
+        self.rooms().release(lease);
+    }
+
+    /// A row is acknowledged: what was promised to its upload is what it has now.
+    pub(super) fn completed(&self, completion: &Completion, lease: LeaseId) {
+        self.lock().let_go(lease);
+        let mut rooms = self.rooms();
+        rooms.release(lease);
+        rooms.stored(completion.owner.namespace(), completion.bundle.size_bytes);
     }
 
     /// Renews those that are still there, and returns the others.

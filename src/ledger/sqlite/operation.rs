@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::row::{self, has_id, known_size};
 use super::tombstones;
 use crate::ledger::{
-    Authority, Completion, Condition, Deletion, Freed, GivenUp, LeaseId, PendingResource, is_refusal,
+    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, PendingResource, Stored, is_refusal,
 };
 use crate::resource::{NAMED_BYTES, ResourceId, RowName, Sighting, State, UploadHandle};
 
@@ -21,6 +21,7 @@ pub(super) enum Operation {
     NoteHandle(ResourceId, LeaseId, UploadHandle),
     Complete(Box<Completion>, LeaseId),
     GiveUp(ResourceId, Authority),
+    CountRoom(u64),
     Hold(ResourceId, LeaseId),
     MarkUsed(ResourceId, Timestamp),
     Condemn(Deletion, Authority),
@@ -41,6 +42,17 @@ pub(super) struct Outcome {
     pub(super) freed: Vec<Freed>,
     /// The upload that was given up.
     pub(super) given_up: Option<GivenUp>,
+    /// What is stored, by namespace.
+    pub(super) counted: Option<BTreeMap<String, Stored>>,
+}
+
+/// What a row gave back that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Freed {
+    /// The namespace of the owner.
+    pub(super) namespace: String,
+    /// The number of bytes.
+    pub(super) size_bytes: u64,
 }
 
 impl Outcome {
@@ -65,6 +77,10 @@ impl Operation {
             Self::Complete(completion, lease) if !memory.is_uploading(completion.id, *lease) => Ok(0),
             Self::Complete(completion, _) => complete(completion, connection).await,
             Self::GiveUp(id, by) => return give_up(*id, *by, connection, memory).await,
+            Self::CountRoom(least_bytes) => {
+                let counted = Some(row::stored(*least_bytes, connection).await?);
+                return Ok(Outcome { counted, ..Outcome::default() });
+            }
             Self::Hold(id, lease) => Ok(u64::from(memory.hold(*id, *lease))),
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
             Self::Condemn(deletion, by) => condemn(deletion, *by, connection, memory).await,
@@ -81,10 +97,18 @@ impl Operation {
     /// Tells `memory` how it ended: committed with that outcome, or not at all.
     pub(super) fn ended(&self, outcome: Option<&Outcome>, memory: &Memory) {
         let is_done = outcome.is_some_and(|outcome| outcome.rows > 0);
+        if let Some(outcome) = outcome {
+            memory.freed(&outcome.freed);
+        }
         match self {
             Self::Begin(pending, lease) if is_done => memory.begun(pending.id, *lease),
-            Self::Complete(_, lease) if is_done => memory.let_go(*lease),
+            Self::Complete(completion, lease) if is_done => memory.completed(completion, *lease),
             Self::Condemn(deletion, _) if !is_done => memory.no_longer_condemned(deletion.id),
+            Self::CountRoom(least_bytes) => {
+                if let Some(stored) = outcome.and_then(|outcome| outcome.counted.as_ref()) {
+                    memory.recount(stored, *least_bytes);
+                }
+            }
             Self::Bury(id) if is_done => memory.no_longer_condemned(*id),
             _ => {}
         }
@@ -246,7 +270,7 @@ async fn leave_tombstone(id: ResourceId, connection: &mut SqliteConnection) -> R
     .fetch_optional(&mut *connection)
     .await?;
     let freed = row.iter().map(freed).collect::<Result<Vec<_>, _>>()?;
-    Ok(Outcome { rows: freed.len() as u64, freed, given_up: None })
+    Ok(Outcome { rows: freed.len() as u64, freed, ..Outcome::default() })
 }
 
 /// Of a row with its namespace and its [`known_size`].

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use sqlx::{Decode, Row as _, Type, ValueRef as _};
 
-use crate::ledger::UnreadableRow;
+use crate::ledger::{Stored, UnreadableRow};
 use crate::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerError, OwnerKind, Resource, ResourceId, RowName,
     SecretHash, Sighting, State, Tombstone, is_dns_label,
@@ -34,6 +34,33 @@ pub(super) use {has_id, known_size};
 
 /// No disk holds more in one file. Sums of sizes up to this one are exact in SQL.
 const LARGEST_SIZE: u64 = 1 << 53;
+
+/// What is acknowledged and not yet removed, by namespace.
+pub(super) async fn stored(
+    least_bytes: u64,
+    connection: &mut SqliteConnection,
+) -> Result<BTreeMap<String, Stored>, sqlx::Error> {
+    // A sum of integers fails where it overflows; TOTAL does not, and CAST goes to the largest integer at most.
+    let rows = sqlx::query(concat!(
+        "SELECT owner_namespace, COUNT(*) AS resources, CAST(TOTAL(MAX(",
+        known_size!(),
+        ", ?)) AS INTEGER) AS bytes FROM resources WHERE state IS NOT 'pending' AND state IS NOT 'deleted' \
+         GROUP BY owner_namespace"
+    ))
+    .bind(i64::try_from(least_bytes).unwrap_or(i64::MAX))
+    .fetch_all(connection)
+    .await?;
+    let mut stored: BTreeMap<String, Stored> = BTreeMap::new();
+    for row in &rows {
+        let here = Stored {
+            resources: row.try_get::<i64, _>("resources")?.unsigned_abs(),
+            bytes: row.try_get::<i64, _>("bytes")?.unsigned_abs(),
+        };
+        let all = stored.entry(namespace(row)).or_default();
+        *all = [*all, here].into_iter().sum();
+    }
+    Ok(stored)
+}
 
 /// A whole row.
 pub(super) fn resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::staging::Holder;
+use super::Beginning;
+use crate::resource::Holder;
 
 /// An upload may take this long, and a second more for each MiB.
 const FIRST_TIME: Duration = Duration::from_mins(5);
@@ -29,6 +30,12 @@ pub(super) struct Flight {
 }
 
 impl Flight {
+    pub(super) fn new(beginning: Beginning, reserved: u64) -> Self {
+        let Beginning { holder, announced, at, .. } = beginning;
+        let end = CancellationToken::new();
+        Self { holder, reserved, unwritten: reserved, announced, received: 0, began: at, end }
+    }
+
     /// How long it has been slower than it may be while others need its place; `None` if it is not.
     pub(super) fn overdue(&self, now: Duration) -> Option<Duration> {
         let length = self.announced.unwrap_or(self.received);
@@ -40,17 +47,14 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::ResourceId;
 
     #[test]
     fn an_upload_has_five_minutes_and_a_second_for_each_mebibyte() {
-        let flight = |announced, received| Flight {
-            holder: None,
-            reserved: 0,
-            unwritten: 0,
-            announced,
-            received,
-            began: Duration::from_secs(1000),
-            end: CancellationToken::new(),
+        let flight = |announced, received| {
+            let id = ResourceId::generate(&mut rand::rng());
+            let beginning = Beginning { id, holder: None, announced, at: Duration::from_secs(1000) };
+            Flight { received, ..Flight::new(beginning, 0) }
         };
         let seconds = Duration::from_secs;
         let of_20_gib = flight(Some(20 << 30), 5);

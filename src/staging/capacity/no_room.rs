@@ -1,7 +1,8 @@
 //! Why an upload is not taken.
 
+use crate::ledger::{self, Account};
+use crate::resource::Holder;
 use crate::spark::format_size;
-use crate::staging::Holder;
 
 /// There is no room for a bundle, or none for another upload at the moment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,17 +81,6 @@ pub enum NoRoom {
 }
 
 impl NoRoom {
-    /// Without what the upload that hears of it has itself.
-    pub(super) fn beside(self, own: u64) -> Self {
-        match self {
-            Self::Total { limit, taken } => Self::Total { limit, taken: taken.saturating_sub(own) },
-            Self::RoomOf { holder, limit, taken } => {
-                Self::RoomOf { holder, limit, taken: taken.saturating_sub(own) }
-            }
-            other => other,
-        }
-    }
-
     /// Whether it lasts no longer than uploads do.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Uploads | Self::UploadsOf { .. })
@@ -113,4 +103,17 @@ pub(in crate::staging) struct Shortage {
     pub(in crate::staging) no_room: NoRoom,
     /// Uploads, resources or bytes.
     pub(super) missing: u64,
+}
+
+impl From<ledger::Shortage> for Shortage {
+    fn from(shortage: ledger::Shortage) -> Self {
+        let ledger::Shortage { account, limit, taken, missing } = shortage;
+        let no_room = match account {
+            Account::Resources => NoRoom::Resources { limit },
+            Account::Bytes => NoRoom::Total { limit, taken },
+            Account::ResourcesOf(holder) => NoRoom::ResourcesOf { holder, limit },
+            Account::BytesOf(holder) => NoRoom::RoomOf { holder, limit, taken },
+        };
+        Self { no_room, missing }
+    }
 }

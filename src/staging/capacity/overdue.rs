@@ -6,22 +6,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::Capacity;
-use super::account::Account;
+use super::flights::Flights;
 use super::no_room::{NoRoom, Shortage};
 use crate::resource::ResourceId;
 use crate::staging::StageError;
 
 /// How long the clean-up of uploads that were ended is waited for.
 const CLEAN_UP: Duration = Duration::from_secs(5);
-
-/// What an upload that needs room gets.
-#[derive(Debug)]
-pub(in crate::staging) enum Room<T> {
-    /// The room.
-    Taken(T),
-    /// Others were told to end, and make up for what is missing.
-    Coming(Departures),
-}
 
 /// Uploads that were told to end because another one needs what they hold.
 #[derive(Debug)]
@@ -36,34 +27,29 @@ pub(in crate::staging) struct Departures {
 }
 
 impl Capacity {
-    /// Takes room for the upload `id`. Where there is too little, it ends as many overdue uploads as make up for that, the
-    /// most overdue ones first, and none if there are too few of them.
+    /// Ends as many overdue uploads as make up for what the upload `id` is short of, the most overdue ones first; none, and an
+    /// error, if there are too few of them.
     ///
-    /// All of this is one step: an upload ends only for what is missing at that moment, and never by one that is itself
-    /// told to end.
-    pub(in crate::staging) fn take_room<T>(
+    /// This is one step: an upload never ends by one that is itself told to end.
+    pub(in crate::staging) fn end_overdue(
         &self,
         id: ResourceId,
         now: Duration,
-        attempt: impl FnOnce(&mut Account) -> Result<T, Shortage>,
-    ) -> Result<Room<T>, StageError> {
-        let mut account = self.account();
-        let end = account.flights.get(&id).map(|flight| flight.end.clone());
+        shortage: Shortage,
+    ) -> Result<Departures, StageError> {
+        let flights = self.flights();
+        let end = flights.0.get(&id).map(|flight| flight.end.clone());
         if end.as_ref().is_some_and(CancellationToken::is_cancelled) {
-            return Err(ended(&account, id));
+            return Err(ended(&flights, id));
         }
-        let shortage = match attempt(&mut account) {
-            Ok(done) => return Ok(Room::Taken(done)),
-            Err(shortage) => shortage,
-        };
-        let chosen = chosen(&account, &shortage, now, id);
+        let chosen = chosen(&flights, &shortage, now, id);
         if chosen.is_empty() {
             return Err(shortage.no_room.into());
         }
         for id in &chosen {
-            end_one(&account, *id);
+            end_one(&flights, *id);
         }
-        Ok(Room::Coming(Departures { of: chosen, no_room: shortage.no_room, waiting: id, end }))
+        Ok(Departures { of: chosen, no_room: shortage.no_room, waiting: id, end })
     }
 
     /// Waits until they are gone. An error if they stay, and at once if the upload that waits is told to end.
@@ -77,7 +63,7 @@ impl Capacity {
         };
         tokio::select! {
             biased;
-            () = told_to_end => Err(ended(&self.account(), waiting)),
+            () = told_to_end => Err(ended(&self.flights(), waiting)),
             in_time = tokio::time::timeout(CLEAN_UP, self.are_over(&of)) => in_time.map_err(|_| no_room.into()),
         }
     }
@@ -95,12 +81,12 @@ impl Capacity {
     }
 }
 
-fn ended(account: &Account, id: ResourceId) -> StageError {
-    StageError::Overdue { received: account.flights.get(&id).map_or(0, |flight| flight.received) }
+fn ended(flights: &Flights, id: ResourceId) -> StageError {
+    StageError::Overdue { received: flights.0.get(&id).map_or(0, |flight| flight.received) }
 }
 
-fn end_one(account: &Account, id: ResourceId) {
-    let Some(flight) = account.flights.get(&id).filter(|flight| !flight.end.is_cancelled()) else { return };
+fn end_one(flights: &Flights, id: ResourceId) {
+    let Some(flight) = flights.0.get(&id).filter(|flight| !flight.end.is_cancelled()) else { return };
     tracing::warn!(
         resource_id = %id, received = flight.received, announced = flight.announced,
         "ended an upload that was too slow, because another one needs its place"
@@ -110,9 +96,9 @@ fn end_one(account: &Account, id: ResourceId) {
 
 /// Which ones, the most overdue first; none if all of them together would not be enough. Those that were told to end
 /// already come before all others, which may then stay.
-fn chosen(account: &Account, shortage: &Shortage, now: Duration, beside: ResourceId) -> Vec<ResourceId> {
-    let mut overdue: Vec<_> = account
-        .flights
+fn chosen(flights: &Flights, shortage: &Shortage, now: Duration, beside: ResourceId) -> Vec<ResourceId> {
+    let mut overdue: Vec<_> = flights
+        .0
         .iter()
         .filter(|(id, _)| **id != beside)
         .filter(|(_, flight)| {

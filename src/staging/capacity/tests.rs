@@ -3,15 +3,16 @@ use futures_util::FutureExt as _;
 use super::hold::STEP_BYTES;
 use super::overdue::Departures;
 use super::*;
+use crate::ledger::{Account, SqliteLedger};
 use crate::staging::{Share, StageError};
 
 const GIB: u64 = 1 << 30;
 
-fn limits(max_total_size: Option<u64>, min_free_space: u64) -> Limits {
+fn limits(min_free_space: u64) -> Limits {
     Limits {
         capacity: CapacityLimits {
             max_resource_size: u64::MAX,
-            max_total_size,
+            max_total_size: None,
             min_free_space,
             least_charge: 0,
         },
@@ -23,10 +24,11 @@ fn limits(max_total_size: Option<u64>, min_free_space: u64) -> Limits {
     }
 }
 
-/// With 10 bytes stored for a namespace `old`.
-fn capacity(limits: Limits) -> Arc<Capacity> {
-    let stored = Stored { resources: 1, bytes: 10 };
-    Arc::new(Capacity::new(limits, &BTreeMap::from([("old".to_owned(), stored)])))
+/// With a ledger in which nothing is stored.
+async fn capacity(limits: Limits) -> Arc<Capacity> {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = SqliteLedger::open(&folder.path().join("ledger.db")).await.unwrap();
+    Arc::new(Capacity::new(limits, Arc::new(ledger)))
 }
 
 fn id() -> ResourceId {
@@ -42,178 +44,102 @@ trait Refused {
     fn refusal(self) -> NoRoom;
 }
 
-impl<T: std::fmt::Debug> Refused for Result<T, Shortage> {
+impl<T> Refused for Result<T, Shortage> {
     fn refusal(self) -> NoRoom {
-        self.unwrap_err().no_room
+        self.err().unwrap().no_room
     }
 }
 
-impl Capacity {
-    fn begun(self: &Arc<Self>, beginning: Beginning, free_on_disk: Option<u64>) -> Result<Hold, Shortage> {
-        self.begin(&mut self.account(), beginning, free_on_disk)
-    }
-}
-
-impl Hold {
-    fn grown(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), Shortage> {
-        self.grow(&mut self.capacity.account(), bytes, free_on_disk)
-    }
-
-    fn passed_to(&self, holder: &Holder, free_on_disk: Option<u64>) -> Result<(), Shortage> {
-        self.pass_to(&mut self.capacity.account(), holder, free_on_disk)
-    }
-}
-
-#[test]
-fn what_is_stored_and_what_is_promised_count_together() {
-    let capacity = capacity(limits(Some(100), 0));
-    let begin = |bytes| capacity.begun(beginning("new", Some(bytes)), None);
-    let first = begin(60).unwrap();
-    assert_eq!(begin(31).refusal(), NoRoom::Total { limit: 100, taken: 70 });
-    begin(30).unwrap();
-    first.stored(50);
-    assert_eq!((capacity.stored_bytes(), capacity.uploads()), (60, 0));
-    begin(40).unwrap();
-    capacity.removed("new", 50);
-    begin(90).unwrap();
-}
-
-#[test]
-fn bytes_that_are_promised_but_not_written_are_not_promised_again() {
-    let capacity = capacity(limits(None, 100));
-    let begin = |bytes, free| capacity.begun(beginning("new", Some(bytes)), Some(free));
-    let first = begin(500, 1000).unwrap();
+#[tokio::test]
+async fn bytes_that_are_promised_but_not_written_are_not_promised_again() {
+    let capacity = capacity(limits(100)).await;
+    let begin = |bytes, free| capacity.begin(beginning("new", Some(bytes)), Some(free));
+    let first = begin(500, 1000).ok().unwrap();
     assert_eq!(begin(401, 1000).refusal(), NoRoom::Disk { free: 500, keep: 100 });
     first.written(500);
-    begin(401, 501).unwrap();
+    let second = begin(401, 501).ok().unwrap();
+    assert_eq!(second.grow(1, Some(501)).refusal(), NoRoom::Disk { free: 100, keep: 100 });
+    second.grow(1, Some(502)).unwrap();
+    assert_eq!(second.reserved(), 402);
 }
 
-#[test]
-fn the_truth_is_taken_over_only_if_nothing_changed_meanwhile() {
-    let capacity = capacity(limits(Some(100), 0));
-    let begin = |bytes| capacity.begun(beginning("new", Some(bytes)), None);
-    let truth = || BTreeMap::from([("old".to_owned(), Stored { resources: 9, bytes: 90 })]);
-    let before = capacity.quiet().unwrap();
-    let settling = capacity.settling();
-    assert!(capacity.quiet().is_none());
-    capacity.correct(before, &truth());
-    drop(settling);
-    capacity.correct(before, &truth());
-    begin(90).unwrap();
-    capacity.correct(capacity.quiet().unwrap(), &truth());
-    assert_eq!(begin(11).refusal(), NoRoom::Total { limit: 100, taken: 90 });
-}
-
-#[test]
-fn an_upload_of_unknown_length_reserves_in_steps() {
-    let capacity = capacity(limits(None, 0));
-    let hold = capacity.begun(beginning("new", None), None).unwrap();
+#[tokio::test]
+async fn an_upload_of_unknown_length_reserves_in_steps() {
+    let capacity = capacity(limits(0)).await;
+    let hold = capacity.begin(beginning("new", None), None).ok().unwrap();
     assert_eq!(hold.missing_for(1), STEP_BYTES);
-    hold.grown(STEP_BYTES, None).unwrap();
+    hold.grow(STEP_BYTES, None).unwrap();
     assert_eq!(hold.missing_for(STEP_BYTES), 0);
     hold.written(STEP_BYTES - 1);
     assert_eq!(hold.missing_for(2), STEP_BYTES);
 }
 
-#[test]
-fn resources_are_bounded_by_number_and_each_counts_for_something() {
-    let mut limits = limits(Some(100), 0);
-    (limits.max_resources, limits.capacity.least_charge) = (3, 40);
-    let capacity = capacity(limits);
-    let begin = |bytes| capacity.begun(beginning("new", bytes), None);
-    begin(Some(0)).unwrap().stored(0);
-    assert_eq!(capacity.stored_bytes(), 50);
-    assert_eq!(begin(Some(51)).refusal(), NoRoom::Total { limit: 100, taken: 50 });
-    let last = begin(None).unwrap();
-    assert_eq!(begin(Some(0)).refusal(), NoRoom::Resources { limit: 3 });
-    drop(last);
-    capacity.removed("new", 0);
-    assert_eq!(capacity.stored_bytes(), 10);
-}
-
 /// Each holder may have 25 of 100 uploads, 250 of 1,000 resources, and a quarter of the room.
-fn shared(max_total_size: Option<u64>) -> Arc<Capacity> {
-    let mut limits = limits(max_total_size, GIB);
+async fn shared(max_total_size: Option<u64>) -> Arc<Capacity> {
+    let mut limits = limits(GIB);
     limits.share = Some("25%".parse::<Share>().unwrap());
-    limits.capacity.max_resource_size = GIB;
-    capacity(limits)
+    (limits.capacity.max_resource_size, limits.capacity.max_total_size) = (GIB, max_total_size);
+    limits.capacity.least_charge = 7;
+    capacity(limits).await
 }
 
-#[test]
-fn a_holder_has_its_share_of_the_room_and_others_theirs() {
-    let capacity = shared(Some(8 * GIB));
-    let begin = |namespace, bytes| capacity.begun(beginning(namespace, Some(bytes)), None);
-    begin("greedy", GIB).unwrap().stored(GIB);
-    let second = begin("greedy", GIB).unwrap();
-    let (holder, limit) = (Holder::namespace("greedy"), 2 * GIB);
-    let refused = NoRoom::RoomOf { holder, limit, taken: 2 * GIB };
-    assert_eq!(begin("greedy", 1).refusal(), refused);
-    begin("honest", GIB).unwrap();
-    drop(second);
-    begin("greedy", GIB).unwrap();
-    capacity.removed("greedy", GIB);
-    begin("greedy", 2 * GIB).unwrap();
+#[tokio::test]
+async fn an_upload_is_charged_shares_first_and_then_what_all_have() {
+    let capacity = shared(Some(8 * GIB)).await;
+    let holder = Holder::namespace("demo");
+    let charged = async |holder, bytes| {
+        let charges = capacity.charges(holder, bytes, Some(100 * GIB)).await.unwrap();
+        charges.into_iter().map(|charge| (charge.account, charge.amount, charge.limit)).collect::<Vec<_>>()
+    };
+    let of_all = |bytes| [(Account::Resources, 1, Some(1000)), (Account::Bytes, bytes, Some(8 * GIB))];
+    let of_holder = [
+        (Account::ResourcesOf(holder.clone()), 1, Some(250)),
+        (Account::BytesOf(holder.clone()), 500, Some(2 * GIB)),
+    ];
+    assert_eq!(charged(Some(&holder), 500).await, [of_holder, of_all(500)].concat());
+    assert_eq!(charged(None, 5).await, of_all(7), "it counts for something");
 }
 
-#[test]
-fn without_a_limit_the_disk_is_the_room_and_one_bundle_always_fits_a_share() {
-    let capacity = shared(None);
-    let begin = |namespace, bytes, free| capacity.begun(beginning(namespace, Some(bytes)), Some(free));
+#[tokio::test]
+async fn without_a_limit_the_disk_is_the_room_and_one_bundle_always_fits_a_share() {
+    let capacity = shared(None).await;
+    let share = "25%".parse().unwrap();
     // 9 GiB free, of which one is to be left: a share is 2 GiB, whatever of it is written already.
-    let first = begin("greedy", 2 * GIB, 9 * GIB).unwrap();
-    let refused = |limit| NoRoom::RoomOf { holder: Holder::namespace("greedy"), limit, taken: 2 * GIB };
+    let first = capacity.begin(beginning("greedy", Some(2 * GIB)), Some(9 * GIB)).ok().unwrap();
+    assert_eq!(capacity.part_of_room(share, 2 * GIB, Some(9 * GIB)), Some(2 * GIB));
     first.written(GIB);
-    assert_eq!(begin("greedy", 3, 8 * GIB).refusal(), refused(2 * GIB + 2));
+    assert_eq!(capacity.part_of_room(share, 2 * GIB, Some(8 * GIB)), Some(2 * GIB));
     // 2 GiB in all: a share is never below one bundle.
-    begin("honest", GIB, 3 * GIB).unwrap();
-    assert_eq!(begin("greedy", 1, 3 * GIB).refusal(), refused(GIB));
+    assert_eq!(capacity.part_of_room(share, 0, Some(3 * GIB)), Some(GIB));
+    assert_eq!(capacity.part_of_room(share, 0, None), None);
 }
 
-#[test]
-fn a_holder_has_its_share_of_uploads_and_of_resources() {
-    let capacity = shared(Some(u64::MAX));
-    let begin = |namespace| capacity.begun(beginning(namespace, Some(0)), None);
-    let uploads: Vec<Hold> = (0..25).map(|_| begin("greedy").unwrap()).collect();
-    let holder = || Holder::namespace("greedy");
-    assert_eq!(begin("greedy").refusal(), NoRoom::UploadsOf { holder: holder(), limit: 25 });
-    begin("honest").unwrap();
+#[tokio::test]
+async fn a_holder_has_its_share_of_uploads_and_others_theirs() {
+    let capacity = shared(None).await;
+    let begin = |namespace| capacity.begin(beginning(namespace, Some(0)), None);
+    let uploads: Vec<Hold> = (0..25).map(|_| begin("greedy").ok().unwrap()).collect();
+    let refused = NoRoom::UploadsOf { holder: Holder::namespace("greedy"), limit: 25 };
+    assert_eq!(begin("greedy").refusal(), refused);
+    assert!(begin("honest").is_ok());
     drop(uploads);
-    for _ in 0..250 {
-        begin("greedy").unwrap().stored(0);
-    }
-    assert_eq!(begin("greedy").refusal(), NoRoom::ResourcesOf { holder: holder(), limit: 250 });
-    begin("honest").unwrap();
-    capacity.removed("greedy", 0);
-    begin("greedy").unwrap();
+    assert!(begin("greedy").is_ok());
 }
 
-#[test]
-fn what_a_user_began_counts_for_the_namespace_once_that_is_known() {
-    let capacity = shared(Some(8 * GIB));
-    let user = Beginning { holder: Some(Holder::user("jo")), ..beginning("", Some(GIB)) };
-    let hold = capacity.begun(user, None).unwrap();
-    begin_all(&capacity, "full", 2);
-    let refused = hold.passed_to(&Holder::namespace("full"), None).refusal();
-    let (holder, limit) = (Holder::namespace("full"), 2 * GIB);
-    assert_eq!(refused, NoRoom::RoomOf { holder, limit, taken: 2 * GIB });
-    hold.passed_to(&Holder::namespace("empty"), None).unwrap();
-    hold.stored(GIB);
-    begin_all(&capacity, "empty", 1);
-    assert!(capacity.begun(beginning("empty", Some(1)), None).is_err());
-}
-
-fn begin_all(capacity: &Arc<Capacity>, namespace: &str, bundles: usize) {
-    for _ in 0..bundles {
-        capacity.begun(beginning(namespace, Some(GIB)), None).unwrap().stored(GIB);
-    }
-}
-
-#[test]
-fn shares_hold_from_the_start_by_what_the_ledger_knows() {
-    let stored = BTreeMap::from([("greedy".to_owned(), Stored { resources: 250, bytes: 0 })]);
-    let capacity = Arc::new(Capacity::new(shared(None).limits, &stored));
-    assert!(capacity.begun(beginning("greedy", Some(0)), None).is_err());
-    capacity.begun(beginning("honest", Some(0)), None).unwrap();
+#[tokio::test]
+async fn what_a_user_began_takes_a_place_of_the_namespace_once_that_is_known() {
+    let capacity = shared(None).await;
+    let user = Beginning { holder: Some(Holder::user("jo")), ..beginning("", Some(0)) };
+    let hold = capacity.begin(user, None).ok().unwrap();
+    let full: Vec<_> =
+        (0..25).map(|_| capacity.begin(beginning("full", Some(0)), None).ok().unwrap()).collect();
+    let to = |namespace: &str| hold.pass_to(Some(Holder::namespace(namespace)));
+    let refused = NoRoom::UploadsOf { holder: Holder::namespace("full"), limit: 25 };
+    assert_eq!(to("full").refusal(), refused);
+    assert_eq!(hold.holder(), Some(Holder::user("jo")));
+    assert_eq!(to("empty").unwrap(), Some(Holder::user("jo")));
+    drop(full);
+    assert_eq!(to("full").unwrap(), Some(Holder::namespace("empty")));
 }
 
 /// Six minutes later, an upload of nothing is overdue.
@@ -228,75 +154,66 @@ fn obedient(hold: Hold) -> tokio::task::JoinHandle<()> {
     })
 }
 
-/// What an upload gets that would begin now.
-fn asks(capacity: &Arc<Capacity>, beginning: &Beginning, now: Duration) -> Result<Room<Hold>, StageError> {
-    capacity.take_room(beginning.id, now, |account| capacity.begin(account, beginning.clone(), None))
+fn begun(capacity: &Arc<Capacity>, at: Duration, bytes: u64) -> Hold {
+    capacity.begin(Beginning { at, ..beginning("new", Some(bytes)) }, None).ok().unwrap()
 }
 
-/// The uploads that it waits for.
-fn departures<T: std::fmt::Debug>(asked: Result<Room<T>, StageError>) -> Departures {
-    match asked {
-        Ok(Room::Coming(departures)) => departures,
-        other => panic!("nothing was ended: {other:?}"),
-    }
+/// Of the bytes that all may have together.
+fn missing(missing: u64) -> Shortage {
+    Shortage { no_room: NoRoom::Total { limit: 110, taken: 110 }, missing }
 }
 
 #[tokio::test]
 async fn overdue_uploads_end_when_another_one_needs_their_room_the_worst_ones_first() {
-    let capacity = capacity(limits(Some(110), 0));
-    let begin = |at, bytes| {
-        let at = Duration::from_secs(at);
-        obedient(capacity.begun(Beginning { at, ..beginning("new", Some(bytes)) }, None).unwrap())
-    };
+    let capacity = capacity(limits(0)).await;
+    let begin = |at, bytes| obedient(begun(&capacity, Duration::from_secs(at), bytes));
     let (worst, bad, fresh) = (begin(0, 40), begin(10, 40), begin(300, 20));
-    let needy = beginning("new", Some(30));
-    assert!(asks(&capacity, &needy, Duration::from_secs(299)).is_err());
+    let needy = id();
+    assert!(capacity.end_overdue(needy, Duration::from_secs(299), missing(20)).is_err());
     assert_eq!(capacity.uploads(), 3);
-    capacity.wait_for(departures(asks(&capacity, &needy, LATER))).await.unwrap();
+    capacity.wait_for(capacity.end_overdue(needy, LATER, missing(20)).unwrap()).await.unwrap();
     worst.await.unwrap();
-    capacity.begun(needy, None).unwrap();
     assert!(!bad.is_finished() && !fresh.is_finished());
 }
 
 #[tokio::test]
 async fn no_upload_ends_in_vain() {
-    let capacity = capacity(limits(Some(110), 0));
-    let _overdue = obedient(capacity.begun(beginning("new", Some(50)), None).unwrap());
-    let _fresh = capacity.begun(Beginning { at: LATER, ..beginning("new", Some(50)) }, None).unwrap();
-    let needy = beginning("new", Some(51));
-    assert!(asks(&capacity, &needy, LATER).is_err());
+    let capacity = capacity(limits(0)).await;
+    let _overdue = obedient(begun(&capacity, Duration::ZERO, 50));
+    let _fresh = begun(&capacity, LATER, 50);
+    assert!(capacity.end_overdue(id(), LATER, missing(51)).is_err());
     assert_eq!(capacity.uploads(), 2);
 }
 
 #[tokio::test]
 async fn a_used_up_share_ends_no_upload_of_another_holder() {
-    let capacity = shared(Some(u64::MAX));
-    let begin = |namespace: &str| capacity.begun(beginning(namespace, Some(0)), None);
-    let honest = obedient(begin("honest").unwrap());
-    let _fresh: Vec<Hold> = (0..25)
-        .map(|_| capacity.begun(Beginning { at: LATER, ..beginning("greedy", Some(0)) }, None).unwrap())
-        .collect();
-    assert!(asks(&capacity, &beginning("greedy", Some(0)), LATER).is_err());
-    let others: Vec<_> = (0..24).map(|_| obedient(begin("honest").unwrap())).collect();
-    let coming = departures(asks(&capacity, &beginning("honest", Some(0)), LATER));
-    capacity.wait_for(coming).await.unwrap();
+    let capacity = shared(None).await;
+    let begin = |namespace: &str| capacity.begin(beginning(namespace, Some(0)), None);
+    let honest = obedient(begin("honest").ok().unwrap());
+    let fresh = || Beginning { at: LATER, ..beginning("greedy", Some(0)) };
+    let _fresh: Vec<Hold> = (0..25).map(|_| capacity.begin(fresh(), None).ok().unwrap()).collect();
+    let shortage = begin("greedy").err().unwrap();
+    assert!(capacity.end_overdue(id(), LATER, shortage).is_err());
+    let others: Vec<_> = (0..24).map(|_| obedient(begin("honest").ok().unwrap())).collect();
+    let shortage = begin("honest").err().unwrap();
+    capacity.wait_for(capacity.end_overdue(id(), LATER, shortage).unwrap()).await.unwrap();
     assert_eq!(usize::from(honest.is_finished()) + others.iter().filter(|it| it.is_finished()).count(), 1);
 }
 
 #[tokio::test]
 async fn an_upload_that_is_told_to_end_ends_at_once_and_ends_no_other() {
-    let capacity = capacity(limits(Some(110), 0));
-    let begin = |bytes| capacity.begun(beginning("new", Some(bytes)), None).unwrap();
+    let capacity = capacity(limits(0)).await;
+    let begin = |bytes| begun(&capacity, Duration::ZERO, bytes);
     // All three are overdue; the last one does not go although it is told to.
     let (one, other, stubborn) = (begin(30), begin(30), begin(40));
-    let grow = |hold: &Hold| capacity.take_room(hold.id, LATER, |account| hold.grow(account, 1, None));
-    let waiting = departures(grow(&one));
+    let grow =
+        |hold: &Hold| -> Result<Departures, StageError> { capacity.end_overdue(hold.id, LATER, missing(1)) };
+    let waiting = grow(&one).unwrap();
     let first_to_end = if other.end().is_cancelled() { &other } else { &stubborn };
     assert!(matches!(grow(first_to_end), Err(StageError::Overdue { .. })));
     assert!(!one.end().is_cancelled(), "it ended the one that ended it");
     // What is missing now takes all others, and the one that waits is told so where it waits.
-    let needy = beginning("new", Some(100));
-    let _all = departures(asks(&capacity, &needy, LATER));
+    let _all = capacity.end_overdue(id(), LATER, missing(100)).unwrap();
     let waited = capacity.wait_for(waiting).now_or_never();
     assert!(matches!(waited, Some(Err(StageError::Overdue { .. }))), "{waited:?}");
     drop((one, other, stubborn));
@@ -304,13 +221,10 @@ async fn an_upload_that_is_told_to_end_ends_at_once_and_ends_no_other() {
 
 #[tokio::test]
 async fn uploads_that_are_told_to_end_already_make_room_before_others_are() {
-    let capacity = capacity(limits(Some(110), 0));
-    let begin = |at, bytes| {
-        let at = Duration::from_secs(at);
-        capacity.begun(Beginning { at, ..beginning("new", Some(bytes)) }, None).unwrap()
-    };
-    let (worst, ending) = (begin(0, 40), begin(10, 60));
+    let capacity = capacity(limits(0)).await;
+    let (worst, ending) =
+        (begun(&capacity, Duration::ZERO, 40), begun(&capacity, Duration::from_secs(10), 60));
     ending.end().cancel();
-    departures(asks(&capacity, &beginning("new", Some(30)), LATER));
+    capacity.end_overdue(id(), LATER, missing(30)).unwrap();
     assert!(!worst.end().is_cancelled());
 }

@@ -59,7 +59,7 @@ fn new_lease() -> LeaseId {
 impl Leased {
     async fn uploading(&self) -> (ResourceId, LeaseId) {
         let (id, lease) = (new_id(), new_lease());
-        self.ledger.begin(pending(id), lease).await.unwrap();
+        self.ledger.begin(pending(id), lease, &[]).await.unwrap();
         (id, lease)
     }
 
@@ -107,7 +107,7 @@ async fn an_upload_is_given_up_by_the_cleaner_only_when_its_lease_has_ended(it: 
     it.clock.advance(ONE);
     assert!(it.is_given_up_by(upload.0, cleaner).await);
     assert!(matches!(it.complete(upload).await, Err(LedgerError::GivenUp { .. })));
-    assert_eq!(it.ledger.bury(upload.0).await.unwrap(), None);
+    assert!(it.ledger.bury(upload.0).await.unwrap());
     assert_eq!(it.ledger.state(upload.0).await.unwrap(), None);
 }
 
@@ -216,6 +216,6 @@ async fn a_lease_that_there_is_not_is_told_by_its_renewal(it: Leased) {
 async fn an_upload_that_goes_on_is_not_buried(it: Leased) {
     let upload = it.uploading().await;
     it.clock.advance(LEASE_TIME);
-    assert_eq!(it.ledger.bury(upload.0).await.unwrap(), None);
+    assert!(!it.ledger.bury(upload.0).await.unwrap());
     it.complete(upload).await.unwrap();
 }

@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cloakroom::ledger::{
-    Authority, Completion, Condition, Deletion, Freed, GivenUp, LeaseId, Ledger, LedgerError,
-    PendingResource, SqliteLedger, Stored,
+    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
+    SqliteLedger, Stored,
 };
 use cloakroom::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, Sighting,
@@ -99,7 +99,7 @@ fn lease_of(id: ResourceId) -> LeaseId {
 }
 
 async fn begin(ledger: &AnyLedger, id: ResourceId) {
-    ledger.begin(pending(id), lease_of(id)).await.unwrap();
+    ledger.begin(pending(id), lease_of(id), &[]).await.unwrap();
 }
 
 async fn ready(ledger: &AnyLedger) -> ResourceId {
@@ -121,8 +121,7 @@ async fn deleting(ledger: &AnyLedger) -> ResourceId {
 
 async fn deleted(ledger: &AnyLedger) -> ResourceId {
     let id = deleting(ledger).await;
-    let freed = Freed { namespace: "team-a".to_owned(), size_bytes: 1000 };
-    assert_eq!(ledger.bury(id).await.unwrap(), Some(freed));
+    assert!(ledger.bury(id).await.unwrap());
     id
 }
 
@@ -142,7 +141,7 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> A
     assert_eq!(row.file_name.unwrap().as_str(), "déps.tgz");
     assert_eq!(row.uploaded_by.as_deref(), Some("10.0.0.1"));
     assert!(row.owner.is_none() && row.bundle.is_none() && row.deleted.is_none());
-    assert!(ledger.begin(pending(id), lease_of(id)).await.is_err(), "an id names one resource");
+    assert!(ledger.begin(pending(id), lease_of(id), &[]).await.is_err(), "an id names one resource");
 }
 
 async fn completing_makes_a_row_ready_with_everything_that_it_was_given(open: impl AsyncFn() -> AnyLedger) {
@@ -175,7 +174,7 @@ async fn only_an_upload_that_goes_on_can_be_given_up(open: impl AsyncFn() -> Any
     }
     let late = ledger.complete(completion(id), lease_of(id)).await;
     assert!(matches!(late, Err(LedgerError::GivenUp { id: named }) if named == id));
-    assert_eq!(ledger.bury(id).await.unwrap(), None);
+    assert!(ledger.bury(id).await.unwrap());
     assert!(ledger.find(id).await.unwrap().is_none());
     assert_eq!(ledger.give_up(new_id(), by).await.unwrap(), Some(GivenUp::default()), "it is not known");
     for id in [ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
@@ -272,7 +271,7 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
     }
     for id in [new_id(), waiting, ready(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        assert_eq!(ledger.bury(id).await.unwrap(), None);
+        assert!(!ledger.bury(id).await.unwrap());
         assert_eq!(state(&ledger, id).await, before, "bytes are removed before their tombstone is set");
     }
     let id = deleted(&ledger).await;
@@ -427,7 +426,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(open: impl AsyncFn(
     // Polled together, they wait together: most of them share a commit.
     let outcomes = join_all(ids.iter().enumerate().map(async |(number, id)| {
         let id = if number % 10 == 5 { taken } else { *id };
-        ledger.begin(pending(id), lease_of(id)).await.is_ok()
+        ledger.begin(pending(id), lease_of(id), &[]).await.is_ok()
     }))
     .await;
     ledger.close().await;
@@ -442,7 +441,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(open: impl AsyncFn(
 async fn five_hundred_at_once_are_all_durable(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     let mut ids: Vec<_> = (0..500).map(|_| new_id()).collect();
-    join_all(ids.iter().map(async |id| ledger.begin(pending(*id), lease_of(*id)).await.unwrap())).await;
+    join_all(ids.iter().map(async |id| ledger.begin(pending(*id), lease_of(*id), &[]).await.unwrap())).await;
     // Another one on the same data, while the first one has not closed: nothing is only in its memory.
     let other = open().await;
     ids.sort_unstable();
@@ -453,7 +452,7 @@ async fn an_operation_whose_caller_went_away_is_done_all_the_same(open: impl Asy
     let ledger = open().await;
     let id = new_id();
     {
-        let mut begin = ledger.begin(pending(id), lease_of(id));
+        let mut begin = ledger.begin(pending(id), lease_of(id), &[]);
         let is_pending = poll_fn(|context| Poll::Ready(begin.as_mut().poll(context).is_pending())).await;
         assert!(is_pending);
     }
@@ -465,10 +464,10 @@ async fn an_operation_whose_caller_went_away_is_done_all_the_same(open: impl Asy
 async fn a_closed_ledger_says_so_and_has_finished_what_it_accepted(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     let ids: Vec<_> = (0..300).map(|_| new_id()).collect();
-    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id), lease_of(*id))));
+    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id), lease_of(*id), &[])));
     let (outcomes, ()) = tokio::join!(begins, ledger.close());
     assert!(outcomes.iter().any(Result::is_ok));
-    let late = ledger.begin(pending(new_id()), lease_of(ids[0])).await;
+    let late = ledger.begin(pending(new_id()), lease_of(ids[0]), &[]).await;
     assert!(matches!(late, Err(LedgerError::Closed)));
     ledger.close().await;
     let reopened = open().await;

@@ -3,4 +3,5 @@
 
 mod leases;
 mod ledger;
+mod rooms;
 mod store;

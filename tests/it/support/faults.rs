@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom::ledger::{
-    Authority, Completion, Deletion, Epoch, Freed, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
-    ReadyPage, Stored,
+    Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
+    ReadyPage, Stored, Taken,
 };
 use cloakroom::resource::{BlobKey, Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
 use cloakroom::store::{Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob};
@@ -177,8 +177,17 @@ pub struct FaultyLedger {
 
 #[async_trait]
 impl Ledger for FaultyLedger {
-    async fn begin(&self, pending: PendingResource, lease: LeaseId) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, lease)).await
+    async fn begin(
+        &self,
+        pending: PendingResource,
+        lease: LeaseId,
+        charges: &[Charge],
+    ) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, lease, charges)).await
+    }
+
+    async fn charge(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.inner.charge(lease, charges).await
     }
 
     async fn note_handle(
@@ -222,7 +231,7 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerCondemn, self.inner.condemn(decision, by)).await
     }
 
-    async fn bury(&self, id: ResourceId) -> Result<Option<Freed>, LedgerError> {
+    async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError> {
         self.faults.of_ledger(Step::LedgerBury, self.inner.bury(id)).await
     }
 
@@ -234,7 +243,7 @@ impl Ledger for FaultyLedger {
         self.inner.trim_tombstones(most).await
     }
 
-    async fn discard(&self, row: RowName) -> Result<Option<Vec<Freed>>, LedgerError> {
+    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
         self.inner.discard(row).await
     }
 
@@ -273,6 +282,14 @@ impl Ledger for FaultyLedger {
 
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
         self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(sightings)).await
+    }
+
+    async fn count_room(&self, least_bytes: u64) -> Result<(), LedgerError> {
+        self.inner.count_room(least_bytes).await
+    }
+
+    async fn taken(&self) -> Result<Taken, LedgerError> {
+        self.inner.taken().await
     }
 
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {

@@ -7,8 +7,9 @@ use crate::protocol::multipart::{Event, MultipartError, PartHeaders};
 use crate::protocol::problem::Code;
 use crate::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
 use crate::resource::FileName;
+use crate::resource::Holder;
 use crate::server::error::ApiError;
-use crate::staging::{Holder, NewUpload, Staging, Upload};
+use crate::staging::{NewUpload, Staging, Upload};
 
 /// An owner is some labels; this is far more than any.
 const LARGEST_OWNER: usize = 64 << 10;

@@ -14,6 +14,7 @@ use crate::owners::Admission;
 use crate::protocol::multipart::{Limits, Parser, boundary_of};
 use crate::protocol::problem::Code;
 use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
+use crate::resource::Holder;
 use crate::resource::{Lifetime, Owner, OwnerKind};
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
@@ -23,7 +24,7 @@ use crate::server::routes::described::UploadRefusals;
 use crate::server::routes::receive::Receiver;
 use crate::server::routes::v1::begin;
 use crate::server::state::{AppState, Settings};
-use crate::staging::{Holder, Terms, Upload};
+use crate::staging::{Terms, Upload};
 
 /// What a form may have besides the bundle: boundaries, headers, the owner.
 const FORM_BYTES: u64 = 1 << 20;

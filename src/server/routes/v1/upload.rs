@@ -16,6 +16,7 @@ use crate::metrics::UploadMeasurement;
 use crate::protocol::problem::Code;
 use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
 use crate::resource::FileName;
+use crate::resource::Holder;
 use crate::server::auth::Uploader;
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
@@ -23,7 +24,7 @@ use crate::server::proxies::Sender;
 use crate::server::routes::described::{BundleBody, UploadParameters, UploadRefusals};
 use crate::server::routes::receive::Receiver;
 use crate::server::state::{AppState, Settings};
-use crate::staging::{Holder, NewUpload, Staged, Terms, Upload};
+use crate::staging::{NewUpload, Staged, Terms, Upload};
 
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Peer = ConnectInfo<SocketAddr>;

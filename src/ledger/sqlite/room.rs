@@ -1,0 +1,129 @@
+//! The accounts, in memory: what is stored by what the rows say, and what uploads hold by their leases.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::operation::Freed;
+use crate::ledger::{Account, Charge, LeaseId, Shortage, Stored, Taken};
+use crate::resource::Holder;
+
+/// What is taken of each account, and by which uploads.
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
+    taken: HashMap<Account, u64>,
+    held: HashMap<LeaseId, Vec<(Account, u64)>>,
+    stored: Stored,
+    /// What each resource counts as at least.
+    least_bytes: u64,
+    /// Whether the rows were counted.
+    is_known: bool,
+}
+
+impl Rooms {
+    /// From now on the upload of `lease` takes that, in place of what it took. If one account has too little, the first of them
+    /// is told, and nothing changes.
+    pub(super) fn charge(&mut self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
+        let own = self.held.get(&lease);
+        for Charge { account, amount, limit } in charges {
+            let Some(limit) = *limit else { continue };
+            let own = own.into_iter().flatten().find(|(held, _)| held == account).map_or(0, |(_, own)| *own);
+            let taken = self.of(account).saturating_sub(own);
+            let missing = taken.saturating_add(*amount).saturating_sub(limit);
+            if missing > 0 {
+                return Err(Shortage { account: account.clone(), limit, taken, missing });
+            }
+        }
+        self.release(lease);
+        let held: Vec<_> = charges.iter().map(|charge| (charge.account.clone(), charge.amount)).collect();
+        self.add(&held);
+        self.held.insert(lease, held);
+        Ok(())
+    }
+
+    /// The upload of `lease` holds nothing any more.
+    pub(super) fn release(&mut self, lease: LeaseId) {
+        let held = self.held.remove(&lease);
+        self.subtract(&held.unwrap_or_default());
+    }
+
+    /// A row is acknowledged.
+    pub(super) fn stored(&mut self, namespace: &str, size_bytes: u64) {
+        let bytes = size_bytes.max(self.least_bytes);
+        self.stored.resources += 1;
+        self.stored.bytes = self.stored.bytes.saturating_add(bytes);
+        self.add(&of_namespace(namespace, 1, bytes));
+    }
+
+    /// A row that was acknowledged gives back what it had.
+    pub(super) fn freed(&mut self, Freed { namespace, size_bytes }: &Freed) {
+        let bytes = (*size_bytes).max(self.least_bytes);
+        self.stored.resources = self.stored.resources.saturating_sub(1);
+        self.stored.bytes = self.stored.bytes.saturating_sub(bytes);
+        self.subtract(&of_namespace(namespace, 1, bytes));
+    }
+
+    /// Takes over what the rows say.
+    pub(super) fn recount(&mut self, rows: &BTreeMap<String, Stored>, least_bytes: u64) {
+        let stored = rows.values().copied().sum::<Stored>();
+        if self.is_known && self.stored != stored {
+            tracing::warn!(
+                counted = self.stored.bytes,
+                stored = stored.bytes,
+                "the account of the room was wrong; corrected"
+            );
+        }
+        (self.stored, self.least_bytes, self.is_known) = (stored, least_bytes, true);
+        self.taken.clear();
+        for (namespace, Stored { resources, bytes }) in rows {
+            self.add(&of_namespace(namespace, *resources, *bytes));
+        }
+        let held = std::mem::take(&mut self.held);
+        for held in held.values() {
+            self.add(held);
+        }
+        self.held = held;
+    }
+
+    pub(super) fn taken(&self) -> Taken {
+        let most = |of: fn(&Account) -> bool| {
+            self.taken.iter().filter(|(account, _)| of(account)).map(|(_, taken)| *taken).max().unwrap_or(0)
+        };
+        Taken {
+            resources: self.of(&Account::Resources),
+            bytes: self.of(&Account::Bytes),
+            stored_bytes: self.stored.bytes,
+            most_resources: most(|account| matches!(account, Account::ResourcesOf(_))),
+            most_bytes: most(|account| matches!(account, Account::BytesOf(_))),
+        }
+    }
+
+    fn of(&self, account: &Account) -> u64 {
+        self.taken.get(account).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, amounts: &[(Account, u64)]) {
+        for (account, amount) in amounts {
+            let taken = self.taken.entry(account.clone()).or_default();
+            *taken = taken.saturating_add(*amount);
+        }
+    }
+
+    fn subtract(&mut self, amounts: &[(Account, u64)]) {
+        for (account, amount) in amounts {
+            let Some(taken) = self.taken.get_mut(account) else { continue };
+            *taken = taken.saturating_sub(*amount);
+            if *taken == 0 {
+                self.taken.remove(account);
+            }
+        }
+    }
+}
+
+fn of_namespace(namespace: &str, resources: u64, bytes: u64) -> [(Account, u64); 4] {
+    let holder = Holder::namespace(namespace);
+    [
+        (Account::Resources, resources),
+        (Account::Bytes, bytes),
+        (Account::ResourcesOf(holder.clone()), resources),
+        (Account::BytesOf(holder), bytes),
+    ]
+}

@@ -1,0 +1,54 @@
+//! What an upload is charged in the ledger.
+
+use super::Capacity;
+use crate::ledger::{Account, Charge, LedgerError};
+use crate::resource::Holder;
+use crate::staging::Share;
+
+impl Capacity {
+    /// What an upload of `holder` is charged that may bring `bytes`. Shares come first: what a holder may not have anyway is no
+    /// reason to end other holders' uploads.
+    pub(in crate::staging) async fn charges(
+        &self,
+        holder: Option<&Holder>,
+        bytes: u64,
+        free_on_disk: Option<u64>,
+    ) -> Result<Vec<Charge>, LedgerError> {
+        let (limits, most) = (&self.limits, self.limits.max_resources as u64);
+        let bytes = self.counted(bytes);
+        let mut charges = Vec::with_capacity(4);
+        if let (Some(share), Some(holder)) = (limits.share, holder) {
+            let room = self.room_of_share(share, free_on_disk).await?;
+            charges.push(Charge {
+                account: Account::ResourcesOf(holder.clone()),
+                amount: 1,
+                limit: Some(share.of(most)),
+            });
+            charges.push(Charge { account: Account::BytesOf(holder.clone()), amount: bytes, limit: room });
+        }
+        charges.push(Charge { account: Account::Resources, amount: 1, limit: Some(most) });
+        let total = limits.capacity.max_total_size;
+        charges.push(Charge { account: Account::Bytes, amount: bytes, limit: total });
+        Ok(charges)
+    }
+
+    /// The room of one share, in bytes: of all that there is, taken or not, and never less than one bundle.
+    pub(super) async fn room_of_share(
+        &self,
+        share: Share,
+        free_on_disk: Option<u64>,
+    ) -> Result<Option<u64>, LedgerError> {
+        let taken = self.ledger.taken().await?.bytes;
+        Ok(self.part_of_room(share, taken, free_on_disk))
+    }
+
+    /// The same where so much is taken. All that a disk can hold is what is written there, and what it has free.
+    pub(super) fn part_of_room(&self, share: Share, taken: u64, free_on_disk: Option<u64>) -> Option<u64> {
+        let limits = &self.limits.capacity;
+        let written = taken.saturating_sub(self.flights().unwritten());
+        let on_disk =
+            free_on_disk.map(|free| written.saturating_add(free.saturating_sub(limits.min_free_space)));
+        let room = [limits.max_total_size, on_disk].into_iter().flatten().min()?;
+        Some(share.of(room).max(limits.max_resource_size))
+    }
+}

@@ -1,0 +1,93 @@
+//! The uploads of this server that go on: whether another one has a place beside them, and what they may still write.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Beginning;
+use super::flight::Flight;
+use super::no_room::{NoRoom, Shortage};
+use crate::resource::{Holder, ResourceId};
+use crate::staging::Limits;
+
+/// Uploads by their resource.
+#[derive(Debug, Default)]
+pub(super) struct Flights(pub(super) HashMap<ResourceId, Flight>);
+
+impl Flights {
+    /// Takes a place and the room on the disk.
+    pub(super) fn begin(
+        &mut self,
+        beginning: Beginning,
+        reserved: u64,
+        limits: &Limits,
+        free_on_disk: Option<u64>,
+    ) -> Result<(), Shortage> {
+        self.check_places(beginning.holder.as_ref(), limits)?;
+        self.check_disk(reserved, limits, free_on_disk)?;
+        self.0.insert(beginning.id, Flight::new(beginning, reserved));
+        Ok(())
+    }
+
+    /// A share is looked at first: what a holder may not have anyway is no reason to end other holders' uploads.
+    fn check_places(&self, holder: Option<&Holder>, limits: &Limits) -> Result<(), Shortage> {
+        let most = limits.max_concurrent_uploads as u64;
+        if let (Some(share), Some(holder)) = (limits.share, holder) {
+            let limit = share.of(most);
+            let no_room = || NoRoom::UploadsOf { holder: holder.clone(), limit };
+            bound(self.of(holder), 1, limit, no_room)?;
+        }
+        bound(self.0.len() as u64, 1, most, || NoRoom::Uploads)
+    }
+
+    /// Whether the disk has so much more than what was promised already.
+    pub(super) fn check_disk(
+        &self,
+        bytes: u64,
+        limits: &Limits,
+        free_on_disk: Option<u64>,
+    ) -> Result<(), Shortage> {
+        let Some(on_disk) = free_on_disk else { return Ok(()) };
+        let (free, keep) = (on_disk.saturating_sub(self.unwritten()), limits.capacity.min_free_space);
+        bound(keep, bytes, free, || NoRoom::Disk { free, keep })
+    }
+
+    /// From now on an upload counts for `holder`, if that one's share of the places allows it. Returns for whom it counted.
+    pub(super) fn pass_to(
+        &mut self,
+        id: ResourceId,
+        holder: Option<Holder>,
+        limits: &Limits,
+    ) -> Result<Option<Holder>, Shortage> {
+        let Some(mut flight) = self.0.remove(&id) else { return Ok(None) };
+        let checked = match (limits.share, &holder) {
+            (Some(_), Some(_)) if flight.holder != holder => self.check_places(holder.as_ref(), limits),
+            _ => Ok(()),
+        };
+        let before = flight.holder.clone();
+        if checked.is_ok() {
+            flight.holder = holder;
+        }
+        self.0.insert(id, flight);
+        checked.map(|()| before)
+    }
+
+    /// Bytes that were promised and are not on the disk yet.
+    pub(super) fn unwritten(&self) -> u64 {
+        self.0.values().map(|flight| flight.unwritten).sum()
+    }
+
+    /// The most uploads that one holder has.
+    pub(super) fn most(&self) -> u64 {
+        let holders: HashSet<&Holder> = self.0.values().filter_map(|flight| flight.holder.as_ref()).collect();
+        holders.into_iter().map(|holder| self.of(holder)).max().unwrap_or(0)
+    }
+
+    fn of(&self, holder: &Holder) -> u64 {
+        self.0.values().filter(|flight| flight.holder.as_ref() == Some(holder)).count() as u64
+    }
+}
+
+/// Whether `more` fits in beside what is taken.
+fn bound(taken: u64, more: u64, limit: u64, no_room: impl FnOnce() -> NoRoom) -> Result<(), Shortage> {
+    let missing = taken.saturating_add(more).saturating_sub(limit);
+    if missing == 0 { Ok(()) } else { Err(Shortage { no_room: no_room(), missing }) }
+}

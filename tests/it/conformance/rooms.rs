@@ -1,0 +1,232 @@
+//! What charges allow, and when room is free again.
+
+use std::sync::Arc;
+
+use cloakroom::ledger::{
+    Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, Ledger, LedgerError, Shortage,
+    SqliteLedger, Taken,
+};
+use cloakroom::resource::{Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
+
+use super::ledger::{completion, new_id, pending};
+
+type AnyLedger = Arc<dyn Ledger>;
+
+macro_rules! suite {
+    ($implementation:ident, $open:path: $($rule:ident),+ $(,)?) => {
+        mod $implementation {
+            $(#[tokio::test]
+            async fn $rule() {
+                let folder = tempfile::tempdir().unwrap();
+                super::$rule(async || $open(folder.path()).await).await;
+            })+
+        }
+    };
+}
+
+suite!(
+    sqlite, super::in_sqlite:
+    what_is_stored_and_what_is_promised_count_together,
+    what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told,
+    an_upload_is_charged_anew_in_place_of_what_it_was,
+    an_upload_that_does_not_fit_leaves_no_row,
+    an_upload_that_ends_gives_its_room_back,
+    a_deletion_gives_its_room_back_once,
+    a_row_that_is_discarded_gives_its_room_back,
+    what_is_complete_is_charged_what_it_has,
+    each_resource_counts_as_the_least_at_least,
+    a_holder_has_its_share_of_the_room_and_others_theirs,
+    what_is_stored_counts_from_the_start_by_its_namespace,
+    rows_that_another_hand_changed_count_when_they_are_counted_again,
+);
+
+const LEAST: u64 = 40;
+
+async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
+    let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
+    ledger.count_room(LEAST).await.unwrap();
+    Arc::new(ledger)
+}
+
+fn new_lease() -> LeaseId {
+    LeaseId::generate(&mut rand::rng())
+}
+
+fn bytes(amount: u64, limit: u64) -> Charge {
+    Charge { account: Account::Bytes, amount, limit: Some(limit) }
+}
+
+fn bytes_of(namespace: &str, amount: u64, limit: u64) -> Charge {
+    Charge { account: Account::BytesOf(Holder::namespace(namespace)), amount, limit: Some(limit) }
+}
+
+async fn upload(ledger: &AnyLedger, charges: &[Charge]) -> Result<(ResourceId, LeaseId), Shortage> {
+    let (id, lease) = (new_id(), new_lease());
+    match ledger.begin(pending(id), lease, charges).await {
+        Err(LedgerError::NoRoom(shortage)) => Err(shortage),
+        begun => Ok(begun.map(|()| (id, lease)).unwrap()),
+    }
+}
+
+async fn complete(ledger: &AnyLedger, (id, lease): (ResourceId, LeaseId), namespace: &str, size_bytes: u64) {
+    let owner = Owner::new(OwnerKind::default(), namespace, [], Some("driver")).unwrap();
+    let bundle = Bundle { size_bytes, sha256: [7; 32] };
+    ledger.complete(Completion { owner, bundle, ..completion(id) }, lease).await.unwrap();
+}
+
+async fn stored(ledger: &AnyLedger, namespace: &str, size_bytes: u64) -> ResourceId {
+    let upload = upload(ledger, &[]).await.unwrap();
+    complete(ledger, upload, namespace, size_bytes).await;
+    upload.0
+}
+
+async fn delete(ledger: &AnyLedger, id: ResourceId) {
+    let at = completion(id).created_at;
+    let deletion = Deletion { id, reason: DeletionReason::Released, at, condition: Condition::Always };
+    assert!(ledger.condemn(deletion, Authority::Ticket).await.unwrap());
+}
+
+async fn taken(ledger: &AnyLedger) -> (u64, u64) {
+    let Taken { resources, bytes, .. } = ledger.taken().await.unwrap();
+    (resources, bytes)
+}
+
+async fn what_is_stored_and_what_is_promised_count_together(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    stored(&ledger, "a", 50).await;
+    let _first = upload(&ledger, &[bytes(30, 100)]).await.unwrap();
+    let shortage = Shortage { account: Account::Bytes, limit: 100, taken: 80, missing: 1 };
+    assert_eq!(upload(&ledger, &[bytes(21, 100)]).await, Err(shortage));
+    upload(&ledger, &[bytes(20, 100)]).await.unwrap();
+    assert_eq!(ledger.taken().await.unwrap().stored_bytes, 50);
+}
+
+async fn what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told(
+    open: impl AsyncFn() -> AnyLedger,
+) {
+    let ledger = open().await;
+    let charges = [
+        Charge { account: Account::Resources, amount: 1, limit: Some(1) },
+        bytes_of("a", 30, 20),
+        bytes(30, 10),
+    ];
+    let shortage = upload(&ledger, &charges).await.unwrap_err();
+    assert_eq!((shortage.account, shortage.missing), (charges[1].account.clone(), 10));
+    assert_eq!(taken(&ledger).await, (0, 0));
+    let unlimited = Charge { limit: None, ..bytes(u64::MAX, 0) };
+    upload(&ledger, &[unlimited]).await.unwrap();
+}
+
+async fn an_upload_is_charged_anew_in_place_of_what_it_was(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let (_, lease) = upload(&ledger, &[bytes_of("user", 60, 100), bytes(60, 100)]).await.unwrap();
+    let too_much = ledger.charge(lease, &[bytes_of("a", 101, 200), bytes(101, 100)]).await;
+    let Err(LedgerError::NoRoom(shortage)) = too_much else { panic!("{too_much:?}") };
+    assert_eq!((shortage.taken, shortage.missing), (0, 1), "without what it has itself");
+    ledger.charge(lease, &[bytes_of("a", 100, 100), bytes(100, 100)]).await.unwrap();
+    assert_eq!(taken(&ledger).await.1, 100);
+    let other = upload(&ledger, &[bytes_of("a", 1, 100)]).await.unwrap_err();
+    assert_eq!(other.taken, 100);
+    upload(&ledger, &[bytes_of("user", 100, 100)]).await.unwrap();
+}
+
+async fn an_upload_that_does_not_fit_leaves_no_row(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    assert!(upload(&ledger, &[bytes(101, 100)]).await.is_err());
+    assert!(ledger.count_by_state().await.unwrap().is_empty());
+}
+
+async fn an_upload_that_ends_gives_its_room_back(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let all = [bytes(100, 100)];
+    let (_, lease) = upload(&ledger, &all).await.unwrap();
+    ledger.let_go(lease);
+    let (id, lease) = upload(&ledger, &all).await.unwrap();
+    assert!(ledger.give_up(id, Authority::Uploader(lease)).await.unwrap().is_some());
+    assert_eq!(taken(&ledger).await.1, 100, "its bytes are still there");
+    ledger.bury(id).await.unwrap();
+    ledger.let_go(lease);
+    assert_eq!(taken(&ledger).await, (0, 0));
+}
+
+async fn a_deletion_gives_its_room_back_once(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    stored(&ledger, "a", 50).await;
+    let id = stored(&ledger, "a", 50).await;
+    delete(&ledger, id).await;
+    assert_eq!(taken(&ledger).await, (2, 100), "its bytes are still there");
+    for _ in 0..3 {
+        ledger.bury(id).await.unwrap();
+        assert_eq!(taken(&ledger).await, (1, 50));
+    }
+}
+
+async fn a_row_that_is_discarded_gives_its_room_back(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let id = stored(&ledger, "a", 50).await;
+    stored(&ledger, "b", 60).await;
+    assert!(ledger.discard(id.into()).await.unwrap());
+    assert!(!ledger.discard(id.into()).await.unwrap());
+    assert_eq!(taken(&ledger).await, (1, 60));
+}
+
+async fn what_is_complete_is_charged_what_it_has(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let promised = upload(&ledger, &[bytes_of("user", 90, 100), bytes(90, 100)]).await.unwrap();
+    complete(&ledger, promised, "a", 50).await;
+    let Taken { bytes: all, most_bytes, stored_bytes, .. } = ledger.taken().await.unwrap();
+    assert_eq!((all, most_bytes, stored_bytes), (50, 50, 50));
+    // Its lease has ended, and gives nothing back.
+    ledger.let_go(promised.1);
+    assert_eq!(taken(&ledger).await, (1, 50));
+}
+
+async fn each_resource_counts_as_the_least_at_least(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let id = stored(&ledger, "a", 0).await;
+    stored(&ledger, "a", LEAST + 1).await;
+    assert_eq!(taken(&ledger).await, (2, 2 * LEAST + 1));
+    assert_eq!(taken(&open().await).await, (2, 2 * LEAST + 1));
+    delete(&ledger, id).await;
+    ledger.bury(id).await.unwrap();
+    assert_eq!(taken(&ledger).await, (1, LEAST + 1));
+}
+
+async fn a_holder_has_its_share_of_the_room_and_others_theirs(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let charges = |namespace| [bytes_of(namespace, 50, 100), bytes(50, 1000)];
+    let first = upload(&ledger, &charges("greedy")).await.unwrap();
+    complete(&ledger, first, "greedy", 50).await;
+    let second = upload(&ledger, &charges("greedy")).await.unwrap();
+    let refused = upload(&ledger, &charges("greedy")).await.unwrap_err();
+    assert_eq!((refused.account, refused.taken), (Account::BytesOf(Holder::namespace("greedy")), 100));
+    upload(&ledger, &charges("honest")).await.unwrap();
+    ledger.let_go(second.1);
+    upload(&ledger, &charges("greedy")).await.unwrap();
+    delete(&ledger, first.0).await;
+    assert!(upload(&ledger, &charges("greedy")).await.is_err());
+    ledger.bury(first.0).await.unwrap();
+    upload(&ledger, &charges("greedy")).await.unwrap();
+}
+
+async fn what_is_stored_counts_from_the_start_by_its_namespace(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    stored(&ledger, "a", 50).await;
+    let deleting = stored(&ledger, "b", 70).await;
+    delete(&ledger, deleting).await;
+    upload(&ledger, &[bytes(500, 1000)]).await.unwrap();
+    let taken = open().await.taken().await.unwrap();
+    let expected = Taken { resources: 2, bytes: 120, stored_bytes: 120, most_resources: 1, most_bytes: 70 };
+    assert_eq!(taken, expected);
+}
+
+async fn rows_that_another_hand_changed_count_when_they_are_counted_again(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let _going_on = upload(&ledger, &[bytes(10, 1000)]).await.unwrap();
+    stored(&open().await, "a", 50).await;
+    assert_eq!(taken(&ledger).await.1, 10);
+    ledger.count_room(LEAST).await.unwrap();
+    assert_eq!(taken(&ledger).await.1, 60);
+    ledger.count_room(LEAST).await.unwrap();
+    assert_eq!(taken(&ledger).await.1, 60);
+}
