@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::resource::Owner;
+
 /// Where bundles are staged.
 pub const RESOURCES: &str = "/api/v1/resources";
 
@@ -143,4 +145,15 @@ pub struct OwnerMetadata {
     /// The one owning object's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+}
+
+impl From<&Owner> for OwnerMetadata {
+    fn from(owner: &Owner) -> Self {
+        Self {
+            kind: owner.kind().to_string(),
+            namespace: owner.namespace().to_owned(),
+            labels: owner.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            name: owner.name().map(str::to_owned),
+        }
+    }
 }

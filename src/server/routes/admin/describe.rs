@@ -9,7 +9,6 @@ use crate::protocol::admin::{ResourceDetails, StagedResource, SweepReport};
 use crate::protocol::digest;
 use crate::protocol::v1::OwnerMetadata;
 use crate::resource::{Resource, State, Tombstone};
-use crate::server::routes::v1::describe_owner;
 use crate::spark::format_duration;
 use crate::staging::Listed;
 
@@ -18,7 +17,7 @@ pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {
     decided(
         StagedResource {
             resource_id: listed.id.to_string(),
-            owner: describe_owner(&listed.owner),
+            owner: (&*listed.owner).into(),
             size_bytes: listed.size_bytes,
             created_at: listed.life.created_at,
             last_used_at: listed.life.last_used_at,
@@ -89,7 +88,7 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
 /// Owner and size, as far as a tombstone has them.
 fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
     if let (Some(owner), Some(bundle)) = (&resource.owner, resource.bundle) {
-        return Some((describe_owner(owner), bundle.size_bytes));
+        return Some((owner.into(), bundle.size_bytes));
     }
     let Tombstone { owner_kind, namespace, size_bytes, .. } = resource.deleted.clone()?;
     let owner = OwnerMetadata { kind: owner_kind, namespace, labels: BTreeMap::new(), name: None };

@@ -21,7 +21,6 @@ use crate::server::measure::not_stored;
 use crate::server::proxies::Sender;
 use crate::server::routes::described::UploadRefusals;
 use crate::server::routes::receive::Receiver;
-use crate::server::routes::v1::begin;
 use crate::server::state::{AppState, Settings};
 use crate::staging::{Holder, Terms, Upload};
 
@@ -70,7 +69,7 @@ async fn stage(
     body: Body,
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
-    let uploader = begin(&state, &headers).await?;
+    let uploader = state.settings.upload_auth.identify(&headers).await?;
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), &headers);

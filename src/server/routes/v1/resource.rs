@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 
 use crate::cleaner::{Decision, Judge};
 use crate::protocol::digest;
-use crate::protocol::v1::{Metadata, OwnerMetadata};
-use crate::resource::{Owner, Resource, ResourceId, ResourceSecret};
+use crate::protocol::v1::Metadata;
+use crate::resource::{Resource, ResourceId, ResourceSecret};
 use crate::server::auth::credentials;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
@@ -60,7 +60,7 @@ fn describe(resource: &Resource, judge: &Judge) -> Option<Metadata> {
         state: resource.state.to_string(),
         size_bytes: bundle.size_bytes,
         sha256: digest::to_hex(&bundle.sha256),
-        owner: describe_owner(owner),
+        owner: owner.into(),
         file_name: resource.file_name.as_ref().map(ToString::to_string),
         created_at: resource.created_at,
         first_used_at: resource.first_used_at,
@@ -71,16 +71,6 @@ fn describe(resource: &Resource, judge: &Judge) -> Option<Metadata> {
         owner_absent_since: resource.sighting.absent_since,
         owner_finished_since: resource.sighting.finished_since,
     })
-}
-
-/// The owner, as it goes over the wire.
-pub(in crate::server::routes) fn describe_owner(owner: &Owner) -> OwnerMetadata {
-    OwnerMetadata {
-        kind: owner.kind().to_string(),
-        namespace: owner.namespace().to_owned(),
-        labels: owner.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-        name: owner.name().map(str::to_owned),
-    }
 }
 
 /// Release a resource now. Repeating it is fine.
