@@ -89,8 +89,7 @@ pub(super) async fn send(
     if method == Method::HEAD {
         return Ok((status, answer).into_response());
     }
-    state.staging.mark_used(&download).await?;
-    state.judge.look_at_download(download.resource()).await;
+    state.downloads.begin(&download).await?;
     let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start);
     Ok((status, answer, content(state.staging.clone(), download, range, sending)).into_response())
 }

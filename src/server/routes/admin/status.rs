@@ -33,18 +33,17 @@ pub(super) async fn status(
     Administrator { admin, .. }: Administrator,
     State(state): State<AppState>,
 ) -> Result<Json<ServerStatus>, ApiError> {
-    let owners = state.judge.owners();
     let stock = state.staging.stock().await;
     let last = admin.cleaner.last();
     let next = last.as_ref().and_then(|last| last.ended_at.checked_add(admin.cleaner.interval()).ok());
     Ok(Json(ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: state.staging.clock().now(),
-        owners_asked: owners.are_asked_for(),
-        cluster: cluster(state.judge.cluster()),
+        owners_asked: state.owners.are_asked_for(),
+        cluster: cluster(state.identity.last()),
         unreadable_resources: state.staging.count_set_aside() as u64,
         unreadable: state.staging.first_set_aside().into_iter().map(unreadable).collect(),
-        watches: owners.watches().into_iter().map(watch).collect(),
+        watches: state.owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
         free_bytes: stock.free_bytes,
         limits: limits(&state.staging.limits()),
@@ -100,7 +99,7 @@ pub(super) async fn accept_cluster(
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<AcceptedCluster>, ApiError> {
     let named = path.map(|Path(uid)| uid).unwrap_or_default();
-    let Accepted { before, now } = state.judge.accept_cluster(&named).await?;
+    let Accepted { before, now } = state.identity.accept(&state.staging, &*state.owners, &named).await?;
     let Administrator { name: by, sender: Sender { address: peer, proxy }, .. } = admin;
     let (by, proxy) = (by.as_deref(), proxy.map(display));
     if now == before {

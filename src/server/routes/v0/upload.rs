@@ -134,7 +134,7 @@ async fn receive(
                 unless_ended(form.upload_mut(), permit).await?;
                 form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
                 // Whose owner could never be known is refused.
-                let admit = state.judge.owners().admit(&terms.owner);
+                let admit = state.owners.admit(&terms.owner);
                 let admission = unless_ended(form.upload_mut(), admit).await?;
                 agreed = Some((terms, admission));
             }

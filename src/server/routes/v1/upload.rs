@@ -130,7 +130,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
     settings.upload_auth.permit(&uploader, &owner).await?;
     // Until the resource is ready, or the upload is over.
-    let _admission = state.judge.owners().admit(&owner).await?;
+    let _admission = state.owners.admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
     let new = NewUpload {
         announced_bytes: body.size_hint().exact(),
