@@ -9,7 +9,8 @@ mod run;
 mod steady;
 mod sweep;
 
-pub use decide::{Decision, Kept, Policy, Why, decide};
+pub use crate::resource::Why;
+pub use decide::{Decision, Kept, Policy, decide};
 pub use downloads::Downloads;
 pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};
 pub use judge::{Judge, Judgement};

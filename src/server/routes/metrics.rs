@@ -36,7 +36,7 @@ fn count_watches(state: &AppState) {
     let kinds: BTreeSet<&str> = watches.iter().map(|watch| watch.kind.as_str()).collect();
     state.metrics.forget_owner_watches();
     for kind in kinds {
-        for watch_state in WatchState::ALL {
+        for &watch_state in WatchState::ALL {
             let count =
                 watches.iter().filter(|watch| watch.kind == kind && watch.state == watch_state).count();
             state.metrics.owner_watches(kind, watch_state.as_str(), count as u64);

@@ -34,12 +34,10 @@ pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {
 
 fn decided(resource: StagedResource, decision: Decision) -> StagedResource {
     match decision {
-        Decision::Keep(kept) => StagedResource {
-            kept_because: Some(kept.why.as_str().to_owned()),
-            expires_at: kept.until,
-            ..resource
-        },
-        Decision::Delete(reason) => StagedResource { due_because: Some(reason.to_string()), ..resource },
+        Decision::Keep(kept) => {
+            StagedResource { kept_because: Some(kept.why.into()), expires_at: kept.until, ..resource }
+        }
+        Decision::Delete(reason) => StagedResource { due_because: Some(reason.into()), ..resource },
     }
 }
 
@@ -57,7 +55,7 @@ pub(super) fn staged(resource: &Resource) -> Option<StagedResource> {
         due_because: None,
         uploaded_by: resource.uploaded_by.clone(),
         deleted_at: resource.deleted.as_ref().map(|tombstone| tombstone.at),
-        deletion_reason: resource.deleted.as_ref().map(|tombstone| tombstone.reason.to_string()),
+        deletion_reason: resource.deleted.as_ref().map(|tombstone| tombstone.reason.into()),
     })
 }
 
@@ -73,7 +71,7 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
             Some(decision) => decided(staged, decision),
             None => staged,
         },
-        state: resource.state.to_string(),
+        state: resource.state.into(),
         sha256: resource.bundle.map(|bundle| digest::to_hex(&bundle.sha256)),
         file_name: resource.file_name.map(|name| name.to_string()),
         unused_timeout: format_duration(life.lifetime.unused_timeout),

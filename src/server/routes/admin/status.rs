@@ -11,10 +11,10 @@ use crate::cleaner::{Accepted, ClusterCheck, ClusterState, NotAccepted};
 use crate::ledger::UnreadableRow;
 use crate::owners::{ClusterIdentity, NoAnswer, WatchReport};
 use crate::protocol::admin::{
-    AcceptedCluster, ClusterStatus, OTHER_CLUSTER, ServerLimits, ServerStatus, UnreadableResource,
-    WatchStatus,
+    AcceptedCluster, ClusterStatus, ServerLimits, ServerStatus, UnreadableResource, WatchStatus,
 };
 use crate::protocol::problem::Code;
+use crate::protocol::standing::ClusterStanding;
 use crate::server::error::ApiError;
 use crate::server::proxies::Sender;
 use crate::server::state::AppState;
@@ -65,11 +65,15 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
     if state == ClusterState::NotAsked && failure.is_none() {
         return None;
     }
-    let (word, known, seen) = match state {
-        ClusterState::NotAsked => ("not-asked", None, None),
-        ClusterState::Known(uid) => ("same", Some(uid.clone()), Some(ClusterIdentity::Uid(uid))),
-        ClusterState::Unchecked(why) => ("unchecked", None, Some(ClusterIdentity::WithoutUid(why))),
-        ClusterState::Other { known, seen } => (OTHER_CLUSTER, Some(known), Some(seen)),
+    let (standing, known, seen) = match state {
+        ClusterState::NotAsked => (ClusterStanding::NotAsked, None, None),
+        ClusterState::Known(uid) => {
+            (ClusterStanding::Same, Some(uid.clone()), Some(ClusterIdentity::Uid(uid)))
+        }
+        ClusterState::Unchecked(why) => {
+            (ClusterStanding::Unchecked, None, Some(ClusterIdentity::WithoutUid(why)))
+        }
+        ClusterState::Other { known, seen } => (ClusterStanding::Other, Some(known), Some(seen)),
     };
     let (seen, no_uid) = match seen {
         Some(ClusterIdentity::Uid(uid)) => (Some(uid), None),
@@ -77,7 +81,7 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
         None => (None, None),
     };
     let unanswered = failure.is_some();
-    Some(ClusterStatus { state: word.to_owned(), known, seen, failure: failure.or(no_uid), unanswered })
+    Some(ClusterStatus { state: standing.into(), known, seen, failure: failure.or(no_uid), unanswered })
 }
 
 /// Accept the cluster that answers now as the one to ask about owners. It is asked now.
@@ -129,7 +133,7 @@ impl From<NotAccepted> for ApiError {
 
 fn watch(report: WatchReport) -> WatchStatus {
     let WatchReport { kind, namespace, unfinished_only, state, since, last_failure } = report;
-    WatchStatus { kind, namespace, unfinished_only, state: state.as_str().to_owned(), since, last_failure }
+    WatchStatus { kind, namespace, unfinished_only, state: state.into(), since, last_failure }
 }
 
 fn limits(limits: &Limits) -> ServerLimits {

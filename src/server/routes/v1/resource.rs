@@ -57,7 +57,7 @@ fn describe(resource: &Resource, judge: &Judge) -> Option<Metadata> {
     };
     Some(Metadata {
         resource_id: resource.id.to_string(),
-        state: resource.state.to_string(),
+        state: resource.state.into(),
         size_bytes: bundle.size_bytes,
         sha256: digest::to_hex(&bundle.sha256),
         owner: owner.into(),
@@ -66,7 +66,7 @@ fn describe(resource: &Resource, judge: &Judge) -> Option<Metadata> {
         first_used_at: resource.first_used_at,
         last_used_at: resource.last_used_at,
         expires_at: kept.and_then(|kept| kept.until),
-        kept_because: kept.map(|kept| kept.why.as_str().to_owned()),
+        kept_because: kept.map(|kept| kept.why.into()),
         owner_seen_at: resource.sighting.seen_at,
         owner_absent_since: resource.sighting.absent_since,
         owner_finished_since: resource.sighting.finished_since,
