@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Readings;
-use crate::owners::{Presence, Unknown};
-use crate::resource::{DeletionReason, Life};
+use crate::owners::Presence;
+use crate::resource::{DeletionReason, Life, Why};
 
 #[cfg(test)]
 mod tests;
@@ -54,61 +54,6 @@ pub struct Kept {
     pub why: Why,
     /// When time alone ends that, if nothing else changes.
     pub until: Option<Timestamp>,
-}
-
-/// Why a resource stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Why {
-    /// Its owner exists.
-    OwnerPresent,
-    /// Its owner's pods finished, and count as present for a while.
-    OwnerFinished,
-    /// Nobody downloaded it yet, and there is still time.
-    NotUsedYet,
-    /// Its owner is gone, but not for long enough.
-    OwnerGone,
-    /// It was downloaded, its owner was never seen, and may still come.
-    OwnerNotSeenYet,
-    /// Nobody can tell whether its owner exists.
-    OwnerUnknown(Unknown),
-    /// Used, and no cluster is asked about its owner.
-    OwnersNotAsked,
-    /// Somebody is downloading it.
-    Downloading,
-    /// It would go, with more than half of all others: the sweep waits for that to prove true.
-    Held,
-}
-
-impl Why {
-    /// Every value.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let known = [
-            Self::OwnerPresent,
-            Self::OwnerFinished,
-            Self::NotUsedYet,
-            Self::OwnerGone,
-            Self::OwnerNotSeenYet,
-            Self::OwnersNotAsked,
-            Self::Downloading,
-            Self::Held,
-        ];
-        known.into_iter().chain(Unknown::ALL.map(Self::OwnerUnknown))
-    }
-
-    /// The stable name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OwnerPresent => "owner-present",
-            Self::OwnerFinished => "owner-finished",
-            Self::NotUsedYet => "not-used-yet",
-            Self::OwnerGone => "owner-gone",
-            Self::OwnerNotSeenYet => "owner-not-seen-yet",
-            Self::OwnerUnknown(unknown) => unknown.as_str(),
-            Self::OwnersNotAsked => "owners-not-asked",
-            Self::Downloading => "downloading",
-            Self::Held => "held",
-        }
-    }
 }
 
 /// Decides. `now` is the time by all settings that the clock may have had; see [`Readings`].

@@ -111,12 +111,13 @@ pub enum NotAccepted {
     Access(#[from] AccessError),
 }
 
-/// Clones share what was found out.
+/// Which cluster is asked about owners, as a sweep found it out last. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Identity(Arc<Mutex<ClusterCheck>>);
+pub struct Identity(Arc<Mutex<ClusterCheck>>);
 
 impl Identity {
-    pub(super) fn last(&self) -> ClusterCheck {
+    /// What was found out last.
+    pub fn last(&self) -> ClusterCheck {
         self.lock().clone()
     }
 
@@ -149,8 +150,8 @@ impl Identity {
     }
 
     /// From now on the cluster that answers is the right one, if it is the one that the admin names: by its uid, or as the
-    /// one without a uid.
-    pub(super) async fn accept(
+    /// one without a uid. It is asked now.
+    pub async fn accept(
         &self,
         staging: &Staging,
         owners: &dyn Owners,

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decide::needs_knowledge;
 use super::identity::{Identity, believed};
-use super::{Accepted, ClusterCheck, Decision, Kept, NotAccepted, Policy, Readings, Why, decide};
+use super::{Decision, Kept, Policy, Readings, Why, decide};
 use crate::owners::{Owners, Presence};
-use crate::resource::{Life, Owner, Resource, ResourceId};
+use crate::resource::{Life, Owner, ResourceId};
 use crate::staging::Staging;
-use crate::telemetry::chain;
 
 /// What the last sweep would have deleted for lack of an owner, and why it did not: the guard holds it back, or the fresh
 /// read did not say the same as the watch. Clones share it.
@@ -56,40 +55,9 @@ impl Judge {
         Self { staging, owners, policy, withheld, identity }
     }
 
-    /// Which cluster is asked about owners, as a sweep found it out last.
-    pub fn cluster(&self) -> ClusterCheck {
-        self.identity.last()
-    }
-
-    /// From now on the cluster that answers is the right one, if it is the one that `named` says: by its uid, or as the one
-    /// without a uid. It is asked now.
-    pub async fn accept_cluster(&self, named: &str) -> Result<Accepted, NotAccepted> {
-        self.identity.accept(&self.staging, &*self.owners, named).await
-    }
-
-    /// Who knows about owners.
-    pub fn owners(&self) -> &dyn Owners {
-        &*self.owners
-    }
-
-    /// Notes that the owner is there at the first download: a pod that lives for less than the time between two
-    /// sweeps would otherwise never have been seen.
-    pub async fn look_at_download(&self, resource: &Resource) {
-        let Some(owner) = resource.owner.as_ref().filter(|_| resource.sighting.seen_at.is_none()) else {
-            return;
-        };
-        if self.presence(owner) != Presence::Present {
-            return;
-        }
-        let sighting = resource.sighting.present(self.staging.clock().now());
-        if let Err(error) = self.staging.observe(&[(resource.id, sighting)]).await {
-            tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen, and not noted");
-        }
-    }
-
     /// Judges one resource. Makes no call and no query.
     pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Judgement {
-        let presence = self.presence(owner);
+        let presence = believed(self.owners.presence(owner), self.identity.doubt());
         let now = Readings::at(self.staging.clock().now());
         let decision = decide(life, presence, &now, &self.policy);
         let decision = match decision {
@@ -105,10 +73,6 @@ impl Judge {
             decision => decision,
         };
         Judgement { presence, decision }
-    }
-
-    fn presence(&self, owner: &Owner) -> Presence {
-        believed(self.owners.presence(owner), self.identity.doubt())
     }
 }
 

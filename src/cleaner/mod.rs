@@ -1,6 +1,7 @@
 //! Expires and deletes: a pure decision, one pass, and the loop around it.
 
 mod decide;
+mod downloads;
 mod guard;
 mod identity;
 mod judge;
@@ -8,8 +9,10 @@ mod run;
 mod steady;
 mod sweep;
 
-pub use decide::{Decision, Kept, Policy, Why, decide};
-pub use identity::{Accepted, ClusterCheck, ClusterState, NotAccepted};
+pub use crate::resource::Why;
+pub use decide::{Decision, Kept, Policy, decide};
+pub use downloads::Downloads;
+pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};
 pub use judge::{Judge, Judgement};
 pub use run::{Cleaner, LastSweep, Stopped, run};
 pub use steady::Readings;

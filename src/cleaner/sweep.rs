@@ -13,7 +13,7 @@ use super::guard::{Allowance, Finding, Guard};
 use super::identity::{Identity, believed};
 use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
-use super::{Decision, Judge, Policy, Why, decide};
+use super::{Decision, Downloads, Judge, Policy, Why, decide};
 use crate::ledger::Epoch;
 use crate::metrics::SweepOutcome;
 use crate::owners::{Owners, Presence, Unknown, WatchState};
@@ -154,8 +154,22 @@ impl Sweeper {
 
     /// What it would decide, for whoever asks.
     pub fn judge(&self) -> Judge {
-        let (staging, owners) = (self.staging.clone(), Arc::clone(&self.owners));
-        Judge::new(staging, owners, self.policy, self.withheld.clone(), self.identity.clone())
+        Judge::new(self.staging.clone(), self.owners(), self.policy, self.withheld.clone(), self.identity())
+    }
+
+    /// What notes downloads for it.
+    pub fn downloads(&self) -> Downloads {
+        Downloads::new(self.staging.clone(), self.owners(), self.identity())
+    }
+
+    /// Who knows about owners.
+    pub fn owners(&self) -> Arc<dyn Owners> {
+        Arc::clone(&self.owners)
+    }
+
+    /// Which cluster it asks about owners.
+    pub fn identity(&self) -> Identity {
+        self.identity.clone()
     }
 
     /// What time it is for this sweeper.

@@ -97,7 +97,7 @@ impl From<SelectionArgs> for Selection {
 
 /// Why things are kept, in the server's words.
 fn reasons() -> Vec<&'static str> {
-    Why::all().map(Why::as_str).chain([DUE]).collect()
+    Why::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect()
 }
 
 /// What a list looks like.

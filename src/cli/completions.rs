@@ -52,7 +52,7 @@ fn with_hint(arg: Arg) -> Arg {
         "FILTER" => ["error", "warn", "info", "debug", "trace"].into(),
         "KIND" => OwnerKind::well_known().collect(),
         "UID" => [WITHOUT_UID].into(),
-        "WHY" => Why::all().map(Why::as_str).chain([DUE]).collect(),
+        "WHY" => Why::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect(),
         "cluster" => ["cluster"].into(),
         _ => return arg.value_hint(ValueHint::Other),
     };

@@ -91,7 +91,7 @@ impl AdminError {
     }
 
     fn has_code(&self, code: Code) -> bool {
-        matches!(self, Self::Failed { failure: Failure::Answered(answer), .. } if answer.code.as_deref() == Some(code.as_str()))
+        matches!(self, Self::Failed { failure: Failure::Answered(answer), .. } if answer.has_code(code))
     }
 }
 
@@ -102,8 +102,8 @@ fn then(failure: &Failure) -> String {
         "the server is older than this program: write whole ids, and leave out what it does not know";
     let advice = match failure {
         Failure::Refused | Failure::ConnectTimeout { .. } | Failure::Foreign { .. } => Some(LISTENER),
-        Failure::Answered(answer) if answer.code.as_deref() == Some("no-such-path") => Some(LISTENER),
-        Failure::Answered(answer) if answer.code.as_deref() == Some("invalid-parameter") => Some(OLDER),
+        Failure::Answered(answer) if answer.has_code(Code::NoSuchPath) => Some(LISTENER),
+        Failure::Answered(answer) if answer.has_code(Code::InvalidParameter) => Some(OLDER),
         other => other.advice(),
     };
     advice.map(|advice| format!("; {advice}")).unwrap_or_default()

@@ -6,7 +6,8 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
 
-use crate::protocol::problem::{self, Problem};
+use crate::protocol::Word;
+use crate::protocol::problem::{self, Code, Problem};
 use crate::text;
 
 /// More of an error's body is not read.
@@ -22,7 +23,7 @@ pub struct Answer {
     /// The HTTP status.
     pub status: u16,
     /// The stable code, if it came from a cloakroom server.
-    pub code: Option<String>,
+    pub code: Option<Word<Code>>,
     /// Its own words, or what can be said for it.
     pub detail: String,
     /// When it wants to be asked again.
@@ -30,6 +31,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Whether it is a cloakroom server's answer with this code.
+    pub fn has_code(&self, code: Code) -> bool {
+        self.code == Some(Word::Known(code))
+    }
+
     /// Reads it, a bounded part of its body included. The `secrets` of the request are not in what it says.
     pub(super) async fn read(response: Response, secrets: &[&str]) -> Self {
         let (status, headers) = (response.status(), response.headers().clone());
@@ -50,7 +56,7 @@ impl Answer {
             Some(problem) if !problem.title.is_empty() => shown(&problem.title),
             _ => described(status, headers, &text::without(&String::from_utf8_lossy(body), secrets)),
         };
-        let code = problem.map(|problem| shown(&problem.code)).filter(|code| !code.is_empty());
+        let code = problem.map(|problem| shown(&problem.code)).filter(|code| !code.is_empty()).map(Word::of);
         Self { status: status.as_u16(), code, detail, retry_after: retry_after(headers) }
     }
 }

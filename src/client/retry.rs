@@ -157,7 +157,7 @@ impl fmt::Display for RetryNotice {
 }
 
 fn is_shutting_down(failure: &Failure) -> bool {
-    matches!(failure, Failure::Answered(answer) if answer.code.as_deref() == Some(Code::ShuttingDown.as_str()))
+    matches!(failure, Failure::Answered(answer) if answer.has_code(Code::ShuttingDown))
 }
 
 /// How much was tried before it was given up; it follows the reason.

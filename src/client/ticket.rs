@@ -38,11 +38,7 @@ impl HttpClient {
     ) -> Result<bool, Failure> {
         match self.metadata(server, &id.to_string(), secret).await {
             Ok(_) => Ok(false),
-            Err(Failure::Answered(answer))
-                if answer.status == 410 && answer.code.as_deref() == Some(Code::Gone.as_str()) =>
-            {
-                Ok(true)
-            }
+            Err(Failure::Answered(answer)) if answer.status == 410 && answer.has_code(Code::Gone) => Ok(true),
             Err(failure) => Err(failure),
         }
     }

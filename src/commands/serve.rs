@@ -82,7 +82,8 @@ async fn serve(
         () = shutdown.requested() => None,
     };
     if let Some(Started { staging, sweeper }) = started {
-        let judge = sweeper.judge();
+        let (owners, identity) = (sweeper.owners(), sweeper.identity());
+        let (judge, downloads) = (sweeper.judge(), sweeper.downloads());
         let interval = args.lifecycle.cleanup_interval.get();
         let (cleaner, sweeps) = cleaner::run(sweeper, interval, shutdown.clone());
         let sweeping = tokio::spawn(sweeps);
@@ -93,7 +94,10 @@ async fn serve(
         let admin_tokens = settings.admin_tokens.or(local);
         let state = AppState {
             staging: staging.clone(),
+            owners,
+            identity,
             judge,
+            downloads,
             admin: admin_tokens.map(|tokens| Arc::new(Admin { tokens, cleaner })),
             settings: Arc::new(settings.server),
             metrics,

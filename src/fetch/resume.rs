@@ -104,7 +104,7 @@ fn is_about_the_range(failure: &Failure) -> bool {
 
 /// A cloakroom server's word: any other one's 404 says that the address is wrong.
 fn is_unknown(answer: &Answer) -> bool {
-    answer.code.as_deref() == Some(Code::NotFound.as_str())
+    answer.has_code(Code::NotFound)
 }
 
 impl Transfer<'_> {

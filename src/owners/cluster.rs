@@ -11,9 +11,11 @@ use tokio::time::{Instant, timeout_at};
 
 use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
-use super::standing::{WatchReport, WatchState};
+use super::standing::WatchReport;
 use super::wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE, TooManyKeys};
-use super::{Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, fresh, watch};
+use super::{
+    Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, WatchState, fresh, watch,
+};
 use crate::metrics::{LimitUse, Limited, Metrics};
 use crate::resource::{Namespaces, Owner, OwnerKind};
 

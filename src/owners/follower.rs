@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::kinds::{self, Unresolved};
 use super::objects::{Found, Objects, Source};
-use super::standing::{Standing, WatchReport, WatchState};
+use super::standing::{Standing, WatchReport};
 use super::wanted::TooManyKeys;
-use super::{ClusterSettings, Presence, Unknown};
+use super::{ClusterSettings, Presence, Unknown, WatchState};
 use crate::metrics::Metrics;
 use crate::resource::{Owner, OwnerKind, POD};
 

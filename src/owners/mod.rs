@@ -20,8 +20,10 @@ use crate::kubernetes::ApiFailure;
 use crate::metrics::LimitUse;
 use crate::resource::Owner;
 
+pub use crate::protocol::standing::WatchState;
+pub use crate::resource::Unknown;
 pub use cluster::{ClusterOwners, ClusterSettings, Pace};
-pub use standing::{WatchReport, WatchState};
+pub use standing::WatchReport;
 use wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE};
 pub use watch::RESTART_CAUSES;
 
@@ -38,51 +40,6 @@ pub enum Presence {
     Unknown(Unknown),
     /// No cluster is asked: owners do not matter.
     NotAsked,
-}
-
-/// Why the presence of an owner is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Unknown {
-    /// The watch of this kind has not completed its first list.
-    Starting,
-    /// The watch broke and has not recovered, or a fresh read failed.
-    Failing,
-    /// The API server does not let this server look at this kind, or in this namespace (403).
-    Forbidden,
-    /// The cluster does not have this kind (any more).
-    NoSuchKind,
-    /// The namespace is not one of those that this server was told to look at.
-    OtherNamespace,
-    /// Resources ask for so many label keys that those of this owner are not kept.
-    TooManyLabelKeys,
-    /// Another cluster answers than the one that owners were seen in, or it does not show that it is the same.
-    OtherCluster,
-}
-
-impl Unknown {
-    /// Every value.
-    pub const ALL: [Self; 7] = [
-        Self::Starting,
-        Self::Failing,
-        Self::Forbidden,
-        Self::NoSuchKind,
-        Self::OtherNamespace,
-        Self::TooManyLabelKeys,
-        Self::OtherCluster,
-    ];
-
-    /// The stable name, as logs and metrics have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "watch-starting",
-            Self::Failing => "watch-failing",
-            Self::Forbidden => "forbidden",
-            Self::NoSuchKind => "no-such-kind",
-            Self::OtherNamespace => "other-namespace",
-            Self::TooManyLabelKeys => "too-many-label-keys",
-            Self::OtherCluster => "other-cluster",
-        }
-    }
 }
 
 impl From<&ApiFailure> for Unknown {

@@ -2,42 +2,10 @@
 
 use jiff::Timestamp;
 
+use super::WatchState;
 use crate::kubernetes::ApiFailure;
 
-/// How a watch is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WatchState {
-    /// Its first list is not complete.
-    Starting,
-    /// What it knows can be relied on, until a fresh read says otherwise.
-    Ready,
-    /// The API server does not allow it: 403.
-    Forbidden,
-    /// It broke, and is being made anew.
-    Failing,
-    /// The cluster does not have this kind.
-    NoSuchKind,
-    /// The namespace that it looks at does not exist (any more), and so nothing in it.
-    NamespaceGone,
-}
-
 impl WatchState {
-    /// Every value.
-    pub const ALL: [Self; 6] =
-        [Self::Starting, Self::Ready, Self::Forbidden, Self::Failing, Self::NoSuchKind, Self::NamespaceGone];
-
-    /// The stable name, as metrics and `cloakroom ls` have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::Forbidden => "forbidden",
-            Self::Failing => "failing",
-            Self::NoSuchKind => "no-such-kind",
-            Self::NamespaceGone => "namespace-gone",
-        }
-    }
-
     pub(super) fn after(failure: &ApiFailure) -> Self {
         match failure {
             ApiFailure::Forbidden { .. } => Self::Forbidden,

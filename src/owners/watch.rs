@@ -12,11 +12,11 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio::time::{Instant, sleep};
 
 use super::Pace;
+use super::WatchState;
 use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
 use super::kinds::Unresolved;
 use super::objects::Source;
-use super::standing::WatchState;
 use crate::kubernetes::{ApiFailure, within};
 
 /// Not even an API server that asks for it is left alone for longer.

@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Word;
+use super::standing::{ClusterStanding, WatchState};
 use super::v1::OwnerMetadata;
+use crate::resource::{DeletionReason, State, Why};
 
 /// Everything that is staged.
 pub const RESOURCES: &str = "/admin/v1/resources";
@@ -97,14 +100,16 @@ pub struct StagedResource {
     pub last_used_at: Option<Timestamp>,
     /// Why it is kept, in one word such as `owner-present`; absent if the next sweep deletes it, or if it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept_because: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub kept_because: Option<Word<Why>>,
     /// When time alone will delete it, as things stand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
     /// Why the next sweep deletes it, in the word that the log and a later 410 have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due_because: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub due_because: Option<Word<DeletionReason>>,
     /// Who uploaded it: the name of the upload token or of the cluster's user, else the address that the upload came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uploaded_by: Option<String>,
@@ -114,7 +119,8 @@ pub struct StagedResource {
     pub deleted_at: Option<Timestamp>,
     /// Why it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_reason: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub deletion_reason: Option<Word<DeletionReason>>,
 }
 
 /// All that the server knows of one resource, or of its tombstone: of that one's owner only kind and namespace.
@@ -128,7 +134,8 @@ pub struct ResourceDetails {
     #[serde(flatten)]
     pub resource: StagedResource,
     /// `ready`, `deleting` or `deleted`.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: Word<State>,
     /// SHA-256 of its bytes, in hexadecimal digits; a tombstone has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
@@ -171,7 +178,8 @@ pub struct Removal {
     pub size_bytes: Option<u64>,
     /// Why it was gone already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_reason: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub deletion_reason: Option<Word<DeletionReason>>,
     /// Since when it was gone already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -269,7 +277,8 @@ pub struct UnreadableResource {
 pub struct ClusterStatus {
     /// `same`: the one that owners were seen in. `other`: another one, or one that does not show its uid any more; nothing
     /// goes for lack of an owner. `unchecked`: no uid is known, and none can be read. `not-asked`: there was no answer yet.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: Word<ClusterStanding>,
     /// The uid that the server knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
@@ -284,9 +293,6 @@ pub struct ClusterStatus {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
 }
-
-/// The state of a cluster that is not the one that owners were seen in, or does not show that it is.
-pub const OTHER_CLUSTER: &str = "other";
 
 /// What names a cluster whose uid cannot be read, in place of the uid.
 pub const WITHOUT_UID: &str = "without-uid";
@@ -338,7 +344,8 @@ pub struct WatchStatus {
     /// Whether it is the second watch of pods, of those that are not finished.
     pub unfinished_only: bool,
     /// `starting`, `ready`, `forbidden`, `failing`, `no-such-kind` or `namespace-gone`.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: Word<WatchState>,
     /// Since when.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
@@ -346,9 +353,3 @@ pub struct WatchStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<String>,
 }
-
-/// The state of a watch that can be relied on.
-pub const READY: &str = "ready";
-
-/// The state of a watch whose namespace does not exist: nothing in it exists either.
-pub const NAMESPACE_GONE: &str = "namespace-gone";

@@ -4,9 +4,13 @@ pub mod admin;
 pub mod digest;
 pub mod multipart;
 pub mod problem;
+pub mod standing;
 pub mod token_line;
 pub mod v0;
 pub mod v1;
+mod word;
+
+pub use word::Word;
 
 /// Liveness: `200` as long as the process serves at all.
 pub const HEALTHZ: &str = "/healthz";

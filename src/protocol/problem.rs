@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Word;
+use crate::resource::{DeletionReason, named};
+
 /// The content type of every error answer.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
@@ -23,9 +26,9 @@ pub struct Problem {
     #[schema(required = true)]
     pub status: u16,
     /// The stable name of the problem.
-    #[serde(default)]
+    #[serde(default = "no_code")]
     #[schema(value_type = Code, required = true)]
-    pub code: String,
+    pub code: Word<Code>,
     /// What failed, on what, why, and what to do next.
     #[serde(default)]
     #[schema(required = true)]
@@ -35,7 +38,8 @@ pub struct Problem {
     pub request_id: Option<String>,
     /// For a resource that is gone: why it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deletion_reason: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub deletion_reason: Option<Word<DeletionReason>>,
     /// For a resource that is gone: when it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -44,6 +48,10 @@ pub struct Problem {
 
 fn about_blank() -> String {
     "about:blank".to_owned()
+}
+
+fn no_code() -> Word<Code> {
+    Word::Other(String::new())
 }
 
 macro_rules! codes {
@@ -67,15 +75,9 @@ macro_rules! codes {
 
         impl ToSchema for Code {}
 
+        named!(Code { $($variant => $name),+ });
+
         impl Code {
-            /// Every code.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// The stable name, as it stands in the body.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-
             /// The HTTP status it comes with in v1.
             pub fn status(self) -> u16 {
                 match self { $(Self::$variant => $status),+ }

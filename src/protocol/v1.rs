@@ -7,6 +7,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Word;
+use crate::resource::{Owner, State, Why};
+
 /// Where bundles are staged.
 pub const RESOURCES: &str = "/api/v1/resources";
 
@@ -88,7 +91,8 @@ pub struct Metadata {
     /// Names the resource.
     pub resource_id: String,
     /// Where it is in its life: `ready` for everything that can be asked about.
-    pub state: String,
+    #[schema(value_type = String)]
+    pub state: Word<State>,
     /// How many bytes it has.
     pub size_bytes: u64,
     /// Their SHA-256, in hexadecimal digits.
@@ -115,7 +119,8 @@ pub struct Metadata {
     pub expires_at: Option<Timestamp>,
     /// Why it is kept, in one word such as `owner-present`; absent if the next sweep deletes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept_because: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub kept_because: Option<Word<Why>>,
     /// When its owner was first seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -143,4 +148,15 @@ pub struct OwnerMetadata {
     /// The one owning object's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+}
+
+impl From<&Owner> for OwnerMetadata {
+    fn from(owner: &Owner) -> Self {
+        Self {
+            kind: owner.kind().to_string(),
+            namespace: owner.namespace().to_owned(),
+            labels: owner.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            name: owner.name().map(str::to_owned),
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! Where a resource is in its life, and why it ended.
 
-use std::fmt;
-use std::str::FromStr;
+use super::named::named;
 
 /// `pending → ready → deleting → deleted`; a refused upload goes from `pending` to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,42 +36,6 @@ pub enum DeletionReason {
     OwnerNeverSeen,
     /// The server's admin removed it.
     Removed,
-}
-
-/// A word that is none of the known names.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("“{0}” is not a known name")]
-pub struct UnknownName(pub String);
-
-macro_rules! named {
-    ($type:ident { $($variant:ident => $name:literal),+ $(,)? }) => {
-        impl $type {
-            /// Every value.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// The stable name.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = UnknownName;
-
-            fn from_str(text: &str) -> Result<Self, UnknownName> {
-                match text {
-                    $($name => Ok(Self::$variant),)+
-                    _ => Err(UnknownName(text.to_owned())),
-                }
-            }
-        }
-    };
 }
 
 named!(State { Pending => "pending", Ready => "ready", Deleting => "deleting", Deleted => "deleted" });

@@ -201,10 +201,10 @@ impl IntoResponse for ApiError {
             kind: "about:blank".to_owned(),
             title: self.status.canonical_reason().unwrap_or_default().to_owned(),
             status: self.status.as_u16(),
-            code: self.code.as_str().to_owned(),
+            code: self.code.into(),
             detail: self.detail,
             request_id: None,
-            deletion_reason: self.deleted.map(|(_, reason)| reason.to_string()),
+            deletion_reason: self.deleted.map(|(_, reason)| reason.into()),
             deleted_at: self.deleted.map(|(at, _)| at),
         };
         let mut response = self.status.into_response();

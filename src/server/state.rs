@@ -10,8 +10,9 @@ use axum::http::Uri;
 use super::auth::UploadAuth;
 use super::proxies::TrustedProxies;
 use super::tokens::TokenFile;
-use crate::cleaner::{Cleaner, Judge};
+use crate::cleaner::{Cleaner, Downloads, Identity, Judge};
 use crate::metrics::Metrics;
+use crate::owners::Owners;
 use crate::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
 use crate::staging::Staging;
 
@@ -58,8 +59,14 @@ impl Settings {
 pub struct AppState {
     /// The resources.
     pub staging: Staging,
-    /// What becomes of them, and who knows about their owners.
+    /// Who knows about their owners.
+    pub owners: Arc<dyn Owners>,
+    /// Which cluster is asked about owners.
+    pub identity: Identity,
+    /// What becomes of the resources.
     pub judge: Judge,
+    /// Where downloads are noted.
+    pub downloads: Downloads,
     /// What an admin may do; without it the server takes no admin's requests.
     pub admin: Option<Arc<Admin>>,
     /// How the edge behaves.

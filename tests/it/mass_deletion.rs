@@ -57,7 +57,7 @@ impl Crowd {
         let request = self.app.get(&format!("/api/v1/resources/{id}/metadata")).bearer_auth("secret");
         let metadata: Metadata =
             serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap();
-        metadata.kept_because
+        metadata.kept_because.map(|why| why.to_string())
     }
 
     async fn ready(&self) -> u64 {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use cloakroom::kubernetes::ApiFailure;
 use cloakroom::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
 use cloakroom::protocol::admin::{AcceptedCluster, ClusterStatus, ServerStatus};
+use cloakroom::protocol::standing::ClusterStanding;
 use cloakroom::protocol::v1::Ticket;
 use reqwest::Method;
 
@@ -69,7 +70,7 @@ async fn accept(server: &Administered, named: &str) -> (Option<String>, Option<S
 /// Status, code and text of the refusal.
 async fn refused(server: &Administered, named: &str) -> (u16, String, String) {
     let refused = problem(server.ask(Method::PUT, &format!("/admin/v1/clusters/{named}")).await).await;
-    (refused.status, refused.code, refused.detail)
+    (refused.status, refused.code.to_string(), refused.detail)
 }
 
 /// How many lines of that level have all of these words, of which the first is this test's own.
@@ -89,7 +90,7 @@ async fn while_another_cluster_answers_nothing_goes_until_an_admin_accepts_it() 
     assert_eq!(server.app.metric("other_cluster").await, "1");
     assert_eq!(said("ERROR", &["first-cluster", "second-cluster", "another cluster answers"]), 1);
     let expected = ClusterStatus {
-        state: "other".to_owned(),
+        state: ClusterStanding::Other.into(),
         known: Some("first-cluster".to_owned()),
         seen: Some("second-cluster".to_owned()),
         failure: None,

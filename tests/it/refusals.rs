@@ -163,7 +163,7 @@ async fn a_method_that_a_route_does_not_have_is_refused_with_those_that_it_has()
                 response.headers()["allow"].to_str().unwrap().split(',').map(str::trim).collect();
             allow.sort_unstable();
             assert_eq!(allow.join(" "), allowed, "{method} {path}");
-            assert_eq!(problem(response).await.code, "method-not-allowed", "{method} {path}");
+            assert_eq!(problem(response).await.code.as_str(), "method-not-allowed", "{method} {path}");
         }
     }
     app.assert_nothing_kept().await;

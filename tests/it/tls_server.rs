@@ -145,7 +145,7 @@ async fn a_server_that_stops_answers_over_tls_until_its_transfers_are_finished()
 
     let refused = client(trusting(&secure.pem.ca)).get(secure.url("/api/v1")).send().await.unwrap();
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
-    assert_eq!(problem(refused).await.code, "shutting-down");
+    assert_eq!(problem(refused).await.code.as_str(), "shutting-down");
 
     upload.write_all(b"half").await.unwrap();
     let mut answer = String::new();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use cloakroom::protocol::admin::{ClusterStatus, ServerStatus, StagedResource};
+use cloakroom::protocol::standing::ClusterStanding;
 use cloakroom::protocol::v1::Ticket;
 use libtest_mimic::Trial;
 use reqwest::Client;
@@ -38,7 +39,7 @@ fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
         desk.until_all_are_kept_because(2, "owner-present").await;
         let known = desk.uid_of_the_cluster(&plane).await;
         desk.until_cluster_is(&ClusterStatus {
-            state: "same".to_owned(),
+            state: ClusterStanding::Same.into(),
             known: Some(known.clone()),
             seen: Some(known.clone()),
             failure: None,
@@ -49,7 +50,7 @@ fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
         plane.replace().await;
         let seen = desk.uid_of_the_cluster(&plane).await;
         let other = ClusterStatus {
-            state: "other".to_owned(),
+            state: ClusterStanding::Other.into(),
             known: Some(known.clone()),
             seen: Some(seen.clone()),
             failure: None,

@@ -1,11 +1,12 @@
 use super::super::answer::Answer;
 use super::*;
+use crate::protocol::Word;
 
 const REFUSED: Failure = Failure::Refused;
 const SILENT: Failure = Failure::NoAnswer { after: Duration::from_secs(10) };
 
 fn answered(status: u16, code: &str, retry_after: Option<u64>) -> Failure {
-    let (code, retry_after) = (Some(code.to_owned()), retry_after.map(Duration::from_secs));
+    let (code, retry_after) = (Some(Word::of(code.to_owned())), retry_after.map(Duration::from_secs));
     Failure::Answered(Answer { status, code, detail: "come again".to_owned(), retry_after })
 }
 

@@ -73,7 +73,7 @@ fn staged(rows: &[StagedResource], now: Timestamp) -> Table {
             used,
             // A user of the cluster may have a name with blanks.
             by.split_whitespace().collect::<Vec<_>>().join("_"),
-            row.kept_because.clone().unwrap_or_else(|| "-".to_owned()),
+            row.kept_because.as_deref().unwrap_or("-").to_owned(),
             words::goes(row, now),
         ]);
     }
@@ -98,7 +98,7 @@ fn deleted(rows: &[StagedResource], now: Timestamp, id_length: usize) -> Table {
     for row in rows {
         let [namespace, owner, size, age, used] = common(row, now);
         let at = row.deleted_at.map_or_else(|| "-".to_owned(), |at| age::between(at, now));
-        let reason = row.deletion_reason.clone().unwrap_or_else(|| "-".to_owned());
+        let reason = row.deletion_reason.as_deref().unwrap_or("-").to_owned();
         table.push(&[beginning(&row.resource_id, id_length), namespace, owner, size, age, used, at, reason]);
     }
     table
@@ -130,6 +130,8 @@ fn beginning(id: &str, length: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use cloakroom::resource::{DeletionReason, Unknown, Why};
+
     use super::*;
 
     fn row(id: &str, expires: Option<i64>) -> StagedResource {
@@ -145,9 +147,9 @@ mod tests {
             size_bytes: 3 << 20,
             created_at: at(99_800),
             last_used_at: expires.is_none().then(|| at(99_990)),
-            kept_because: expires.map(|_| "not-used-yet".to_owned()),
+            kept_because: expires.map(|_| Why::NotUsedYet.into()),
             expires_at: expires.map(at),
-            due_because: expires.is_none().then(|| "unused".to_owned()),
+            due_because: expires.is_none().then(|| DeletionReason::Unused.into()),
             uploaded_by: Some("Jane Doe".to_owned()),
             deleted_at: None,
             deletion_reason: None,
@@ -191,8 +193,9 @@ mod tests {
         let mut rows = rows();
         rows[0].owner.namespace = "n".repeat(63);
         rows[0].owner.labels = [("app".to_owned(), "x".repeat(63))].into();
-        (rows[0].size_bytes, rows[0].deletion_reason) = (1234 << 20, Some("max-age-reached".to_owned()));
-        rows[1].kept_because = Some("other-cluster".to_owned());
+        (rows[0].size_bytes, rows[0].deletion_reason) =
+            (1234 << 20, Some(DeletionReason::MaxAgeReached.into()));
+        rows[1].kept_because = Some(Why::OwnerUnknown(Unknown::OtherCluster).into());
         for columns in [Columns::OfStaged, Columns::OfDeleted] {
             for width in 40..200 {
                 let table = columns.table(&rows, now(), Some(width));
@@ -216,7 +219,7 @@ mod tests {
     fn what_is_deleted_is_shown_with_when_and_why() {
         let mut row = row("4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1", None);
         row.owner.labels.clear();
-        (row.deleted_at, row.deletion_reason) = (Some(now()), Some("orphaned".to_owned()));
+        (row.deleted_at, row.deletion_reason) = (Some(now()), Some(DeletionReason::Orphaned.into()));
         let table = Columns::OfDeleted.table(&[row], now(), Some(80));
         let expected = "\
             ID        NAMESPACE  OWNER  SIZE  AGE  USED  DELETED  BECAUSE\n\

@@ -106,6 +106,8 @@ fn totals(rows: &[StagedResource], server: &ServerStatus, deleted: bool) -> Stri
 
 #[cfg(test)]
 mod tests {
+    use cloakroom::resource::{DeletionReason, Why};
+
     use super::*;
 
     fn row(id: &str, age: i64, size_bytes: u64, expires: Option<i64>, due: bool) -> StagedResource {
@@ -121,9 +123,9 @@ mod tests {
             size_bytes,
             created_at: at(100_000 - age),
             last_used_at: (size_bytes > 1).then(|| at(99_990)),
-            kept_because: (!due).then(|| "not-used-yet".to_owned()),
+            kept_because: (!due).then(|| Why::NotUsedYet.into()),
             expires_at: expires.map(at),
-            due_because: due.then(|| "unused".to_owned()),
+            due_because: due.then(|| DeletionReason::Unused.into()),
             uploaded_by: None,
             deleted_at: None,
             deletion_reason: None,

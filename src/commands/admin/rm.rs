@@ -7,8 +7,9 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use cloakroom::client::{AdminClient, AdminError, Selection};
+use cloakroom::protocol::Word;
 use cloakroom::protocol::admin::{Removal, ResourcePage, StagedResource};
-use cloakroom::resource::RowName;
+use cloakroom::resource::{DeletionReason, RowName};
 use cloakroom::spark::format_size;
 use cloakroom::telemetry::chain;
 use cloakroom::text::harmless;
@@ -32,7 +33,7 @@ struct Removed {
     size_bytes: Option<u64>,
     /// Why it was gone already.
     #[serde(skip_serializing_if = "Option::is_none")]
-    deletion_reason: Option<String>,
+    deletion_reason: Option<Word<DeletionReason>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

@@ -66,7 +66,7 @@ fn text(details: &ResourceDetails) -> String {
     });
     let lines = [
         ("resource", Some(resource.resource_id.clone())),
-        ("state", Some(details.state.clone())),
+        ("state", Some(details.state.to_string())),
         ("owner", Some(owner)),
         ("size", Some(size(resource.size_bytes))),
         ("sha256", details.sha256.clone()),
@@ -78,7 +78,7 @@ fn text(details: &ResourceDetails) -> String {
         ("owner seen", owner_seen(details)),
         ("owner gone", since(details.owner_absent_since.filter(|_| details.owner_seen_at.is_some()))),
         ("owner done", since(details.owner_finished_since)),
-        ("kept", is_kept.map(|why| format!("because {} ({why})", words::because(details)))),
+        ("kept", is_kept.map(|why| format!("because {} ({why})", words::because(why, details)))),
         ("goes", is_ready.then(|| words::end(details))),
         ("deleted", deleted),
     ];

@@ -2,13 +2,12 @@
 
 use jiff::Timestamp;
 
-use cloakroom::protocol::admin::{
-    ClusterStatus, NAMESPACE_GONE, OTHER_CLUSTER, READY, ServerStatus, UnreadableResource, WITHOUT_UID,
-    WatchStatus,
-};
+use cloakroom::protocol::Word;
+use cloakroom::protocol::admin::{ClusterStatus, ServerStatus, UnreadableResource, WITHOUT_UID, WatchStatus};
+use cloakroom::protocol::standing::ClusterStanding;
 use cloakroom::spark::format_size;
 
-use super::age;
+use super::{age, words};
 
 /// What else an admin must know.
 pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
@@ -24,9 +23,8 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
             which.join(", ")
         )
     });
-    // Where a namespace is gone, nothing is in it: that is known.
-    let blind = |watch: &&WatchStatus| watch.state != READY && watch.state != NAMESPACE_GONE;
-    let watches = server.watches.iter().filter(blind).map(|watch| hint(watch, server.now));
+    let blind = server.watches.iter().filter(|watch| words::is_blind(&watch.state));
+    let watches = blind.map(|watch| hint(watch, server.now));
     cluster.into_iter().chain(unreadable).chain(watches).collect()
 }
 
@@ -43,9 +41,9 @@ fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
     let ClusterStatus { state, known, seen, failure, unanswered } = cluster;
     let known = known.as_deref().unwrap_or_default();
     let failure = failure.as_deref();
-    match (state.as_str(), seen, failure) {
+    match state {
         // What answered before cannot be accepted now.
-        (OTHER_CLUSTER, seen, failure) if *unanswered => {
+        Word::Known(ClusterStanding::Other) if *unanswered => {
             let before = match seen {
                 Some(seen) => format!("cluster {seen} answered"),
                 None => "the one that answered did not show its uid".to_owned(),
@@ -57,20 +55,22 @@ fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
                 failure.unwrap_or("it does not answer")
             ))
         }
-        (OTHER_CLUSTER, Some(seen), _) => Some(format!(
-            "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
-             this is meant: cloakroom clean --accept-cluster {seen}"
-        )),
-        (OTHER_CLUSTER, None, failure) => Some(format!(
-            "warning: owners were seen in cluster {known}, and the one that answers does not show that it is the same: {}; \
-             nothing goes for lack of an owner; mend that, or go on without this check: cloakroom clean --accept-cluster \
-             {WITHOUT_UID}",
-            failure.unwrap_or("it has no uid")
-        )),
-        ("same" | "not-asked", _, Some(failure)) => Some(format!(
-            "warning: it is not known which cluster answers, so nothing goes for lack of an owner: {failure}"
-        )),
-        _ => None,
+        Word::Known(ClusterStanding::Other) => Some(match seen {
+            Some(seen) => format!(
+                "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
+                 this is meant: cloakroom clean --accept-cluster {seen}"
+            ),
+            None => format!(
+                "warning: owners were seen in cluster {known}, and the one that answers does not show that it is the same: {}; \
+                 nothing goes for lack of an owner; mend that, or go on without this check: cloakroom clean --accept-cluster \
+                 {WITHOUT_UID}",
+                failure.unwrap_or("it has no uid")
+            ),
+        }),
+        Word::Known(ClusterStanding::Same | ClusterStanding::NotAsked) => failure.map(|failure| {
+            format!("warning: it is not known which cluster answers, so nothing goes for lack of an owner: {failure}")
+        }),
+        Word::Known(ClusterStanding::Unchecked) | Word::Other(_) => None,
     }
 }
 
@@ -90,12 +90,14 @@ fn hint(watch: &WatchStatus, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use cloakroom::protocol::standing::WatchState;
+
     use super::*;
 
     fn told(state: &str, seen: Option<&str>, failure: Option<&str>, unanswered: bool) -> Option<String> {
         let known = (state != "unchecked").then(|| "a".to_owned());
         let [seen, failure] = [seen, failure].map(|text| text.map(str::to_owned));
-        about_cluster(&ClusterStatus { state: state.to_owned(), known, seen, failure, unanswered })
+        about_cluster(&ClusterStatus { state: Word::of(state.to_owned()), known, seen, failure, unanswered })
     }
 
     fn about(state: &str, seen: Option<&str>, failure: Option<&str>) -> Option<String> {
@@ -134,7 +136,7 @@ mod tests {
             kind: "Pod".to_owned(),
             namespace: Some("team-a".to_owned()),
             unfinished_only: false,
-            state: "forbidden".to_owned(),
+            state: WatchState::Forbidden.into(),
             since: Timestamp::from_second(0).unwrap(),
             last_failure: Some("no, says the API server".to_owned()),
         };

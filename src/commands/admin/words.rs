@@ -2,102 +2,139 @@
 
 use jiff::Timestamp;
 
+use cloakroom::protocol::Word;
 use cloakroom::protocol::admin::{ResourceDetails, StagedResource};
+use cloakroom::protocol::standing::WatchState;
 use cloakroom::protocol::v1::OwnerMetadata;
+use cloakroom::resource::{Unknown, Why};
 
 use super::age;
 
 /// When it goes, in a few words for a column.
 pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
-    let Some(why) = resource.kept_because.as_deref() else {
+    let Some(why) = &resource.kept_because else {
         return if resource.due_because.is_some() { "next sweep" } else { "gone" }.to_owned();
     };
-    let by_time = resource.expires_at.map(|at| format!("in {}", age::between(now, at)));
-    match (why, by_time) {
-        ("owner-present" | "owner-finished", Some(time)) => format!("with its owner, {time} at most"),
-        ("owner-present" | "owner-finished", None) => "with its owner".to_owned(),
-        ("downloading", _) => "after the download".to_owned(),
-        (_, Some(time)) => time,
-        ("owner-gone", None) => "when that is certain".to_owned(),
-        ("owners-not-asked", None) => "by hand".to_owned(),
-        ("other-cluster", None) => "when its owner's cluster answers".to_owned(),
-        (_, None) => "when its owner is known".to_owned(),
+    let (before, after, without_time) = match why {
+        Word::Known(Why::OwnerPresent | Why::OwnerFinished) => {
+            ("with its owner, ", " at most", "with its owner")
+        }
+        Word::Known(Why::Downloading) => return "after the download".to_owned(),
+        Word::Known(Why::OwnerGone) => ("", "", "when that is certain"),
+        Word::Known(Why::OwnersNotAsked) => ("", "", "by hand"),
+        Word::Known(Why::OwnerUnknown(Unknown::OtherCluster)) => ("", "", "when its owner's cluster answers"),
+        Word::Known(Why::NotUsedYet | Why::OwnerNotSeenYet | Why::Held | Why::OwnerUnknown(_))
+        | Word::Other(_) => ("", "", "when its owner is known"),
+    };
+    match resource.expires_at {
+        Some(at) => format!("{before}in {}{after}", age::between(now, at)),
+        None => without_time.to_owned(),
     }
 }
 
 /// Why it is kept, as a part of a sentence that follows “because”.
-pub(super) fn because(details: &ResourceDetails) -> String {
+pub(super) fn because(why: &Word<Why>, details: &ResourceDetails) -> String {
     let ago = |at: Option<Timestamp>| {
         at.map_or_else(|| "some time ago".to_owned(), |at| format!("{} ago", age::between(at, details.now)))
     };
-    let resource = &details.resource;
-    match resource.kept_because.as_deref().unwrap_or_default() {
-        "owner-present" => "its owner exists".to_owned(),
-        "owner-finished" => {
+    let known = match why {
+        Word::Known(known) => *known,
+        Word::Other(text) => return text.clone(),
+    };
+    match known {
+        Why::OwnerPresent => "its owner exists",
+        Why::OwnerFinished => {
             let finished = ago(details.owner_finished_since);
-            format!("its owner's pods are still there, which finished {finished}")
+            return format!("its owner's pods are still there, which finished {finished}");
         }
-        "not-used-yet" => "nobody has downloaded it yet, and there is still time".to_owned(),
-        "owner-gone" => match details.owner_absent_since {
+        Why::NotUsedYet => "nobody has downloaded it yet, and there is still time",
+        Why::OwnerGone => match details.owner_absent_since {
             Some(since) => {
                 let time = age::between(since, details.now);
-                format!("its owner is gone for {time} only, which proves too little")
+                return format!("its owner is gone for {time} only, which proves too little");
             }
-            None => "its owner seems to be gone, and no sweep has looked since".to_owned(),
+            None => "its owner seems to be gone, and no sweep has looked since",
         },
-        "owner-not-seen-yet" => {
-            let used = ago(resource.last_used_at);
-            format!("it was downloaded {used} and its owner, which was never seen, may still come")
+        Why::OwnerNotSeenYet => {
+            let used = ago(details.resource.last_used_at);
+            return format!("it was downloaded {used} and its owner, which was never seen, may still come");
         }
-        "watch-starting" => "the server is still finding out which owners exist".to_owned(),
-        "watch-failing" => "the server cannot find out at the moment whether its owner exists".to_owned(),
-        "forbidden" => "the API server does not let the server look for its owner".to_owned(),
-        "no-such-kind" => {
-            "the cluster does not have its owner's kind, so nobody knows of its owner".to_owned()
+        Why::OwnerUnknown(unknown) => not_known(unknown),
+        Why::OwnersNotAsked => "it was downloaded, and no cluster is asked whether its owner exists",
+        Why::Downloading => "somebody is downloading it at this moment",
+        Why::Held => "it would go with more than half of all others, which is more likely a mistake",
+    }
+    .to_owned()
+}
+
+/// Why it is not known whether the owner exists.
+fn not_known(unknown: Unknown) -> &'static str {
+    match unknown {
+        Unknown::Starting => "the server is still finding out which owners exist",
+        Unknown::Failing => "the server cannot find out at the moment whether its owner exists",
+        Unknown::Forbidden => "the API server does not let the server look for its owner",
+        Unknown::NoSuchKind => "the cluster does not have its owner's kind, so nobody knows of its owner",
+        Unknown::OtherNamespace => {
+            "the server does not look into its owner's namespace, so nobody knows of its owner"
         }
-        "other-namespace" => {
-            "the server does not look into its owner's namespace, so nobody knows of its owner".to_owned()
+        Unknown::TooManyLabelKeys => {
+            "resources ask for more label keys than the server keeps, so nobody knows of its owner"
         }
-        "too-many-label-keys" => {
-            "resources ask for more label keys than the server keeps, so nobody knows of its owner".to_owned()
+        Unknown::OtherCluster => {
+            "another cluster answers than the one that owners were seen in, or it does not show that it is the same"
         }
-        "owners-not-asked" => {
-            "it was downloaded, and no cluster is asked whether its owner exists".to_owned()
-        }
-        "downloading" => "somebody is downloading it at this moment".to_owned(),
-        "held" => "it would go with more than half of all others, which is more likely a mistake".to_owned(),
-        "other-cluster" => {
-            "another cluster answers than the one that owners were seen in, or it does not show that it is the same".to_owned()
-        }
-        // A server of another version may have other reasons.
-        other => other.to_owned(),
     }
 }
 
 /// When and how it goes, as a sentence without its full stop.
 pub(super) fn end(details: &ResourceDetails) -> String {
     let resource = &details.resource;
-    if let Some(reason) = &resource.due_because {
-        return format!("with the next sweep ({reason})");
-    }
-    let at = resource.expires_at.map(|at| format!("at {at} (in {})", age::between(details.now, at)));
-    match (resource.kept_because.as_deref().unwrap_or_default(), at) {
-        ("owner-present", Some(at)) => format!("some time after its owner, {at} at the latest"),
-        ("owner-present", None) => "some time after its owner".to_owned(),
-        ("owner-finished", Some(at)) => format!("with its owner's pods, {at} at the latest"),
-        ("owner-finished", None) => "with its owner's pods".to_owned(),
-        ("not-used-yet", Some(at)) => format!("{at}, unless somebody downloads it before or its owner comes"),
-        ("owner-gone", Some(at)) => format!("{at}, unless its owner comes back"),
-        ("owner-not-seen-yet", Some(at)) => format!("{at}, unless its owner comes"),
-        ("downloading", _) => "not before that is over".to_owned(),
-        (_, Some(at)) => format!("{at}, whatever becomes known"),
-        ("owner-gone", None) => "when another sweep has found the same".to_owned(),
-        ("other-cluster", None) => {
-            "when the known cluster answers again, or an admin accepts another one (cloakroom ls says how)"
-                .to_owned()
+    let Some(why) = &resource.kept_because else {
+        return format!("with the next sweep ({})", resource.due_because.as_deref().unwrap_or_default());
+    };
+    let (before, after, without_time) = match why {
+        Word::Known(Why::OwnerPresent) => {
+            ("some time after its owner, ", " at the latest", "some time after its owner")
         }
-        ("owners-not-asked", None) => "by hand only: by its ticket or with cloakroom rm".to_owned(),
-        (_, None) => "when its owner is known to be gone".to_owned(),
+        Word::Known(Why::OwnerFinished) => {
+            ("with its owner's pods, ", " at the latest", "with its owner's pods")
+        }
+        Word::Known(Why::NotUsedYet) => {
+            ("", ", unless somebody downloads it before or its owner comes", OWNER_IS_GONE)
+        }
+        Word::Known(Why::OwnerGone) => {
+            ("", ", unless its owner comes back", "when another sweep has found the same")
+        }
+        Word::Known(Why::OwnerNotSeenYet) => ("", ", unless its owner comes", OWNER_IS_GONE),
+        Word::Known(Why::Downloading) => return "not before that is over".to_owned(),
+        Word::Known(Why::OwnersNotAsked) => {
+            ("", WHATEVER, "by hand only: by its ticket or with cloakroom rm")
+        }
+        Word::Known(Why::OwnerUnknown(Unknown::OtherCluster)) => (
+            "",
+            WHATEVER,
+            "when the known cluster answers again, or an admin accepts another one (cloakroom ls says how)",
+        ),
+        Word::Known(Why::Held | Why::OwnerUnknown(_)) | Word::Other(_) => ("", WHATEVER, OWNER_IS_GONE),
+    };
+    match resource.expires_at {
+        Some(at) => format!("{before}at {at} (in {}){after}", age::between(details.now, at)),
+        None => without_time.to_owned(),
+    }
+}
+
+const WHATEVER: &str = ", whatever becomes known";
+const OWNER_IS_GONE: &str = "when its owner is known to be gone";
+
+/// Whether owners may be there that a watch in this state does not show. Where a namespace is gone, nothing is in it: that
+/// is known.
+pub(super) fn is_blind(state: &Word<WatchState>) -> bool {
+    match state {
+        Word::Known(WatchState::Ready | WatchState::NamespaceGone) => false,
+        Word::Known(
+            WatchState::Starting | WatchState::Forbidden | WatchState::Failing | WatchState::NoSuchKind,
+        )
+        | Word::Other(_) => true,
     }
 }
 
@@ -114,7 +151,7 @@ pub(super) mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use cloakroom::cleaner::Why;
+    use cloakroom::resource::{DeletionReason, State};
 
     use super::*;
 
@@ -136,14 +173,14 @@ pub(super) mod tests {
                 size_bytes: 4,
                 created_at: now - Duration::from_hours(2),
                 last_used_at: ago(180),
-                kept_because: why.map(str::to_owned),
+                kept_because: why.map(|why| Word::of(why.to_owned())),
                 expires_at: expires_in.map(|seconds| now + Duration::from_secs(seconds)),
                 due_because: None,
                 uploaded_by: None,
                 deleted_at: None,
                 deletion_reason: None,
             },
-            state: "ready".to_owned(),
+            state: State::Ready.into(),
             sha256: None,
             file_name: None,
             unused_timeout: "30m".to_owned(),
@@ -155,15 +192,26 @@ pub(super) mod tests {
         }
     }
 
+    fn sentence(why: &str) -> String {
+        because(&Word::of(why.to_owned()), &details(None, None))
+    }
+
     #[test]
     fn every_reason_of_the_server_has_a_sentence() {
-        for why in Why::all() {
+        for why in Why::ALL {
             let details = details(Some(why.as_str()), None);
-            let sentence = because(&details);
+            let sentence = because(&(*why).into(), &details);
             assert!(sentence.contains(' ') && sentence != why.as_str(), "{sentence}");
             assert!(!end(&details).is_empty() && !goes(&details.resource, details.now).is_empty());
         }
-        assert_eq!(because(&details(Some("new-in-2030"), None)), "new-in-2030");
+    }
+
+    #[test]
+    fn a_reason_of_a_newer_server_is_shown_as_it_came() {
+        let new = Some("new-in-2030");
+        assert_eq!(sentence("new-in-2030"), "new-in-2030");
+        assert_eq!(end(&details(new, None)), "when its owner is known to be gone");
+        assert_eq!(goes(&details(new, Some(60)).resource, details(new, None).now), "in 60s");
     }
 
     #[test]
@@ -187,17 +235,19 @@ pub(super) mod tests {
             assert_eq!(goes(&details.resource, details.now), expected, "{why}");
         }
         let mut due = details(None, None);
-        due.resource.due_because = Some("unused".to_owned());
+        due.resource.due_because = Some(DeletionReason::Unused.into());
         assert_eq!(goes(&due.resource, due.now), "next sweep");
         assert_eq!(end(&due), "with the next sweep (unused)");
     }
 
     #[test]
     fn a_person_reads_why_and_since_when() {
-        let sentence = because(&details(Some("owner-not-seen-yet"), Some(60)));
-        assert_eq!(sentence, "it was downloaded 3m ago and its owner, which was never seen, may still come");
-        assert!(because(&details(Some("owner-gone"), None)).contains("gone for 40s only"));
-        assert!(because(&details(Some("owner-finished"), None)).contains("finished 10m ago"));
+        assert_eq!(
+            sentence("owner-not-seen-yet"),
+            "it was downloaded 3m ago and its owner, which was never seen, may still come"
+        );
+        assert!(sentence("owner-gone").contains("gone for 40s only"));
+        assert!(sentence("owner-finished").contains("finished 10m ago"));
         let at = end(&details(Some("owner-gone"), Some(20)));
         assert_eq!(at, "at 2026-01-01T12:00:20Z (in 20s), unless its owner comes back");
     }

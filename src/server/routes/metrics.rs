@@ -17,7 +17,7 @@ use crate::server::state::AppState;
 pub(in crate::server) async fn metrics(State(state): State<AppState>) -> Result<Response, ApiError> {
     count_watches(&state);
     let mut stock = state.staging.stock().await;
-    stock.limits.extend(state.judge.owners().limits());
+    stock.limits.extend(state.owners.limits());
     stock.limits.extend(state.settings.upload_auth.limits());
     stock.limits.extend(open_files().await);
     let text = state.metrics.exposition(&stock).map_err(|error| ApiError::internal(&error))?;
@@ -32,11 +32,11 @@ async fn open_files() -> Option<LimitUse> {
 
 /// Every kind that is watched has a count for every state, and one that is watched no more has none.
 fn count_watches(state: &AppState) {
-    let watches = state.judge.owners().watches();
+    let watches = state.owners.watches();
     let kinds: BTreeSet<&str> = watches.iter().map(|watch| watch.kind.as_str()).collect();
     state.metrics.forget_owner_watches();
     for kind in kinds {
-        for watch_state in WatchState::ALL {
+        for &watch_state in WatchState::ALL {
             let count =
                 watches.iter().filter(|watch| watch.kind == kind && watch.state == watch_state).count();
             state.metrics.owner_watches(kind, watch_state.as_str(), count as u64);

@@ -1,15 +1,19 @@
 //! The handlers.
 
 mod admin;
+mod conditional;
 mod contract;
 mod described;
 pub(super) mod health;
 pub(super) mod metrics;
+mod range;
 mod receive;
+mod send;
 mod v0;
 mod v1;
 
-pub use v1::{Parameters, Requested, parse_range};
+pub use range::{Requested, parse as parse_range};
+pub use v1::Parameters;
 
 use axum::Router;
 use axum::routing::get;

@@ -35,7 +35,7 @@ fn after_everything() -> Metrics {
     metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
     metrics.upload_refusals_have(["share"]);
     metrics.swept(SweepOutcome::Ok, Duration::ZERO, Timestamp::UNIX_EPOCH);
-    metrics.kept(&Why::all().map(|why| (why.as_str(), 1)).collect::<Vec<_>>());
+    metrics.kept(&Why::ALL.iter().map(|why| (why.as_str(), 1)).collect::<Vec<_>>());
     for state in WatchState::ALL {
         metrics.owner_watches("Pod", state.as_str(), 1);
     }

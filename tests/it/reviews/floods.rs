@@ -28,7 +28,7 @@ async fn a_flood_of_unknown_tokens_waits_in_a_queue_of_its_own() {
         for _ in 0..FLOOD - 32 {
             let answer = flood.next().await.unwrap();
             assert_eq!(answer.headers()["retry-after"], "2");
-            assert_eq!(problem(answer).await.code, "overloaded");
+            assert_eq!(problem(answer).await.code.as_str(), "overloaded");
         }
     };
     let honest = async {
@@ -58,11 +58,11 @@ async fn a_token_that_is_no_longer_good_is_one_of_the_unknown() {
     let mut flood: FuturesUnordered<_> =
         strangers.iter().map(|token| guarded.upload("demo", Some(token))).collect();
     assert_eq!(
-        problem(flood.next().await.unwrap()).await.code,
+        problem(flood.next().await.unwrap()).await.code.as_str(),
         "overloaded",
         "the queue of the unknown is full"
     );
-    assert_eq!(problem(guarded.upload("demo", Some(TOKEN)).await).await.code, "overloaded");
+    assert_eq!(problem(guarded.upload("demo", Some(TOKEN)).await).await.code.as_str(), "overloaded");
     assert_eq!(asked(&guarded, "TokenReview"), 6);
 }
 

@@ -100,7 +100,7 @@ impl Desk {
         }
         assert_eq!(status, 410, "{text}");
         let problem: Problem = serde_json::from_str(&text).unwrap();
-        Err(Gone { reason: problem.deletion_reason.unwrap(), at: problem.deleted_at.unwrap() })
+        Err(Gone { reason: problem.deletion_reason.unwrap().to_string(), at: problem.deleted_at.unwrap() })
     }
 
     /// Waits until it is kept for this reason.

@@ -170,7 +170,10 @@ impl TestApp {
         let state = AppState {
             admin,
             staging: staging.clone(),
+            owners: sweeper.owners(),
+            identity: sweeper.identity(),
             judge: sweeper.judge(),
+            downloads: sweeper.downloads(),
             settings: Arc::new(options.settings),
             metrics: metrics.clone(),
         };

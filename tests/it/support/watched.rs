@@ -184,7 +184,10 @@ impl WatchedApp {
         let head = self.app.client.head(self.app.url(&path)).bearer_auth(&ticket.resource_secret);
         match head.send().await.unwrap().status().as_u16() {
             200 => None,
-            410 => problem(self.app.download(ticket).send().await.unwrap()).await.deletion_reason,
+            410 => {
+                let problem = problem(self.app.download(ticket).send().await.unwrap()).await;
+                problem.deletion_reason.map(|reason| reason.to_string())
+            }
             status => panic!("{status}"),
         }
     }

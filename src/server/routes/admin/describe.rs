@@ -9,7 +9,6 @@ use crate::protocol::admin::{ResourceDetails, StagedResource, SweepReport};
 use crate::protocol::digest;
 use crate::protocol::v1::OwnerMetadata;
 use crate::resource::{Resource, State, Tombstone};
-use crate::server::routes::v1::describe_owner;
 use crate::spark::format_duration;
 use crate::staging::Listed;
 
@@ -18,7 +17,7 @@ pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {
     decided(
         StagedResource {
             resource_id: listed.id.to_string(),
-            owner: describe_owner(&listed.owner),
+            owner: (&*listed.owner).into(),
             size_bytes: listed.size_bytes,
             created_at: listed.life.created_at,
             last_used_at: listed.life.last_used_at,
@@ -35,12 +34,10 @@ pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {
 
 fn decided(resource: StagedResource, decision: Decision) -> StagedResource {
     match decision {
-        Decision::Keep(kept) => StagedResource {
-            kept_because: Some(kept.why.as_str().to_owned()),
-            expires_at: kept.until,
-            ..resource
-        },
-        Decision::Delete(reason) => StagedResource { due_because: Some(reason.to_string()), ..resource },
+        Decision::Keep(kept) => {
+            StagedResource { kept_because: Some(kept.why.into()), expires_at: kept.until, ..resource }
+        }
+        Decision::Delete(reason) => StagedResource { due_because: Some(reason.into()), ..resource },
     }
 }
 
@@ -58,7 +55,7 @@ pub(super) fn staged(resource: &Resource) -> Option<StagedResource> {
         due_because: None,
         uploaded_by: resource.uploaded_by.clone(),
         deleted_at: resource.deleted.as_ref().map(|tombstone| tombstone.at),
-        deletion_reason: resource.deleted.as_ref().map(|tombstone| tombstone.reason.to_string()),
+        deletion_reason: resource.deleted.as_ref().map(|tombstone| tombstone.reason.into()),
     })
 }
 
@@ -74,7 +71,7 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
             Some(decision) => decided(staged, decision),
             None => staged,
         },
-        state: resource.state.to_string(),
+        state: resource.state.into(),
         sha256: resource.bundle.map(|bundle| digest::to_hex(&bundle.sha256)),
         file_name: resource.file_name.map(|name| name.to_string()),
         unused_timeout: format_duration(life.lifetime.unused_timeout),
@@ -89,7 +86,7 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
 /// Owner and size, as far as a tombstone has them.
 fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
     if let (Some(owner), Some(bundle)) = (&resource.owner, resource.bundle) {
-        return Some((describe_owner(owner), bundle.size_bytes));
+        return Some((owner.into(), bundle.size_bytes));
     }
     let Tombstone { owner_kind, namespace, size_bytes, .. } = resource.deleted.clone()?;
     let owner = OwnerMetadata { kind: owner_kind, namespace, labels: BTreeMap::new(), name: None };

@@ -113,7 +113,7 @@ fn limit(text: &str) -> Result<usize, ApiError> {
 }
 
 fn why(text: &str) -> Result<String, ApiError> {
-    let known = || Why::all().map(Why::as_str).chain([DUE]);
+    let known = || Why::ALL.iter().map(|why| why.as_str()).chain([DUE]);
     if known().any(|name| name == text) {
         return Ok(text.to_owned());
     }

@@ -121,7 +121,7 @@ async fn remove(
         resource_id: id.to_string(),
         removed: is_there,
         size_bytes: bundle.map(|bundle| bundle.size_bytes).or(size_of_old),
-        deletion_reason: before.as_ref().map(|tombstone| tombstone.reason.to_string()),
+        deletion_reason: before.as_ref().map(|tombstone| tombstone.reason.into()),
         deleted_at: before.map(|tombstone| tombstone.at),
     }))
 }

@@ -11,10 +11,10 @@ use crate::cleaner::{Accepted, ClusterCheck, ClusterState, NotAccepted};
 use crate::ledger::UnreadableRow;
 use crate::owners::{ClusterIdentity, NoAnswer, WatchReport};
 use crate::protocol::admin::{
-    AcceptedCluster, ClusterStatus, OTHER_CLUSTER, ServerLimits, ServerStatus, UnreadableResource,
-    WatchStatus,
+    AcceptedCluster, ClusterStatus, ServerLimits, ServerStatus, UnreadableResource, WatchStatus,
 };
 use crate::protocol::problem::Code;
+use crate::protocol::standing::ClusterStanding;
 use crate::server::error::ApiError;
 use crate::server::proxies::Sender;
 use crate::server::state::AppState;
@@ -33,18 +33,17 @@ pub(super) async fn status(
     Administrator { admin, .. }: Administrator,
     State(state): State<AppState>,
 ) -> Result<Json<ServerStatus>, ApiError> {
-    let owners = state.judge.owners();
     let stock = state.staging.stock().await;
     let last = admin.cleaner.last();
     let next = last.as_ref().and_then(|last| last.ended_at.checked_add(admin.cleaner.interval()).ok());
     Ok(Json(ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: state.staging.clock().now(),
-        owners_asked: owners.are_asked_for(),
-        cluster: cluster(state.judge.cluster()),
+        owners_asked: state.owners.are_asked_for(),
+        cluster: cluster(state.identity.last()),
         unreadable_resources: state.staging.count_set_aside() as u64,
         unreadable: state.staging.first_set_aside().into_iter().map(unreadable).collect(),
-        watches: owners.watches().into_iter().map(watch).collect(),
+        watches: state.owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
         free_bytes: stock.free_bytes,
         limits: limits(&state.staging.limits()),
@@ -66,11 +65,15 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
     if state == ClusterState::NotAsked && failure.is_none() {
         return None;
     }
-    let (word, known, seen) = match state {
-        ClusterState::NotAsked => ("not-asked", None, None),
-        ClusterState::Known(uid) => ("same", Some(uid.clone()), Some(ClusterIdentity::Uid(uid))),
-        ClusterState::Unchecked(why) => ("unchecked", None, Some(ClusterIdentity::WithoutUid(why))),
-        ClusterState::Other { known, seen } => (OTHER_CLUSTER, Some(known), Some(seen)),
+    let (standing, known, seen) = match state {
+        ClusterState::NotAsked => (ClusterStanding::NotAsked, None, None),
+        ClusterState::Known(uid) => {
+            (ClusterStanding::Same, Some(uid.clone()), Some(ClusterIdentity::Uid(uid)))
+        }
+        ClusterState::Unchecked(why) => {
+            (ClusterStanding::Unchecked, None, Some(ClusterIdentity::WithoutUid(why)))
+        }
+        ClusterState::Other { known, seen } => (ClusterStanding::Other, Some(known), Some(seen)),
     };
     let (seen, no_uid) = match seen {
         Some(ClusterIdentity::Uid(uid)) => (Some(uid), None),
@@ -78,7 +81,7 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
         None => (None, None),
     };
     let unanswered = failure.is_some();
-    Some(ClusterStatus { state: word.to_owned(), known, seen, failure: failure.or(no_uid), unanswered })
+    Some(ClusterStatus { state: standing.into(), known, seen, failure: failure.or(no_uid), unanswered })
 }
 
 /// Accept the cluster that answers now as the one to ask about owners. It is asked now.
@@ -100,7 +103,7 @@ pub(super) async fn accept_cluster(
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<AcceptedCluster>, ApiError> {
     let named = path.map(|Path(uid)| uid).unwrap_or_default();
-    let Accepted { before, now } = state.judge.accept_cluster(&named).await?;
+    let Accepted { before, now } = state.identity.accept(&state.staging, &*state.owners, &named).await?;
     let Administrator { name: by, sender: Sender { address: peer, proxy }, .. } = admin;
     let (by, proxy) = (by.as_deref(), proxy.map(display));
     if now == before {
@@ -130,7 +133,7 @@ impl From<NotAccepted> for ApiError {
 
 fn watch(report: WatchReport) -> WatchStatus {
     let WatchReport { kind, namespace, unfinished_only, state, since, last_failure } = report;
-    WatchStatus { kind, namespace, unfinished_only, state: state.as_str().to_owned(), since, last_failure }
+    WatchStatus { kind, namespace, unfinished_only, state: state.into(), since, last_failure }
 }
 
 fn limits(limits: &Limits) -> ServerLimits {

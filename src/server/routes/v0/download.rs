@@ -10,7 +10,7 @@ use crate::server::auth::credentials;
 use crate::server::error::ApiError;
 use crate::server::measure::not_sent;
 use crate::server::routes::described::{BundleBody, Conditions, PartOfBundle};
-use crate::server::routes::v1::{Ranges, send};
+use crate::server::routes::send::{Ranges, send};
 use crate::server::state::AppState;
 use crate::staging::{AccessError, Download};
 

@@ -22,7 +22,6 @@ use crate::server::measure::not_stored;
 use crate::server::proxies::Sender;
 use crate::server::routes::described::UploadRefusals;
 use crate::server::routes::receive::Receiver;
-use crate::server::routes::v1::begin;
 use crate::server::state::{AppState, Settings};
 use crate::staging::{Terms, Upload};
 
@@ -71,7 +70,7 @@ async fn stage(
     body: Body,
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
-    let uploader = begin(&state, &headers).await?;
+    let uploader = state.settings.upload_auth.identify(&headers).await?;
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), &headers);
@@ -136,7 +135,7 @@ async fn receive(
                 unless_ended(form.upload_mut(), permit).await?;
                 form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
                 // Whose owner could never be known is refused.
-                let admit = state.judge.owners().admit(&terms.owner);
+                let admit = state.owners.admit(&terms.owner);
                 let admission = unless_ended(form.upload_mut(), admit).await?;
                 agreed = Some((terms, admission));
             }

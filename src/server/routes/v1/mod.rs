@@ -1,10 +1,8 @@
 //! cloakroom's own protocol.
 
-mod conditional;
 mod download;
 mod info;
 mod parameters;
-mod range;
 mod resource;
 mod upload;
 
@@ -13,11 +11,7 @@ use utoipa_axum::routes;
 
 use crate::server::state::AppState;
 
-pub(super) use download::{Ranges, send};
 pub use parameters::Parameters;
-pub use range::{Requested, parse as parse_range};
-pub(super) use resource::describe_owner;
-pub(super) use upload::begin;
 
 /// The routes, with their documentation.
 pub(super) fn routes() -> OpenApiRouter<AppState> {

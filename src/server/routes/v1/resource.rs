@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 
 use crate::cleaner::{Decision, Judge};
 use crate::protocol::digest;
-use crate::protocol::v1::{Metadata, OwnerMetadata};
-use crate::resource::{Owner, Resource, ResourceId, ResourceSecret};
+use crate::protocol::v1::Metadata;
+use crate::resource::{Resource, ResourceId, ResourceSecret};
 use crate::server::auth::credentials;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
@@ -57,30 +57,20 @@ fn describe(resource: &Resource, judge: &Judge) -> Option<Metadata> {
     };
     Some(Metadata {
         resource_id: resource.id.to_string(),
-        state: resource.state.to_string(),
+        state: resource.state.into(),
         size_bytes: bundle.size_bytes,
         sha256: digest::to_hex(&bundle.sha256),
-        owner: describe_owner(owner),
+        owner: owner.into(),
         file_name: resource.file_name.as_ref().map(ToString::to_string),
         created_at: resource.created_at,
         first_used_at: resource.first_used_at,
         last_used_at: resource.last_used_at,
         expires_at: kept.and_then(|kept| kept.until),
-        kept_because: kept.map(|kept| kept.why.as_str().to_owned()),
+        kept_because: kept.map(|kept| kept.why.into()),
         owner_seen_at: resource.sighting.seen_at,
         owner_absent_since: resource.sighting.absent_since,
         owner_finished_since: resource.sighting.finished_since,
     })
-}
-
-/// The owner, as it goes over the wire.
-pub(in crate::server::routes) fn describe_owner(owner: &Owner) -> OwnerMetadata {
-    OwnerMetadata {
-        kind: owner.kind().to_string(),
-        namespace: owner.namespace().to_owned(),
-        labels: owner.labels().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-        name: owner.name().map(str::to_owned),
-    }
 }
 
 /// Release a resource now. Repeating it is fine.

@@ -15,9 +15,7 @@ use super::parameters::Parameters;
 use crate::metrics::UploadMeasurement;
 use crate::protocol::problem::Code;
 use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
-use crate::resource::FileName;
-use crate::resource::Holder;
-use crate::server::auth::Uploader;
+use crate::resource::{FileName, Holder};
 use crate::server::error::ApiError;
 use crate::server::measure::not_stored;
 use crate::server::proxies::Sender;
@@ -122,7 +120,7 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
 async fn take(request: Request, measured: UploadMeasurement) -> Result<Response, ApiError> {
     let Request { state, peer, headers, query, file_name, body } = request;
     let settings = &state.settings;
-    let uploader = begin(&state, &headers).await?;
+    let uploader = settings.upload_auth.identify(&headers).await?;
     let Sender { address, proxy } = settings.trusted_proxies.sender(peer.ip(), &headers);
     let uploaded_by = uploader.called(address);
     refuse_wrong_kind(&headers)?;
@@ -132,7 +130,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
     settings.upload_auth.permit(&uploader, &owner).await?;
     // Until the resource is ready, or the upload is over.
-    let _admission = state.judge.owners().admit(&owner).await?;
+    let _admission = state.owners.admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
     let new = NewUpload {
         announced_bytes: body.size_hint().exact(),
@@ -153,14 +151,6 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
         "staged"
     );
     ticket(&staged, settings, &headers)
-}
-
-/// What every upload passes first, in both protocols.
-pub(in crate::server::routes) async fn begin(
-    state: &AppState,
-    headers: &HeaderMap,
-) -> Result<Uploader, ApiError> {
-    state.settings.upload_auth.identify(headers).await
 }
 
 fn refuse_wrong_kind(headers: &HeaderMap) -> Result<(), ApiError> {

@@ -1,0 +1,45 @@
+//! What a download changes for the cleaner: its resource is used, and its owner may be there for a moment only.
+
+use std::sync::Arc;
+
+use super::identity::{Identity, believed};
+use crate::owners::{Owners, Presence};
+use crate::resource::Resource;
+use crate::staging::{AccessError, Download, Staging};
+use crate::telemetry::chain;
+
+/// Notes downloads.
+#[derive(Clone)]
+pub struct Downloads {
+    staging: Staging,
+    owners: Arc<dyn Owners>,
+    identity: Identity,
+}
+
+impl Downloads {
+    pub(super) fn new(staging: Staging, owners: Arc<dyn Owners>, identity: Identity) -> Self {
+        Self { staging, owners, identity }
+    }
+
+    /// Notes that bytes are about to be sent: the use, and that the owner is there. An error if the resource is gone
+    /// meanwhile.
+    pub async fn begin(&self, download: &Download) -> Result<(), AccessError> {
+        self.staging.mark_used(download).await?;
+        self.note_owner(download.resource()).await;
+        Ok(())
+    }
+
+    /// A pod that lives for less than the time between two sweeps would otherwise never have been seen.
+    async fn note_owner(&self, resource: &Resource) {
+        let Some(owner) = resource.owner.as_ref().filter(|_| resource.sighting.seen_at.is_none()) else {
+            return;
+        };
+        if believed(self.owners.presence(owner), self.identity.doubt()) != Presence::Present {
+            return;
+        }
+        let sighting = resource.sighting.present(self.staging.clock().now());
+        if let Err(error) = self.staging.observe(&[(resource.id, sighting)]).await {
+            tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen, and not noted");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! One word of the other side, which may be newer than this program.
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::resource::Named;
+
+/// A stable name on the wire: a string in JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word<T> {
+    /// One that this version knows.
+    Known(T),
+    /// One that it does not know, as it came.
+    Other(String),
+}
+
+impl<T: Named> Word<T> {
+    /// Reads it. Every text is a word.
+    pub fn of(text: String) -> Self {
+        match text.parse() {
+            Ok(known) => Self::Known(known),
+            Err(_) => Self::Other(text),
+        }
+    }
+
+    /// The text, as it goes over the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(known) => known.name(),
+            Self::Other(text) => text,
+        }
+    }
+}
+
+impl<T> From<T> for Word<T> {
+    fn from(known: T) -> Self {
+        Self::Known(known)
+    }
+}
+
+impl<T: Named> Deref for Word<T> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl<T: Named> fmt::Display for Word<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl<T: Named> Serialize for Word<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
+
+impl<'de, T: Named> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::problem::Code;
+    use crate::resource::{DeletionReason, Unknown, Why};
+
+    fn read_and_written<T: Named>(json: &str) -> (Word<T>, String) {
+        let word: Word<T> = serde_json::from_str(json).unwrap();
+        let written = serde_json::to_string(&word).unwrap();
+        (word, written)
+    }
+
+    #[test]
+    fn a_word_that_is_known_is_its_value() {
+        let (word, written) = read_and_written(r#""other-cluster""#);
+        assert_eq!(word, Why::OwnerUnknown(Unknown::OtherCluster).into());
+        assert_eq!((word.to_string().as_str(), written.as_str()), ("other-cluster", r#""other-cluster""#));
+    }
+
+    #[test]
+    fn a_word_of_a_newer_server_is_kept_shown_and_written_as_it_came() {
+        for json in [r#""new-in-2030""#, r#""Orphaned ""#, r#""""#, r#""größe \n""#] {
+            let text: String = serde_json::from_str(json).unwrap();
+            let (word, written) = read_and_written::<DeletionReason>(json);
+            assert_eq!(word, Word::Other(text.clone()));
+            assert_eq!((word.to_string(), word.as_str(), written.as_str()), (text.clone(), &*text, json));
+            assert_eq!(read_and_written::<Code>(json).1, json);
+        }
+    }
+
+    #[test]
+    fn what_is_no_string_is_no_word() {
+        for json in ["1", "null", r#"["unused"]"#] {
+            assert!(serde_json::from_str::<Word<DeletionReason>>(json).is_err(), "{json}");
+        }
+    }
+}

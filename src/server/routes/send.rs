@@ -1,0 +1,142 @@
+//! The answer to a download, in every protocol: headers, conditions, ranges, and the bytes.
+
+use std::ops::Range;
+
+use axum::body::Body;
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    RANGE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::TryStreamExt as _;
+
+use super::conditional::{Outcome, evaluate, range_counts};
+use super::range::{Requested, parse};
+use crate::protocol::problem::Code;
+use crate::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
+use crate::resource::{Bundle, FileName};
+use crate::server::error::ApiError;
+use crate::server::measure::Sending;
+use crate::server::state::AppState;
+use crate::staging::Download;
+use crate::telemetry::chain;
+
+/// A proxy must neither keep what a secret protects nor change bytes that have a digest.
+const CACHING: HeaderValue = HeaderValue::from_static("private, no-transform");
+
+/// Whether `Range` is looked at: it has a meaning for GET only (RFC 9110, section 14.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ranges {
+    Honoured,
+    Ignored,
+}
+
+/// Answers a download. Only bytes that are sent count as a use.
+pub(super) async fn send(
+    state: &AppState,
+    download: Download,
+    method: &Method,
+    headers: &HeaderMap,
+    ranges: Ranges,
+) -> Result<Response, ApiError> {
+    let bundle = Bundle { size_bytes: download.size_bytes(), sha256: sha256(&download) };
+    let etag = format!("\"{}\"", digest::to_hex(&bundle.sha256));
+    match evaluate(headers, &etag) {
+        Outcome::Proceed => {}
+        Outcome::NotModified => {
+            // What a 200 would say (RFC 9110, sections 8.6 and 15.4.5); left out, HEAD would get a length of 0.
+            let length = HeaderValue::from(bundle.size_bytes);
+            let headers = [(ETAG, value(&etag)?), (CACHE_CONTROL, CACHING), (CONTENT_LENGTH, length)];
+            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+        }
+        Outcome::Failed => {
+            return Err(ApiError::new(
+                Code::PreconditionFailed,
+                "If-Match names another bundle than this one",
+            ));
+        }
+    }
+    let requested = match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
+        Some(range) if ranges == Ranges::Honoured && range_counts(headers, &etag) => {
+            parse(range, bundle.size_bytes)
+        }
+        _ => Requested::Whole,
+    };
+    let (status, range) = match requested {
+        Requested::Whole => (StatusCode::OK, 0..bundle.size_bytes),
+        Requested::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+        Requested::Unsatisfiable => return Err(unsatisfiable(bundle.size_bytes)),
+    };
+    let mut answer = representation_headers(&bundle, &etag, download.resource().file_name.as_ref())?;
+    answer.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
+    if status == StatusCode::PARTIAL_CONTENT {
+        let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bundle.size_bytes);
+        answer.insert(CONTENT_RANGE, value(&part)?);
+    }
+    if method == Method::HEAD {
+        return Ok((status, answer).into_response());
+    }
+    state.downloads.begin(&download).await?;
+    let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start);
+    Ok((status, answer, content(download, range, sending)).into_response())
+}
+
+fn sha256(download: &Download) -> [u8; 32] {
+    download.resource().bundle.map(|bundle| bundle.sha256).unwrap_or_default()
+}
+
+fn unsatisfiable(size_bytes: u64) -> ApiError {
+    let error = ApiError::new(
+        Code::RangeNotSatisfiable,
+        format!("the bundle has {size_bytes} bytes, and none in this range"),
+    );
+    match HeaderValue::from_str(&format!("bytes */{size_bytes}")) {
+        Ok(all) => error.with_header(CONTENT_RANGE, all),
+        Err(_) => error,
+    }
+}
+
+fn representation_headers(
+    bundle: &Bundle,
+    etag: &str,
+    name: Option<&FileName>,
+) -> Result<HeaderMap, ApiError> {
+    let mut headers = HeaderMap::from_iter([
+        (CONTENT_TYPE, HeaderValue::from_static(BUNDLE_CONTENT_TYPE)),
+        (ETAG, value(etag)?),
+        (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
+        (CACHE_CONTROL, CACHING),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ]);
+    headers.insert(REPR_DIGEST, value(&digest::format(&bundle.sha256))?);
+    if let Some(name) = name {
+        headers.insert(CONTENT_DISPOSITION, value(&disposition(name.as_str()))?);
+    }
+    Ok(headers)
+}
+
+/// RFC 6266: a plain name for old readers, the true one for the rest (RFC 8187).
+fn disposition(name: &str) -> String {
+    use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+    const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii() && !matches!(c, '"' | '\\') { c } else { '_' }).collect();
+    if plain == name {
+        return format!("attachment; filename=\"{plain}\"");
+    }
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{}", utf8_percent_encode(name, ATTRIBUTE))
+}
+
+fn value(text: &str) -> Result<HeaderValue, ApiError> {
+    HeaderValue::from_str(text).map_err(|error| ApiError::internal(&error))
+}
+
+/// The bytes, piece by piece. The length was promised in the head: what is short breaks off.
+fn content(download: Download, range: Range<u64>, mut sending: Sending) -> Body {
+    let id = download.resource().id;
+    let pieces = download.read(range).inspect_ok(move |piece| sending.sent(piece.len()));
+    Body::from_stream(pieces.inspect_err(move |error| {
+        tracing::error!(resource_id = %id, error = %chain(error), "a bundle could not be read");
+    }))
+}
