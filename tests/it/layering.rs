@@ -1,5 +1,6 @@
 //! The table of rooms and floors (docs/architecture.md), held against every `.rs` file under `src`.
 
+mod circles;
 mod source;
 
 use std::fmt;
@@ -158,6 +159,12 @@ fn every_room_uses_only_what_the_table_of_floors_allows() {
         sources.iter().flat_map(|(file, text)| check(file, text, is_test(file))).collect();
     let lines: Vec<_> = violations.iter().map(ToString::to_string).collect();
     assert!(lines.is_empty(), "in src:\n{}", lines.join("\n"));
+}
+
+#[test]
+fn no_modules_of_the_plan_import_each_other_in_a_circle() {
+    let circle = circles::circle(Path::new("submit/plan"), &sources());
+    assert!(circle.is_empty(), "in a circle: {}", circle.join(", "));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod application;
 mod checks;
 mod conf_folder;
 mod dependencies;
+mod download_folders;
 mod error;
 mod folder;
 mod globs;
@@ -18,11 +19,12 @@ mod memory;
 mod metadata;
 mod names;
 mod object_sizes;
+mod parts;
 mod ports;
 mod properties;
-mod small_files;
 mod source;
 mod spec;
+mod staging;
 mod steps;
 mod submitter;
 mod template;
@@ -32,21 +34,15 @@ mod upload;
 mod volumes;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use rand::Rng;
 use serde_json::Value;
 
-use super::{FollowSettings, StagePlan, Submission};
-use crate::bundle::PackPlan;
-use crate::resource::{Owner, OwnerKind, POD};
+use super::{FollowSettings, Submission};
 use crate::spark::{MainResource, SubmitArguments, keys};
 use application::Application;
-use dependencies::Dependencies;
-use init_container::InitContainer;
 use spec::DriverSpec;
-use steps::conf_volume;
 
 pub use crate::spark::version::NEWEST_SPARK;
 pub use error::PlanError;
@@ -70,9 +66,6 @@ pub async fn plan(
     for step in steps::of(&application)? {
         spec = step(&application, spec)?;
     }
-    let spec = small_files::add(&application, spec);
-    let spec = init_container::add(&application, spec)?;
-    let spec = conf_volume::add(&application, spec);
     object_sizes::check(&application, &spec)?;
     let submission = submission(application, spec, follow)?;
     check_names(&submission)?;
@@ -120,39 +113,11 @@ fn submission(
         before_pod,
         after_pod,
         warnings,
-        staging: staging(&application)?,
+        staging: staging::staging(&application)?,
         namespace: application.namespace,
         app_id: application.names.app_id,
         uploads: application.dependencies.uploads,
         follow,
-    })
-}
-
-/// Staged bundles belong to the driver's pod, by the label that no other one has.
-fn staging(application: &Application) -> Result<Option<StagePlan>, PlanError> {
-    let Some(init) = &application.init_container else { return Ok(None) };
-    let label = (metadata::APP_ID_LABEL.to_owned(), application.names.app_id.clone());
-    let kind = OwnerKind::parse(POD).map_err(PlanError::Owner)?;
-    let owner = Owner::new(kind, &application.namespace, vec![label], None).map_err(PlanError::Owner)?;
-    Ok(stage_plan(init, &application.dependencies, owner))
-}
-
-/// What goes to the server, if anything does.
-fn stage_plan(init: &InitContainer, dependencies: &Dependencies, owner: Owner) -> Option<StagePlan> {
-    let server = init.server.as_ref()?;
-    let bundle = |bundle: &Option<PackPlan>| bundle.clone().map(Arc::new);
-    Some(StagePlan {
-        server: server.address.clone(),
-        owner,
-        ttl: None,
-        unused_timeout: None,
-        policy: server.policy,
-        named: server.named,
-        token: server.token.clone(),
-        ca_files: server.ca_files.clone(),
-        jars: bundle(&dependencies.jars),
-        files: bundle(&dependencies.files),
-        objects: init.objects.clone(),
     })
 }
 

@@ -7,6 +7,9 @@ use uuid::Uuid;
 /// The longest label value, and so the longest name of a service (RFC 1123).
 const LONGEST_LABEL: usize = 63;
 
+/// The label that says which application an object belongs to.
+pub(super) const APP_ID_LABEL: &str = "spark-app-selector";
+
 /// What tells this submission from every other one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Names {

@@ -5,16 +5,17 @@ mod entries;
 mod file_names;
 mod holders;
 mod local_files;
+mod no_way;
 mod places;
+pub(super) mod small_files;
 mod source;
 
 use std::path::PathBuf;
 
 use rand::Rng;
 
+use super::download_folders;
 use super::error::PlanError;
-use super::init_container;
-use super::small_files::{self, SmallFile};
 use super::submitter::Submitter;
 use super::upload::Upload;
 use crate::bundle::PackPlan;
@@ -22,7 +23,9 @@ use crate::spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
 use crate::spark::{MainResource, SparkConf, keys};
 use crate::telemetry::chain;
 use entries::{Entry, List, Reader};
+use no_way::no_way;
 use places::{Folders, Places};
+use small_files::SmallFile;
 const APPLICATION: &str = "the application";
 /// What stands for the application where the driver finds it in `spark.jars`.
 pub const FOUND_IN_JARS: &str = "spark-internal";
@@ -111,7 +114,7 @@ fn way(conf: &SparkConf, lists: &[List], warnings: &mut Vec<String>) -> Way {
 }
 
 fn folders(conf: &SparkConf, way: Way) -> Result<Folders, PlanError> {
-    let (jars, remote_files) = init_container::folders(conf)?;
+    let (jars, remote_files) = download_folders::folders(conf)?;
     let files = if way == Way::InSecret { small_files::FOLDER.to_owned() } else { remote_files.clone() };
     Ok(Folders { jars, files, remote_files })
 }
@@ -130,16 +133,6 @@ fn refuse_jars(lists: &[List], is_java: bool, submitter: &Submitter) -> Result<(
         }
         None => Ok(()),
     }
-}
-
-/// What to do about a file that has no way into the pod.
-pub(super) fn no_way(why: &str) -> String {
-    format!(
-        "is on this machine, where no pod can reach it{why}: deploy a staging server (docs/operations.md, “In \
-         Kubernetes”) and set `{}` to its address, put the file into the image and write local:///…, give an http(s) URL, \
-         or set `{UPLOAD_PATH}` to a folder that pods see as well",
-        &SERVER_URI
-    )
 }
 
 fn resource_of(entries: Vec<Entry>, resource: &MainResource) -> String {

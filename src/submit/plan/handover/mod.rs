@@ -13,16 +13,16 @@ use serde_json::{Map, Value};
 use super::application::namespace;
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
-use super::init_container::{self, Asking, InitContainer};
+use super::init_container::{self, Asking, InitContainer, InitObjects};
 use super::names::Names;
-use super::steps::executor_template;
+use super::parts::executor_template;
+use super::staging::stage_plan;
 use super::submitter::Submitter;
-use super::{aliases, checks, source, stage_plan};
+use super::{aliases, checks, source};
 use crate::resource::{Owner, OwnerKind, POD};
 use crate::spark::keys::DEPENDENCY_LISTS;
 use crate::spark::{DependencyUri, MainResource, Origin, SparkConf, jar, keys, split_list};
 use crate::submit::StagePlan;
-use crate::submit::plan::InitObjects;
 
 pub use super::dependencies::FOUND_IN_JARS;
 

@@ -1,7 +1,6 @@
 //! The init-container that brings staged files to the driver, by the original's contract.
 
 mod executors;
-mod folders;
 pub(super) mod merging;
 mod objects;
 mod pod;
@@ -10,19 +9,17 @@ mod server;
 use std::collections::BTreeMap;
 
 use super::dependencies::Dependencies;
+use super::download_folders::folders;
 use super::error::PlanError;
-use super::metadata::APP_ID_LABEL;
-use super::names::Names;
+use super::names::{APP_ID_LABEL, Names};
 use super::submitter::Submitter;
 use crate::client::Told;
 use crate::spark::{SettingError, SparkConf, keys};
 use crate::submit::advice::Named;
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
-pub(super) use folders::folders;
 pub use objects::InitObjects;
 pub(in crate::submit) use objects::{Tickets, tickets_of};
-pub(super) use pod::add;
 pub(super) use server::StagingServer;
 
 /// What a preview says in place of the image that only the server knows.
