@@ -10,17 +10,23 @@
 mod advice;
 mod calls;
 pub mod create;
+mod drawn;
 mod exit_code;
 pub mod follow;
+pub mod inputs;
 pub mod jobs;
 mod leftovers;
 mod log;
 pub mod plan;
 mod pod_state;
+pub mod run;
 pub mod stage;
 mod submission;
+mod upload;
 
+pub use drawn::Drawn;
 pub use leftovers::remove_leftovers;
 pub use log::{Level, Log, Status};
 pub use stage::StagePlan;
 pub use submission::{ExitCodeRule, FollowSettings, Submission};
+pub use upload::{Upload, UploadError};

@@ -14,7 +14,10 @@ use base64::engine::general_purpose::STANDARD;
 use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::plan::{Asking, Submitter, plan};
+use cloakroom::submit::Drawn;
+use cloakroom::submit::inputs::Local;
+use cloakroom::submit::plan::{Asking, Request, Submitter};
+use cloakroom::submit::run::planned;
 use cloakroom::submit::stage::{StagedBundles, Uploads};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -436,9 +439,9 @@ async fn bundles(place: &Place) -> StagedBundles {
         user: Ok("me".to_owned()),
         working_folder: place.folder.path().to_owned(),
     };
-    let asking = Asking::Allowed { told: &|_| {}, attempts: None };
-    let planned = plan(arguments, &submitter, asking, Timestamp::now(), &mut rand::rng()).await;
-    let submission = planned.unwrap();
+    let request = Request { arguments, submitter, asking: Asking::Allowed { attempts: None } };
+    let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
+    let submission = planned(&request, &Local, &drawn, &|_| {}).await.unwrap();
     let stage_plan = submission.staging.as_ref().unwrap();
     stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap()
 }

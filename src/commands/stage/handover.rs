@@ -24,10 +24,11 @@ use cloakroom::kubernetes::ApiServer;
 use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::format_size;
 use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
-use cloakroom::submit::plan::Asking;
-use cloakroom::submit::plan::handover::{Handover, hand_over};
+use cloakroom::submit::inputs::Local;
+use cloakroom::submit::plan::handover::Handover;
+use cloakroom::submit::run::handed_over;
 use cloakroom::submit::stage::{StagedBundles, StagingError, Uploads};
-use cloakroom::submit::{StagePlan, remove_leftovers};
+use cloakroom::submit::{Drawn, StagePlan, remove_leftovers};
 use tokio_util::sync::CancellationToken;
 
 const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
@@ -36,13 +37,14 @@ const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
     let file = file::read(args, choice)?;
-    let mut request = asked::request(args, choice, sources::defaults(&submitter)?.as_ref(), file.as_ref())?;
+    let defaults = sources::defaults(&submitter)?;
+    let mut request = asked::request(args, choice, defaults.as_ref(), file.as_ref(), submitter.clone())?;
     request.conf.fill_in(submitter.surroundings())?;
     // What says how the API server is asked.
     let conf = request.conf.clone();
     let told = |notice: &RetryNotice| tell(&notice.to_string());
-    let asking = Asking::Allowed { told: &told, attempts: args.attempts };
-    let mut handover = hand_over(request, &submitter, asking, Timestamp::now(), &mut rand::rng()).await?;
+    let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
+    let mut handover = handed_over(&request, &Local, &drawn, &told).await?;
     if let Some(staging) = &mut handover.staging {
         (staging.ttl, staging.unused_timeout) = (args.ttl, args.unused_timeout);
     }

@@ -17,10 +17,11 @@ use cloakroom::kubernetes::ApiServer;
 use cloakroom::spark::arguments::{java_options, master};
 use cloakroom::spark::{SparkConf, SubmitArguments, keys};
 use cloakroom::submit::create::{self, CreateError, Created};
+use cloakroom::submit::inputs::Local;
 use cloakroom::submit::jobs::{self, SubmissionId};
-use cloakroom::submit::plan::{self, Asking, PlanError, Submitter, UploadError};
+use cloakroom::submit::plan::{Asking, PlanError, Request, Submitter};
 use cloakroom::submit::stage::{StagedBundles, StagingError};
-use cloakroom::submit::{Level, Log, StagePlan, Submission, follow};
+use cloakroom::submit::{Drawn, Level, Log, StagePlan, Submission, Upload, UploadError, follow, run};
 
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -61,8 +62,10 @@ async fn planned(
     is_dry_run: bool,
 ) -> Result<Submission, PlanError> {
     let told = |notice: &RetryNotice| screen.tell(&notice.to_string());
-    let asking = if is_dry_run { Asking::Preview } else { Asking::Allowed { told: &told, attempts: None } };
-    plan::plan(arguments, submitter, asking, Timestamp::now(), &mut rand::rng()).await
+    let asking = if is_dry_run { Asking::Preview } else { Asking::Allowed { attempts: None } };
+    let request = Request { arguments, submitter: submitter.clone(), asking };
+    let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
+    run::planned(&request, &Local, &drawn, &told).await
 }
 
 /// One submission.
@@ -131,7 +134,7 @@ impl Work<'_> {
             Err(error) => Err(error),
         };
         if let Err(error) = &made {
-            let left: Vec<_> = uploads.iter().filter_map(plan::Upload::undo).collect();
+            let left: Vec<_> = uploads.iter().filter_map(Upload::undo).collect();
             self.say_taken_back("What was copied is removed again", &left, error);
         }
         made
@@ -167,7 +170,7 @@ impl Work<'_> {
 }
 
 /// Not on the thread that hears signals: a shared folder may be slow.
-async fn copy(uploads: Vec<plan::Upload>, stop: CancellationToken) -> anyhow::Result<()> {
+async fn copy(uploads: Vec<Upload>, stop: CancellationToken) -> anyhow::Result<()> {
     let copying = move || uploads.iter().try_for_each(|upload| upload.run(&stop));
     Ok(tokio::task::spawn_blocking(copying).await.context("the files were not copied")??)
 }

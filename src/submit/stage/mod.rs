@@ -1,5 +1,6 @@
 //! Brings files of this machine to the staging server before the pod is made, and takes them back where that fails.
 
+mod advertised;
 mod error;
 
 use std::fmt;
@@ -25,6 +26,7 @@ use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
 use crate::spark::{SparkDuration, format_duration};
 
+pub use advertised::advertised;
 pub use error::StagingError;
 
 /// For all of a release: somebody waits for the end, after a failure or Ctrl-C.

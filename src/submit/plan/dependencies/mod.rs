@@ -12,15 +12,15 @@ mod source;
 
 use std::path::PathBuf;
 
-use rand::Rng;
-
 use super::download_folders;
 use super::error::PlanError;
-use super::submitter::Submitter;
-use super::upload::Upload;
-use crate::bundle::PackPlan;
+use super::facts::Kind;
+use super::machine::Machine;
+use crate::bundle::{PackPlan, PlannedFile};
 use crate::spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
 use crate::spark::{MainResource, SparkConf, keys};
+use crate::submit::drawn::Drawn;
+use crate::submit::upload::Upload;
 use crate::telemetry::chain;
 use entries::{Entry, List, Reader};
 use no_way::no_way;
@@ -73,28 +73,28 @@ enum Way {
 pub(super) fn resolve(
     conf: &SparkConf,
     resource: &MainResource,
-    submitter: &Submitter,
-    random: &mut dyn Rng,
+    machine: Machine,
+    drawn: &Drawn,
     warnings: &mut Vec<String>,
 ) -> Result<Dependencies, PlanError> {
     let fetches_remote = conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default();
-    let mut lists = Reader { conf, submitter, fetches_remote }.read(resource)?;
+    let mut lists = Reader { conf, machine, fetches_remote }.read(resource)?;
     let is_java = matches!(resource, MainResource::Java(_));
     let way = way(conf, &lists, warnings);
     let mut dependencies = Dependencies::default();
     if way == Way::Copied {
-        dependencies.uploads = copies::place(&mut lists, is_java, conf, submitter, random)?;
+        dependencies.uploads = copies::place(&mut lists, is_java, conf, machine, drawn)?;
     }
     if way == Way::InSecret {
-        refuse_jars(&lists, is_java, submitter)?;
+        refuse_jars(&lists, is_java, machine)?;
     }
     let folders = folders(conf, way)?;
     let places = places::place(&mut lists, is_java, &folders)?;
     let Some(List { entries, .. }) = lists.pop() else { return Ok(dependencies) };
     dependencies.resource = resource_of(entries, resource);
     dependencies.lists = lists.iter().filter_map(|list| Some((list.key, list.changed()?))).collect();
-    let small = places.hand_over(way, &mut dependencies, warnings)?;
-    dependencies.small_files = small_files::read(&small)?;
+    let small = places.hand_over(way, &mut dependencies, machine, warnings)?;
+    dependencies.small_files = small_files::read(&small, machine.facts)?;
     Ok(dependencies)
 }
 
@@ -120,7 +120,7 @@ fn folders(conf: &SparkConf, way: Way) -> Result<Folders, PlanError> {
 }
 
 /// A secret is too small for jars. The application's own is in `spark.jars` as well, where nobody wrote it.
-fn refuse_jars(lists: &[List], is_java: bool, submitter: &Submitter) -> Result<(), PlanError> {
+fn refuse_jars(lists: &[List], is_java: bool, machine: Machine) -> Result<(), PlanError> {
     let of =
         |key: &'static str| lists.iter().filter(move |list| list.key == key).flat_map(|list| &list.entries);
     let application = of(APPLICATION).filter(|_| is_java).find_map(Entry::local);
@@ -128,7 +128,8 @@ fn refuse_jars(lists: &[List], is_java: bool, submitter: &Submitter) -> Result<(
     let refused = jars.map(|jar| (&*JARS, jar)).chain(application.map(|jar| (APPLICATION, jar)));
     match refused.into_iter().next() {
         Some((place, file)) => {
-            let file = file.strip_prefix(&submitter.working_folder).unwrap_or(file).display().to_string();
+            let file =
+                file.strip_prefix(&machine.submitter.working_folder).unwrap_or(file).display().to_string();
             Err(PlanError::LocalFile { place, file, problem: no_way("") })
         }
         None => Ok(()),
@@ -148,6 +149,7 @@ impl Places {
         self,
         way: Way,
         dependencies: &mut Dependencies,
+        machine: Machine,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<(PathBuf, String)>, PlanError> {
         warnings.extend(self.warnings);
@@ -156,15 +158,27 @@ impl Places {
         if way != Way::Staged {
             return Ok(self.files);
         }
-        dependencies.jars = bundle(&self.jars)?;
-        dependencies.files = bundle(&self.files)?;
+        dependencies.jars = bundle(&self.jars, machine)?;
+        dependencies.files = bundle(&self.files, machine)?;
         Ok(Vec::new())
     }
 }
 
-fn bundle(files: &[(PathBuf, String)]) -> Result<Option<PackPlan>, PlanError> {
+fn bundle(files: &[(PathBuf, String)], machine: Machine) -> Result<Option<PackPlan>, PlanError> {
     if files.is_empty() {
         return Ok(None);
     }
-    PackPlan::named(files).map(Some).map_err(|error| PlanError::Bundle { problem: chain(&error) })
+    let files = files.iter().filter_map(|(path, name)| match machine.facts.kind(path) {
+        Ok(Kind::File { size_bytes, modified, .. }) => Some(PlannedFile {
+            path: path.clone(),
+            name: name.clone(),
+            size_bytes: *size_bytes,
+            modified: *modified,
+        }),
+        // An entry that is no file was refused when it was read.
+        _ => None,
+    });
+    PackPlan::of_files(files.collect())
+        .map(Some)
+        .map_err(|error| PlanError::Bundle { problem: chain(&error) })
 }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use super::no_way::no_way;
 use crate::spark::format_size;
 use crate::submit::plan::error::PlanError;
+use crate::submit::plan::facts::{Facts, Kind};
 use crate::submit::plan::folder;
 
 /// Where the secret is mounted.
 pub(in crate::submit::plan) const FOLDER: &str = "/etc/spark-submitted-files";
 /// The original's limit for all of them together.
-const MOST_BYTES: u64 = 10_240;
+pub(in crate::submit::plan) const MOST_BYTES: u64 = 10_240;
 const PLACE: &str = "a file to submit";
 
 /// A file with the name that it gets.
@@ -21,7 +22,10 @@ pub(in crate::submit::plan) struct SmallFile {
 }
 
 /// Reads the files, unless they are too large together.
-pub(in crate::submit::plan) fn read(files: &[(PathBuf, String)]) -> Result<Vec<SmallFile>, PlanError> {
+pub(in crate::submit::plan) fn read(
+    files: &[(PathBuf, String)],
+    facts: &Facts,
+) -> Result<Vec<SmallFile>, PlanError> {
     let refuse = |path: &PathBuf, problem: String| PlanError::LocalFile {
         place: PLACE,
         file: path.display().to_string(),
@@ -37,8 +41,10 @@ pub(in crate::submit::plan) fn read(files: &[(PathBuf, String)]) -> Result<Vec<S
             );
             return Err(refuse(path, problem));
         }
-        let metadata = std::fs::metadata(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
-        total += metadata.len();
+        total += match facts.kind(path).map_err(|error| refuse(path, folder::unreadable(&error)))? {
+            Kind::File { size_bytes, .. } => *size_bytes,
+            Kind::Folder | Kind::Special => 0,
+        };
         if total > MOST_BYTES {
             let most = format_size(MOST_BYTES);
             return Err(refuse(
@@ -48,8 +54,8 @@ pub(in crate::submit::plan) fn read(files: &[(PathBuf, String)]) -> Result<Vec<S
         }
     }
     let read = files.iter().map(|(path, name)| {
-        let bytes = std::fs::read(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
-        Ok(SmallFile { name: name.clone(), bytes })
+        let bytes = facts.read(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
+        Ok(SmallFile { name: name.clone(), bytes: bytes.to_vec() })
     });
     read.collect()
 }

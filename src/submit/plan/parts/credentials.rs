@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::spark::{SettingError, SparkConf, keys};
 use crate::submit::plan::folder::read_file;
-use crate::submit::plan::submitter::Submitter;
+use crate::submit::plan::machine::Machine;
 
 /// What is read, as what it goes into the secret, and which property says where it is mounted.
 pub(in crate::submit::plan) const PARTS: [(&str, &str, &str); 4] = [
@@ -21,13 +21,13 @@ pub(in crate::submit::plan) struct Credentials(pub Map<String, Value>);
 
 impl Credentials {
     /// Reads the files that the settings name.
-    pub fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Self, SettingError> {
+    pub fn read(conf: &SparkConf, machine: Machine) -> Result<Self, SettingError> {
         let mut data = Map::new();
         for (key, name, _) in PARTS {
             let Some(value) = conf.get(key) else { continue };
             let is_file = keys::find(key).is_some_and(|entry| entry.names_files);
             let bytes =
-                if is_file { read_file(conf, key, value, submitter)? } else { value.as_bytes().to_vec() };
+                if is_file { read_file(conf, key, value, machine)? } else { value.as_bytes().to_vec() };
             data.insert(name.to_owned(), json!(STANDARD.encode(bytes)));
         }
         Ok(Self(data))

@@ -7,6 +7,8 @@ use crate::spark::version::SparkVersion;
 use crate::spark::{SparkConf, keys};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
+use crate::submit::plan::machine::Machine;
+use crate::submit::plan::needs::FolderNeed;
 use crate::submit::plan::submitter::Submitter;
 
 pub(in crate::submit::plan) const VARIABLE: &str = "HADOOP_CONF_DIR";
@@ -23,10 +25,10 @@ impl HadoopConf {
     /// Reads the folder, if there is to be one.
     pub fn read(
         conf: &SparkConf,
-        submitter: &Submitter,
+        machine: Machine,
         version: SparkVersion,
     ) -> Result<Option<Self>, PlanError> {
-        let Some(folder) = submitter.variables.get(VARIABLE) else {
+        let Some(folder) = machine.variables().get(VARIABLE) else {
             return Ok(conf.get(&keys::HADOOP_CONFIG_MAP).map(|name| Self::ConfigMap(name.to_owned())));
         };
         if conf.contains(&keys::HADOOP_CONFIG_MAP) {
@@ -34,20 +36,25 @@ impl HadoopConf {
                 format!("the environment variable {VARIABLE} is set as well; only one of them may be");
             return Err(conf.refuse(&keys::HADOOP_CONFIG_MAP, problem).into());
         }
-        let folder = submitter.working_folder.join(folder);
-        if !folder.is_dir() {
-            return Ok(Some(Self::Folder(BTreeMap::new(), Vec::new())));
-        }
-        let (files, warnings) = folder::regular_files(&folder).map_err(|error| {
+        let folder = machine.path(folder);
+        let found = folder::regular_files(&folder, machine.facts).map_err(|error| {
             refused(&folder, format!("this folder of configuration cannot be read: {error}"))
         })?;
+        let (files, warnings) = found.unwrap_or_default();
         let texts = files.into_iter().map(|file| {
-            let bytes = std::fs::read(&file.path).map_err(|error| folder::unreadable(&error));
-            let text = bytes.and_then(|bytes| Ok(folder::text_by(version, bytes)?));
+            let bytes = machine.read(&file.path).map_err(|error| folder::unreadable(&error));
+            let text = bytes.and_then(|bytes| Ok(folder::text_by(version, bytes.to_vec())?));
             let text = text.map_err(|problem| refused(&folder, format!("{}: {problem}", file.name)))?;
             Ok((file.name, text))
         });
         Ok(Some(Self::Folder(texts.collect::<Result<_, PlanError>>()?, warnings)))
+    }
+
+    /// What has to be collected for that.
+    pub fn needs(submitter: &Submitter) -> Option<(PathBuf, FolderNeed)> {
+        let folder = submitter.variables.get(VARIABLE)?;
+        let need = FolderNeed { most_bytes: u64::MAX, is_wanted: folder::is_config_map_key };
+        Some((submitter.working_folder.join(folder), need))
     }
 
     /// The text of a file, where it is known.

@@ -13,7 +13,7 @@ use crate::spark::version::SparkVersion;
 use crate::spark::{SettingError, SparkConf};
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder::{read_file, text_by};
-use crate::submit::plan::submitter::Submitter;
+use crate::submit::plan::machine::Machine;
 
 const AUTHENTICATION: &str = "hadoop.security.authentication";
 
@@ -42,11 +42,7 @@ pub(in crate::submit::plan) struct TokenSecret {
 
 impl Kerberos {
     /// Reads the files that the settings name.
-    pub fn read(
-        conf: &SparkConf,
-        submitter: &Submitter,
-        version: SparkVersion,
-    ) -> Result<Self, SettingError> {
+    pub fn read(conf: &SparkConf, machine: Machine, version: SparkVersion) -> Result<Self, SettingError> {
         both_or_neither(conf, &KEYTAB, &PRINCIPAL)?;
         both_or_neither(conf, &TOKEN_SECRET, &TOKEN_SECRET_ITEM)?;
         let krb5 = match (conf.get(&KRB5_FILE), conf.get(&KRB5_CONFIG_MAP)) {
@@ -55,7 +51,7 @@ impl Kerberos {
                 return Err(conf.refuse(&KRB5_FILE, problem));
             }
             (Some(path), None) => {
-                let bytes = read_file(conf, &KRB5_FILE, path, submitter)?;
+                let bytes = read_file(conf, &KRB5_FILE, path, machine)?;
                 let text = text_by(version, bytes).map_err(|problem| conf.refuse(&KRB5_FILE, problem))?;
                 Some(Krb5::File { name: file_name(path), text })
             }
@@ -63,14 +59,14 @@ impl Kerberos {
         };
         let token = conf.get(&TOKEN_SECRET).zip(conf.get(&TOKEN_SECRET_ITEM));
         let token = token.map(|(name, item)| TokenSecret { name: name.to_owned(), item: item.to_owned() });
-        Ok(Self { krb5, keytab: keytab(conf, submitter)?, token })
+        Ok(Self { krb5, keytab: keytab(conf, machine)?, token })
     }
 }
 
 /// A keytab of this machine; one that is in the image stays there.
-fn keytab(conf: &SparkConf, submitter: &Submitter) -> Result<Option<Keytab>, SettingError> {
+fn keytab(conf: &SparkConf, machine: Machine) -> Result<Option<Keytab>, SettingError> {
     let Some(path) = conf.get(&KEYTAB).filter(|path| !path.starts_with("local:")) else { return Ok(None) };
-    let base64 = STANDARD.encode(read_file(conf, &KEYTAB, path, submitter)?);
+    let base64 = STANDARD.encode(read_file(conf, &KEYTAB, path, machine)?);
     Ok(Some(Keytab { name: file_name(path), base64 }))
 }
 

@@ -4,22 +4,19 @@ use serde_json::{Map, Value, json};
 
 use crate::spark::{SparkConf, keys, split_list};
 use crate::submit::plan::error::PlanError;
+use crate::submit::plan::machine::Machine;
 use crate::submit::plan::source;
-use crate::submit::plan::submitter::Submitter;
 use crate::submit::plan::template;
 
 /// The extra step that is made natively.
 pub(in crate::submit::plan) const CLASS: &str = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
 
 /// The template of the `PodGroup`, an empty one where no file is named; `None` without the step.
-pub(in crate::submit::plan) async fn read(
-    conf: &SparkConf,
-    submitter: &Submitter,
-) -> Result<Option<Value>, PlanError> {
+pub(in crate::submit::plan) fn read(conf: &SparkConf, machine: Machine) -> Result<Option<Value>, PlanError> {
     if !is_asked_for(conf) {
         return Ok(None);
     }
-    let (key, text) = match source::read(conf, &keys::POD_GROUP_FILE, submitter).await? {
+    let (key, text) = match source::read(conf, &keys::POD_GROUP_FILE, machine)? {
         Some(text) => (&keys::POD_GROUP_FILE, text),
         None => match conf.get(&keys::POD_GROUP_JSON) {
             Some(text) => (&keys::POD_GROUP_JSON, text.to_owned()),
@@ -38,6 +35,6 @@ fn pod_group(group: Value) -> Result<Map<String, Value>, String> {
 }
 
 /// Whether the step was asked for.
-fn is_asked_for(conf: &SparkConf) -> bool {
+pub(in crate::submit::plan) fn is_asked_for(conf: &SparkConf) -> bool {
     split_list(conf.get(&keys::EXTRA_STEPS).unwrap_or_default()).any(|asked| asked == CLASS)
 }

@@ -1,0 +1,5 @@
+//! The whole use case, from a request to the end of the application.
+
+mod planned;
+
+pub use planned::{handed_over, planned};
