@@ -119,3 +119,53 @@ fn is_read(conf: &SparkConf, key: &str, value: &str) -> bool {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::spark::Origin;
+
+    #[test]
+    fn for_each_key_that_names_files_it_is_decided_how_they_are_read() {
+        for entry in keys::entries().filter(|entry| entry.names_files) {
+            let decided = READ_KEYS.iter().filter(|(key, _)| *key == entry.name).count();
+            assert_eq!(decided, 1, "{}: add it to READ_KEYS, once", entry.name);
+        }
+        for (key, _) in READ_KEYS {
+            assert!(keys::find(key).is_some_and(|entry| entry.names_files), "{key} names no files");
+        }
+    }
+
+    #[test]
+    fn what_is_needed_is_what_the_settings_name_and_nothing_else() {
+        let mut conf = SparkConf::default();
+        for (key, value) in [
+            ("spark.files", "a.txt#b,x*.csv,https://web.example/c"),
+            ("spark.kubernetes.driver.podTemplateFile", "https://web.example/pod.yaml"),
+            ("spark.kubernetes.kerberos.krb5.path", "krb5.conf"),
+            ("spark.kerberos.keytab", "local:///in/the/image"),
+            ("spark.kubernetes.authenticate.submission.caCertFile", "ca.pem"),
+            ("spark.kubernetes.scheduler.volcano.podGroupTemplateFile", "group.yaml"),
+        ] {
+            conf.set(key, value, Origin::Conf);
+        }
+        let submitter = Submitter {
+            variables: BTreeMap::new(),
+            user: Ok(String::new()),
+            system: BTreeMap::new(),
+            working_folder: PathBuf::from("/here"),
+        };
+        let resource = MainResource::Java("local:///app.jar".to_owned());
+        let needs = Needs::of(&conf, &resource, &submitter);
+        let shown = |paths: &BTreeSet<PathBuf>| {
+            paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&needs.contents), ["/here/krb5.conf"]);
+        assert_eq!(shown(&needs.places), ["/here/a.txt", "/here/a.txt#b", "/here/x*.csv"]);
+        assert_eq!(shown(&needs.patterns), ["/here/x*.csv"]);
+        assert_eq!(needs.web.into_iter().collect::<Vec<_>>(), ["https://web.example/pod.yaml"]);
+        assert!(needs.folders.is_empty() && needs.manifests.is_empty());
+    }
+}
