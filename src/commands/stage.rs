@@ -80,8 +80,7 @@ async fn taken_back(
     error: std::io::Error,
 ) -> anyhow::Error {
     let (server, ticket) = (&request.server, &staged.ticket);
-    let releasing =
-        http.retried(server, RetryPolicy::brief(), &|_| {}, async || http.release(server, ticket).await);
+    let releasing = http.retried(server, RetryPolicy::brief(), &|_| {}, || http.release(server, ticket));
     let left = match releasing.await {
         Ok(()) => "what was staged is released again".to_owned(),
         Err(given_up) => format!(

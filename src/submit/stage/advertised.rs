@@ -9,7 +9,7 @@ pub async fn advertised(question: &Question, told: Told<'_>) -> Result<Option<St
     let http = HttpClient::new(&question.ca_files, Timeouts::default())
         .map_err(|error| PlanError::NoClient { problem: chain(&error) })?;
     let server = &question.server;
-    let asked = http.retried(server, question.policy, told, async || http.server_info(server).await);
+    let asked = http.retried(server, question.policy, told, || http.server_info(server));
     let info = asked.await.map_err(|given_up| PlanError::ServerNotAsked {
         server: server.to_string(),
         given_up: Box::new(given_up),

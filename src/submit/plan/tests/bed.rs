@@ -13,7 +13,8 @@ use crate::spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments}
 use crate::submit::inputs::Local;
 use crate::submit::plan::{Asking, PlanError, Request, Submitter};
 use crate::submit::run::planned;
-use crate::submit::{Drawn, Submission};
+use crate::submit::stage::NamedServer;
+use crate::submit::{Drawn, Log, Submission};
 
 /// The application of the reference, to which tests add.
 pub(super) struct Bed {
@@ -86,7 +87,7 @@ impl Bed {
         let asking = Asking::Allowed { attempts: None };
         let request = Request { arguments: self.arguments.clone(), submitter, asking };
         let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
-        planned(&request, &Local, &drawn, &|_| {}).await
+        planned(&request, &Local, &NamedServer, &drawn, &Log::new(|_| {})).await
     }
 
     pub async fn submission(&self) -> Submission {
