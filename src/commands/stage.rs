@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cloakroom::bundle::{PackPlan, UnpackLimits};
+use cloakroom::bundle::{Disk, PackPlan, UnpackLimits};
 use cloakroom::client::{HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken};
 use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::format_size;
@@ -106,6 +106,7 @@ fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
         unused_timeout: args.unused_timeout,
         token,
         plan: Arc::new(PackPlan::new(&args.files)?),
+        sources: Arc::new(Disk),
     })
 }
 

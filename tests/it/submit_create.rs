@@ -9,6 +9,7 @@ use std::time::Duration;
 use cloakroom::kubernetes::Timeouts;
 use cloakroom::submit::create::{CreateError, Undo};
 use cloakroom::submit::follow::Pace;
+use cloakroom::submit::inputs::Local;
 use cloakroom::submit::run::{Ended, Run};
 use cloakroom::submit::stage::NamedServer;
 use cloakroom::submit::{Event, Events, Log, Submission};
@@ -412,7 +413,8 @@ async fn the_whole_use_case_runs_on_another_thread_and_tells_what_happens_as_dat
     planned.follow.wait = false;
     let ended = tokio::spawn(async move {
         let (server, stop) = (&submitter.server, &submitter.stop);
-        let run = Run { server, stager: &NamedServer, log: &log, stop, pace: Pace::default() };
+        let run =
+            Run { server, inputs: &Local, stager: &NamedServer, log: &log, stop, pace: Pace::default() };
         run.run(&planned).await.unwrap()
     });
     assert_eq!(ended.await.unwrap(), Ended::Deployed);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::inputs::Local;
+use cloakroom::submit::inputs::{Inputs as _, Local};
 use cloakroom::submit::plan::{Asking, Request, Submitter};
 use cloakroom::submit::run::planned;
 use cloakroom::submit::stage::{NamedServer, StagedBundles};
@@ -429,7 +429,7 @@ async fn bundles(place: &Place) -> StagedBundles {
     let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
     let submission = planned(&request, &Local, &NamedServer, &drawn, &silent()).await.unwrap();
     let stage_plan = submission.staging.as_ref().unwrap();
-    stage_plan.upload(&silent(), &CancellationToken::new()).await.unwrap()
+    stage_plan.upload(Local.sources(), &silent(), &CancellationToken::new()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -95,7 +95,7 @@ impl Work<'_> {
             (None, _) => {}
         }
         let staged = match &self.handover.staging {
-            Some(plan) => Some(NamedServer.stage(plan, self.log, stop).await?),
+            Some(plan) => Some(NamedServer.stage(plan, &Local, self.log, stop).await?),
             None => None,
         };
         let made = self.hand_over(staged.as_ref(), stop).await;

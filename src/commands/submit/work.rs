@@ -47,8 +47,14 @@ pub async fn submit(
     if is_dry_run {
         return dry_run::print(&submission);
     }
-    let run =
-        Run { server: &server, stager: &NamedServer, log: &log, stop: &signals.stop, pace: Pace::default() };
+    let run = Run {
+        server: &server,
+        inputs: &Local,
+        stager: &NamedServer,
+        log: &log,
+        stop: &signals.stop,
+        pace: Pace::default(),
+    };
     let ended = run.run(&submission).await;
     let ended = match ended {
         Ok(ended) => exit_code(&ended, &submission),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Inputs, globs};
+use crate::bundle::{Disk, Sources};
 use crate::client::{HttpClient, Timeouts, Url};
 use crate::spark::{format_size, jar};
 use crate::submit::plan::{Facts, FolderNeed, Kind, Needs, Place};
@@ -39,6 +40,10 @@ impl Inputs for Local {
             facts.web.insert(address.clone(), download(address).await);
         }
         facts
+    }
+
+    fn sources(&self) -> Arc<dyn Sources> {
+        Arc::new(Disk)
     }
 }
 

@@ -3,9 +3,12 @@
 mod globs;
 mod local;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use super::plan::{Facts, Needs};
+use crate::bundle::Sources;
 
 pub use local::Local;
 #[cfg(test)]
@@ -16,4 +19,7 @@ pub(in crate::submit) use local::read as read_here;
 pub trait Inputs: Send + Sync {
     /// Looks up everything that is needed. What cannot be read is a fact as well.
     async fn collect(&self, needs: &Needs) -> Facts;
+
+    /// Opens what was planned to travel.
+    fn sources(&self) -> Arc<dyn Sources>;
 }

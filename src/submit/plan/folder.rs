@@ -17,12 +17,11 @@ pub(super) struct FolderFile {
     pub size_bytes: u64,
 }
 
+type FilesAndWarnings = (Vec<FolderFile>, Vec<String>);
+
 /// The regular files of a folder, hidden ones and links to files included, sorted by name. Names that no `ConfigMap`
 /// can have as a key are left out, each with a warning. None where there is no folder.
-pub(super) fn regular_files(
-    folder: &Path,
-    facts: &Facts,
-) -> Result<Option<(Vec<FolderFile>, Vec<String>)>, Unread> {
+pub(super) fn regular_files(folder: &Path, facts: &Facts) -> Result<Option<FilesAndWarnings>, Unread> {
     let found = match facts.folders.get(folder) {
         None => return Ok(None),
         Some(Err(error)) => return Err(Arc::clone(error)),

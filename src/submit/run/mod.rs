@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::create::{self, CreateError, Created};
 use super::events::{Event, Log, TakenBack};
 use super::follow::{self, Outcome, Pace};
+use super::inputs::Inputs;
 use super::stage::{StagedBundles, Stager};
 use super::submission::Submission;
 use super::upload::Upload;
@@ -24,7 +25,9 @@ pub use planned::{handed_over, planned};
 pub struct Run<'a> {
     /// Where the application is made.
     pub server: &'a ApiServer,
-    /// Where its files go.
+    /// Where its files come from.
+    pub inputs: &'a dyn Inputs,
+    /// Where they go.
     pub stager: &'a dyn Stager,
     /// Hears what happens.
     pub log: &'a Log,
@@ -60,7 +63,7 @@ impl Run<'_> {
     pub async fn create(&self, submission: &Submission) -> Result<Created, RunError> {
         create::dry_run(self.server, submission, self.log, self.stop).await?;
         let Some(plan) = &submission.staging else { return self.make(submission).await };
-        let staged = self.heard(self.stager.stage(plan, self.log, self.stop)).await?;
+        let staged = self.heard(self.stager.stage(plan, self.inputs, self.log, self.stop)).await?;
         let made = self.make(&staged.complete(plan, submission)).await;
         if let Err(error) = &made {
             let is_all = take_back(self.stager, &staged, self.log).await;
@@ -109,8 +112,8 @@ impl Run<'_> {
 }
 
 /// Releases what was staged, and tells what is left. Whether that is nothing.
-pub async fn take_back(stager: &dyn Stager, staged: &StagedBundles, log: &Log) -> bool {
-    say_left(stager.release(staged).await, log)
+pub async fn take_back(stager: &dyn Stager, bundles: &StagedBundles, log: &Log) -> bool {
+    say_left(stager.release(bundles).await, log)
 }
 
 fn say_left(left: impl IntoIterator<Item = String>, log: &Log) -> bool {

@@ -19,7 +19,7 @@ use super::advice::Named;
 use super::events::{Event, Log};
 use super::plan::InitObjects;
 use super::submission::Submission;
-use crate::bundle::PackPlan;
+use crate::bundle::{PackPlan, Sources};
 use crate::client::{
     Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageRequest,
     Timeouts, UploadToken,
@@ -81,13 +81,18 @@ impl fmt::Debug for StagedBundles {
 
 impl StagePlan {
     /// Uploads both bundles. After a failure, or once `stop` is cancelled, none is left, or the error says what.
-    pub async fn upload(&self, log: &Log, stop: &CancellationToken) -> Result<StagedBundles, StagingError> {
+    pub async fn upload(
+        &self,
+        sources: Arc<dyn Sources>,
+        log: &Log,
+        stop: &CancellationToken,
+    ) -> Result<StagedBundles, StagingError> {
         let http = HttpClient::new(&self.ca_files, Timeouts::default())?;
         let (server, policy, named) = (self.server.clone(), self.policy, self.named);
         let mut staged = StagedBundles { http, server, policy, named, jars: None, files: None };
         for (what, plan) in [("jars", &self.jars), ("files", &self.files)] {
             let Some(plan) = plan else { continue };
-            match self.upload_one(&staged.http, what, plan, log, stop).await {
+            match self.upload_one(&staged.http, what, (plan, &sources), log, stop).await {
                 Ok(ticket) if what == "jars" => staged.jars = Some(ticket),
                 Ok(ticket) => staged.files = Some(ticket),
                 Err(error) => {
@@ -103,7 +108,7 @@ impl StagePlan {
         &self,
         http: &HttpClient,
         what: &'static str,
-        plan: &Arc<PackPlan>,
+        (plan, sources): (&Arc<PackPlan>, &Arc<dyn Sources>),
         log: &Log,
         stop: &CancellationToken,
     ) -> Result<Ticket, StagingError> {
@@ -114,6 +119,7 @@ impl StagePlan {
             unused_timeout: self.unused_timeout,
             token: self.token.clone(),
             plan: Arc::clone(plan),
+            sources: Arc::clone(sources),
         };
         let observer = log.uploading(what, &request);
         let began = Instant::now();

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::{StagePlan, StagedBundles, StagingError, advertised};
 use crate::client::RetryNotice;
 use crate::submit::events::Log;
+use crate::submit::inputs::Inputs;
 use crate::submit::plan::{PlanError, Question};
 
 /// Stages and releases.
@@ -19,6 +20,7 @@ pub trait Stager: Send + Sync {
     async fn stage(
         &self,
         plan: &StagePlan,
+        inputs: &dyn Inputs,
         log: &Log,
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError>;
@@ -40,10 +42,11 @@ impl Stager for NamedServer {
     async fn stage(
         &self,
         plan: &StagePlan,
+        inputs: &dyn Inputs,
         log: &Log,
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError> {
-        let staged = plan.upload(log, stop).await?;
+        let staged = plan.upload(inputs.sources(), log, stop).await?;
         match staged.check(log, stop).await {
             Ok(()) => Ok(staged),
             Err(error) => Err(error.with_left(staged.release().await)),

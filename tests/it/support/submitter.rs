@@ -9,6 +9,7 @@ use cloakroom::clock::SystemClock;
 use cloakroom::kubernetes::{Access, ApiServer, Timeouts};
 use cloakroom::submit::create::{CreateError, Created};
 use cloakroom::submit::follow::{FollowError, Outcome, Pace, follow_at};
+use cloakroom::submit::inputs::Local;
 use cloakroom::submit::run::Run;
 use cloakroom::submit::stage::NamedServer;
 use cloakroom::submit::{ExitCodeRule, FollowSettings, Log, Submission};
@@ -75,9 +76,15 @@ impl Submitter {
 
     pub async fn create(&self, submission: &Submission) -> Result<Created, CreateError> {
         let log = self.lines.log();
-        let run =
-            Run { server: &self.server, stager: &NamedServer, log: &log, stop: &self.stop, pace: hurried() };
-        run.create(submission).await.map_err(|error| error.of_creation().expect("nothing is staged"))
+        let run = Run {
+            server: &self.server,
+            inputs: &Local,
+            stager: &NamedServer,
+            log: &log,
+            stop: &self.stop,
+            pace: hurried(),
+        };
+        run.create(submission).await.map_err(|error| error.of_creation().unwrap())
     }
 
     pub async fn follow(

@@ -60,9 +60,8 @@ pub(super) fn of(application: &Application) -> Result<Vec<Step>, SettingError> {
 fn extra(conf: &SparkConf) -> Result<Vec<&'static str>, SettingError> {
     let known = |class: &str| {
         let problem = format!(
-            "{class} is a class that only a JVM can run; {} is the one that is known here, anything else goes into \
-             the pod template (`spark.kubernetes.driver.podTemplateFile`)",
-            CLASS
+            "{class} is a class that only a JVM can run; {CLASS} is the one that is known here, anything else goes into \
+             the pod template (`spark.kubernetes.driver.podTemplateFile`)"
         );
         if class == CLASS { Ok(CLASS) } else { Err(conf.refuse(&keys::EXTRA_STEPS, problem)) }
     };
