@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 
-use cloakroom::bundle::{PackPlan, UnpackError, UnpackLimits, UnpackedFile, pack, unpack};
+use cloakroom::bundle::{Disk, PackPlan, UnpackError, UnpackLimits, UnpackedFile, pack, unpack};
 use cloakroom_fuzz::{Target, assert_readable};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
@@ -76,7 +76,7 @@ fn packed(content: &[u8], choice: u8) {
     let path = folder.path().join(&name);
     fs::write(&path, &content).expect("a file");
     let plan = PackPlan::new(&[path]).expect("one file");
-    let bundle = pack(&plan, Vec::new(), &mut |_| {}).expect("memory takes all");
+    let bundle = pack(&plan, &Disk, Vec::new(), &mut |_| {}).expect("memory takes all");
     let mut tar = Vec::new();
     MultiGzDecoder::new(bundle.as_slice()).read_to_end(&mut tar).expect("gzip");
     assert_eq!(tar[512..512 + content.len()], content);

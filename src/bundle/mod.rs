@@ -13,6 +13,7 @@ mod unpack;
 
 mod gzip;
 mod pack;
+mod sources;
 
 #[cfg(test)]
 #[path = "../../tests/it/support/bundles.rs"]
@@ -25,4 +26,5 @@ pub use pack::pack;
 pub use place::{PlaceError, check_place, place};
 pub use plan::{PackError, PackPlan, PlannedFile, Renamed};
 pub use policy::{NameFault, RESERVED_PREFIX, check_file_name};
+pub use sources::{Disk, Source, Sources, Stamp};
 pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, unpack};

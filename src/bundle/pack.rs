@@ -1,7 +1,6 @@
 //! Writes the files of a plan as one `.tar.gz`.
 
-use std::fs::{File, Metadata};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,6 +9,7 @@ use tar::{EntryType, Header};
 use super::gzip::GzipWriter;
 use super::method::Method;
 use super::plan::{PackError, PackPlan, PlannedFile};
+use super::sources::{Source, Sources, Stamp};
 use super::unpack::{BOMB_FLOOR_BYTES, MAX_RATIO};
 
 const TAR_BLOCK_BYTES: usize = 512;
@@ -23,11 +23,16 @@ const LONG_NAME: &[u8] = b"././@LongLink";
 
 /// Writes `plan` into `out` as one gzip member. `on_progress` gets the number of source bytes that were read
 /// so far. The same files with the same times make the same bytes.
-pub fn pack<W: Write>(plan: &PackPlan, out: W, on_progress: &mut dyn FnMut(u64)) -> Result<W, PackError> {
+pub fn pack<W: Write>(
+    plan: &PackPlan,
+    sources: &dyn Sources,
+    out: W,
+    on_progress: &mut dyn FnMut(u64),
+) -> Result<W, PackError> {
     let mut packer =
         Packer { gzip: GzipWriter::new(out), buffer: vec![0; READ_BUFFER_BYTES], read_bytes: 0, on_progress };
     for file in plan.files() {
-        packer.file(file)?;
+        packer.file(file, sources)?;
     }
     // Two empty blocks end an archive.
     packer.put(Method::Deflate, &[0; 2 * TAR_BLOCK_BYTES])?;
@@ -44,18 +49,23 @@ struct Packer<'a, W> {
 impl<W: Write> Packer<'_, W> {
     /// Header, content, padding; the header goes the way of its file, so that jars are never interrupted by
     /// the deflater.
-    fn file(&mut self, file: &PlannedFile) -> Result<(), PackError> {
+    fn file(&mut self, file: &PlannedFile, sources: &dyn Sources) -> Result<(), PackError> {
         let method = Method::for_name(&file.name);
-        let mut source = File::open(&file.path).map_err(|source| unreadable(&file.path, source))?;
-        check_unchanged(file, &source)?;
+        let mut source = sources.open(&file.path).map_err(|source| unreadable(&file.path, source))?;
+        check_unchanged(file, &*source)?;
         self.put(method, &headers(file))?;
-        self.content(method, file, &mut source)?;
-        check_unchanged(file, &source)?;
+        self.content(method, file, &mut *source)?;
+        check_unchanged(file, &*source)?;
         self.put(method, padding(file.size_bytes))
     }
 
     /// Exactly as many bytes as the header says.
-    fn content(&mut self, method: Method, file: &PlannedFile, source: &mut File) -> Result<(), PackError> {
+    fn content(
+        &mut self,
+        method: Method,
+        file: &PlannedFile,
+        source: &mut dyn Source,
+    ) -> Result<(), PackError> {
         let mut left = file.size_bytes;
         while left > 0 {
             let read = match method {
@@ -72,14 +82,24 @@ impl<W: Write> Packer<'_, W> {
         Ok(())
     }
 
-    fn store_some(&mut self, left: u64, file: &PlannedFile, source: &mut File) -> Result<u64, PackError> {
+    fn store_some(
+        &mut self,
+        left: u64,
+        file: &PlannedFile,
+        source: &mut dyn Source,
+    ) -> Result<u64, PackError> {
         let block = self.gzip.stored_block().map_err(PackError::Write)?;
         let read = fill(block, left, source).map_err(|source| unreadable(&file.path, source))?;
         self.gzip.commit_stored(read).map_err(PackError::Write)?;
         Ok(read as u64)
     }
 
-    fn deflate_some(&mut self, left: u64, file: &PlannedFile, source: &mut File) -> Result<u64, PackError> {
+    fn deflate_some(
+        &mut self,
+        left: u64,
+        file: &PlannedFile,
+        source: &mut dyn Source,
+    ) -> Result<u64, PackError> {
         let read = fill(&mut self.buffer, left, source).map_err(|source| unreadable(&file.path, source))?;
         // A file of zeros would be taken for a bomb where it is fetched: some of it is stored.
         let bytes = &self.buffer[..read];
@@ -104,7 +124,7 @@ fn unreadable(path: &Path, source: io::Error) -> PackError {
 }
 
 /// Reads until the buffer is full, `left` bytes are there, or the source ends.
-fn fill(buffer: &mut [u8], left: u64, source: &mut File) -> io::Result<usize> {
+fn fill(buffer: &mut [u8], left: u64, source: &mut dyn Source) -> io::Result<usize> {
     let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
     let mut filled = 0;
     while filled < wanted {
@@ -119,9 +139,9 @@ fn fill(buffer: &mut [u8], left: u64, source: &mut File) -> io::Result<usize> {
 }
 
 /// The open file must still be the one that was planned: half of one build and half of the next is no jar.
-fn check_unchanged(file: &PlannedFile, source: &File) -> Result<(), PackError> {
-    let metadata: Metadata = source.metadata().map_err(|source| unreadable(&file.path, source))?;
-    if metadata.len() == file.size_bytes && metadata.modified().ok() == file.modified {
+fn check_unchanged(file: &PlannedFile, source: &dyn Source) -> Result<(), PackError> {
+    let stamp = source.stamp().map_err(|source| unreadable(&file.path, source))?;
+    if stamp == (Stamp { size_bytes: file.size_bytes, modified: file.modified }) {
         Ok(())
     } else {
         Err(PackError::Changed { path: file.path.clone() })

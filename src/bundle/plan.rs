@@ -104,6 +104,11 @@ impl PackPlan {
         Self::of(named.iter().map(|(path, name)| inspect(path, Some(name))))
     }
 
+    /// The same for files that were looked at before, with the names that they are to have.
+    pub fn of_files(files: Vec<PlannedFile>) -> Result<PackPlan, PackError> {
+        Self::of(files.into_iter().map(|file| check_name(&file.path, &file.name).map(|()| file)))
+    }
+
     fn of(inspected: impl Iterator<Item = Result<PlannedFile, PackError>>) -> Result<PackPlan, PackError> {
         let mut files = inspected.collect::<Result<Vec<_>, _>>()?;
         if files.is_empty() {

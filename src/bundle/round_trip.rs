@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 
-use super::{PackPlan, UnpackLimits, pack, place, unpack};
+use super::{Disk, PackPlan, UnpackLimits, pack, place, unpack};
 
 fn write_files(folder: &Path, files: &[(String, Vec<u8>)]) -> Vec<PathBuf> {
     let write = |(number, (name, content)): (usize, &(String, Vec<u8>))| {
@@ -31,7 +31,7 @@ proptest! {
     ) {
         let folder = tempfile::tempdir().unwrap();
         let plan = PackPlan::new(&write_files(folder.path(), &files)).unwrap();
-        let bundle = pack(&plan, Vec::new(), &mut |_| ()).unwrap();
+        let bundle = pack(&plan, &Disk, Vec::new(), &mut |_| ()).unwrap();
         let (hidden, target) = (folder.path().join(".hidden"), folder.path().join("target"));
         let unpacked = unpack(&bundle[..], &hidden, &UnpackLimits::default()).unwrap();
         place(&hidden, &unpacked, &target).unwrap();
@@ -48,7 +48,7 @@ fn a_large_file_of_zeros_is_packed_so_that_it_is_no_bomb() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("zeros.bin");
     fs::File::create(&path).unwrap().set_len(SIZE_BYTES).unwrap();
-    let bundle = pack(&PackPlan::new(&[path]).unwrap(), Vec::new(), &mut |_| ()).unwrap();
+    let bundle = pack(&PackPlan::new(&[path]).unwrap(), &Disk, Vec::new(), &mut |_| ()).unwrap();
     assert!(bundle.len() < (SIZE_BYTES / 50) as usize, "{}", bundle.len());
     let unpacked = unpack(&bundle[..], &folder.path().join("out"), &UnpackLimits::default()).unwrap();
     assert_eq!(unpacked[0].size_bytes, SIZE_BYTES);
@@ -79,7 +79,7 @@ fn other_programs_read_the_bundles() {
             .map(|(name, content)| (name.to_owned(), content.clone()));
     let folder = tempfile::tempdir().unwrap();
     let plan = PackPlan::new(&write_files(folder.path(), &files)).unwrap();
-    let bundle = pack(&plan, Vec::new(), &mut |_| ()).unwrap();
+    let bundle = pack(&plan, &Disk, Vec::new(), &mut |_| ()).unwrap();
     let expected = format!("a.txt\nb.jar\n{long}\nc.py\nd.zip\n");
     let python = "import sys, gzip, io, tarfile, zlib\n\
         whole = sys.stdin.buffer.read()\n\

@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::failure::Failure;
 use super::http::Timeouts;
 use super::stage::StageObserver;
-use crate::bundle::{PackError, PackPlan, pack};
+use crate::bundle::{PackError, PackPlan, Sources, pack};
 
 const CHUNK_BYTES: usize = 512 * 1024;
 const CHUNKS_IN_FLIGHT: usize = 3;
@@ -77,6 +77,7 @@ impl Packing {
     /// Gives the body that the bundle comes out of. Nothing is packed before a connection asks for it.
     pub(super) fn start(
         plan: Arc<PackPlan>,
+        sources: Arc<dyn Sources>,
         observer: Arc<dyn StageObserver>,
         start: Start,
     ) -> (Self, reqwest::Body) {
@@ -87,7 +88,7 @@ impl Packing {
             wait_until(&asked, &stopped, &sender)?;
             let writer =
                 ChannelWriter { sender, chunk: BytesMut::new(), sha256: Sha256::new(), size_bytes: 0 };
-            let writer = pack(&plan, writer, &mut |read_bytes| observer.packed(read_bytes))?;
+            let writer = pack(&plan, &*sources, writer, &mut |read_bytes| observer.packed(read_bytes))?;
             writer.finish().map_err(PackError::Write)
         });
         let body = reqwest::Body::wrap_stream(pieces(receiver, Arc::clone(&gauge), stop.clone(), start));
@@ -269,6 +270,7 @@ impl Write for ChannelWriter {
 mod tests {
     use super::super::retry::RetryNotice;
     use super::*;
+    use crate::bundle::Disk;
 
     #[derive(Default)]
     struct Reads(AtomicU64);
@@ -286,7 +288,7 @@ mod tests {
         let file = folder.path().join("app.jar");
         std::fs::write(&file, "a jar").unwrap();
         let (plan, reads) = (Arc::new(PackPlan::new(&[file]).unwrap()), Arc::new(Reads::default()));
-        let (packing, body) = Packing::start(plan, Arc::clone(&reads) as _, Start::Swift);
+        let (packing, body) = Packing::start(plan, Arc::new(Disk), Arc::clone(&reads) as _, Start::Swift);
         // The connection was refused: the body is never asked for.
         drop(body);
         assert!(joined(packing.outcome.await).is_err());

@@ -62,13 +62,19 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Pe
         Ok(bytes) => bytes,
         Err(source) => return Err(PemError::Unreadable { path, source }),
     };
+    certificates_of(&bytes, &path)
+}
+
+/// The same of a file that was read.
+pub fn certificates_of(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
+    let path = path.to_owned();
     if bytes.starts_with(&[0xfe, 0xed, 0xfe, 0xed]) {
         return Err(PemError::JavaKeyStore { path });
     }
     if bytes.starts_with(&[0x30, 0x82]) {
         return Err(PemError::Der { path });
     }
-    match CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>() {
+    match CertificateDer::pem_slice_iter(bytes).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if certificates.is_empty() => Err(PemError::NoCertificate { path }),
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(PemError::Malformed { path, why: error.to_string() }),

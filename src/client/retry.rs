@@ -300,13 +300,16 @@ impl Retries {
 
 impl HttpClient {
     /// Makes a small request to `server` until it succeeds, fails for good, or was tried for long enough.
-    pub async fn retried<T>(
+    pub async fn retried<T, F>(
         &self,
         server: &ServerAddress,
         policy: RetryPolicy,
         told: Told<'_>,
-        request: impl AsyncFn() -> Result<T, Failure>,
-    ) -> Result<T, GivenUp> {
+        request: impl Fn() -> F,
+    ) -> Result<T, GivenUp>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
         let mut retries = Retries::new(policy, MOST_SILENCES);
         loop {
             let began = Instant::now();

@@ -59,8 +59,11 @@ pub enum SecretFileError {
 /// Reads the first token in the file at `path`, which `setting` names: it may be a server's own token file, with several of
 /// them and with names.
 fn read_token(path: &Path, setting: &str) -> Result<String, SecretFileError> {
-    let text = read_text(path, setting)?;
-    match TokenLine::of_file(&text).next() {
+    token_of(&read_text(path, setting)?, path, setting)
+}
+
+fn token_of(text: &str, path: &Path, setting: &str) -> Result<String, SecretFileError> {
+    match TokenLine::of_file(text).next() {
         Some((_, Ok(line))) => checked(line.token, path, setting),
         Some((line, Err(source))) => {
             Err(SecretFileError::Line { setting: setting.to_owned(), path: path.to_owned(), line, source })
@@ -82,6 +85,11 @@ fn read_text(path: &Path, setting: &str) -> Result<String, SecretFileError> {
     if let Err(source) = opened {
         return Err(SecretFileError::Unreadable { setting, path, source });
     }
+    text_of(bytes, &path, &setting)
+}
+
+fn text_of(bytes: Vec<u8>, path: &Path, setting: &str) -> Result<String, SecretFileError> {
+    let (setting, path) = (setting.to_owned(), path.to_owned());
     if bytes.len() as u64 > LONGEST {
         return Err(SecretFileError::NotText { setting, path });
     }
@@ -112,6 +120,11 @@ impl UploadToken {
     /// Reads the first token in the file at `path`, which `setting` names.
     pub fn read(path: &Path, setting: &str) -> Result<Self, SecretFileError> {
         read_token(path, setting).map(Self)
+    }
+
+    /// The same of a file that was read, or of as much of it as a token can have.
+    pub fn of_file(bytes: &[u8], path: &Path, setting: &str) -> Result<Self, SecretFileError> {
+        token_of(&text_of(bytes.to_vec(), path, setting)?, path, setting).map(Self)
     }
 
     /// The text, for the one header that carries it.

@@ -14,7 +14,7 @@ use super::packing::Start;
 use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy, Tried};
 use super::secret_file::UploadToken;
 use super::upload::{UploadError, upload};
-use crate::bundle::{PackError, PackPlan};
+use crate::bundle::{PackError, PackPlan, Sources};
 use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
 use crate::spark::{SparkDuration, format_duration, format_size};
@@ -41,6 +41,8 @@ pub struct StageRequest {
     pub token: Option<UploadToken>,
     /// The files.
     pub plan: Arc<PackPlan>,
+    /// Where their bytes come from.
+    pub sources: Arc<dyn Sources>,
 }
 
 /// Hears how an upload gets on.

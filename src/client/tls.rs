@@ -40,10 +40,12 @@ pub fn client_config(ca_files: &[PathBuf]) -> Result<ClientConfig, TrustError> {
     config(system_roots(), given)
 }
 
-/// The certificates in the PEM file at `path` as PEM, each of them one that can be trusted. Keys and whatever else the
-/// file has are left out.
-pub fn trusted_pem(path: &Path) -> Result<String, PemError> {
-    trusted(path).map(|certificates| pem::to_pem(&certificates))
+/// The certificates in the bytes of the PEM file at `path` as PEM, each of them one that can be trusted. Keys and whatever
+/// else the file has are left out.
+pub fn trusted_pem(bytes: &[u8], path: &Path) -> Result<String, PemError> {
+    let certificates = pem::certificates_of(bytes, path)?;
+    check_anchors(path, &certificates)?;
+    Ok(pem::to_pem(&certificates))
 }
 
 fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {

@@ -61,7 +61,8 @@ pub(super) async fn upload(
     stop: &CancellationToken,
 ) -> Result<Staged, UploadError> {
     let url = upload_url(request);
-    let (packing, body) = Packing::start(Arc::clone(&request.plan), Arc::clone(&observer), start);
+    let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
+    let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start);
     let mut post = http.to_server(&url).post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
     if let Some(token) = &request.token {
         post = post.bearer_auth(token.expose());

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cloakroom::bundle::{PackPlan, UnpackLimits};
+use cloakroom::bundle::{Disk, PackPlan, UnpackLimits};
 use cloakroom::client::{HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken};
 use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::format_size;
@@ -80,8 +80,7 @@ async fn taken_back(
     error: std::io::Error,
 ) -> anyhow::Error {
     let (server, ticket) = (&request.server, &staged.ticket);
-    let releasing =
-        http.retried(server, RetryPolicy::brief(), &|_| {}, async || http.release(server, ticket).await);
+    let releasing = http.retried(server, RetryPolicy::brief(), &|_| {}, || http.release(server, ticket));
     let left = match releasing.await {
         Ok(()) => "what was staged is released again".to_owned(),
         Err(given_up) => format!(
@@ -107,6 +106,7 @@ fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
         unused_timeout: args.unused_timeout,
         token,
         plan: Arc::new(PackPlan::new(&args.files)?),
+        sources: Arc::new(Disk),
     })
 }
 

@@ -1,15 +1,17 @@
 //! What people and schedulers read on stderr: lines in the format of Spark's own log.
 
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use serde::Serialize;
 
+use super::events::{Event, Events};
 use crate::clock::{Clock, SystemClock};
 use crate::text::{is_unfit, one_line};
 
 /// How much a line matters, in log4j's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// How it goes.
     Info,
@@ -30,7 +32,7 @@ impl Level {
 }
 
 /// How the application is, as the status line says it that comes again and again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// The phase of the driver's pod.
     pub phase: String,
@@ -40,47 +42,24 @@ pub struct Status {
 
 /// Takes lines, without the end of the line. One text may have several lines: a block that belongs together.
 type Write = dyn Fn(&str) + Send + Sync;
-/// Takes what else would be a line again and again.
-type Show = dyn Fn(&Status) + Send + Sync;
 
-/// A log whose lines look like those of spark-submit (the pattern `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m`, in local
-/// time): schedulers parse them. Clones write to the same place.
-#[derive(Clone)]
-pub struct Log {
+/// Writes lines that look like those of spark-submit (the pattern `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m`, in local time):
+/// schedulers parse them. Of what Spark does not log it writes nothing.
+pub struct Lines {
     clock: Arc<dyn Clock>,
     zone: TimeZone,
-    write: Arc<Write>,
-    show: Option<Arc<Show>>,
+    write: Box<Write>,
 }
 
-impl Log {
+impl Lines {
+    /// By this clock.
+    pub fn new(clock: Arc<dyn Clock>, zone: TimeZone, write: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { clock, zone, write: Box::new(write) }
+    }
+
     /// By the system's clock and time zone.
-    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self::with_clock(Arc::new(SystemClock::new()), TimeZone::system(), write)
-    }
-
-    /// By another clock.
-    pub fn with_clock(
-        clock: Arc<dyn Clock>,
-        zone: TimeZone,
-        write: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Self {
-        Self { clock, zone, write: Arc::new(write), show: None }
-    }
-
-    /// Hands the status on instead of writing a line of it.
-    #[must_use]
-    pub fn with_status(mut self, show: impl Fn(&Status) + Send + Sync + 'static) -> Self {
-        self.show = Some(Arc::new(show));
-        self
-    }
-
-    /// The status, or `message` as a line.
-    pub(super) fn report(&self, logger: &str, message: &str, status: &Status) {
-        match &self.show {
-            Some(show) => show(status),
-            None => self.say(Level::Info, logger, message),
-        }
+    pub fn by_the_system(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self::new(Arc::new(SystemClock::new()), TimeZone::system(), write)
     }
 
     /// `logger` is the class that says it in Spark, without its package.
@@ -89,16 +68,16 @@ impl Log {
         let now = now.strftime("%y/%m/%d %H:%M:%S");
         (self.write)(&format!("{now} {} {logger}: {message}", level.name()));
     }
-
-    /// A line without time, level and logger, as `--kill` and `--status` print them.
-    pub fn print(&self, line: &str) {
-        (self.write)(line);
-    }
 }
 
-impl fmt::Debug for Log {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").finish_non_exhaustive()
+impl Events for Lines {
+    fn happened(&self, event: &Event) {
+        match event {
+            Event::Said { level, logger, message } => self.say(*level, logger, message),
+            Event::Status { logger, message, .. } => self.say(Level::Info, logger, message),
+            Event::Printed { line } => (self.write)(line),
+            _ => {}
+        }
     }
 }
 
@@ -135,6 +114,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::submit::events::Log;
 
     struct Midnight;
 
@@ -164,16 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_a_line_unless_somebody_else_takes_it() {
+    fn a_status_is_a_line_in_sparks_words() {
         let said = Arc::new(Mutex::new(Vec::new()));
-        let (lines, shown) = (Arc::clone(&said), Arc::clone(&said));
+        let lines = Arc::clone(&said);
         let log = Log::new(move |line| lines.lock().unwrap().push(line.to_owned()));
         let status = Status { phase: "Running".to_owned(), executors: 2 };
         log.report("Watcher", "Application status", &status);
         assert!(said.lock().unwrap().pop().unwrap().ends_with(" INFO Watcher: Application status"));
-        let log = log.with_status(move |status| shown.lock().unwrap().push(status.phase.clone()));
-        log.report("Watcher", "Application status", &status);
-        assert_eq!(*said.lock().unwrap(), ["Running"]);
     }
 
     #[test]

@@ -5,22 +5,32 @@
 //! - [`create`]: sends them, and undoes what was done where that fails
 //! - [`follow`]: waits for the driver's end, and tells what happens on the way
 //! - [`jobs`]: `--kill` and `--status`
+//! - [`inputs`]: where files come from
+//! - [`run`]: all of it, with everything that happens told as data
 //! - [`remove_leftovers`]: what staging for other submitters left behind
 
 mod advice;
 mod calls;
 pub mod create;
+mod drawn;
+mod events;
 mod exit_code;
 pub mod follow;
+pub mod inputs;
 pub mod jobs;
 mod leftovers;
 mod log;
 pub mod plan;
 mod pod_state;
+pub mod run;
 pub mod stage;
 mod submission;
+mod upload;
 
+pub use drawn::Drawn;
+pub use events::{Event, Events, Log, TakenBack};
 pub use leftovers::remove_leftovers;
-pub use log::{Level, Log, Status};
+pub use log::{Level, Lines, Status};
 pub use stage::StagePlan;
 pub use submission::{ExitCodeRule, FollowSettings, Submission};
+pub use upload::{Upload, UploadError};

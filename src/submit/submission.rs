@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::plan::Upload;
 use super::stage::StagePlan;
+use super::upload::Upload;
 
 /// A submission that was checked as far as it can be checked here: the objects, in the order in which they are made.
 ///

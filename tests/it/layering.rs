@@ -1,5 +1,7 @@
 //! The table of rooms and floors (docs/architecture.md), held against every `.rs` file under `src`.
 
+mod circles;
+mod purity;
 mod source;
 
 use std::fmt;
@@ -158,6 +160,29 @@ fn every_room_uses_only_what_the_table_of_floors_allows() {
         sources.iter().flat_map(|(file, text)| check(file, text, is_test(file))).collect();
     let lines: Vec<_> = violations.iter().map(ToString::to_string).collect();
     assert!(lines.is_empty(), "in src:\n{}", lines.join("\n"));
+}
+
+#[test]
+fn no_modules_of_the_plan_import_each_other_in_a_circle() {
+    let circle = circles::circle(Path::new("submit/plan"), &sources());
+    assert!(circle.is_empty(), "in a circle: {}", circle.join(", "));
+}
+
+#[test]
+fn the_plan_reads_no_file_no_network_no_clock_and_draws_nothing() {
+    let sources = sources();
+    let tests: Vec<_> =
+        sources.iter().flat_map(|(file, text)| modules_of_tests(&tokens(text), file)).collect();
+    let is_test = |file: &Path| tests.iter().any(|module| file.with_extension("").starts_with(module));
+    let plan = sources.iter().filter(|(file, _)| file.starts_with("submit/plan") && !is_test(file));
+    let impure: Vec<_> = plan
+        .flat_map(|(file, text)| {
+            let tokens = code_without_tests(&tokens(text));
+            let found = purity::impure(&tokens);
+            found.map(|(line, what)| format!("{}:{line}: {what}", file.display())).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(impure.is_empty(), "in src:\n{}", impure.join("\n"));
 }
 
 #[test]

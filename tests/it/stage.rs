@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::bundle::PackPlan;
+use cloakroom::bundle::{Disk, PackPlan};
 use cloakroom::client::{
     HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
 };
@@ -280,6 +280,7 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
         unused_timeout: None,
         token: None,
         plan: Arc::new(PackPlan::new(&[submitter.path("app.jar")]).unwrap()),
+        sources: Arc::new(Disk),
     };
     let silent = http
         .stage(&CancellationToken::new(), &request, RetryPolicy::default(), Arc::new(Silent))

@@ -6,16 +6,16 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
-use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::plan::{Asking, Submitter, plan};
-use cloakroom::submit::stage::{StagedBundles, Uploads};
+use cloakroom::submit::inputs::{Inputs as _, Local};
+use cloakroom::submit::plan::{Asking, Request, Submitter};
+use cloakroom::submit::run::planned;
+use cloakroom::submit::stage::{NamedServer, StagedBundles};
+use cloakroom::submit::{Drawn, Log};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -399,19 +399,8 @@ fn a_server_that_wants_a_token_gets_that_of_the_file() {
 }
 
 /// Hears of uploads, and says nothing.
-struct Silent;
-
-impl StageObserver for Silent {
-    fn packed(&self, _: u64) {}
-    fn retrying(&self, _: Option<&RetryNotice>) {}
-}
-
-impl Uploads for Silent {
-    fn begins(&self, _: &'static str, _: &StageRequest) -> Arc<dyn StageObserver> {
-        Arc::new(Self)
-    }
-    fn ends(&self, _: &'static str, _: Option<&Ticket>) {}
-    fn waits(&self, _: &RetryNotice) {}
+fn silent() -> Log {
+    Log::new(|_| {})
 }
 
 /// Bundles that are on the server, as a submission has them before its pod.
@@ -436,11 +425,11 @@ async fn bundles(place: &Place) -> StagedBundles {
         user: Ok("me".to_owned()),
         working_folder: place.folder.path().to_owned(),
     };
-    let asking = Asking::Allowed { told: &|_| {}, attempts: None };
-    let planned = plan(arguments, &submitter, asking, Timestamp::now(), &mut rand::rng()).await;
-    let submission = planned.unwrap();
+    let request = Request { arguments, submitter, asking: Asking::Allowed { attempts: None } };
+    let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
+    let submission = planned(&request, &Local, &NamedServer, &drawn, &silent()).await.unwrap();
     let stage_plan = submission.staging.as_ref().unwrap();
-    stage_plan.upload(&Silent, &CancellationToken::new()).await.unwrap()
+    stage_plan.upload(Local.sources(), &silent(), &CancellationToken::new()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -448,9 +437,9 @@ async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
     let place = Place::new();
     let staged = bundles(&place).await;
     let never = CancellationToken::new();
-    staged.check(&Silent, &never).await.unwrap();
+    staged.check(&silent(), &never).await.unwrap();
     assert_eq!(staged.release().await, [""; 0]);
-    let lost = staged.check(&Silent, &never).await.unwrap_err().to_string();
+    let lost = staged.check(&silent(), &never).await.unwrap_err().to_string();
     assert!(
         lost.starts_with("the jars were staged as ") && lost.contains("no longer to be had at http"),
         "{lost}"
@@ -465,7 +454,7 @@ async fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them
     let Place { server, api_server, folder } = place;
     let url = server.url("");
     server.kill();
-    let unsaid = staged.check(&Silent, &CancellationToken::new()).await.unwrap_err().to_string();
+    let unsaid = staged.check(&silent(), &CancellationToken::new()).await.unwrap_err().to_string();
     let line = format!(
         ", and {url} does not say whether they are still there: connection refused; check the address ("
     );

@@ -1,9 +1,11 @@
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
 
+use super::super::Disk;
 use super::*;
 
 fn folder_with(files: &[(&str, &[u8])]) -> (TempDir, Vec<PathBuf>) {
@@ -20,7 +22,7 @@ fn folder_with(files: &[(&str, &[u8])]) -> (TempDir, Vec<PathBuf>) {
 }
 
 fn packed(paths: &[PathBuf]) -> Vec<u8> {
-    pack(&PackPlan::new(paths).unwrap(), Vec::new(), &mut |_| ()).unwrap()
+    pack(&PackPlan::new(paths).unwrap(), &Disk, Vec::new(), &mut |_| ()).unwrap()
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn progress_ends_at_the_total() {
     let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 600_000]), ("b.txt", &vec![9; 600_000])]);
     let plan = PackPlan::new(&paths).unwrap();
     let mut seen = vec![0];
-    pack(&plan, io::sink(), &mut |bytes| seen.push(bytes)).unwrap();
+    pack(&plan, &Disk, io::sink(), &mut |bytes| seen.push(bytes)).unwrap();
     assert!(seen.is_sorted() && seen.len() > 4);
     assert_eq!(seen.last(), Some(&plan.total_bytes()));
 }
@@ -79,7 +81,7 @@ fn a_file_that_changed_is_named() {
         fs::write(&paths[0], content).unwrap();
         let later = SystemTime::now() + std::time::Duration::from_secs(5);
         File::options().write(true).open(&paths[0]).unwrap().set_modified(later).unwrap();
-        let error = pack(&plan, io::sink(), &mut |_| ()).unwrap_err();
+        let error = pack(&plan, &Disk, io::sink(), &mut |_| ()).unwrap_err();
         assert!(error.to_string().starts_with(&format!("{} changed while", paths[0].display())), "{error}");
     }
 }
@@ -90,7 +92,7 @@ fn a_file_that_changes_while_it_is_read_is_named() {
         let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 1_000_000])]);
         let plan = PackPlan::new(&paths).unwrap();
         let mut changed = false;
-        let result = pack(&plan, io::sink(), &mut |_| {
+        let result = pack(&plan, &Disk, io::sink(), &mut |_| {
             if !changed {
                 File::options().write(true).open(&paths[0]).unwrap().set_len(new_length).unwrap();
                 changed = true;
@@ -112,7 +114,7 @@ fn a_full_disk_is_not_blamed_on_a_file() {
         }
     }
     let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 1_000_000])]);
-    let error = pack(&PackPlan::new(&paths).unwrap(), Full, &mut |_| ()).map(|_| ()).unwrap_err();
+    let error = pack(&PackPlan::new(&paths).unwrap(), &Disk, Full, &mut |_| ()).map(|_| ()).unwrap_err();
     assert!(matches!(error, PackError::Write(_)));
 }
 

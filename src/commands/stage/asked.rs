@@ -8,6 +8,7 @@ use cloakroom::spark::arguments::master;
 use cloakroom::spark::{MainResource, Origin, Properties, SparkConf, keys, split_list};
 use cloakroom::submit::plan::handover::HandoverRequest;
 use cloakroom::submit::plan::handover::operator::{ApplicationFile, FileSetting};
+use cloakroom::submit::plan::{Asking, Submitter};
 
 /// The Kubeflow Spark Operator's kind.
 const SPARK_APPLICATION: &str = "SparkApplication.sparkoperator.k8s.io";
@@ -18,6 +19,7 @@ pub fn request(
     choice: SubmitterChoice,
     defaults: Option<&Properties>,
     file: Option<&ApplicationFile>,
+    submitter: Submitter,
 ) -> anyhow::Result<HandoverRequest> {
     let given = args.namespace.as_deref();
     let namespace = match file {
@@ -34,7 +36,8 @@ pub fn request(
         None => (owner(args, choice, &namespace)?, name(args, application.as_ref())),
     };
     let names_containers = choice == SubmitterChoice::SparkOperator;
-    Ok(HandoverRequest { conf, owner, application, name, names_containers })
+    let asking = Asking::Allowed { attempts: args.attempts };
+    Ok(HandoverRequest { conf, owner, application, name, names_containers, submitter, asking })
 }
 
 /// The application's own jar, Python or R file: as an argument, or in its file.

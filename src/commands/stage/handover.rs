@@ -3,7 +3,6 @@
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -19,15 +18,15 @@ use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
 use crate::commands::tell;
 
-use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
+use cloakroom::client::{StageObserver, StageRequest};
 use cloakroom::kubernetes::ApiServer;
-use cloakroom::protocol::v1::Ticket;
 use cloakroom::spark::format_size;
 use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
-use cloakroom::submit::plan::Asking;
-use cloakroom::submit::plan::handover::{Handover, hand_over};
-use cloakroom::submit::stage::{StagedBundles, StagingError, Uploads};
-use cloakroom::submit::{StagePlan, remove_leftovers};
+use cloakroom::submit::inputs::Local;
+use cloakroom::submit::plan::handover::Handover;
+use cloakroom::submit::run;
+use cloakroom::submit::stage::{NamedServer, StagedBundles, Stager as _, StagingError};
+use cloakroom::submit::{Drawn, Event, Events, Log, remove_leftovers};
 use tokio_util::sync::CancellationToken;
 
 const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
@@ -36,13 +35,16 @@ const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
     let file = file::read(args, choice)?;
-    let mut request = asked::request(args, choice, sources::defaults(&submitter)?.as_ref(), file.as_ref())?;
+    let defaults = sources::defaults(&submitter)?;
+    let mut request = asked::request(args, choice, defaults.as_ref(), file.as_ref(), submitter.clone())?;
     request.conf.fill_in(submitter.surroundings())?;
     // What says how the API server is asked.
     let conf = request.conf.clone();
-    let told = |notice: &RetryNotice| tell(&notice.to_string());
-    let asking = Asking::Allowed { told: &told, attempts: args.attempts };
-    let mut handover = hand_over(request, &submitter, asking, Timestamp::now(), &mut rand::rng()).await?;
+    let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
+    let (seen, upload) = (screen.clone(), Mutex::new(None));
+    let log = Log::to(Arc::new(Progress { screen: seen, is_quiet: args.quiet, upload }));
+    let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
+    let mut handover = run::handed_over(&request, &Local, &NamedServer, &drawn, &log).await?;
     if let Some(staging) = &mut handover.staging {
         (staging.ttl, staging.unused_timeout) = (args.ttl, args.unused_timeout);
     }
@@ -54,11 +56,10 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     };
     let is_dry_run = args.handover.dry_run;
     let server = if is_dry_run { None } else { Some(connect::connect(&conf, &submitter)?) };
-    let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
     let signals = Signals::watch(&screen)?;
     let merged = file.map(|file| Merged { file, uid: None });
     let (handover, templates) = (&handover, templates.as_ref());
-    let mut work = Work { args, choice, handover, templates, merged, server, screen: &screen };
+    let mut work = Work { args, choice, handover, templates, merged, server, log: &log };
     let ended = work.run(&signals.stop).await;
     screen.clear();
     match ended {
@@ -80,7 +81,7 @@ struct Work<'a> {
     merged: Option<Merged>,
     /// Asked for nothing in a dry run.
     server: Option<ApiServer>,
-    screen: &'a Screen,
+    log: &'a Log,
 }
 
 impl Work<'_> {
@@ -94,12 +95,12 @@ impl Work<'_> {
             (None, _) => {}
         }
         let staged = match &self.handover.staging {
-            Some(plan) => Some(self.stage(plan, stop).await?),
+            Some(plan) => Some(NamedServer.stage(plan, &Local, self.log, stop).await?),
             None => None,
         };
         let made = self.hand_over(staged.as_ref(), stop).await;
         if let (Err(_), Some(staged)) = (&made, &staged) {
-            staged.release().await.iter().for_each(|left| tell(&format!("warning: {left}")));
+            run::take_back(&NamedServer, staged, self.log).await;
         }
         made?;
         self.tidy(stop).await;
@@ -122,16 +123,6 @@ impl Work<'_> {
         };
         if !removed.is_empty() && !self.args.quiet {
             words::say_removed(&self.handover.namespace, &removed);
-        }
-    }
-
-    /// Uploads, and asks for all of it once more before anybody is told of it.
-    async fn stage(&self, plan: &StagePlan, stop: &CancellationToken) -> Result<StagedBundles, StagingError> {
-        let uploads = Lines::new(self.screen, self.args.quiet);
-        let staged = plan.upload(&uploads, stop).await?;
-        match staged.check(&uploads, stop).await {
-            Ok(()) => Ok(staged),
-            Err(error) => Err(error.with_left(staged.release().await)),
         }
     }
 
@@ -182,41 +173,50 @@ fn is_stopped(error: &anyhow::Error) -> bool {
 }
 
 /// A line for each upload that has ended, and what [`StageProgress`] shows meanwhile.
-struct Lines<'a> {
-    screen: &'a Screen,
+struct Progress {
+    screen: Screen,
     is_quiet: bool,
-    current: Mutex<Option<(Arc<StageProgress>, Instant)>>,
+    upload: Mutex<Option<Arc<StageProgress>>>,
 }
 
-impl<'a> Lines<'a> {
-    fn new(screen: &'a Screen, is_quiet: bool) -> Self {
-        Self { screen, is_quiet, current: Mutex::new(None) }
-    }
-}
-
-impl Uploads for Lines<'_> {
-    fn begins(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
-        let progress = Arc::new(if self.is_quiet {
-            StageProgress::start(request, true)
-        } else {
-            StageProgress::among_others(self.screen, what, request)
-        });
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = Some((Arc::clone(&progress), Instant::now()));
-        progress
-    }
-
-    fn ends(&self, what: &'static str, ticket: Option<&Ticket>) {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((progress, started)) = current else { return };
-        progress.end();
-        if let Some(ticket) = ticket.filter(|_| !self.is_quiet) {
-            let (id, size) = (&ticket.resource_id, format_size(ticket.size_bytes));
-            let seconds = started.elapsed().as_secs_f64();
-            self.screen.tell(&format!("staged the {what}, {size}, as {id} in {seconds:.1} s"));
+impl Progress {
+    fn end_upload(&self) {
+        if let Some(upload) = self.upload.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            upload.end();
         }
     }
-    fn waits(&self, notice: &RetryNotice) {
-        self.screen.tell(&notice.to_string());
+}
+
+impl Events for Progress {
+    fn happened(&self, event: &Event) {
+        match event {
+            Event::Waits { notice } => self.screen.tell(notice),
+            Event::Staged { what, resource_id, size_bytes, seconds } => {
+                self.end_upload();
+                if !self.is_quiet {
+                    let size = format_size(*size_bytes);
+                    let line = format!("staged the {what}, {size}, as {resource_id} in {seconds:.1} s");
+                    self.screen.tell(&line);
+                }
+            }
+            Event::NotStaged { .. } => self.end_upload(),
+            Event::Left { what } => tell(&format!("warning: {what}")),
+            // Nothing else happens where no application is made.
+            Event::Said { .. }
+            | Event::Status { .. }
+            | Event::Printed { .. }
+            | Event::Stopping
+            | Event::TakenBack { .. } => {}
+        }
+    }
+
+    fn uploading(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
+        let upload = Arc::new(if self.is_quiet {
+            StageProgress::start(request, true)
+        } else {
+            StageProgress::among_others(&self.screen, what, request)
+        });
+        *self.upload.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&upload));
+        upload
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use cloakroom::submit::follow::FollowError;
+use cloakroom::submit::run::RunError;
 use cloakroom::telemetry::chain;
 
 /// A submission that failed: what it means, and in a line of its own why.
@@ -26,10 +26,29 @@ impl Error for Failure {}
 
 /// The same error in that form.
 pub fn of(cause: anyhow::Error) -> anyhow::Error {
-    let meaning = if cause.is::<FollowError>() {
+    let meaning = if matches!(cause.downcast_ref(), Some(RunError::Follow(_))) {
         "the application goes on, and is not waited for any more"
     } else {
         "the application was not submitted"
     };
     Failure { meaning, cause }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use cloakroom::kubernetes::ApiFailure;
+    use cloakroom::submit::follow::FollowError;
+    use cloakroom::submit::plan::PlanError;
+
+    use super::*;
+
+    #[test]
+    fn an_application_that_goes_on_is_not_said_to_be_refused() {
+        let failure = ApiFailure::Unreachable { why: "connection refused".to_owned() };
+        let lost = FollowError { pod: "p".to_owned(), namespace: "n".to_owned(), failure };
+        let said = of(RunError::from(lost).into()).to_string();
+        assert!(said.starts_with("SparkException: the application goes on, "), "{said}");
+        let said = of(PlanError::NothingToStage.into()).to_string();
+        assert!(said.starts_with("SparkException: the application was not submitted\nCaused by: "), "{said}");
+    }
 }

@@ -2,36 +2,21 @@
 //! and then how the application is.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::commands::screen::Screen;
 use crate::commands::stage::progress::StageProgress;
 
-use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
-use cloakroom::protocol::v1::Ticket;
+use cloakroom::client::{StageObserver, StageRequest};
 use cloakroom::spark::format_size;
-use cloakroom::submit::stage::Uploads;
-use cloakroom::submit::{Level, Log, Status};
+use cloakroom::submit::{Event, Events, Level, Lines, Log, Status, TakenBack};
 
 /// Who tells of uploads.
-pub const STAGING: &str = "Staging";
+const STAGING: &str = "Staging";
 
 /// `Running for 00:03:12, 4 executors`
 const STATUS: &str = "{spinner} {prefix} for {elapsed_precise}{msg}";
-
-/// The log of a submission. On a terminal the status line of Spark, which comes every second, is one line below the
-/// others instead.
-pub fn log(screen: &Screen) -> Log {
-    let lines = screen.clone();
-    let log = Log::new(move |text| lines.tell(text));
-    if !screen.is_live() {
-        return log;
-    }
-    let (screen, line) = (screen.clone(), Mutex::new(None));
-    log.with_status(move |status| show(&screen, &line, status))
-}
 
 /// Times are counted from the beginning of a phase.
 fn show(screen: &Screen, line: &Mutex<Option<ProgressBar>>, status: &Status) {
@@ -50,40 +35,75 @@ fn show(screen: &Screen, line: &Mutex<Option<ProgressBar>>, status: &Status) {
     });
 }
 
-/// Shows one upload after the other.
-pub struct Progress<'a> {
-    screen: &'a Screen,
-    log: &'a Log,
-    current: Mutex<Option<(Arc<StageProgress>, Instant)>>,
+/// What happens, in words. On a terminal the status of Spark, which comes every second, is one line below the others
+/// instead, and an upload that is under way another one.
+struct Progress {
+    screen: Screen,
+    lines: Lines,
+    status: Mutex<Option<ProgressBar>>,
+    upload: Mutex<Option<Arc<StageProgress>>>,
 }
 
-impl<'a> Progress<'a> {
-    /// Nothing is shown yet.
-    pub fn new(screen: &'a Screen, log: &'a Log) -> Self {
-        Self { screen, log, current: Mutex::new(None) }
-    }
+/// Where everything is told that happens to a submission.
+pub fn log(screen: &Screen) -> Log {
+    let written = screen.clone();
+    let lines = Lines::by_the_system(move |text| written.tell(text));
+    Log::to(Arc::new(Progress {
+        screen: screen.clone(),
+        lines,
+        status: Mutex::new(None),
+        upload: Mutex::new(None),
+    }))
 }
 
-impl Uploads for Progress<'_> {
-    fn begins(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
-        let progress = Arc::new(StageProgress::among_others(self.screen, what, request));
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = Some((Arc::clone(&progress), Instant::now()));
-        progress
-    }
-
-    fn ends(&self, what: &'static str, ticket: Option<&Ticket>) {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((progress, started)) = current else { return };
-        progress.end();
-        if let Some(ticket) = ticket {
-            let (id, size) = (&ticket.resource_id, format_size(ticket.size_bytes));
-            let seconds = started.elapsed().as_secs_f64();
-            let message = format!("Staged the {what}, {size}, as {id} in {seconds:.1} s");
-            self.log.say(Level::Info, STAGING, &message);
+impl Progress {
+    fn end_upload(&self) {
+        if let Some(upload) = self.upload.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            upload.end();
         }
     }
-    fn waits(&self, notice: &RetryNotice) {
-        self.screen.tell(&notice.to_string());
+
+    fn say_taken_back(&self, how: TakenBack, may_leave_pod: bool) {
+        let what = match how {
+            TakenBack::Released => "What was staged is released again",
+            TakenBack::Removed => "What was copied is removed again",
+        };
+        if may_leave_pod {
+            let message = format!(
+                "{what}: the pod that may be left cannot run the application, and fails if it starts"
+            );
+            self.lines.say(Level::Warn, STAGING, &message);
+        } else {
+            self.lines.say(Level::Info, STAGING, what);
+        }
+    }
+}
+
+impl Events for Progress {
+    fn happened(&self, event: &Event) {
+        match event {
+            Event::Status { status, .. } if self.screen.is_live() => show(&self.screen, &self.status, status),
+            Event::Waits { notice } => self.screen.tell(notice),
+            Event::Staged { what, resource_id, size_bytes, seconds } => {
+                self.end_upload();
+                let size = format_size(*size_bytes);
+                let message = format!("Staged the {what}, {size}, as {resource_id} in {seconds:.1} s");
+                self.lines.say(Level::Info, STAGING, &message);
+            }
+            Event::NotStaged { .. } => self.end_upload(),
+            Event::Stopping => {
+                let message = "Stopping: no pod was made, and what is under way is taken back";
+                self.lines.say(Level::Warn, STAGING, message);
+            }
+            Event::Left { what } => self.lines.say(Level::Warn, STAGING, what),
+            Event::TakenBack { how, may_leave_pod } => self.say_taken_back(*how, *may_leave_pod),
+            Event::Said { .. } | Event::Status { .. } | Event::Printed { .. } => self.lines.happened(event),
+        }
+    }
+
+    fn uploading(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
+        let upload = Arc::new(StageProgress::among_others(&self.screen, what, request));
+        *self.upload.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&upload));
+        upload
     }
 }

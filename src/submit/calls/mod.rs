@@ -20,7 +20,7 @@ use super::log::in_one_line;
 use crate::kubernetes::{ApiFailure, ApiServer};
 
 pub(super) use path::{ObjectPath, PathError, encoded};
-pub(super) use retry::{Patience, is_ambiguous, is_untrusted, retried, said};
+pub(super) use retry::{Patience, is_ambiguous, is_untrusted, retried, retried_with_doubt, said};
 
 /// Whose fields these are: the name under which Spark's client applies, so that either may apply after the other.
 const FIELD_MANAGER: &str = "fabric8";

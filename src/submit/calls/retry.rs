@@ -24,23 +24,38 @@ pub(in crate::submit) struct Patience<'a> {
 }
 
 /// Makes a call, and makes it again where another attempt may have another outcome.
-pub(in crate::submit) async fn retried<T>(
+pub(in crate::submit) async fn retried<T, F>(
     patience: Patience<'_>,
-    mut call: impl AsyncFnMut() -> Result<T, ApiFailure>,
-) -> Result<T, ApiFailure> {
-    let mut pauses = PAUSES.iter();
+    call: impl Fn() -> F,
+) -> Result<T, ApiFailure>
+where
+    F: Future<Output = Result<T, ApiFailure>>,
+{
+    retried_with_doubt(patience, call).await.0
+}
+
+/// The same, and whether an attempt that failed may have done its work.
+pub(in crate::submit) async fn retried_with_doubt<T, F>(
+    patience: Patience<'_>,
+    call: impl Fn() -> F,
+) -> (Result<T, ApiFailure>, bool)
+where
+    F: Future<Output = Result<T, ApiFailure>>,
+{
+    let (mut pauses, mut was_ambiguous) = (PAUSES.iter(), false);
     loop {
         let failure = match call().await {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => return (Ok(answer), was_ambiguous),
             Err(failure) => failure,
         };
+        was_ambiguous |= is_ambiguous(&failure);
         let Some(pause) = pauses.next().filter(|_| is_worth_another(&failure, patience)) else {
-            return Err(failure);
+            return (Err(failure), was_ambiguous);
         };
         tracing::debug!(error = %failure, "the API server is asked again");
         tokio::select! {
             () = sleep(pause_after(&failure, *pause)) => {}
-            () = patience.stop.cancelled() => return Err(failure),
+            () = patience.stop.cancelled() => return (Err(failure), was_ambiguous),
         }
     }
 }
@@ -98,6 +113,8 @@ pub(in crate::submit) fn said(failure: &ApiFailure) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn refused(code: u16) -> ApiFailure {
@@ -151,26 +168,26 @@ mod tests {
     async fn a_call_is_made_four_times_at_most() {
         let stop = CancellationToken::new();
         let began = std::time::Instant::now();
-        let mut count = 0;
-        let outcome = retried(Patience { stop: &stop, after_timeouts: true }, async || {
-            count += 1;
-            Err::<(), _>(refused(500))
+        let count = Cell::new(0);
+        let outcome = retried(Patience { stop: &stop, after_timeouts: true }, || {
+            count.update(|count| count + 1);
+            std::future::ready(Err::<(), _>(refused(500)))
         });
         assert_eq!(outcome.await, Err(refused(500)));
-        assert_eq!(count, 4);
+        assert_eq!(count.get(), 4);
         assert!(began.elapsed() >= Duration::from_millis(700));
     }
 
     #[tokio::test]
     async fn nothing_is_tried_again_once_it_is_to_stop() {
         let stop = CancellationToken::new();
-        let mut count = 0;
-        let outcome = retried(Patience { stop: &stop, after_timeouts: true }, async || {
-            count += 1;
+        let count = Cell::new(0);
+        let outcome = retried(Patience { stop: &stop, after_timeouts: true }, || {
+            count.update(|count| count + 1);
             stop.cancel();
-            Err::<(), _>(refused(500))
+            std::future::ready(Err::<(), _>(refused(500)))
         });
         assert!(outcome.await.is_err());
-        assert_eq!(count, 1);
+        assert_eq!(count.get(), 1);
     }
 }

@@ -7,7 +7,8 @@ use tokio::time::timeout;
 use super::LOGGER;
 use crate::spark::keys;
 use crate::submit::calls::Calls;
-use crate::submit::log::{Level, Log};
+use crate::submit::events::Log;
+use crate::submit::log::Level;
 use crate::submit::submission::Submission;
 
 /// No submission waits longer for an answer that only helps.

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::{Cause, CreateError, Leftover, Undo};
 use super::{explain, is_about_dry_runs};
 use crate::kubernetes::{ApiFailure, ApiServer};
-use crate::submit::calls::{Calls, ObjectPath, Patience, is_ambiguous, retried, said};
+use crate::submit::calls::{Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
 
 /// Asks the API server whether it would make the objects. Makes nothing.
 pub async fn try_companions(
@@ -20,7 +20,7 @@ pub async fn try_companions(
     for object in objects {
         let tried = async {
             let path = ObjectPath::of(object, namespace)?;
-            match retried(patience, async || calls.try_apply(&path, object).await).await {
+            match retried(patience, || calls.try_apply(&path, object)).await {
                 Err(failure) if !is_about_dry_runs(&failure) => Err(explain::object(&calls, &path, failure)),
                 _ => Ok(()),
             }
@@ -75,13 +75,9 @@ impl Companions {
                 return Err(Cause::Stopped);
             }
             let path = ObjectPath::of(object, namespace)?;
-            let mut was_ambiguous = false;
-            let answer = retried(patience, async || {
-                let answer = self.calls.apply(&path, object).await;
-                was_ambiguous |= answer.as_ref().is_err_and(is_ambiguous);
-                answer
-            });
-            match answer.await {
+            let (answer, was_ambiguous) =
+                retried_with_doubt(patience, || self.calls.apply(&path, object)).await;
+            match answer {
                 Ok(answer) => self.made.push((path, Some(answer.uid().to_owned()))),
                 Err(failure) => {
                     let cause = explain::object(&self.calls, &path, failure);
@@ -101,7 +97,7 @@ impl Companions {
         let patience = Patience { stop: &unhurried, after_timeouts: true };
         let (mut removed, mut left) = (Vec::new(), Vec::new());
         for (path, uid) in &self.made {
-            let deleted = retried(patience, async || self.delete(path, uid.as_deref()).await).await;
+            let deleted = retried(patience, || self.delete(path, uid.as_deref())).await;
             match deleted {
                 Ok(true) => removed.push(path.called()),
                 Ok(false) => {}

@@ -30,7 +30,7 @@ pub async fn existing(
     let asked = async {
         let path = ObjectPath::of(object, namespace)?;
         let patience = Patience { stop, after_timeouts: false };
-        match retried(patience, async || calls.get(&path).await).await {
+        match retried(patience, || calls.get(&path)).await {
             Ok(answer) => Ok(Existing::Uid(answer.uid().to_owned())),
             Err(ApiFailure::NotFound { .. }) => Ok(Existing::Absent),
             Err(ApiFailure::Forbidden { message }) => Ok(Existing::NotAllowed(message)),

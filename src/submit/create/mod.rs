@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::undo::{Made, Touched};
-use super::calls::{Answer, Calls, ObjectPath, Patience, is_ambiguous, retried, said};
-use super::log::{Level, Log, in_one_line};
+use super::calls::{Answer, Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
+use super::events::Log;
+use super::log::{Level, in_one_line};
 use super::submission::Submission;
 use crate::kubernetes::{ApiFailure, ApiServer};
 
@@ -45,18 +46,6 @@ impl fmt::Debug for Created {
     }
 }
 
-/// Tries the pod with a server-side dry run, then makes everything. After a failure nothing of it is left, or the error
-/// says what; once `stop` is cancelled likewise.
-pub async fn create(
-    server: &ApiServer,
-    submission: &Submission,
-    log: &Log,
-    stop: &CancellationToken,
-) -> Result<Created, CreateError> {
-    dry_run(server, submission, log, stop).await?;
-    make(server, submission, log, stop).await
-}
-
 /// Asks the API server whether it would make the pod: rights, quota, admission and validation at once. Warns where the
 /// driver could not make executors. Makes nothing.
 pub async fn dry_run(
@@ -80,7 +69,7 @@ async fn tried(
 ) -> Result<(), CreateError> {
     let calls = Calls::new(server, &submission.namespace);
     let patience = Patience { stop, after_timeouts: false };
-    let tried = retried(patience, async || calls.try_pod(&submission.pod).await).await;
+    let tried = retried(patience, || calls.try_pod(&submission.pod)).await;
     let Err(failure) = tried else {
         account::warn_if_powerless(&calls, submission, log).await;
         return Ok(());
@@ -94,7 +83,7 @@ async fn tried(
     let cause = if stop.is_cancelled() {
         Cause::Stopped
     } else if matches!(failure, ApiFailure::Refused { code: 409, .. }) {
-        let found = retried(patience, async || calls.get_pod(&submission.pod_name).await).await;
+        let found = retried(patience, || calls.get_pod(&submission.pod_name)).await;
         match found {
             Err(ApiFailure::NotFound { .. }) => explain::pod(&calls, submission, failure),
             found => exists(submission, found.ok().as_ref()),
@@ -113,7 +102,7 @@ fn is_about_dry_runs(failure: &ApiFailure) -> bool {
 }
 
 /// Makes everything in Spark's order: what must be there before the pod, the pod, that again with the pod as its owner,
-/// and the rest.
+/// and the rest. After a failure nothing of it is left, or the error says what; once `stop` is cancelled likewise.
 pub async fn make(
     server: &ApiServer,
     submission: &Submission,
@@ -213,25 +202,17 @@ impl Creation<'_> {
 
     /// The answer, and whether it is the one to the only attempt that can have had an effect.
     async fn apply(&self, path: &ObjectPath, object: &Value) -> (Result<Answer, ApiFailure>, bool) {
-        let mut is_sure = true;
-        let answer = retried(self.patience(), async || {
-            let answer = self.calls.apply(path, object).await;
-            is_sure &= !answer.as_ref().is_err_and(is_ambiguous);
-            answer
-        });
-        (answer.await, is_sure)
+        let call = || self.calls.apply(path, object);
+        let (answer, was_ambiguous) = retried_with_doubt(self.patience(), call).await;
+        (answer, !was_ambiguous)
     }
 
     /// An attempt that had no answer may have made the pod all the same: its name makes every further attempt a 409,
     /// and its label says whose it is.
     async fn create_pod(&mut self) -> Result<Created, Cause> {
-        let mut was_ambiguous = false;
-        let answer = retried(self.patience(), async || {
-            let answer = self.calls.create_pod(&self.submission.pod).await;
-            was_ambiguous |= answer.as_ref().is_err_and(is_ambiguous);
-            answer
-        });
-        match answer.await {
+        let call = || self.calls.create_pod(&self.submission.pod);
+        let (answer, was_ambiguous) = retried_with_doubt(self.patience(), call).await;
+        match answer {
             Ok(answer) if !answer.uid().is_empty() => Ok(created(answer)),
             Ok(_) => {
                 let failure = ApiFailure::Unreadable { why: "a pod without a unique id".to_owned() };
@@ -249,7 +230,7 @@ impl Creation<'_> {
         let unhurried = CancellationToken::new();
         let patience = Patience { stop: &unhurried, after_timeouts: true };
         let name = &self.submission.pod_name;
-        let found = retried(patience, async || self.calls.get_pod(name).await).await;
+        let found = retried(patience, || self.calls.get_pod(name)).await;
         let is_conflict = matches!(failure, ApiFailure::Refused { code: 409, .. });
         match found {
             Ok(pod) if application_of(&pod.body) == Some(&self.submission.app_id) => {

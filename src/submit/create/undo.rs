@@ -107,7 +107,7 @@ impl Undoing<'_> {
             })?;
         }
         let options = delete_options(Some(&pod.uid), None);
-        match retried(self.patience, async || self.calls.delete_pod(name, &options).await).await {
+        match retried(self.patience, || self.calls.delete_pod(name, &options)).await {
             Ok(_) => Ok(format!("pod {name}")),
             // Somebody else has deleted it; of the same name there is none, or another one.
             Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {
@@ -129,14 +129,14 @@ impl Undoing<'_> {
             Touched::New(_) | Touched::Not => return Ok(()),
             Touched::Existed => true,
             Touched::Unsure if self.is_named_by_us(path) => return Ok(()),
-            Touched::Unsure => match retried(self.patience, async || self.calls.get(path).await).await {
+            Touched::Unsure => match retried(self.patience, || self.calls.get(path)).await {
                 Ok(found) => is_owned(&found.body, &pod.uid) && is_older(&found.body, &pod.pod),
                 Err(ApiFailure::NotFound { .. }) => false,
                 Err(failure) => return Err(failure),
             },
         };
         if existed {
-            retried(self.patience, async || self.calls.apply(path, object).await).await?;
+            retried(self.patience, || self.calls.apply(path, object)).await?;
         }
         Ok(())
     }
@@ -157,13 +157,13 @@ impl Undoing<'_> {
         let uid = match touched {
             Touched::Existed | Touched::Not => return Ok(None),
             Touched::New(uid) => uid.clone(),
-            Touched::Unsure => match retried(self.patience, async || self.calls.get(path).await).await {
+            Touched::Unsure => match retried(self.patience, || self.calls.get(path)).await {
                 Ok(answer) if self.is_named_after_us(path) => answer.uid().to_owned(),
                 Ok(_) | Err(ApiFailure::NotFound { .. }) => return Ok(None),
                 Err(failure) => return Err(failed(failure)),
             },
         };
-        match retried(self.patience, async || self.calls.delete(path, Some(&uid)).await).await {
+        match retried(self.patience, || self.calls.delete(path, Some(&uid))).await {
             Ok(_) | Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {
                 Ok(Some(name))
             }

@@ -6,7 +6,8 @@ use super::LOGGER;
 use super::outcome::{Outcome, Verdict, has_ended, verdict};
 use super::trouble::{self, Told, Trouble};
 use crate::submit::create::Created;
-use crate::submit::log::{Level, Log, Status, in_one_line};
+use crate::submit::events::Log;
+use crate::submit::log::{Level, Status, in_one_line};
 use crate::submit::pod_state::{block, containers, final_statuses, phase};
 use crate::submit::submission::Submission;
 

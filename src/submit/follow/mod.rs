@@ -23,7 +23,8 @@ use self::reason::Reason;
 use self::watch::{Seen, Watching};
 use super::calls::{Calls, Select, said};
 use super::create::Created;
-use super::log::{Level, Log, in_one_line};
+use super::events::Log;
+use super::log::{Level, in_one_line};
 use super::submission::Submission;
 use crate::kubernetes::{ApiFailure, ApiServer};
 
@@ -82,17 +83,6 @@ pub struct FollowError {
 }
 
 /// Tells what happens to the application until it has ended, or `stop` is cancelled.
-pub async fn follow(
-    server: &ApiServer,
-    submission: &Submission,
-    created: &Created,
-    log: &Log,
-    stop: &CancellationToken,
-) -> Result<Outcome, FollowError> {
-    follow_at(Pace::default(), server, submission, created, log, stop).await
-}
-
-/// The same at another pace.
 pub async fn follow_at(
     pace: Pace,
     server: &ApiServer,

@@ -5,7 +5,7 @@ mod submission_id;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::calls::{Calls, Patience, delete_options, is_untrusted, retried, said};
-use super::log::Log;
+use super::events::Log;
 use super::pod_state::block;
 use crate::kubernetes::{ApiFailure, ApiServer};
 
@@ -111,11 +111,11 @@ impl Job {
         let stop = tokio_util::sync::CancellationToken::new();
         let patience = Patience { stop: &stop, after_timeouts: false };
         let (found, verb, missing) = if id.is_glob() {
-            let all = retried(patience, async || calls.all_pods(DRIVERS).await).await;
+            let all = retried(patience, || calls.all_pods(DRIVERS)).await;
             let matching = all.map(|pods| pods.into_iter().filter(|pod| id.matches(name(pod))).collect());
             (matching, "list", "No applications found.")
         } else {
-            let pod = retried(patience, async || calls.pod_named(id.name()).await).await;
+            let pod = retried(patience, || calls.pod_named(id.name())).await;
             (pod.map(|pod| pod.into_iter().collect()), "get", "Application not found.")
         };
         let names: Vec<Pod> = found.map_err(|failure| JobError::Failed {
@@ -135,7 +135,7 @@ async fn delete(calls: &Calls, name: &str, grace_period_seconds: Option<u64>) ->
     let stop = tokio_util::sync::CancellationToken::new();
     let patience = Patience { stop: &stop, after_timeouts: true };
     let options = delete_options(None, grace_period_seconds);
-    match retried(patience, async || calls.delete_pod(name, &options).await).await {
+    match retried(patience, || calls.delete_pod(name, &options)).await {
         // Somebody else was quicker.
         Ok(_) | Err(ApiFailure::NotFound { .. }) => Ok(()),
         Err(failure) => Err(JobError::Failed {

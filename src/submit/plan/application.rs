@@ -1,26 +1,29 @@
-//! Everything that a submission depends on, read and drawn once: from here on nothing but the settings counts.
+//! Everything that a submission depends on, put together once: from here on nothing else counts.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use rand::Rng;
 
 use super::conf_folder::{self, ConfFolder};
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
-use super::init_container::{self, Asking, InitContainer};
+use super::facts::Facts;
+use super::init_container::{self, InitContainer};
+use super::machine::Machine;
 use super::names::Names;
-use super::steps::credentials::Credentials;
-use super::steps::executor_template;
-use super::steps::hadoop::HadoopConf;
-use super::steps::kerberos::{self, Kerberos};
-use super::steps::volcano;
+use super::parts::credentials::Credentials;
+use super::parts::executor_template;
+use super::parts::hadoop::HadoopConf;
+use super::parts::kerberos::{self, Kerberos};
+use super::parts::volcano;
+use super::request::{Question, Request};
 use super::submitter::Submitter;
 use super::template::PodTemplate;
 use super::{aliases, checks, left_to_spark, volumes};
 use crate::spark::hadoop_user::short_name;
 use crate::spark::version::SparkVersion;
 use crate::spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
+use crate::submit::drawn::Drawn;
 
 /// What the steps read.
 pub(super) struct Application {
@@ -54,16 +57,21 @@ pub(super) struct Application {
     pub warnings: Vec<String>,
 }
 
-impl Application {
-    /// Reads and checks every setting and file that matters.
-    pub async fn gather(
-        arguments: SubmitArguments,
-        submitter: &Submitter,
-        asking: Asking<'_>,
-        now: Timestamp,
-        random: &mut dyn Rng,
-    ) -> Result<Self, PlanError> {
-        let SubmitArguments { mut conf, resource, main_class, arguments, proxy_user } = arguments;
+/// What is known before the staging server may have to be asked.
+struct Begun {
+    conf: SparkConf,
+    version: SparkVersion,
+    names: Names,
+    conf_folder: ConfFolder,
+    dependencies: Dependencies,
+    hadoop: Option<HadoopConf>,
+    executor_template: Option<String>,
+    warnings: Vec<String>,
+}
+
+impl Begun {
+    fn gather(arguments: &SubmitArguments, machine: Machine, drawn: &Drawn) -> Result<Self, PlanError> {
+        let (mut conf, resource) = (arguments.conf.clone(), &arguments.resource);
         let mut warnings = aliases::apply(&mut conf)?;
         checks::check(&conf)?;
         warnings.extend(checks::warning(&conf));
@@ -71,31 +79,62 @@ impl Application {
         warnings.extend(warning);
         // The driver makes them, and would end with what is wrong with them.
         volumes::volumes(&conf, &keys::EXECUTOR_VOLUMES, version)?;
-        left_to_spark::check(&conf, &resource, submitter, version)?;
-        let (names, warning) = Names::new(app_name(&conf), now, random);
+        left_to_spark::check(&conf, resource, machine, version)?;
+        let (names, warning) = Names::new(app_name(&conf), drawn);
         warnings.extend(warning);
-        let (conf_folder, skipped) = conf_folder::read(&conf, submitter)?;
+        let (conf_folder, skipped) = conf_folder::read(&conf, machine)?;
         warnings.extend(skipped);
-        let dependencies = dependencies::resolve(&conf, &resource, submitter, random, &mut warnings)?;
-        let hadoop = HadoopConf::read(&conf, submitter, version)?;
+        let dependencies = dependencies::resolve(&conf, resource, machine, drawn, &mut warnings)?;
+        let hadoop = HadoopConf::read(&conf, machine, version)?;
         kerberos::refuse_login(&conf, hadoop.as_ref())?;
-        let executor_template = executor_template::read(&conf, submitter, &mut warnings).await?;
+        let executor_template = executor_template::read(&conf, machine, &mut warnings)?;
+        Ok(Self { conf, version, names, conf_folder, dependencies, hadoop, executor_template, warnings })
+    }
+}
+
+/// Whether the staging server has to be asked before the application can be planned.
+pub(super) fn question(
+    request: &Request,
+    facts: &Facts,
+    drawn: &Drawn,
+) -> Result<Option<Question>, PlanError> {
+    let machine = Machine { submitter: &request.submitter, facts };
+    let begun = Begun::gather(&request.arguments, machine, drawn)?;
+    InitContainer::question(request.asking, &begun.conf, machine, &begun.dependencies)
+}
+
+impl Application {
+    /// Checks every setting and everything that was collected.
+    pub fn gather(request: &Request, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
+        let machine = Machine { submitter: &request.submitter, facts };
+        let begun = Begun::gather(&request.arguments, machine, drawn)?;
+        let Begun {
+            conf,
+            version,
+            names,
+            conf_folder,
+            dependencies,
+            hadoop,
+            executor_template,
+            mut warnings,
+        } = begun;
+        let SubmitArguments { resource, main_class, arguments, proxy_user, .. } = request.arguments.clone();
         let init_container =
-            InitContainer::read(asking, &conf, submitter, &dependencies, &names, &mut warnings).await?;
+            InitContainer::read(request.asking, &conf, machine, &dependencies, &names, &mut warnings)?;
         Ok(Self {
             namespace: namespace(&conf)?,
-            template: PodTemplate::read(&conf, submitter).await?,
+            template: PodTemplate::read(&conf, machine)?,
             executor_template: init_container::executor_template(
                 &conf,
                 init_container.as_ref(),
                 executor_template,
             )?,
             hadoop,
-            kerberos: Kerberos::read(&conf, submitter, version)?,
-            credentials: Credentials::read(&conf, submitter)?,
-            pod_group: volcano::read(&conf, submitter).await?,
-            user: user(proxy_user.as_deref(), submitter, version)?,
-            variables: submitter.variables.clone(),
+            kerberos: Kerberos::read(&conf, machine, version)?,
+            credentials: Credentials::read(&conf, machine)?,
+            pod_group: volcano::read(&conf, machine)?,
+            user: user(proxy_user.as_deref(), &request.submitter, version)?,
+            variables: request.submitter.variables.clone(),
             conf,
             resource,
             main_class,
@@ -103,7 +142,7 @@ impl Application {
             proxy_user,
             version,
             names,
-            now,
+            now: drawn.now,
             conf_folder,
             dependencies,
             init_container,

@@ -1,9 +1,13 @@
 //! `SPARK_CONF_DIR`: its files travel to the driver beside `spark.properties`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::error::PlanError;
+use super::facts::Facts;
 use super::folder::{self, FolderFile};
+use super::machine::Machine;
+use super::needs::FolderNeed;
 use super::submitter::Submitter;
 use crate::spark::keys::CONFIG_MAP_MAX_SIZE;
 use crate::spark::{SettingError, SparkConf};
@@ -16,9 +20,9 @@ const DEFAULT_MAX_SIZE: u64 = 1024 * 1024;
 pub(super) type ConfFolder = BTreeMap<String, String>;
 
 /// Reads `SPARK_CONF_DIR`, else `conf` in `SPARK_HOME`; what is left out is a warning.
-pub(super) fn read(conf: &SparkConf, submitter: &Submitter) -> Result<(ConfFolder, Vec<String>), PlanError> {
+pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Vec<String>), PlanError> {
     let max_size = max_size(conf)?;
-    let Some(path) = submitter.spark_conf_folder().filter(|path| path.is_dir()) else {
+    let Some(path) = machine.submitter.spark_conf_folder() else {
         return Ok((ConfFolder::new(), Vec::new()));
     };
     let unreadable = |error| PlanError::Variable {
@@ -26,14 +30,16 @@ pub(super) fn read(conf: &SparkConf, submitter: &Submitter) -> Result<(ConfFolde
         value: path.clone(),
         problem: format!("this folder of configuration cannot be read: {error}"),
     };
-    let (files, mut warnings) = folder::regular_files(&path).map_err(unreadable)?;
+    let Some((files, mut warnings)) = folder::regular_files(&path, machine.facts).map_err(unreadable)? else {
+        return Ok((ConfFolder::new(), Vec::new()));
+    };
     let mut files: Vec<FolderFile> = files.into_iter().filter(|file| is_for_the_driver(&file.name)).collect();
     // The smallest come first, so that as many as possible fit; files of one size by name.
     files.sort_by_key(|file| file.size_bytes + file.name.len() as u64);
     let mut folder = ConfFolder::new();
     let mut size = 0;
     for file in files {
-        match fitting(&file, size, max_size) {
+        match fitting(&file, machine.facts, size, max_size) {
             Ok((text, its_size)) => {
                 size += its_size;
                 folder.insert(file.name, text);
@@ -42,6 +48,12 @@ pub(super) fn read(conf: &SparkConf, submitter: &Submitter) -> Result<(ConfFolde
         }
     }
     Ok((folder, warnings))
+}
+
+/// What has to be collected for that.
+pub(super) fn needs(conf: &SparkConf, submitter: &Submitter) -> Option<(PathBuf, FolderNeed)> {
+    let need = FolderNeed { most_bytes: max_size(conf).ok()?, is_wanted: is_for_the_driver };
+    Some((submitter.spark_conf_folder()?, need))
 }
 
 /// Spark takes numbers below zero, for which nothing fits.
@@ -58,13 +70,13 @@ fn is_for_the_driver(name: &str) -> bool {
 }
 
 /// Text and size of a file, if there is room for it beside what is there.
-fn fitting(file: &FolderFile, taken: u64, max_size: u64) -> Result<(String, u64), String> {
+fn fitting(file: &FolderFile, facts: &Facts, taken: u64, max_size: u64) -> Result<(String, u64), String> {
     let too_large = || format!("it does not fit; `{CONFIG_MAP_MAX_SIZE}` is {max_size}");
     if file.size_bytes > max_size {
         return Err(too_large());
     }
-    let bytes = std::fs::read(&file.path).map_err(|error| folder::unreadable(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
+    let bytes = facts.read(&file.path).map_err(|error| folder::unreadable(&error))?;
+    let text = str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?.to_owned();
     // Java counts UTF-16 units.
     let size = (file.name.len() + text.encode_utf16().count()) as u64;
     if taken + size < max_size { Ok((text, size)) } else { Err(too_large()) }
@@ -72,10 +84,11 @@ fn fitting(file: &FolderFile, taken: u64, max_size: u64) -> Result<(String, u64)
 
 #[cfg(test)]
 mod tests {
+    use super::super::needs::Needs;
     use super::*;
     use crate::spark::Origin;
+    use crate::submit::inputs::read_here;
     use std::fs;
-    use std::path::PathBuf;
 
     fn read_folder(files: &[(&str, &[u8])], max_size: &str) -> (ConfFolder, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
@@ -91,7 +104,10 @@ mod tests {
         };
         let mut conf = SparkConf::default();
         conf.set(&CONFIG_MAP_MAX_SIZE, max_size, Origin::Conf);
-        read(&conf, &submitter).unwrap()
+        let (folder, need) = needs(&conf, &submitter).unwrap();
+        let asked = Needs { folders: [(folder, need)].into(), ..Needs::default() };
+        let facts = read_here(&asked);
+        read(&conf, Machine { submitter: &submitter, facts: &facts }).unwrap()
     }
 
     #[test]

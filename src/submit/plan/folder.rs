@@ -2,8 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::submitter::Submitter;
+use super::facts::{Facts, Unread};
+use super::machine::Machine;
 use crate::spark::version::SparkVersion;
 use crate::spark::{SettingError, SparkConf};
 
@@ -15,18 +17,19 @@ pub(super) struct FolderFile {
     pub size_bytes: u64,
 }
 
+type FilesAndWarnings = (Vec<FolderFile>, Vec<String>);
+
 /// The regular files of a folder, hidden ones and links to files included, sorted by name. Names that no `ConfigMap`
-/// can have as a key are left out, each with a warning.
-pub(super) fn regular_files(folder: &Path) -> io::Result<(Vec<FolderFile>, Vec<String>)> {
+/// can have as a key are left out, each with a warning. None where there is no folder.
+pub(super) fn regular_files(folder: &Path, facts: &Facts) -> Result<Option<FilesAndWarnings>, Unread> {
+    let found = match facts.folders.get(folder) {
+        None => return Ok(None),
+        Some(Err(error)) => return Err(Arc::clone(error)),
+        Some(Ok(found)) => found,
+    };
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        // A link that leads nowhere is not a regular file.
-        let Some(size_bytes) =
-            std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|it| it.len())
-        else {
-            continue;
-        };
+    for (path, size_bytes) in found {
+        let (path, size_bytes) = (path.clone(), *size_bytes);
         match path.file_name().and_then(|name| name.to_str()).filter(|name| is_config_map_key(name)) {
             Some(name) => files.push(FolderFile { name: name.to_owned(), path, size_bytes }),
             None => warnings
@@ -34,7 +37,7 @@ pub(super) fn regular_files(folder: &Path) -> io::Result<(Vec<FolderFile>, Vec<S
         }
     }
     files.sort();
-    Ok((files, warnings))
+    Ok(Some((files, warnings)))
 }
 
 /// `IsConfigMapKey`.
@@ -48,9 +51,10 @@ pub(super) fn read_file(
     conf: &SparkConf,
     key: &str,
     path: &str,
-    submitter: &Submitter,
+    machine: Machine,
 ) -> Result<Vec<u8>, SettingError> {
-    std::fs::read(submitter.working_folder.join(path)).map_err(|error| conf.refuse(key, unreadable(&error)))
+    let bytes = machine.read(path).map_err(|error| conf.refuse(key, unreadable(&error)))?;
+    Ok(bytes.to_vec())
 }
 
 /// Text, or why not.

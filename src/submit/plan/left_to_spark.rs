@@ -1,7 +1,7 @@
 //! Settings that do nothing here, and that spark-submit refuses all the same where they cannot be right.
 
 use super::folder;
-use super::submitter::Submitter;
+use super::machine::Machine;
 use crate::spark::keys::{EXCLUDED_PACKAGES, IVY_SETTINGS, PACKAGES, PYTHON_VERSION};
 use crate::spark::version::SparkVersion;
 use crate::spark::{DependencyUri, MainResource, SettingError, SparkConf};
@@ -9,10 +9,10 @@ use crate::spark::{DependencyUri, MainResource, SettingError, SparkConf};
 pub(super) fn check(
     conf: &SparkConf,
     resource: &MainResource,
-    submitter: &Submitter,
+    machine: Machine,
     version: SparkVersion,
 ) -> Result<(), SettingError> {
-    check_ivy_settings(conf, submitter)?;
+    check_ivy_settings(conf, machine)?;
     check_packages(conf)?;
     let is_python = matches!(resource, MainResource::Python(_));
     match conf.get(&PYTHON_VERSION) {
@@ -56,13 +56,12 @@ fn is_coordinate(text: &str, words: usize) -> bool {
 }
 
 /// Spark reads them although the driver is the one that resolves packages (`MavenUtils.loadIvySettings`).
-fn check_ivy_settings(conf: &SparkConf, submitter: &Submitter) -> Result<(), SettingError> {
+fn check_ivy_settings(conf: &SparkConf, machine: Machine) -> Result<(), SettingError> {
     let Some(place) = conf.get(&IVY_SETTINGS) else { return Ok(()) };
     let refuse = |problem: String| conf.refuse(&IVY_SETTINGS, problem);
     match DependencyUri::parse(place).map_err(|error| refuse(error.to_string()))? {
         DependencyUri::Submitter(file) => {
-            let path = submitter.working_folder.join(file.whole_path());
-            std::fs::read(path).map(drop).map_err(|error| refuse(folder::unreadable(&error)))
+            machine.read(file.whole_path()).map(drop).map_err(|error| refuse(folder::unreadable(&error)))
         }
         _ => Err(refuse("it must be a path or a file: URI of the submitting machine".to_owned())),
     }

@@ -1,78 +1,84 @@
-//! From settings to the objects that Spark would send: everything is read and checked here, and nothing is sent.
+//! From settings to the objects that Spark would send: everything is checked here, and nothing is read or sent.
 //!
-//! `Application::gather` reads every file and draws every name, then Spark's `steps` each add to the
-//! driver, then the properties that came together go into the last config map.
+//! [`needs`] says what has to be collected, [`plan()`] makes the objects of it: `Application::gather` puts together what the
+//! steps read, then Spark's `steps` each add to the driver, and ours behind them.
 
 mod aliases;
 mod application;
 mod checks;
 mod conf_folder;
 mod dependencies;
+mod download_folders;
 mod error;
+mod facts;
 mod folder;
-mod globs;
 pub mod handover;
 mod init_container;
 mod left_to_spark;
+mod machine;
 mod memory;
 mod metadata;
 mod names;
+mod needs;
 mod object_sizes;
+mod parts;
 mod ports;
 mod properties;
-mod small_files;
+mod read_keys;
+mod request;
 mod source;
 mod spec;
+mod staging;
 mod steps;
 mod submitter;
 mod template;
 #[cfg(test)]
 mod tests;
-mod upload;
 mod volumes;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use jiff::Timestamp;
-use rand::Rng;
 use serde_json::Value;
 
-use super::{FollowSettings, StagePlan, Submission};
-use crate::bundle::PackPlan;
-use crate::resource::{Owner, OwnerKind, POD};
-use crate::spark::{MainResource, SubmitArguments, keys};
+use super::drawn::Drawn;
+use super::{FollowSettings, Submission};
+use crate::spark::{MainResource, keys};
 use application::Application;
-use dependencies::Dependencies;
-use init_container::InitContainer;
 use spec::DriverSpec;
-use steps::conf_volume;
 
 pub use crate::spark::version::NEWEST_SPARK;
 pub use error::PlanError;
-pub use init_container::{Asking, InitObjects};
+pub use facts::{Facts, Kind, Place, Unread};
+pub use init_container::InitObjects;
 pub(super) use init_container::{Tickets, tickets_of};
+pub use needs::{FolderNeed, Needs, is_pattern};
+pub use read_keys::{How, READ_KEYS};
+pub use request::{Asking, Question, Request};
 pub use submitter::Submitter;
-pub use upload::{Upload, UploadError};
 
-/// Checks an application, and makes the objects that run it. `now` and `random` are what two submissions of the same
-/// application differ by. What comes of a preview cannot be submitted.
-pub async fn plan(
-    arguments: SubmitArguments,
-    submitter: &Submitter,
-    asking: Asking<'_>,
-    now: Timestamp,
-    random: &mut dyn Rng,
-) -> Result<Submission, PlanError> {
-    let application = Application::gather(arguments, submitter, asking, now, random).await?;
+/// What has to be collected before an application can be planned. Settings that are wrong by themselves are refused here.
+pub fn needs(request: &Request) -> Result<Needs, PlanError> {
+    let mut conf = request.arguments.conf.clone();
+    aliases::apply(&mut conf)?;
+    checks::check(&conf)?;
+    let submitter = &request.submitter;
+    Ok(Needs::of(&conf, &request.arguments.resource, submitter).and_folders(&conf, submitter))
+}
+
+/// Whether the staging server has to be asked before an application can be planned.
+pub fn question(request: &Request, facts: &Facts, drawn: &Drawn) -> Result<Option<Question>, PlanError> {
+    application::question(request, facts, drawn)
+}
+
+/// Checks an application, and makes the objects that run it: the same for the same request, facts and draws. What comes of
+/// a preview cannot be submitted.
+pub fn plan(request: &Request, facts: &Facts, drawn: &Drawn) -> Result<Submission, PlanError> {
+    let application = Application::gather(request, facts, drawn)?;
     let follow = checks::follow_settings(&application.conf)?;
     let mut spec = beginning(&application);
     for step in steps::of(&application)? {
         spec = step(&application, spec)?;
     }
-    let spec = small_files::add(&application, spec);
-    let spec = init_container::add(&application, spec)?;
-    let spec = conf_volume::add(&application, spec);
     object_sizes::check(&application, &spec)?;
     let submission = submission(application, spec, follow)?;
     check_names(&submission)?;
@@ -120,39 +126,11 @@ fn submission(
         before_pod,
         after_pod,
         warnings,
-        staging: staging(&application)?,
+        staging: staging::staging(&application)?,
         namespace: application.namespace,
         app_id: application.names.app_id,
         uploads: application.dependencies.uploads,
         follow,
-    })
-}
-
-/// Staged bundles belong to the driver's pod, by the label that no other one has.
-fn staging(application: &Application) -> Result<Option<StagePlan>, PlanError> {
-    let Some(init) = &application.init_container else { return Ok(None) };
-    let label = (metadata::APP_ID_LABEL.to_owned(), application.names.app_id.clone());
-    let kind = OwnerKind::parse(POD).map_err(PlanError::Owner)?;
-    let owner = Owner::new(kind, &application.namespace, vec![label], None).map_err(PlanError::Owner)?;
-    Ok(stage_plan(init, &application.dependencies, owner))
-}
-
-/// What goes to the server, if anything does.
-fn stage_plan(init: &InitContainer, dependencies: &Dependencies, owner: Owner) -> Option<StagePlan> {
-    let server = init.server.as_ref()?;
-    let bundle = |bundle: &Option<PackPlan>| bundle.clone().map(Arc::new);
-    Some(StagePlan {
-        server: server.address.clone(),
-        owner,
-        ttl: None,
-        unused_timeout: None,
-        policy: server.policy,
-        named: server.named,
-        token: server.token.clone(),
-        ca_files: server.ca_files.clone(),
-        jars: bundle(&dependencies.jars),
-        files: bundle(&dependencies.files),
-        objects: init.objects.clone(),
     })
 }
 

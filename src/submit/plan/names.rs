@@ -1,11 +1,14 @@
 //! The names that a submission gives: by Spark's rules from the application's name, the time and chance.
 
 use jiff::Timestamp;
-use rand::Rng;
-use uuid::Uuid;
+
+use crate::submit::drawn::Drawn;
 
 /// The longest label value, and so the longest name of a service (RFC 1123).
 const LONGEST_LABEL: usize = 63;
+
+/// The label that says which application an object belongs to.
+pub(super) const APP_ID_LABEL: &str = "spark-app-selector";
 
 /// What tells this submission from every other one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +29,13 @@ pub(super) struct Names {
 
 impl Names {
     /// Makes the names of one submission; a second value is a warning.
-    pub fn new(app_name: &str, now: Timestamp, random: &mut (impl Rng + ?Sized)) -> (Self, Option<String>) {
-        let app_id = format!("spark-{}", uuid(random).simple());
-        let prefix = resource_name_prefix(app_name, &unique_id(now, random));
-        let (service, warning) = service_name(&prefix, &unique_id(now, random));
-        let config_map = format!("spark-drv-{}-conf-map", unique_id(now, random));
-        let local_dir = format!("/var/data/spark-{}", uuid(random));
+    pub fn new(app_name: &str, drawn: &Drawn) -> (Self, Option<String>) {
+        let [for_objects, for_service, for_config] = drawn.ids.map(|id| unique_id(drawn.now, id));
+        let app_id = format!("spark-{}", drawn.app_id.simple());
+        let prefix = resource_name_prefix(app_name, &for_objects);
+        let (service, warning) = service_name(&prefix, &for_service);
+        let config_map = format!("spark-drv-{for_config}-conf-map");
+        let local_dir = format!("/var/data/spark-{}", drawn.local_dir);
         let app_name_label = app_name_label(app_name);
         (Self { app_id, prefix, app_name_label, service, config_map, local_dir }, warning)
     }
@@ -42,18 +46,8 @@ impl Names {
     }
 }
 
-/// A random UUID (version 4).
-pub(super) fn uuid(random: &mut (impl Rng + ?Sized)) -> Uuid {
-    let mut bytes = [0; 16];
-    random.fill_bytes(&mut bytes);
-    uuid::Builder::from_random_bytes(bytes).into_uuid()
-}
-
 /// Three random bytes and the lower 40 bits of the time in milliseconds, which are not padded.
-fn unique_id(now: Timestamp, random: &mut (impl Rng + ?Sized)) -> String {
-    let mut bytes = [0; 3];
-    random.fill_bytes(&mut bytes);
-    let [a, b, c] = bytes;
+fn unique_id(now: Timestamp, [a, b, c]: [u8; 3]) -> String {
     format!("{a:02x}{b:02x}{c:02x}{:x}", now.as_millisecond() & 0xff_ffff_ffff)
 }
 
@@ -155,11 +149,11 @@ mod tests {
     fn ids_have_the_time_in_them() {
         for (milliseconds, end) in [(0x1a1_fba3_6662, "a1fba36662"), (0x100_0000_0001, "1")] {
             let now = Timestamp::from_millisecond(milliseconds).unwrap();
-            let id = unique_id(now, &mut StdRng::seed_from_u64(1));
+            let id = unique_id(now, [1, 2, 3]);
             assert_eq!(&id[6..], end);
         }
         let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
-        let (names, _) = Names::new("a", now, &mut StdRng::seed_from_u64(1));
+        let (names, _) = Names::new("a", &Drawn::new(now, &mut StdRng::seed_from_u64(1)));
         assert_eq!(names.app_id.len(), 38);
         assert!(names.local_dir.starts_with("/var/data/spark-") && names.local_dir.len() == 52);
     }
@@ -168,7 +162,7 @@ mod tests {
         #[test]
         fn whatever_the_name_every_object_gets_one_that_kubernetes_takes(name in "\\PC{0,120}", seed: u64) {
             let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
-            let (names, _) = Names::new(&name, now, &mut StdRng::seed_from_u64(seed));
+            let (names, _) = Names::new(&name, &Drawn::new(now, &mut StdRng::seed_from_u64(seed)));
             prop_assert!(is_label_value(&names.app_name_label), "{}", names.app_name_label);
             prop_assert!(is_dns_label(&names.service), "{}", names.service);
             prop_assert!(is_dns_subdomain(&names.of("driver")), "{}", names.prefix);

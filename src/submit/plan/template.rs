@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 use self::yaml::{Kind, Node};
 use super::error::PlanError;
+use super::machine::Machine;
 use super::source;
-use super::submitter::Submitter;
 use crate::spark::version::SparkVersion;
 use crate::spark::{SparkConf, keys};
 
@@ -29,9 +29,9 @@ pub(super) struct PodTemplate {
 
 impl PodTemplate {
     /// Reads the template, an empty one where no file is named.
-    pub async fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Self, PlanError> {
+    pub fn read(conf: &SparkConf, machine: Machine) -> Result<Self, PlanError> {
         let (version, _) = SparkVersion::of(conf)?;
-        let pod = match source::read(conf, &keys::DRIVER_POD_TEMPLATE, submitter).await? {
+        let pod = match source::read(conf, &keys::DRIVER_POD_TEMPLATE, machine)? {
             Some(text) => parse_pod(&text, version)
                 .map_err(|problem| conf.refuse(&keys::DRIVER_POD_TEMPLATE, problem))?,
             None => Map::new(),

@@ -1,11 +1,13 @@
 //! Brings files of this machine to the staging server before the pod is made, and takes them back where that fails.
 
+mod advertised;
 mod error;
+mod stager;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -14,18 +16,21 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::advice::Named;
+use super::events::{Event, Log};
 use super::plan::InitObjects;
 use super::submission::Submission;
-use crate::bundle::PackPlan;
+use crate::bundle::{PackPlan, Sources};
 use crate::client::{
-    Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageObserver,
-    StageRequest, Timeouts, UploadToken,
+    Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageRequest,
+    Timeouts, UploadToken,
 };
 use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
 use crate::spark::{SparkDuration, format_duration};
 
+use advertised::advertised;
 pub use error::StagingError;
+pub use stager::{NamedServer, Stager};
 
 /// For all of a release: somebody waits for the end, after a failure or Ctrl-C.
 const LONGEST_RELEASE: Duration = Duration::from_secs(10);
@@ -57,16 +62,6 @@ pub struct StagePlan {
     pub objects: InitObjects,
 }
 
-/// Hears of the uploads.
-pub trait Uploads: Send + Sync {
-    /// One begins: `jars` or `files`. What is returned hears how it gets on.
-    fn begins(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver>;
-    /// The one that began last has ended; with a ticket if it is on the server.
-    fn ends(&self, what: &'static str, ticket: Option<&Ticket>);
-    /// The server does not answer to something else, and is waited for.
-    fn waits(&self, notice: &RetryNotice);
-}
-
 /// Bundles that are on the server, and nobody's until the pod is there.
 pub struct StagedBundles {
     http: HttpClient,
@@ -88,7 +83,8 @@ impl StagePlan {
     /// Uploads both bundles. After a failure, or once `stop` is cancelled, none is left, or the error says what.
     pub async fn upload(
         &self,
-        uploads: &dyn Uploads,
+        sources: Arc<dyn Sources>,
+        log: &Log,
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError> {
         let http = HttpClient::new(&self.ca_files, Timeouts::default())?;
@@ -96,7 +92,7 @@ impl StagePlan {
         let mut staged = StagedBundles { http, server, policy, named, jars: None, files: None };
         for (what, plan) in [("jars", &self.jars), ("files", &self.files)] {
             let Some(plan) = plan else { continue };
-            match self.upload_one(&staged.http, what, plan, uploads, stop).await {
+            match self.upload_one(&staged.http, what, (plan, &sources), log, stop).await {
                 Ok(ticket) if what == "jars" => staged.jars = Some(ticket),
                 Ok(ticket) => staged.files = Some(ticket),
                 Err(error) => {
@@ -112,8 +108,8 @@ impl StagePlan {
         &self,
         http: &HttpClient,
         what: &'static str,
-        plan: &Arc<PackPlan>,
-        uploads: &dyn Uploads,
+        (plan, sources): (&Arc<PackPlan>, &Arc<dyn Sources>),
+        log: &Log,
         stop: &CancellationToken,
     ) -> Result<Ticket, StagingError> {
         let request = StageRequest {
@@ -123,15 +119,25 @@ impl StagePlan {
             unused_timeout: self.unused_timeout,
             token: self.token.clone(),
             plan: Arc::clone(plan),
+            sources: Arc::clone(sources),
         };
-        let observer = uploads.begins(what, &request);
+        let observer = log.uploading(what, &request);
+        let began = Instant::now();
         let staged = if stop.is_cancelled() {
             let server = self.server.clone();
             Err(StageError::Stopped { server, may_be_kept: false })
         } else {
             http.stage(stop, &request, self.policy, observer).await
         };
-        uploads.ends(what, staged.as_ref().ok().map(|staged| &staged.ticket));
+        log.tell(&match &staged {
+            Ok(staged) => Event::Staged {
+                what,
+                resource_id: staged.ticket.resource_id.clone(),
+                size_bytes: staged.ticket.size_bytes,
+                seconds: began.elapsed().as_secs_f64(),
+            },
+            Err(_) => Event::NotStaged { what },
+        });
         staged.map(|staged| staged.ticket).map_err(|error| upload_failed(what, error, self))
     }
 }
@@ -173,20 +179,19 @@ impl StagedBundles {
 
     /// Asks the server whether the tickets are still good, just before the pod is made: whatever is wrong now would only
     /// show in the init-container.
-    pub async fn check(&self, uploads: &dyn Uploads, stop: &CancellationToken) -> Result<(), StagingError> {
+    pub async fn check(&self, log: &Log, stop: &CancellationToken) -> Result<(), StagingError> {
         tokio::select! {
             biased;
             () = stop.cancelled() => Err(StagingError::Stopped { left: Vec::new() }),
-            checked = self.check_each(uploads) => checked,
+            checked = self.check_each(log) => checked,
         }
     }
 
-    async fn check_each(&self, uploads: &dyn Uploads) -> Result<(), StagingError> {
+    async fn check_each(&self, log: &Log) -> Result<(), StagingError> {
         let (http, server) = (&self.http, &self.server);
         for (what, ticket) in self.tickets() {
-            let told = |notice: &RetryNotice| uploads.waits(notice);
-            let asked = http
-                .retried(server, self.policy, &told, async || http.resource_metadata(server, ticket).await);
+            let told = |notice: &RetryNotice| log.waits(notice);
+            let asked = http.retried(server, self.policy, &told, || http.resource_metadata(server, ticket));
             asked.await.map_err(|given_up| self.not_good(what, ticket, given_up))?;
         }
         Ok(())
@@ -214,8 +219,7 @@ impl StagedBundles {
     /// What is left, if something is.
     async fn release_one(&self, what: &str, ticket: &Ticket) -> Option<String> {
         let (http, server) = (&self.http, &self.server);
-        let releasing =
-            http.retried(server, RetryPolicy::brief(), &|_| {}, async || http.release(server, ticket).await);
+        let releasing = http.retried(server, RetryPolicy::brief(), &|_| {}, || http.release(server, ticket));
         let why = match timeout(LONGEST_RELEASE, releasing).await {
             Ok(Ok(())) => return None,
             Ok(Err(given_up)) => given_up.to_string(),

@@ -131,6 +131,36 @@ pub fn roots(tokens: &[Token], file: &Path) -> Vec<(String, usize)> {
     found
 }
 
+/// Names right below the module `room` that a file in it refers to, by `crate::` or by as many `super::` as lead there.
+pub fn names_below(tokens: &[Token], file: &Path, room: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let path: Vec<String> = room.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    for (at, token) in tokens.iter().enumerate().filter(|(at, _)| *at == 0 || tokens[*at - 1].text != "::") {
+        let after = match token.text.as_str() {
+            "crate" => {
+                let names =
+                    tokens[at + 1..].chunks(2).take(path.len()).map(|pair| &pair[pair.len() - 1].text);
+                if !names.eq(&path) {
+                    continue;
+                }
+                at + 1 + 2 * path.len()
+            }
+            "super" => {
+                let supers = tokens[at..].chunks(2).take_while(|pair| pair[0].text == "super").count();
+                if depth_of(file) != path.len() + supers {
+                    continue;
+                }
+                at + 2 * supers - 1
+            }
+            _ => continue,
+        };
+        if tokens.get(after).is_some_and(|next| next.text == "::") {
+            names(&tokens[after + 1..], &mut found);
+        }
+    }
+    found.into_iter().map(|(name, _)| name).collect()
+}
+
 /// How many modules down from the root the file's own module is.
 fn depth_of(file: &Path) -> usize {
     let parts = file.iter().count();

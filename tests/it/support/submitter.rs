@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use cloakroom::clock::SystemClock;
 use cloakroom::kubernetes::{Access, ApiServer, Timeouts};
-use cloakroom::submit::create::{CreateError, Created, create};
+use cloakroom::submit::create::{CreateError, Created};
 use cloakroom::submit::follow::{FollowError, Outcome, Pace, follow_at};
+use cloakroom::submit::inputs::Local;
+use cloakroom::submit::run::Run;
+use cloakroom::submit::stage::NamedServer;
 use cloakroom::submit::{ExitCodeRule, FollowSettings, Log, Submission};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
@@ -72,7 +75,16 @@ impl Submitter {
     }
 
     pub async fn create(&self, submission: &Submission) -> Result<Created, CreateError> {
-        create(&self.server, submission, &self.lines.log(), &self.stop).await
+        let log = self.lines.log();
+        let run = Run {
+            server: &self.server,
+            inputs: &Local,
+            stager: &NamedServer,
+            log: &log,
+            stop: &self.stop,
+            pace: hurried(),
+        };
+        run.create(submission).await.map_err(|error| error.of_creation().unwrap())
     }
 
     pub async fn follow(

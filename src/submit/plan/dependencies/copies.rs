@@ -2,15 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use rand::Rng;
-
 use super::entries::{Entry, List, keeps_fragment};
 use super::{APPLICATION, FOUND_IN_JARS, UPLOAD_PATH};
 use crate::spark::{DependencyUri, SparkConf};
+use crate::submit::drawn::Drawn;
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::names;
-use crate::submit::plan::submitter::Submitter;
-use crate::submit::plan::upload::Upload;
+use crate::submit::plan::machine::Machine;
+use crate::submit::upload::Upload;
 
 /// The folder that files are copied to: as it was written, and where it is.
 struct Target {
@@ -19,11 +17,11 @@ struct Target {
 }
 
 /// Asked only when there is something to copy: an application without files of this machine may have any path.
-fn target(conf: &SparkConf, submitter: &Submitter) -> Result<Target, PlanError> {
+fn target(conf: &SparkConf, machine: Machine) -> Result<Target, PlanError> {
     let uri = conf.get(&UPLOAD_PATH).unwrap_or_default();
     match DependencyUri::parse(uri).map_err(|error| conf.refuse(&UPLOAD_PATH, error.to_string()))? {
         DependencyUri::Submitter(file) => {
-            let folder = submitter.working_folder.join(file.whole_path());
+            let folder = machine.path(file.whole_path());
             Ok(Target { uri: uri.to_owned(), folder })
         }
         other => {
@@ -37,13 +35,13 @@ fn target(conf: &SparkConf, submitter: &Submitter) -> Result<Target, PlanError> 
     }
 }
 
-/// Draws where each file goes. Copies nothing.
+/// Where each file goes. Copies nothing.
 pub(super) fn place(
     lists: &mut [List],
     is_java: bool,
     conf: &SparkConf,
-    submitter: &Submitter,
-    random: &mut dyn Rng,
+    machine: Machine,
+    drawn: &Drawn,
 ) -> Result<Vec<Upload>, PlanError> {
     let mut uploads = Vec::new();
     for list in lists.iter_mut().filter(|list| list.has_local()) {
@@ -52,7 +50,7 @@ pub(super) fn place(
             list.entries = vec![Entry::Placed(FOUND_IN_JARS.to_owned())];
             continue;
         }
-        let target = target(conf, submitter)?;
+        let target = target(conf, machine)?;
         let mut entries = Vec::new();
         for entry in std::mem::take(&mut list.entries) {
             let Entry::Local { files, name } = entry else {
@@ -60,7 +58,7 @@ pub(super) fn place(
                 continue;
             };
             for file in files {
-                let copy = copy(&target, &file, random, &mut uploads);
+                let copy = copy(&target, &file, drawn, &mut uploads);
                 entries.push(Entry::Placed(written(list.key, copy, name.as_deref())));
             }
         }
@@ -69,10 +67,10 @@ pub(super) fn place(
     Ok(uploads)
 }
 
-/// Draws where the file goes, and gives its URI there.
-fn copy(target: &Target, from: &Path, random: &mut dyn Rng, uploads: &mut Vec<Upload>) -> String {
+/// The URI of the file where it goes.
+fn copy(target: &Target, from: &Path, drawn: &Drawn, uploads: &mut Vec<Upload>) -> String {
     let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let folder = format!("spark-upload-{}", names::uuid(random));
+    let folder = format!("spark-upload-{}", drawn.copy(uploads.len()));
     uploads.push(Upload { from: from.to_owned(), to: target.folder.join(&folder).join(&name) });
     format!("{}/{folder}/{name}", target.uri)
 }

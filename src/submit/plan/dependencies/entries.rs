@@ -8,8 +8,8 @@ use super::local_files::LocalEntry;
 use crate::spark::keys::{ARCHIVES, DEPENDENCY_LISTS};
 use crate::spark::{DependencyUri, MainResource, RemoteUri, SparkConf, split_list};
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::globs;
-use crate::submit::plan::submitter::Submitter;
+use crate::submit::plan::machine::Machine;
+use crate::submit::plan::needs::is_pattern;
 
 /// One entry of a list, or the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl List {
 /// Reads every list, and the application as the last one.
 pub(super) struct Reader<'a> {
     pub conf: &'a SparkConf,
-    pub submitter: &'a Submitter,
+    pub machine: Machine<'a>,
     /// Whether the init-container fetches what is on the web, and not Spark.
     pub fetches_remote: bool,
 }
@@ -107,7 +107,7 @@ impl Reader<'_> {
         match DependencyUri::parse(text).map_err(|error| unusable(error.to_string()))? {
             DependencyUri::Submitter(uri) => {
                 let entry = LocalEntry { place: key, uri: &uri, number, before };
-                let files = entry.files(&self.submitter.working_folder)?;
+                let files = entry.files(self.machine)?;
                 let name = uri.fragment().map(str::to_owned);
                 check_folder(key, name.as_deref()).map_err(|problem| {
                     let file = uri.path().display().to_string();
@@ -124,7 +124,7 @@ impl Reader<'_> {
                 })?;
                 Ok(Entry::Web { uri, name })
             }
-            DependencyUri::OtherScheme(remote) if remote.scheme() != "ftp" && globs::is_pattern(text) => {
+            DependencyUri::OtherScheme(remote) if remote.scheme() != "ftp" && is_pattern(text) => {
                 let problem = "patterns are expanded on this machine only; name each file".to_owned();
                 Err(PlanError::Remote { key, uri: remote.redacted(), problem })
             }
@@ -142,7 +142,7 @@ impl Reader<'_> {
         match DependencyUri::parse(uri).map_err(|error| unusable(error.to_string()))? {
             DependencyUri::Submitter(file) => {
                 let entry = LocalEntry { place: APPLICATION, uri: &file, number: 1, before: None };
-                let path = entry.file(&self.submitter.working_folder)?;
+                let path = entry.file(self.machine)?;
                 Ok(Entry::Local { files: vec![path], name: None })
             }
             DependencyUri::Http(remote) if self.fetches_remote => Ok(Entry::Web { uri: remote, name: None }),

@@ -1,13 +1,14 @@
 //! Files of this machine that an entry of a list names, or why they cannot be taken.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::file_names::file_uri;
 use crate::spark::{DependencyUri, FileUri};
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::globs;
+use crate::submit::plan::facts::{Facts, Kind};
+use crate::submit::plan::machine::Machine;
+use crate::submit::plan::needs::is_pattern;
 
 /// What to do where a list was divided in the middle of a URL, or a URL was taken for a path.
 const URL_RULE: &str = "in a URL a comma must be written %2C, and a blank %20";
@@ -25,13 +26,13 @@ pub(super) struct LocalEntry<'a> {
 
 impl LocalEntry<'_> {
     /// The file, or those that match where it is a pattern.
-    pub fn files(&self, folder: &Path) -> Result<Vec<PathBuf>, PlanError> {
-        let path = folder.join(self.uri.path());
-        if !is_missing(&path) || !globs::is_pattern(&path.to_string_lossy()) {
-            return self.file(folder).map(|file| vec![file]);
+    pub fn files(&self, machine: Machine) -> Result<Vec<PathBuf>, PlanError> {
+        let path = machine.path(self.uri.path());
+        if !machine.facts.is_missing(&path) || !is_pattern(&path.to_string_lossy()) {
+            return self.file(machine).map(|file| vec![file]);
         }
-        let files =
-            globs::expand(&path).map_err(|error| self.refuse(format!("cannot be looked up: {error}")))?;
+        let matches = machine.facts.matches(&path);
+        let files = matches.map_err(|error| self.refuse(format!("cannot be looked up: {error}")))?;
         match files.len() {
             0 => return Err(self.refuse("matches no file of this machine".to_owned())),
             1 => {}
@@ -41,7 +42,7 @@ impl LocalEntry<'_> {
             _ => {}
         }
         for file in &files {
-            if let Some(problem) = fault(file) {
+            if let Some(problem) = fault(file, machine.facts) {
                 let file = file.display().to_string();
                 return Err(PlanError::LocalFile { place: self.place, file, problem });
             }
@@ -50,23 +51,24 @@ impl LocalEntry<'_> {
     }
 
     /// The one file that it names.
-    pub fn file(&self, folder: &Path) -> Result<PathBuf, PlanError> {
-        let path = folder.join(self.uri.path());
-        match fault(&path) {
+    pub fn file(&self, machine: Machine) -> Result<PathBuf, PlanError> {
+        let path = machine.path(self.uri.path());
+        match fault(&path, machine.facts) {
             None => Ok(path),
             Some(problem) => {
-                let hint = if is_missing(&path) { self.hint(folder, &path) } else { None };
+                let is_missing = machine.facts.is_missing(&path);
+                let hint = if is_missing { self.hint(machine, &path) } else { None };
                 Err(self.refuse(problem + hint.as_deref().unwrap_or_default()))
             }
         }
     }
 
     /// What was meant, if it can be seen: where a `#` ends the path is not what people expect.
-    fn hint(&self, folder: &Path, path: &Path) -> Option<String> {
+    fn hint(&self, machine: Machine, path: &Path) -> Option<String> {
         if let Some(name) = self.uri.fragment() {
-            let whole = folder.join(format!("{}#{name}", self.uri.path().display()));
+            let whole = machine.path(format!("{}#{name}", self.uri.path().display()));
             let uri = file_uri(whole.to_str()?);
-            return whole.is_file().then(|| {
+            return machine.facts.has_file(&whole).then(|| {
                 format!(
                     ", but {} is there: in the name of a file # is written %23, as {uri}",
                     whole.display()
@@ -75,7 +77,7 @@ impl LocalEntry<'_> {
         }
         // spark-submit takes `a b.txt#c` for the name of a file, because of the blank (`Utils.resolveURI`).
         let (before, name) = path.to_str()?.rsplit_once('#')?;
-        let is_meant = Path::new(before).is_file();
+        let is_meant = machine.facts.has_file(Path::new(before));
         is_meant.then(|| {
             if name.contains(' ') {
                 format!(", but {before} is there: a name behind # has no blanks")
@@ -126,20 +128,15 @@ fn url_in(path: &str) -> Option<String> {
     }
 }
 
-fn is_missing(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
 /// Why a path is not a file that can be read.
-fn fault(path: &Path) -> Option<String> {
-    match fs::metadata(path) {
-        // Opened, because nothing else tells whether it may be read.
-        Ok(metadata) if metadata.is_file() => File::open(path).err().map(|error| because(&error)),
-        Ok(metadata) if metadata.is_dir() => Some("is a folder; name the files in it, or pack it".to_owned()),
-        Ok(_) => {
+fn fault(path: &Path, facts: &Facts) -> Option<String> {
+    match facts.kind(path) {
+        Ok(Kind::File { opened, .. }) => opened.as_ref().err().map(|error| because(error)),
+        Ok(Kind::Folder) => Some("is a folder; name the files in it, or pack it".to_owned()),
+        Ok(Kind::Special) => {
             Some("is a pipe, a socket or a device: write what comes out of it into a file first".to_owned())
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_missing(path) => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !facts.is_missing(path) => {
             Some("is a link to something that does not exist".to_owned())
         }
         Err(error) => Some(because(&error)),

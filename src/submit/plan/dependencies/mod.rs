@@ -5,24 +5,27 @@ mod entries;
 mod file_names;
 mod holders;
 mod local_files;
+mod no_way;
 mod places;
+pub(super) mod small_files;
 mod source;
 
 use std::path::PathBuf;
 
-use rand::Rng;
-
+use super::download_folders;
 use super::error::PlanError;
-use super::init_container;
-use super::small_files::{self, SmallFile};
-use super::submitter::Submitter;
-use super::upload::Upload;
-use crate::bundle::PackPlan;
+use super::facts::Kind;
+use super::machine::Machine;
+use crate::bundle::{PackPlan, PlannedFile};
 use crate::spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
 use crate::spark::{MainResource, SparkConf, keys};
+use crate::submit::drawn::Drawn;
+use crate::submit::upload::Upload;
 use crate::telemetry::chain;
 use entries::{Entry, List, Reader};
+use no_way::no_way;
 use places::{Folders, Places};
+use small_files::SmallFile;
 const APPLICATION: &str = "the application";
 /// What stands for the application where the driver finds it in `spark.jars`.
 pub const FOUND_IN_JARS: &str = "spark-internal";
@@ -70,28 +73,28 @@ enum Way {
 pub(super) fn resolve(
     conf: &SparkConf,
     resource: &MainResource,
-    submitter: &Submitter,
-    random: &mut dyn Rng,
+    machine: Machine,
+    drawn: &Drawn,
     warnings: &mut Vec<String>,
 ) -> Result<Dependencies, PlanError> {
     let fetches_remote = conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default();
-    let mut lists = Reader { conf, submitter, fetches_remote }.read(resource)?;
+    let mut lists = Reader { conf, machine, fetches_remote }.read(resource)?;
     let is_java = matches!(resource, MainResource::Java(_));
     let way = way(conf, &lists, warnings);
     let mut dependencies = Dependencies::default();
     if way == Way::Copied {
-        dependencies.uploads = copies::place(&mut lists, is_java, conf, submitter, random)?;
+        dependencies.uploads = copies::place(&mut lists, is_java, conf, machine, drawn)?;
     }
     if way == Way::InSecret {
-        refuse_jars(&lists, is_java, submitter)?;
+        refuse_jars(&lists, is_java, machine)?;
     }
     let folders = folders(conf, way)?;
     let places = places::place(&mut lists, is_java, &folders)?;
     let Some(List { entries, .. }) = lists.pop() else { return Ok(dependencies) };
     dependencies.resource = resource_of(entries, resource);
     dependencies.lists = lists.iter().filter_map(|list| Some((list.key, list.changed()?))).collect();
-    let small = places.hand_over(way, &mut dependencies, warnings)?;
-    dependencies.small_files = small_files::read(&small)?;
+    let small = places.hand_over(way, &mut dependencies, machine, warnings)?;
+    dependencies.small_files = small_files::read(&small, machine.facts)?;
     Ok(dependencies)
 }
 
@@ -111,13 +114,13 @@ fn way(conf: &SparkConf, lists: &[List], warnings: &mut Vec<String>) -> Way {
 }
 
 fn folders(conf: &SparkConf, way: Way) -> Result<Folders, PlanError> {
-    let (jars, remote_files) = init_container::folders(conf)?;
+    let (jars, remote_files) = download_folders::folders(conf)?;
     let files = if way == Way::InSecret { small_files::FOLDER.to_owned() } else { remote_files.clone() };
     Ok(Folders { jars, files, remote_files })
 }
 
 /// A secret is too small for jars. The application's own is in `spark.jars` as well, where nobody wrote it.
-fn refuse_jars(lists: &[List], is_java: bool, submitter: &Submitter) -> Result<(), PlanError> {
+fn refuse_jars(lists: &[List], is_java: bool, machine: Machine) -> Result<(), PlanError> {
     let of =
         |key: &'static str| lists.iter().filter(move |list| list.key == key).flat_map(|list| &list.entries);
     let application = of(APPLICATION).filter(|_| is_java).find_map(Entry::local);
@@ -125,21 +128,12 @@ fn refuse_jars(lists: &[List], is_java: bool, submitter: &Submitter) -> Result<(
     let refused = jars.map(|jar| (&*JARS, jar)).chain(application.map(|jar| (APPLICATION, jar)));
     match refused.into_iter().next() {
         Some((place, file)) => {
-            let file = file.strip_prefix(&submitter.working_folder).unwrap_or(file).display().to_string();
+            let file =
+                file.strip_prefix(&machine.submitter.working_folder).unwrap_or(file).display().to_string();
             Err(PlanError::LocalFile { place, file, problem: no_way("") })
         }
         None => Ok(()),
     }
-}
-
-/// What to do about a file that has no way into the pod.
-pub(super) fn no_way(why: &str) -> String {
-    format!(
-        "is on this machine, where no pod can reach it{why}: deploy a staging server (docs/operations.md, “In \
-         Kubernetes”) and set `{}` to its address, put the file into the image and write local:///…, give an http(s) URL, \
-         or set `{UPLOAD_PATH}` to a folder that pods see as well",
-        &SERVER_URI
-    )
 }
 
 fn resource_of(entries: Vec<Entry>, resource: &MainResource) -> String {
@@ -155,6 +149,7 @@ impl Places {
         self,
         way: Way,
         dependencies: &mut Dependencies,
+        machine: Machine,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<(PathBuf, String)>, PlanError> {
         warnings.extend(self.warnings);
@@ -163,15 +158,27 @@ impl Places {
         if way != Way::Staged {
             return Ok(self.files);
         }
-        dependencies.jars = bundle(&self.jars)?;
-        dependencies.files = bundle(&self.files)?;
+        dependencies.jars = bundle(&self.jars, machine)?;
+        dependencies.files = bundle(&self.files, machine)?;
         Ok(Vec::new())
     }
 }
 
-fn bundle(files: &[(PathBuf, String)]) -> Result<Option<PackPlan>, PlanError> {
+fn bundle(files: &[(PathBuf, String)], machine: Machine) -> Result<Option<PackPlan>, PlanError> {
     if files.is_empty() {
         return Ok(None);
     }
-    PackPlan::named(files).map(Some).map_err(|error| PlanError::Bundle { problem: chain(&error) })
+    let files = files.iter().filter_map(|(path, name)| match machine.facts.kind(path) {
+        Ok(Kind::File { size_bytes, modified, .. }) => Some(PlannedFile {
+            path: path.clone(),
+            name: name.clone(),
+            size_bytes: *size_bytes,
+            modified: *modified,
+        }),
+        // An entry that is no file was refused when it was read.
+        _ => None,
+    });
+    PackPlan::of_files(files.collect())
+        .map(Some)
+        .map_err(|error| PlanError::Bundle { problem: chain(&error) })
 }

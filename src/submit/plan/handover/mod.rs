@@ -6,23 +6,28 @@
 pub mod operator;
 mod template;
 
-use jiff::Timestamp;
-use rand::Rng;
+use std::path::PathBuf;
+
 use serde_json::{Map, Value};
 
 use super::application::namespace;
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
-use super::init_container::{self, Asking, InitContainer};
+use super::facts::Facts;
+use super::init_container::{self, InitContainer, InitObjects};
+use super::machine::Machine;
 use super::names::Names;
-use super::steps::executor_template;
+use super::needs::Needs;
+use super::parts::executor_template;
+use super::request::{Asking, Question};
+use super::staging::stage_plan;
 use super::submitter::Submitter;
-use super::{aliases, checks, source, stage_plan};
+use super::{aliases, checks, source};
 use crate::resource::{Owner, OwnerKind, POD};
 use crate::spark::keys::DEPENDENCY_LISTS;
-use crate::spark::{DependencyUri, MainResource, Origin, SparkConf, jar, keys, split_list};
+use crate::spark::{DependencyUri, MainResource, Origin, SparkConf, keys, split_list};
 use crate::submit::StagePlan;
-use crate::submit::plan::InitObjects;
+use crate::submit::drawn::Drawn;
 
 pub use super::dependencies::FOUND_IN_JARS;
 
@@ -38,6 +43,7 @@ pub const MANAGER: &str = "cloakroom";
 const LONGEST_NAME: usize = 100;
 
 /// What to stage for an application that is not submitted here.
+#[derive(Clone)]
 pub struct HandoverRequest {
     /// The lists of files and the settings of staging, by Spark's keys.
     pub conf: SparkConf,
@@ -49,6 +55,10 @@ pub struct HandoverRequest {
     pub owner: Option<Owner>,
     /// Whether the submitter itself says which containers are Spark's, by Spark's own names for them.
     pub names_containers: bool,
+    /// Who stages, and from where.
+    pub submitter: Submitter,
+    /// Whether the staging server may be asked.
+    pub asking: Asking,
 }
 
 /// What was checked, and nothing sent of.
@@ -81,49 +91,97 @@ pub struct Handover {
     pub warnings: Vec<String>,
 }
 
-/// Checks everything that is to be staged, and makes the templates.
-pub async fn hand_over(
-    request: HandoverRequest,
-    submitter: &Submitter,
-    asking: Asking<'_>,
-    now: Timestamp,
-    random: &mut dyn Rng,
-) -> Result<Handover, PlanError> {
-    let HandoverRequest { mut conf, application, name, owner, names_containers } = request;
-    let mut warnings = aliases::apply(&mut conf)?;
-    if names_containers {
+/// What is known before the staging server may have to be asked.
+struct Begun {
+    conf: SparkConf,
+    resource: MainResource,
+    names: Names,
+    namespace: String,
+    dependencies: Dependencies,
+    /// The driver's template, as it stands in its file.
+    driver: Option<String>,
+    /// The executors'.
+    executor: Option<String>,
+    warnings: Vec<String>,
+}
+
+impl Begun {
+    fn gather(request: &HandoverRequest, machine: Machine, drawn: &Drawn) -> Result<Self, PlanError> {
+        let (mut conf, mut warnings) = settings(request)?;
+        let short: String = request.name.chars().take(LONGEST_NAME).collect();
+        let (names, _) = Names::new(&short, drawn);
+        let namespace = namespace(&conf)?;
+        if let Some(MainResource::Java(uri)) = &request.application {
+            add_to_jars(&mut conf, uri)?;
+        }
+        let resource = resource(request);
+        let dependencies = dependencies::resolve(&conf, &resource, machine, drawn, &mut warnings)?;
+        let driver = source::read(&conf, &template::DRIVER.file, machine)?;
+        let executor = executor_template::read(&conf, machine, &mut warnings)?;
+        Ok(Self { conf, resource, names, namespace, dependencies, driver, executor, warnings })
+    }
+}
+
+/// The settings with today's names, and warnings.
+fn settings(request: &HandoverRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
+    let mut conf = request.conf.clone();
+    let warnings = aliases::apply(&mut conf)?;
+    if request.names_containers {
         name_containers(&mut conf)?;
     }
     checks::check(&conf)?;
-    let short: String = name.chars().take(LONGEST_NAME).collect();
-    let (names, _) = Names::new(&short, now, random);
-    let namespace = namespace(&conf)?;
-    if let Some(MainResource::Java(uri)) = &application {
-        add_to_jars(&mut conf, uri)?;
-    }
-    let resource = application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()));
-    let dependencies = dependencies::resolve(&conf, &resource, submitter, random, &mut warnings)?;
-    let user = source::read(&conf, &template::DRIVER.file, submitter).await?;
-    let executor = executor_template::read(&conf, submitter, &mut warnings).await?;
-    let init = InitContainer::read(asking, &conf, submitter, &dependencies, &names, &mut warnings).await?;
+    Ok((conf, warnings))
+}
+
+fn resource(request: &HandoverRequest) -> MainResource {
+    request.application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()))
+}
+
+/// What has to be collected before files can be handed over.
+pub fn needs(request: &HandoverRequest) -> Result<Needs, PlanError> {
+    let (conf, _) = settings(request)?;
+    let resource = resource(request);
+    let mut needs = Needs::of(&conf, &resource, &request.submitter);
+    needs.manifests.extend(jar(&resource, &request.submitter));
+    Ok(needs)
+}
+
+/// Whether the staging server has to be asked before files can be handed over.
+pub fn question(
+    request: &HandoverRequest,
+    facts: &Facts,
+    drawn: &Drawn,
+) -> Result<Option<Question>, PlanError> {
+    let machine = Machine { submitter: &request.submitter, facts };
+    let begun = Begun::gather(request, machine, drawn)?;
+    InitContainer::question(request.asking, &begun.conf, machine, &begun.dependencies)
+}
+
+/// Checks everything that is to be staged, and makes the templates.
+pub fn hand_over(request: &HandoverRequest, facts: &Facts, drawn: &Drawn) -> Result<Handover, PlanError> {
+    let machine = Machine { submitter: &request.submitter, facts };
+    let begun = Begun::gather(request, machine, drawn)?;
+    let Begun { conf, resource, names, namespace, dependencies, driver, executor, mut warnings } = begun;
+    let init = InitContainer::read(request.asking, &conf, machine, &dependencies, &names, &mut warnings)?;
     let Some(mut init) = init else { return Err(PlanError::NothingToStage) };
     // Another one submits, and draws another id for `spark-app-selector`.
     init.objects.labels = [(MANAGED_BY, MANAGER.to_owned()), (LABEL, names.app_id.clone())].into();
-    let owner = match owner {
-        Some(owner) => owner,
+    let owner = match &request.owner {
+        Some(owner) => owner.clone(),
         None => owner_by_label(&namespace, &names.app_id)?,
     };
-    let application = application.map(|_| for_spark_submit(&resource, &dependencies.resource));
+    let application =
+        request.application.as_ref().map(|_| for_spark_submit(&resource, &dependencies.resource));
     Ok(Handover {
-        main_class: main_class(&resource, application.as_deref(), submitter),
+        main_class: main_class(&resource, application.as_deref(), machine),
         staging: stage_plan(&init, &dependencies, owner.clone()),
         lists: lists(&conf, &dependencies),
-        containers: if names_containers { Vec::new() } else { containers(&conf) },
+        containers: if request.names_containers { Vec::new() } else { containers(&conf) },
         application,
         driver: template::driver(
             &conf,
             (&resource, &init),
-            user.as_deref(),
+            driver.as_deref(),
             &owner,
             !dependencies.lists.is_empty(),
         )?,
@@ -165,11 +223,15 @@ fn owner_by_label(namespace: &str, id: &str) -> Result<Owner, PlanError> {
 }
 
 /// A jar without one is no mistake: `--class` may be given.
-fn main_class(resource: &MainResource, named: Option<&str>, submitter: &Submitter) -> Option<String> {
+fn main_class(resource: &MainResource, named: Option<&str>, machine: Machine) -> Option<String> {
+    let jar = jar(resource, machine.submitter).filter(|_| named == Some(FOUND_IN_JARS))?;
+    machine.facts.main_classes.get(&jar).cloned()
+}
+
+/// The application, where it is a file of this machine.
+fn jar(resource: &MainResource, submitter: &Submitter) -> Option<PathBuf> {
     match DependencyUri::parse(resource.uri()) {
-        Ok(DependencyUri::Submitter(file)) if named == Some(FOUND_IN_JARS) => {
-            jar::main_class(&submitter.working_folder.join(file.path())).ok()
-        }
+        Ok(DependencyUri::Submitter(file)) => Some(submitter.working_folder.join(file.path())),
         _ => None,
     }
 }

@@ -1,7 +1,6 @@
 //! The init-container that brings staged files to the driver, by the original's contract.
 
 mod executors;
-mod folders;
 pub(super) mod merging;
 mod objects;
 mod pod;
@@ -10,37 +9,21 @@ mod server;
 use std::collections::BTreeMap;
 
 use super::dependencies::Dependencies;
+use super::download_folders::folders;
 use super::error::PlanError;
-use super::metadata::APP_ID_LABEL;
-use super::names::Names;
-use super::submitter::Submitter;
-use crate::client::Told;
+use super::machine::Machine;
+use super::names::{APP_ID_LABEL, Names};
+use super::request::{Asking, Question};
 use crate::spark::{SettingError, SparkConf, keys};
 use crate::submit::advice::Named;
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
-pub(super) use folders::folders;
 pub use objects::InitObjects;
 pub(in crate::submit) use objects::{Tickets, tickets_of};
-pub(super) use pod::add;
 pub(super) use server::StagingServer;
 
 /// What a preview says in place of the image that only the server knows.
 const ADVERTISED: &str = "(what the staging server advertises)";
-
-/// Whether the staging server may be asked for what only it knows.
-#[derive(Clone, Copy)]
-pub enum Asking<'a> {
-    /// It is.
-    Allowed {
-        /// Hears that it does not answer, and is asked again.
-        told: Told<'a>,
-        /// So often it is asked at the most, whatever the settings say.
-        attempts: Option<u32>,
-    },
-    /// A preview asks nobody, and says what it does not know.
-    Preview,
-}
 
 /// What the init-container is made of.
 pub(super) struct InitContainer {
@@ -57,12 +40,28 @@ pub(super) struct InitContainer {
 }
 
 impl InitContainer {
+    /// Whether the server has to be asked before that can be read.
+    pub fn question(
+        asking: Asking,
+        conf: &SparkConf,
+        machine: Machine,
+        dependencies: &Dependencies,
+    ) -> Result<Option<Question>, PlanError> {
+        conf.read(&keys::CLOAKROOM_EXECUTOR_STAGING)?;
+        if asking == Asking::Preview || !dependencies.need_init_container() {
+            return Ok(None);
+        }
+        let server = server(asking, conf, machine, dependencies, &mut Vec::new())?;
+        let is_named = conf.contains(&keys::INIT_CONTAINER_IMAGE);
+        Ok(server.filter(|_| !is_named).map(StagingServer::question))
+    }
+
     /// Reads and checks all of its settings, if there is something for it to do. Its objects have the labels of an
     /// application that is submitted here.
-    pub async fn read(
-        asking: Asking<'_>,
+    pub fn read(
+        asking: Asking,
         conf: &SparkConf,
-        submitter: &Submitter,
+        machine: Machine,
         dependencies: &Dependencies,
         names: &Names,
         warnings: &mut Vec<String>,
@@ -71,12 +70,8 @@ impl InitContainer {
         if !dependencies.need_init_container() {
             return Ok(None);
         }
-        let is_staged = dependencies.jars.is_some() || dependencies.files.is_some();
-        let mut server = if is_staged { Some(StagingServer::read(conf, submitter, warnings)?) } else { None };
-        if let (Some(server), Asking::Allowed { attempts, .. }) = (&mut server, asking) {
-            server.policy.attempts = attempts;
-        }
-        let image = image(conf, server.as_mut(), asking, warnings).await?;
+        let mut server = server(asking, conf, machine, dependencies, warnings)?;
+        let image = image(conf, server.as_mut(), asking, machine, warnings)?;
         let (jars, files) = folders(conf)?;
         let objects = InitObjects {
             config_map: names.of("init-config"),
@@ -92,11 +87,30 @@ impl InitContainer {
     }
 }
 
+/// Where files are staged, if some are.
+fn server(
+    asking: Asking,
+    conf: &SparkConf,
+    machine: Machine,
+    dependencies: &Dependencies,
+    warnings: &mut Vec<String>,
+) -> Result<Option<StagingServer>, PlanError> {
+    if dependencies.jars.is_none() && dependencies.files.is_none() {
+        return Ok(None);
+    }
+    let mut server = StagingServer::read(conf, machine, warnings)?;
+    if let Asking::Allowed { attempts } = asking {
+        server.policy.attempts = attempts;
+    }
+    Ok(Some(server))
+}
+
 /// The setting, its older name, or what the server says.
-async fn image(
+fn image(
     conf: &SparkConf,
     server: Option<&mut StagingServer>,
-    asking: Asking<'_>,
+    asking: Asking,
+    machine: Machine,
     warnings: &mut Vec<String>,
 ) -> Result<String, PlanError> {
     let key = &keys::INIT_CONTAINER_IMAGE;
@@ -109,7 +123,7 @@ async fn image(
         return Err(PlanError::NoInitImage { named: Named::of(conf), why: String::new() });
     };
     match asking {
-        Asking::Allowed { told, .. } => server.fetch_image(told).await,
+        Asking::Allowed { .. } => server.image(machine.facts.image.as_ref()),
         Asking::Preview => {
             warnings.push(format!(
                 "the init-container's image is what {} says, which a dry run does not ask: set `{}` to see it",

@@ -1,14 +1,9 @@
-//! The init-container, its volumes, and where the driver sees what it brought.
+//! The init-container, its volumes, and where the pod sees what it brought.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::InitContainer;
-use super::merging::Additions;
 use super::objects::SECRET_FOLDER;
-use crate::spark::keys;
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::spec::{DriverSpec, append};
 
 const NAME: &str = "spark-init";
 const PROPERTIES_VOLUME: &str = "spark-init-properties";
@@ -17,43 +12,6 @@ const PROPERTIES_FILE: &str = "spark-init.properties";
 const SECRET_VOLUME: &str = "spark-init-secret";
 const JARS_VOLUME: &str = "download-jars-volume";
 const FILES_VOLUME: &str = "download-files";
-
-/// Adds it to the driver, with its objects as far as they are known.
-pub(in crate::submit::plan) fn add(
-    application: &Application,
-    mut spec: DriverSpec,
-) -> Result<DriverSpec, PlanError> {
-    let Some(init) = &application.init_container else { return Ok(spec) };
-    let variables = application.conf.prefixed(keys::DRIVER_ENV.prefix());
-    let resources = of_main_container(&spec.container);
-    let policy = spec.container.get("imagePullPolicy");
-    let additions = Additions {
-        init_container: init.container(variables, &resources, policy),
-        volumes: init.volumes().into(),
-        mounts: init.mounts().into(),
-    };
-    let additions = additions.without_root_of(&spec.spec);
-    additions.check("driver", &spec.spec, &spec.container)?;
-    append(&mut spec.spec, "initContainers", [additions.init_container]);
-    append(&mut spec.spec, "volumes", additions.volumes);
-    append(&mut spec.container, "volumeMounts", additions.mounts);
-    spec.after_pod.extend(init.objects.make(None, None));
-    Ok(spec)
-}
-
-/// A pod's own needs are those of its largest init-container or of its containers together, whichever are more: the same
-/// as the driver's cost nothing, and pass every quota that the driver passes.
-fn of_main_container(container: &Map<String, Value>) -> Value {
-    let mut resources = json!({});
-    for list in ["requests", "limits"] {
-        for name in ["cpu", "memory"] {
-            if let Some(amount) = container.get("resources").and_then(|all| all.get(list)?.get(name)) {
-                resources[list][name] = amount.clone();
-            }
-        }
-    }
-    resources
-}
 
 impl InitContainer {
     /// The container, as the restricted pod security standard wants it. Which user it is, is the image's own affair:

@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::objects;
-use crate::client::{
-    HttpClient, PemError, RetryPolicy, SecretFileError, ServerAddress, Timeouts, Told, UploadToken,
-    trusted_pem,
-};
+use crate::client::{PemError, RetryPolicy, SecretFileError, ServerAddress, UploadToken, trusted_pem};
 use crate::spark::keys::Key;
 use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
 use crate::submit::advice::Named;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::folder;
-use crate::submit::plan::submitter::Submitter;
+use crate::submit::plan::machine::Machine;
+use crate::submit::plan::request::Question;
 use crate::telemetry::chain;
 
 /// Keys of one side: whether TLS is on, certificate and Java store to trust.
@@ -61,11 +59,7 @@ enum Trust {
 }
 
 impl StagingServer {
-    pub fn read(
-        conf: &SparkConf,
-        submitter: &Submitter,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, PlanError> {
+    pub fn read(conf: &SparkConf, machine: Machine, warnings: &mut Vec<String>) -> Result<Self, PlanError> {
         let address = |key: &str| {
             let text = conf.get(key).unwrap_or_default();
             ServerAddress::parse(text).map_err(|error| conf.refuse(key, error.to_string()))
@@ -82,35 +76,36 @@ impl StagingServer {
         };
         Ok(Self {
             address: outer,
-            token: token(conf, submitter)?,
+            token: token(conf, machine)?,
             policy: policy(conf)?,
             named: Named::of(conf),
-            ca_files: ca_of_this_machine(conf, submitter, warnings)?.into_iter().collect(),
+            ca_files: ca_of_this_machine(conf, machine, warnings)?.into_iter().collect(),
             internal: internal.to_string(),
-            trust_of_pods: trust_of_pods(conf, submitter)?,
+            trust_of_pods: trust_of_pods(conf, machine)?,
         })
     }
 
-    /// What the server says that init-containers are to be. From then on it is known to be there.
-    pub async fn fetch_image(&mut self, told: Told<'_>) -> Result<String, PlanError> {
-        let http = HttpClient::new(&self.ca_files, Timeouts::default())
-            .map_err(|error| PlanError::NoClient { problem: chain(&error) })?;
-        let server = &self.address;
-        let asked = http.retried(server, self.policy, told, async || http.server_info(server).await);
-        let info = asked.await.map_err(|given_up| PlanError::ServerNotAsked {
-            server: self.address.to_string(),
-            given_up: Box::new(given_up),
-            named: self.named,
-        })?;
-        self.policy = self.policy.answered();
-        info.fetch_image.ok_or_else(|| PlanError::NoInitImage {
-            named: self.named,
-            why: format!(
+    /// How it is asked for the init-container's image.
+    pub fn question(self) -> Question {
+        let Self { address, policy, named, ca_files, .. } = self;
+        Question { server: address, policy, named, ca_files }
+    }
+
+    /// What it said when it was asked. From then on it is known to be there.
+    pub fn image(&mut self, said: Option<&Option<String>>) -> Result<String, PlanError> {
+        let why = match said {
+            Some(Some(image)) => {
+                self.policy = self.policy.answered();
+                return Ok(image.clone());
+            }
+            Some(None) => format!(
                 ", or start the server of {} with --fetch-image (at {} it has none)",
                 self.named.address(),
                 self.address
             ),
-        })
+            None => String::new(),
+        };
+        Err(PlanError::NoInitImage { named: self.named, why })
     }
 
     /// Of the init-container.
@@ -181,13 +176,15 @@ fn policy(conf: &SparkConf) -> Result<RetryPolicy, SettingError> {
 }
 
 /// From the file that is named, if one is.
-fn token(conf: &SparkConf, submitter: &Submitter) -> Result<Option<UploadToken>, SettingError> {
+fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, SettingError> {
     let key: &str = &keys::CLOAKROOM_UPLOAD_TOKEN_FILE;
     let Some(path) = conf.get(key) else { return Ok(None) };
     if path.trim().is_empty() {
         return Err(conf.refuse(key, "it is empty: name the file that the token is in, or leave it out"));
     }
-    let read = UploadToken::read(&submitter.working_folder.join(path), key);
+    let path = machine.path(path);
+    let bytes = machine.read(&path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?;
+    let read = UploadToken::of_file(bytes, &path, key);
     read.map(Some).map_err(|error| {
         let problem = match error {
             SecretFileError::Unreadable { source, .. } => folder::unreadable(&source),
@@ -204,8 +201,9 @@ fn token(conf: &SparkConf, submitter: &Submitter) -> Result<Option<UploadToken>,
 }
 
 /// Certificates of a file of this machine, and nothing else that it has: what goes to the cluster can be read there.
-fn certificates(conf: &SparkConf, key: &str, path: &Path) -> Result<String, SettingError> {
-    trusted_pem(path).map_err(|error| {
+fn certificates(conf: &SparkConf, key: &str, path: &Path, machine: Machine) -> Result<String, SettingError> {
+    let bytes = machine.read(path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?;
+    trusted_pem(bytes, path).map_err(|error| {
         let problem = match error {
             PemError::Unreadable { source, .. } => folder::unreadable(&source),
             other => chain(&other),
@@ -217,7 +215,7 @@ fn certificates(conf: &SparkConf, key: &str, path: &Path) -> Result<String, Sett
 /// Without `enabled` a certificate has no effect, as with the init-container.
 fn ca_of_this_machine(
     conf: &SparkConf,
-    submitter: &Submitter,
+    machine: Machine,
     warnings: &mut Vec<String>,
 ) -> Result<Option<PathBuf>, SettingError> {
     if !conf.read(&OUTER.enabled)?.unwrap_or_default() {
@@ -232,8 +230,8 @@ fn ca_of_this_machine(
     if let DependencyUri::Submitter(file) =
         DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))?
     {
-        let path = submitter.working_folder.join(file.whole_path());
-        certificates(conf, &OUTER.certificate, &path)?;
+        let path = machine.path(file.whole_path());
+        certificates(conf, &OUTER.certificate, &path, machine)?;
         return Ok(Some(path));
     }
     Err(refuse(format!(
@@ -243,7 +241,7 @@ fn ca_of_this_machine(
 }
 
 /// Each setting of the pods' own, else this machine's.
-fn trust_of_pods(conf: &SparkConf, submitter: &Submitter) -> Result<Trust, SettingError> {
+fn trust_of_pods(conf: &SparkConf, machine: Machine) -> Result<Trust, SettingError> {
     let outer = conf.read(&OUTER.enabled)?;
     if !conf.read(&INTERNAL.enabled)?.or(outer).unwrap_or_default() {
         return Ok(Trust::Default);
@@ -254,8 +252,8 @@ fn trust_of_pods(conf: &SparkConf, submitter: &Submitter) -> Result<Trust, Setti
     match DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))? {
         DependencyUri::Image(file) => Ok(Trust::InImage(file.whole_path().display().to_string())),
         DependencyUri::Submitter(file) => {
-            let path = submitter.working_folder.join(file.whole_path());
-            certificates(conf, &keys.certificate, &path).map(|pem| Trust::Shipped(pem.into_bytes()))
+            let path = machine.path(file.whole_path());
+            certificates(conf, &keys.certificate, &path, machine).map(|pem| Trust::Shipped(pem.into_bytes()))
         }
         _ => Err(refuse("it must be a file of this machine, or local:///… for one in the image".to_owned())),
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::labels;
 use crate::spark::{SettingError, SparkConf, keys, split_list};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
 use crate::submit::plan::memory::{self, DriverMemory};
-use crate::submit::plan::metadata;
 use crate::submit::plan::ports::DriverPorts;
 use crate::submit::plan::spec::{DriverSpec, append, merge, merge_inside};
 
@@ -134,8 +134,8 @@ fn configure_pod(application: &Application, spec: &mut DriverSpec) -> Result<(),
         *namespace = json!(application.namespace);
     }
     let as_json = |(name, value): (String, String)| (name, json!(value));
-    merge(&mut spec.metadata, "labels", metadata::labels(application)?.into_iter().map(as_json));
-    merge(&mut spec.metadata, "annotations", metadata::annotations(application)?.into_iter().map(as_json));
+    merge(&mut spec.metadata, "labels", labels::labels(application)?.into_iter().map(as_json));
+    merge(&mut spec.metadata, "annotations", labels::annotations(application)?.into_iter().map(as_json));
     spec.spec.insert("restartPolicy".to_owned(), json!("Never"));
     for prefix in [keys::NODE_SELECTOR.prefix(), keys::DRIVER_NODE_SELECTOR.prefix()] {
         merge(

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::spark::keys;
 use crate::submit::plan::application::Application;
+use crate::submit::plan::error::PlanError;
 use crate::submit::plan::properties::properties_file;
 use crate::submit::plan::spec::DriverSpec;
 
@@ -19,7 +20,8 @@ pub(in crate::submit::plan) const PROPERTIES: &str = "spark.properties";
 const MODE: u32 = 0o644;
 
 /// Puts the properties, which are complete now, into the driver's hands.
-pub(in crate::submit::plan) fn add(application: &Application, mut spec: DriverSpec) -> DriverSpec {
+#[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
+pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let name = &application.names.config_map;
     let properties = properties_file(name, application.now, &spec.properties);
     let mut data: BTreeMap<&str, &str> =
@@ -38,5 +40,5 @@ pub(in crate::submit::plan) fn add(application: &Application, mut spec: DriverSp
     spec.add_variable("SPARK_CONF_DIR", PATH);
     spec.mount(VOLUME, PATH);
     spec.add_volume(json!({"name": VOLUME, "configMap": {"name": name, "items": items}}));
-    spec
+    Ok(spec)
 }

@@ -1,16 +1,13 @@
 //! How the driver shows who it is: a service account, or credentials in a secret
 //! (`DriverKubernetesCredentialsFeatureStep`).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::spark::{SettingError, SparkConf, keys};
+use crate::spark::{SparkConf, keys};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::folder::read_file;
+use crate::submit::plan::parts::credentials::{Credentials, PARTS};
 use crate::submit::plan::spec::DriverSpec;
-use crate::submit::plan::submitter::Submitter;
 
 /// What the API server gives a pod that names none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -19,32 +16,6 @@ const PATH: &str = "/mnt/secrets/spark-kubernetes-credentials";
 /// Ends of keys whose values are tokens in clear.
 const TOKEN: &str = "oauthToken";
 const IN_PLACE_OF_TOKENS: &str = "<present_but_redacted>";
-
-/// What is read, as what it goes into the secret, and which property says where it is mounted.
-const PARTS: [(&str, &str, &str); 4] = [
-    (keys::DRIVER_TOKEN.name(), "oauth-token", "oauthTokenFile"),
-    (keys::DRIVER_CA_CERT_FILE.name(), "ca-cert", "caCertFile"),
-    (keys::DRIVER_CLIENT_KEY_FILE.name(), "client-key", "clientKeyFile"),
-    (keys::DRIVER_CLIENT_CERT_FILE.name(), "client-cert", "clientCertFile"),
-];
-
-/// Data of the secret, in base64 by their key; none where the driver gets no credentials.
-pub(in crate::submit::plan) struct Credentials(Map<String, Value>);
-
-impl Credentials {
-    /// Reads the files that the settings name.
-    pub fn read(conf: &SparkConf, submitter: &Submitter) -> Result<Self, SettingError> {
-        let mut data = Map::new();
-        for (key, name, _) in PARTS {
-            let Some(value) = conf.get(key) else { continue };
-            let is_file = keys::find(key).is_some_and(|entry| entry.names_files);
-            let bytes =
-                if is_file { read_file(conf, key, value, submitter)? } else { value.as_bytes().to_vec() };
-            data.insert(name.to_owned(), json!(STANDARD.encode(bytes)));
-        }
-        Ok(Self(data))
-    }
-}
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {

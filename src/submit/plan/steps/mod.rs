@@ -5,18 +5,22 @@ mod command;
 pub(super) mod conf_volume;
 pub(super) mod credentials;
 mod env_secrets;
-pub(super) mod executor_template;
-pub(super) mod hadoop;
-pub(super) mod kerberos;
+mod executor_template;
+mod hadoop;
+mod init_container;
+mod kerberos;
+mod labels;
 mod local_dirs;
 mod network_policy;
 mod secrets;
 mod service;
-pub(super) mod volcano;
+mod small_files;
+mod volcano;
 mod volumes;
 
 use super::application::Application;
 use super::error::PlanError;
+use super::parts::volcano::CLASS;
 use super::spec::DriverSpec;
 use crate::spark::{SettingError, SparkConf, keys};
 
@@ -38,6 +42,8 @@ const BUILT_IN: [(&str, Step); 12] = [
     ("org.apache.spark.deploy.k8s.features.PodTemplateConfigMapStep", executor_template::step),
     ("org.apache.spark.deploy.k8s.features.LocalDirsFeatureStep", local_dirs::step),
 ];
+/// What comes behind them, whatever is left out: the files of this machine, and then the properties, which are complete.
+const LAST: [Step; 3] = [small_files::step, init_container::step, conf_volume::step];
 const BASIC: &str = "org.apache.spark.deploy.k8s.features.BasicDriverFeatureStep";
 
 /// The steps of an application, in order.
@@ -46,22 +52,18 @@ pub(super) fn of(application: &Application) -> Result<Vec<Step>, SettingError> {
     let excluded = excluded(application)?;
     let extra = extra(conf)?.into_iter().map(|class| (class, volcano::step as Step));
     let all = BUILT_IN.into_iter().chain(extra);
-    Ok(all.filter(|(class, _)| !excluded.contains(class)).map(|(_, step)| step).collect())
+    let spark = all.filter(|(class, _)| !excluded.contains(class)).map(|(_, step)| step);
+    Ok(spark.chain(LAST).collect())
 }
 
 /// The extra steps that are made natively, those that were asked for.
 fn extra(conf: &SparkConf) -> Result<Vec<&'static str>, SettingError> {
     let known = |class: &str| {
         let problem = format!(
-            "{class} is a class that only a JVM can run; {} is the one that is known here, anything else goes into \
-             the pod template (`spark.kubernetes.driver.podTemplateFile`)",
-            volcano::CLASS
+            "{class} is a class that only a JVM can run; {CLASS} is the one that is known here, anything else goes into \
+             the pod template (`spark.kubernetes.driver.podTemplateFile`)"
         );
-        if class == volcano::CLASS {
-            Ok(volcano::CLASS)
-        } else {
-            Err(conf.refuse(&keys::EXTRA_STEPS, problem))
-        }
+        if class == CLASS { Ok(CLASS) } else { Err(conf.refuse(&keys::EXTRA_STEPS, problem)) }
     };
     classes(conf, &keys::EXTRA_STEPS).map(known).collect()
 }
@@ -79,11 +81,6 @@ fn excluded(application: &Application) -> Result<Vec<&str>, SettingError> {
         ));
     }
     Ok(classes)
-}
-
-/// Whether an extra step was asked for, and stays.
-fn is_asked_for(conf: &SparkConf, class: &str) -> bool {
-    classes(conf, &keys::EXTRA_STEPS).any(|asked| asked == class)
 }
 
 fn classes<'a>(conf: &'a SparkConf, key: &str) -> impl Iterator<Item = &'a str> {

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
+use super::labels::ROLE_LABEL;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::metadata::{APP_ID_LABEL, ROLE_LABEL};
+use crate::submit::plan::names::APP_ID_LABEL;
 use crate::submit::plan::spec::DriverSpec;
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]

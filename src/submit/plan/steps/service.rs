@@ -2,10 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::labels;
 use crate::spark::{SettingError, keys};
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::metadata::{self, APP_ID_LABEL};
+use crate::submit::plan::metadata;
+use crate::submit::plan::names::APP_ID_LABEL;
 use crate::submit::plan::ports::{self, DriverPorts};
 use crate::submit::plan::spec::{DriverSpec, merge};
 
@@ -62,7 +64,7 @@ fn service_spec(application: &Application, ports: &DriverPorts) -> Result<Value,
         "ipFamilies": families.split(',').collect::<Vec<_>>(),
         "ipFamilyPolicy": conf.read(&keys::IP_FAMILY_POLICY)?.unwrap_or("SingleStack"),
         "ports": ports,
-        "selector": metadata::labels(application)?,
+        "selector": labels::labels(application)?,
     });
     if has_details {
         spec["publishNotReadyAddresses"] = json!(conf.read(&keys::PUBLISH_NOT_READY)?.unwrap_or_default());

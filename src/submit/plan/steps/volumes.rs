@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::spark::keys;
 use crate::submit::plan::application::Application;
 use crate::submit::plan::error::PlanError;
-use crate::submit::plan::metadata::APP_ID_LABEL;
+use crate::submit::plan::names::APP_ID_LABEL;
 use crate::submit::plan::spec::{DriverSpec, merge};
 use crate::submit::plan::volumes::{Claim, Volume, VolumeSource, volumes};
 

@@ -10,8 +10,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments};
-use crate::submit::Submission;
-use crate::submit::plan::{Asking, PlanError, Submitter, plan};
+use crate::submit::inputs::Local;
+use crate::submit::plan::{Asking, PlanError, Request, Submitter};
+use crate::submit::run::planned;
+use crate::submit::stage::NamedServer;
+use crate::submit::{Drawn, Log, Submission};
 
 /// The application of the reference, to which tests add.
 pub(super) struct Bed {
@@ -81,8 +84,10 @@ impl Bed {
             working_folder: self.folder.path().to_owned(),
         };
         let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
-        let asking = Asking::Allowed { told: &|_| {}, attempts: None };
-        plan(self.arguments.clone(), &submitter, asking, now, &mut StdRng::seed_from_u64(7)).await
+        let asking = Asking::Allowed { attempts: None };
+        let request = Request { arguments: self.arguments.clone(), submitter, asking };
+        let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
+        planned(&request, &Local, &NamedServer, &drawn, &Log::new(|_| {})).await
     }
 
     pub async fn submission(&self) -> Submission {

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::{Bed, object, of_kind};
 use crate::spark::MainResource;
-use crate::submit::plan::Upload;
+use crate::submit::Upload;
 
 #[tokio::test]
 async fn objects_are_made_in_sparks_order() {

@@ -12,7 +12,7 @@ const NEEDED: [&str; 6] = ["bin", "conf", "jars", "pod-template", "python", "wor
 const UNFIT: [char; 9] = [':', ',', '*', '?', '[', ']', '{', '}', '\\'];
 
 /// Where jars and files go.
-pub(in crate::submit::plan) fn folders(conf: &SparkConf) -> Result<(String, String), SettingError> {
+pub(super) fn folders(conf: &SparkConf) -> Result<(String, String), SettingError> {
     let jars = folder(conf, &keys::JARS_DOWNLOAD_DIR, DEFAULT_JARS_DIR)?;
     let files = folder(conf, &keys::FILES_DOWNLOAD_DIR, DEFAULT_FILES_DIR)?;
     let overlap = match (Path::new(&jars), Path::new(&files)) {

@@ -3,10 +3,7 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Whether a text has a character in it that makes a pattern.
-pub(super) fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?', '[', '{'])
-}
+use crate::submit::plan::is_pattern;
 
 /// The regular files that match, sorted.
 pub(super) fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {

@@ -1,0 +1,182 @@
+//! What happens while an application is submitted, as data. A program words it; another one may send it on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::log::{Level, Lines, Status};
+use crate::client::{RetryNotice, StageObserver, StageRequest};
+use crate::clock::{Clock, SystemClock};
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// What spark-submit logs at this place.
+    Said {
+        /// How much it matters.
+        level: Level,
+        /// The class that says it in Spark, without its package.
+        logger: String,
+        /// Perhaps several lines.
+        message: String,
+    },
+    /// How the application is. It comes again and again.
+    Status {
+        /// The class that says it in Spark.
+        logger: String,
+        /// In Spark's words.
+        message: String,
+        /// The same as data.
+        status: Status,
+    },
+    /// A line that is no line of a log, as `--kill` and `--status` print it.
+    Printed {
+        /// The line.
+        line: String,
+    },
+    /// A server does not do what it is asked to, and is asked again.
+    Waits {
+        /// Which, and why.
+        notice: String,
+    },
+    /// A bundle is on the staging server.
+    Staged {
+        /// `jars` or `files`.
+        what: &'static str,
+        /// Its id, which is no secret.
+        resource_id: String,
+        /// The bundle's.
+        size_bytes: u64,
+        /// How long it took.
+        seconds: f64,
+    },
+    /// A bundle is not on the staging server. What follows from that is told elsewhere.
+    NotStaged {
+        /// `jars` or `files`.
+        what: &'static str,
+    },
+    /// It is to stop, and files are under way.
+    Stopping,
+    /// Something is left that should be gone.
+    Left {
+        /// What, and why.
+        what: String,
+    },
+    /// Nothing is left of the files.
+    TakenBack {
+        /// What became of them.
+        how: TakenBack,
+        /// Whether the pod is left, or may be. It cannot run the application.
+        may_leave_pod: bool,
+    },
+}
+
+/// How files are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TakenBack {
+    /// The staging server deletes them.
+    Released,
+    /// The copies are deleted.
+    Removed,
+}
+
+/// Hears what happens.
+pub trait Events: Send + Sync {
+    /// Something did.
+    fn happened(&self, event: &Event);
+
+    /// A bundle is going to be uploaded: `jars` or `files`. What is returned hears how that gets on.
+    fn uploading(&self, _what: &'static str, _request: &StageRequest) -> Arc<dyn StageObserver> {
+        Arc::new(Unheard)
+    }
+}
+
+struct Unheard;
+
+impl StageObserver for Unheard {
+    fn packed(&self, _: u64) {}
+    fn retrying(&self, _: Option<&RetryNotice>) {}
+}
+
+/// Where events go. Clones lead to the same place.
+#[derive(Clone)]
+pub struct Log(Arc<dyn Events>);
+
+impl Log {
+    /// Leads to whatever hears of events.
+    pub fn to(events: Arc<dyn Events>) -> Self {
+        Self(events)
+    }
+
+    /// Writes what spark-submit would log, by the system's clock and time zone.
+    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self::with_clock(Arc::new(SystemClock::new()), TimeZone::system(), write)
+    }
+
+    /// By another clock.
+    pub fn with_clock(
+        clock: Arc<dyn Clock>,
+        zone: TimeZone,
+        write: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Lines::new(clock, zone, write)))
+    }
+
+    /// The status, which spark-submit words as `message`.
+    pub(super) fn report(&self, logger: &str, message: &str, status: &Status) {
+        let (logger, message) = (logger.to_owned(), message.to_owned());
+        self.tell(&Event::Status { logger, message, status: status.clone() });
+    }
+
+    /// `logger` is the class that says it in Spark, without its package.
+    pub(super) fn say(&self, level: Level, logger: &str, message: &str) {
+        self.tell(&Event::Said { level, logger: logger.to_owned(), message: message.to_owned() });
+    }
+
+    /// A line without time, level and logger.
+    pub(super) fn print(&self, line: &str) {
+        self.tell(&Event::Printed { line: line.to_owned() });
+    }
+
+    /// A server is asked again.
+    pub(super) fn waits(&self, notice: &RetryNotice) {
+        self.tell(&Event::Waits { notice: notice.to_string() });
+    }
+
+    pub(super) fn tell(&self, event: &Event) {
+        self.0.happened(event);
+    }
+
+    pub(super) fn uploading(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
+        self.0.uploading(what, request)
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_data_that_can_be_sent_on() {
+        let event =
+            Event::Staged { what: "jars", resource_id: "0123".to_owned(), size_bytes: 7, seconds: 0.5 };
+        assert_eq!(
+            serde_json::to_string(&event).unwrap(),
+            r#"{"event":"staged","what":"jars","resource_id":"0123","size_bytes":7,"seconds":0.5}"#
+        );
+        let status = Status { phase: "Running".to_owned(), executors: 2 };
+        let event = Event::Status { logger: "L".to_owned(), message: "m".to_owned(), status };
+        let json = serde_json::to_value(&event).unwrap();
+        assert_eq!((&json["event"], &json["status"]["executors"]), (&"status".into(), &2.into()));
+    }
+}

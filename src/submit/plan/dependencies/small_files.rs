@@ -1,0 +1,61 @@
+//! Small files without a staging server: they travel in a secret, as the original's did.
+
+use std::path::PathBuf;
+
+use super::no_way::no_way;
+use crate::spark::format_size;
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::facts::{Facts, Kind};
+use crate::submit::plan::folder;
+
+/// Where the secret is mounted.
+pub(in crate::submit::plan) const FOLDER: &str = "/etc/spark-submitted-files";
+/// The original's limit for all of them together.
+pub(in crate::submit::plan) const MOST_BYTES: u64 = 10_240;
+const PLACE: &str = "a file to submit";
+
+/// A file with the name that it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::submit::plan) struct SmallFile {
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+/// Reads the files, unless they are too large together.
+pub(in crate::submit::plan) fn read(
+    files: &[(PathBuf, String)],
+    facts: &Facts,
+) -> Result<Vec<SmallFile>, PlanError> {
+    let refuse = |path: &PathBuf, problem: String| PlanError::LocalFile {
+        place: PLACE,
+        file: path.display().to_string(),
+        problem,
+    };
+    let mut total = 0;
+    for (path, name) in files {
+        // Kubernetes has such names for itself (`validateLocalNonReservedPath`).
+        if name.starts_with("..") {
+            let problem = format!(
+                "cannot be called “{name}” in a secret, where no name begins with ..: give another name behind #, or \
+                 rename it"
+            );
+            return Err(refuse(path, problem));
+        }
+        total += match facts.kind(path).map_err(|error| refuse(path, folder::unreadable(&error)))? {
+            Kind::File { size_bytes, .. } => *size_bytes,
+            Kind::Folder | Kind::Special => 0,
+        };
+        if total > MOST_BYTES {
+            let most = format_size(MOST_BYTES);
+            return Err(refuse(
+                path,
+                no_way(&format!(" (without a server at most {most} travel in a secret)")),
+            ));
+        }
+    }
+    let read = files.iter().map(|(path, name)| {
+        let bytes = facts.read(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
+        Ok(SmallFile { name: name.clone(), bytes: bytes.to_vec() })
+    });
+    read.collect()
+}

@@ -1,0 +1,30 @@
+//! The submitting machine as the plan sees it: its surroundings and what was collected of it. Nothing is read here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::facts::{Facts, Unread};
+use super::submitter::Submitter;
+
+#[derive(Clone, Copy)]
+pub(super) struct Machine<'a> {
+    pub submitter: &'a Submitter,
+    pub facts: &'a Facts,
+}
+
+impl<'a> Machine<'a> {
+    /// The whole path.
+    pub fn path(self, path: impl AsRef<Path>) -> PathBuf {
+        self.submitter.working_folder.join(path)
+    }
+
+    /// Environment variables.
+    pub fn variables(self) -> &'a BTreeMap<String, String> {
+        &self.submitter.variables
+    }
+
+    /// The bytes of a file.
+    pub fn read(self, path: impl AsRef<Path>) -> Result<&'a [u8], Unread> {
+        self.facts.read(&self.path(path))
+    }
+}

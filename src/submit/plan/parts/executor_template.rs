@@ -1,0 +1,26 @@
+//! The executors' pod template, as it stands in its file.
+
+use crate::spark::SparkConf;
+use crate::spark::keys::EXECUTOR_POD_TEMPLATE;
+use crate::spark::version::SparkVersion;
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::folder::text_by;
+use crate::submit::plan::machine::Machine;
+use crate::submit::plan::source;
+use crate::submit::plan::template;
+
+/// The template's text. The driver is the one that understands it, so what is odd about it is only a warning.
+pub(in crate::submit::plan) fn read(
+    conf: &SparkConf,
+    machine: Machine,
+    warnings: &mut Vec<String>,
+) -> Result<Option<String>, PlanError> {
+    let bytes = source::read_bytes(conf, &EXECUTOR_POD_TEMPLATE, machine)?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let version = SparkVersion::of(conf)?.0;
+    let text = text_by(version, bytes).map_err(|problem| conf.refuse(&EXECUTOR_POD_TEMPLATE, problem))?;
+    if let Err(problem) = template::parse_pod(&text, version) {
+        warnings.push(format!("the driver will refuse the file of `{EXECUTOR_POD_TEMPLATE}`: {problem}"));
+    }
+    Ok(Some(text))
+}

@@ -1,0 +1,71 @@
+//! Hadoop's configuration, from a folder of this machine or a config map that is there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::spark::version::SparkVersion;
+use crate::spark::{SparkConf, keys};
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::folder;
+use crate::submit::plan::machine::Machine;
+use crate::submit::plan::needs::FolderNeed;
+use crate::submit::plan::submitter::Submitter;
+
+pub(in crate::submit::plan) const VARIABLE: &str = "HADOOP_CONF_DIR";
+
+/// Where Hadoop's configuration comes from.
+pub(in crate::submit::plan) enum HadoopConf {
+    /// Name and text of each file of `HADOOP_CONF_DIR`, and what was left out.
+    Folder(BTreeMap<String, String>, Vec<String>),
+    /// The config map that `spark.kubernetes.hadoop.configMapName` names.
+    ConfigMap(String),
+}
+
+impl HadoopConf {
+    /// Reads the folder, if there is to be one.
+    pub fn read(
+        conf: &SparkConf,
+        machine: Machine,
+        version: SparkVersion,
+    ) -> Result<Option<Self>, PlanError> {
+        let Some(folder) = machine.variables().get(VARIABLE) else {
+            return Ok(conf.get(&keys::HADOOP_CONFIG_MAP).map(|name| Self::ConfigMap(name.to_owned())));
+        };
+        if conf.contains(&keys::HADOOP_CONFIG_MAP) {
+            let problem =
+                format!("the environment variable {VARIABLE} is set as well; only one of them may be");
+            return Err(conf.refuse(&keys::HADOOP_CONFIG_MAP, problem).into());
+        }
+        let folder = machine.path(folder);
+        let found = folder::regular_files(&folder, machine.facts).map_err(|error| {
+            refused(&folder, format!("this folder of configuration cannot be read: {error}"))
+        })?;
+        let (files, warnings) = found.unwrap_or_default();
+        let texts = files.into_iter().map(|file| {
+            let bytes = machine.read(&file.path).map_err(|error| folder::unreadable(&error));
+            let text = bytes.and_then(|bytes| Ok(folder::text_by(version, bytes.to_vec())?));
+            let text = text.map_err(|problem| refused(&folder, format!("{}: {problem}", file.name)))?;
+            Ok((file.name, text))
+        });
+        Ok(Some(Self::Folder(texts.collect::<Result<_, PlanError>>()?, warnings)))
+    }
+
+    /// What has to be collected for that.
+    pub fn needs(submitter: &Submitter) -> Option<(PathBuf, FolderNeed)> {
+        let folder = submitter.variables.get(VARIABLE)?;
+        let need = FolderNeed { most_bytes: u64::MAX, is_wanted: folder::is_config_map_key };
+        Some((submitter.working_folder.join(folder), need))
+    }
+
+    /// The text of a file, where it is known.
+    pub fn text(&self, file: &str) -> Option<&str> {
+        match self {
+            Self::Folder(files, _) => files.get(file).map(String::as_str),
+            Self::ConfigMap(_) => None,
+        }
+    }
+}
+
+fn refused(folder: &Path, problem: String) -> PlanError {
+    PlanError::Variable { variable: VARIABLE, value: PathBuf::from(folder), problem }
+}

@@ -1,0 +1,44 @@
+//! What goes to the staging server, and for whom.
+
+use std::sync::Arc;
+
+use super::application::Application;
+use super::dependencies::Dependencies;
+use super::error::PlanError;
+use super::init_container::InitContainer;
+use super::names::APP_ID_LABEL;
+use crate::bundle::PackPlan;
+use crate::resource::{Owner, OwnerKind, POD};
+use crate::submit::StagePlan;
+
+/// Staged bundles belong to the driver's pod, by the label that no other one has.
+pub(super) fn staging(application: &Application) -> Result<Option<StagePlan>, PlanError> {
+    let Some(init) = &application.init_container else { return Ok(None) };
+    let label = (APP_ID_LABEL.to_owned(), application.names.app_id.clone());
+    let kind = OwnerKind::parse(POD).map_err(PlanError::Owner)?;
+    let owner = Owner::new(kind, &application.namespace, vec![label], None).map_err(PlanError::Owner)?;
+    Ok(stage_plan(init, &application.dependencies, owner))
+}
+
+/// What goes to the server, if anything does.
+pub(super) fn stage_plan(
+    init: &InitContainer,
+    dependencies: &Dependencies,
+    owner: Owner,
+) -> Option<StagePlan> {
+    let server = init.server.as_ref()?;
+    let bundle = |bundle: &Option<PackPlan>| bundle.clone().map(Arc::new);
+    Some(StagePlan {
+        server: server.address.clone(),
+        owner,
+        ttl: None,
+        unused_timeout: None,
+        policy: server.policy,
+        named: server.named,
+        token: server.token.clone(),
+        ca_files: server.ca_files.clone(),
+        jars: bundle(&dependencies.jars),
+        files: bundle(&dependencies.files),
+        objects: init.objects.clone(),
+    })
+}

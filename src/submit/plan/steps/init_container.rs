@@ -1,0 +1,42 @@
+//! The init-container that brings staged files, with its objects as far as they are known.
+
+use serde_json::{Map, Value, json};
+
+use crate::spark::keys;
+use crate::submit::plan::application::Application;
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::init_container::merging::Additions;
+use crate::submit::plan::spec::{DriverSpec, append};
+
+pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
+    let Some(init) = &application.init_container else { return Ok(spec) };
+    let variables = application.conf.prefixed(keys::DRIVER_ENV.prefix());
+    let resources = of_main_container(&spec.container);
+    let policy = spec.container.get("imagePullPolicy");
+    let additions = Additions {
+        init_container: init.container(variables, &resources, policy),
+        volumes: init.volumes().into(),
+        mounts: init.mounts().into(),
+    };
+    let additions = additions.without_root_of(&spec.spec);
+    additions.check("driver", &spec.spec, &spec.container)?;
+    append(&mut spec.spec, "initContainers", [additions.init_container]);
+    append(&mut spec.spec, "volumes", additions.volumes);
+    append(&mut spec.container, "volumeMounts", additions.mounts);
+    spec.after_pod.extend(init.objects.make(None, None));
+    Ok(spec)
+}
+
+/// A pod's own needs are those of its largest init-container or of its containers together, whichever are more: the same
+/// as the driver's cost nothing, and pass every quota that the driver passes.
+fn of_main_container(container: &Map<String, Value>) -> Value {
+    let mut resources = json!({});
+    for list in ["requests", "limits"] {
+        for name in ["cpu", "memory"] {
+            if let Some(amount) = container.get("resources").and_then(|all| all.get(list)?.get(name)) {
+                resources[list][name] = amount.clone();
+            }
+        }
+    }
+    resources
+}

@@ -1,0 +1,55 @@
+//! Small files in a secret: the driver sees them, and hands them on to its executors.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::submit::plan::application::Application;
+use crate::submit::plan::dependencies::small_files::{FOLDER, SmallFile};
+use crate::submit::plan::error::PlanError;
+use crate::submit::plan::folder;
+use crate::submit::plan::names::APP_ID_LABEL;
+use crate::submit::plan::spec::DriverSpec;
+
+const VOLUME: &str = "submitted-files";
+
+#[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
+pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
+    let files = &application.dependencies.small_files;
+    if files.is_empty() {
+        return Ok(spec);
+    }
+    let name = application.names.of("submitted-files");
+    let (mut data, mut items) = (Map::new(), Vec::new());
+    for (key, file) in keys(files).into_iter().zip(files) {
+        items.push(json!({"key": key, "path": file.name}));
+        data.insert(key, Value::String(STANDARD.encode(&file.bytes)));
+    }
+    spec.add_volume(json!({"name": VOLUME, "secret": {"secretName": name, "items": items}}));
+    spec.add_mount(json!({"name": VOLUME, "mountPath": FOLDER, "readOnly": true}));
+    spec.after_pod.push(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "labels": {APP_ID_LABEL: application.names.app_id}},
+        "data": data,
+        "immutable": true,
+    }));
+    Ok(spec)
+}
+
+/// A key for each file: its name, or, as not every name can be a key, a number that is nobody's name.
+fn keys(files: &[SmallFile]) -> Vec<String> {
+    let mut taken: BTreeSet<String> =
+        files.iter().map(|file| &file.name).filter(|name| folder::is_config_map_key(name)).cloned().collect();
+    let mut number = 0..;
+    let keys = files.iter().map(|file| {
+        if taken.contains(&file.name) {
+            return file.name.clone();
+        }
+        let mut numbered = number.by_ref().map(|number: u64| format!("file-{number}"));
+        numbered.find(|key| taken.insert(key.clone())).unwrap_or_default()
+    });
+    keys.collect()
+}
