@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::identity::{Identity, believed};
 use crate::owners::{Owners, Presence};
-use crate::resource::Resource;
+use crate::resource::{Ready, Resource};
 use crate::staging::{AccessError, Download, Staging};
 use crate::telemetry::chain;
 
@@ -30,14 +30,13 @@ impl Downloads {
     }
 
     /// A pod that lives for less than the time between two sweeps would otherwise never have been seen.
-    async fn note_owner(&self, resource: &Resource) {
-        let Some(owner) = resource.owner.as_ref().filter(|_| resource.sighting.seen_at.is_none()) else {
-            return;
-        };
-        if believed(self.owners.presence(owner), self.identity.doubt()) != Presence::Present {
+    async fn note_owner(&self, resource: &Resource<Ready>) {
+        let Ready { owner, history, .. } = &resource.stage;
+        let is_seen = || believed(self.owners.presence(owner), self.identity.doubt()) == Presence::Present;
+        if history.sighting.seen_at.is_some() || !is_seen() {
             return;
         }
-        let sighting = resource.sighting.present(self.staging.clock().now());
+        let sighting = history.sighting.present(self.staging.clock().now());
         if let Err(error) = self.staging.observe(&[(resource.id, sighting)]).await {
             tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen, and not noted");
         }

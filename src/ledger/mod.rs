@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, RowName, SecretHash, Sighting,
-    State, UploadHandle,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, Ready, Resource, ResourceId, RowName, SecretHash,
+    Sighting, State, UploadHandle,
 };
 
 pub use lease::{Authority, Epoch, GivenUp, LEASE_RENEWAL, LEASE_TIME, LeaseId};
@@ -195,7 +195,7 @@ pub trait Ledger: Send + Sync {
 #[derive(Debug, Default)]
 pub struct ReadyPage {
     /// Those that can be read.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<Resource<Ready>>,
     /// Those that this version cannot read.
     pub unreadable: Vec<UnreadableRow>,
     /// After which one the next page begins; `None` if this was the last.

@@ -286,8 +286,9 @@ impl Ledger for SqliteLedger {
             }
             match row::resource(&row) {
                 Ok(resource) => {
-                    bytes += resource.owner.as_ref().map_or(0, Owner::memory_bytes);
-                    page.resources.push(resource);
+                    let ready = resource.into_ready();
+                    bytes += ready.as_ref().map_or(0, |ready| ready.stage.owner.memory_bytes());
+                    page.resources.extend(ready);
                 }
                 Err(unreadable) => page.unreadable.push(unreadable),
             }

@@ -25,7 +25,7 @@ pub(crate) use named::named;
 pub use named::{Named, UnknownName};
 pub use namespaces::Namespaces;
 pub use owner::{Owner, OwnerError};
-pub use record::{Bundle, Life, Lifetime, Resource, Tombstone};
+pub use record::{Arrival, Bundle, Ending, History, Life, Lifetime, Ready, Resource, Stage, Tombstone};
 pub use row_name::{InvalidRowName, NAMED_BYTES, RowName};
 pub use secret::{ResourceSecret, SecretHash};
 pub use sighting::Sighting;

@@ -13,7 +13,7 @@ use super::transfers::Transfer;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
 use crate::resource::Holder;
-use crate::resource::{BlobKey, Resource, ResourceId, ResourceSecret};
+use crate::resource::{BlobKey, Ready, Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBlob};
 use crate::telemetry::chain;
 
@@ -24,7 +24,7 @@ const SAME_USE: SignedDuration = SignedDuration::from_secs(1);
 /// A bundle that is being sent. As long as it lives, the resource is not deleted by the cleaner; what deletes it
 /// all the same does not break the download, because the bytes are open.
 pub struct Download {
-    resource: Resource,
+    resource: Resource<Ready>,
     blob: Box<dyn StoredBlob>,
     lease: Lease,
     transfer: Transfer,
@@ -38,7 +38,7 @@ impl Staging {
         secret: &ResourceSecret,
     ) -> Result<Download, AccessError> {
         let resource = self.find(id, secret).await?;
-        let holder = resource.owner.as_ref().map(|owner| Holder::namespace(owner.namespace()));
+        let holder = Holder::namespace(resource.stage.owner.namespace());
         let transfer = self.parts.transfers.begin_download(id, holder)?;
         let lease = self.parts.leases.new_lease();
         if !self.parts.ledger.hold(id, lease.id()).await? {
@@ -47,7 +47,7 @@ impl Staging {
             return Err(AccessError::NotFound);
         }
         match self.parts.storage.blobs.open(BlobKey::of(id)).await? {
-            Some(blob) if Some(blob.size_bytes()) == resource.bundle.map(|bundle| bundle.size_bytes) => {
+            Some(blob) if blob.size_bytes() == resource.stage.bundle.size_bytes => {
                 Ok(Download { resource, blob, lease, transfer })
             }
             _ => {
@@ -61,16 +61,14 @@ impl Staging {
     /// Notes that bytes of the resource are about to be sent. Unless the ledger cannot be written, the use is durable when
     /// this returns, because it changes when the resource goes; or one of the same second is.
     pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
-        let Resource { id, last_used_at, .. } = download.resource;
+        let (id, last_used_at) = (download.resource.id, download.resource.stage.history.last_used_at);
         let now = self.parts.clock.now();
         let is_noted = |last: Timestamp| last <= now && now.duration_since(last) < SAME_USE;
         if last_used_at.is_some_and(is_noted) || self.note_use(id, now).await {
             return Ok(());
         }
-        match self.parts.ledger.find(id).await?.and_then(|resource| resource.deleted) {
-            Some(tombstone) => Err(AccessError::gone(id, &tombstone)),
-            None => Err(AccessError::NotFound),
-        }
+        let ending = self.parts.ledger.find(id).await?.and_then(|resource| resource.ending());
+        Err(ending.map_or(AccessError::NotFound, |ending| AccessError::gone(id, ending)))
     }
 
     /// A ledger that cannot be written, because the disk is full or for another reason, is no reason to refuse a download:
@@ -128,7 +126,7 @@ impl Parts {
 
 impl Download {
     /// What is being sent.
-    pub fn resource(&self) -> &Resource {
+    pub fn resource(&self) -> &Resource<Ready> {
         &self.resource
     }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::NoRoom;
 use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
 use crate::resource::Holder;
-use crate::resource::{DeletionReason, ResourceId, RowName, State, Tombstone};
+use crate::resource::{DeletionReason, Ending, ResourceId, RowName, State};
 use crate::spark::format_size;
 use crate::store::StoreError;
 
@@ -160,8 +160,8 @@ pub enum AccessError {
 
 impl AccessError {
     /// It was deleted, and this is what is left.
-    pub(super) fn gone(id: ResourceId, tombstone: &Tombstone) -> Self {
-        Self::Gone { id: id.into(), deleted: Some((tombstone.at, tombstone.reason)) }
+    pub(super) fn gone(id: ResourceId, ending: Ending) -> Self {
+        Self::Gone { id: id.into(), deleted: Some((ending.at, ending.reason)) }
     }
 
     /// Whether it is the matter of one resource, and says nothing of the others: what goes through many goes on.
@@ -182,10 +182,12 @@ impl From<LedgerError> for AccessError {
         match error {
             LedgerError::Full => Self::DiskFull,
             LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
-            // Of a tombstone nothing else matters.
-            LedgerError::Unreadable(UnreadableRow { name, state: Some(State::Deleted), .. }) => {
-                Self::Gone { id: name, deleted: None }
-            }
+            // Of what is deleted nothing else matters.
+            LedgerError::Unreadable(UnreadableRow {
+                name,
+                state: Some(State::Deleting | State::Deleted),
+                ..
+            }) => Self::Gone { id: name, deleted: None },
             LedgerError::Unreadable(UnreadableRow { name, column, .. }) => {
                 Self::SetAside { id: name, column }
             }

@@ -31,7 +31,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use crate::clock::Clock;
 use crate::ledger::{Epoch, Ledger, LedgerError, Stored, UnreadableRow};
 use crate::metrics::Metrics;
-use crate::resource::{DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
+use crate::resource::{DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::Storage;
 use capacity::Capacity;
 use lease::Leases;
@@ -156,12 +156,15 @@ impl Staging {
     }
 
     /// What the ticket opens, for whoever shows the right secret.
-    pub async fn find(&self, id: ResourceId, secret: &ResourceSecret) -> Result<Resource, AccessError> {
+    pub async fn find(
+        &self,
+        id: ResourceId,
+        secret: &ResourceSecret,
+    ) -> Result<Resource<Ready>, AccessError> {
         let resource = self.parts.authorized(id, secret).await?;
-        match (resource.state, &resource.deleted) {
-            (State::Ready, _) => Ok(resource),
-            (_, Some(tombstone)) => Err(AccessError::gone(id, tombstone)),
-            _ => Err(AccessError::NotFound),
+        match resource.ending() {
+            Some(ending) => Err(AccessError::gone(id, ending)),
+            None => resource.into_ready().ok_or(AccessError::NotFound),
         }
     }
 
@@ -270,7 +273,7 @@ impl Parts {
             Err(LedgerError::Unreadable(row)) => return Err(self.set_aside(id, row, secret)),
             found => found?.ok_or(AccessError::NotFound)?,
         };
-        if resource.state == State::Pending {
+        if resource.state() == State::Pending {
             return Err(AccessError::NotFound);
         }
         if resource.secret_hash.matches(secret) { Ok(resource) } else { Err(AccessError::WrongSecret) }

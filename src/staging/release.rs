@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Authority, Condition, Deletion, LedgerError};
-use crate::resource::{BlobKey, DeletionReason, Resource, ResourceId, ResourceSecret, RowName, State};
+use crate::resource::{BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::StoreError;
 
 impl Staging {
@@ -13,7 +13,7 @@ impl Staging {
         let resource = self.parts.authorized(id, secret).await?;
         let at = self.parts.clock.now();
         let deletion = Deletion { id, reason: DeletionReason::Released, at, condition: Condition::Always };
-        self.parts.delete(resource.state, deletion, Authority::Ticket).await.map(drop)
+        self.parts.delete(resource.state(), deletion, Authority::Ticket).await.map(drop)
     }
 
     /// Deletes a resource for the server's admin, whoever may need it. `false` if there is none that was acknowledged.
@@ -47,7 +47,7 @@ impl Staging {
     }
 
     /// Deletes a resource for the server's admin, if nobody has ever downloaded it or is about to. `false` if it stays.
-    pub async fn remove_unused(&self, resource: &Resource) -> Result<bool, AccessError> {
+    pub async fn remove_unused(&self, resource: &Resource<Ready>) -> Result<bool, AccessError> {
         if resource.is_used() {
             return Ok(false);
         }
@@ -58,7 +58,7 @@ impl Staging {
     /// downloaded now. `false` if it stays.
     pub async fn expire(
         &self,
-        resource: &Resource,
+        resource: &Resource<Ready>,
         reason: DeletionReason,
         at: Timestamp,
         by: Authority,
@@ -66,8 +66,8 @@ impl Staging {
         if self.is_in_use(resource.id) {
             return Ok(false);
         }
-        let condition = Condition::LastUsedAt(resource.last_used_at);
-        self.parts.delete(resource.state, Deletion { id: resource.id, reason, at, condition }, by).await
+        let condition = Condition::LastUsedAt(resource.stage.history.last_used_at);
+        self.parts.delete(State::Ready, Deletion { id: resource.id, reason, at, condition }, by).await
     }
 }
 

@@ -11,7 +11,7 @@ use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{LedgerError, ReadyPage, UnreadableRow};
-use crate::resource::{Life, Owner, Resource, ResourceId, RowName, Sighting};
+use crate::resource::{Life, Owner, Ready, Resource, ResourceId, RowName, Sighting};
 
 /// Rows read together.
 const PAGE: u32 = 1000;
@@ -228,15 +228,14 @@ impl Entries {
         }
     }
 
-    /// Only what is complete is ready. Owner and size never change.
-    fn take(&mut self, resource: Resource) {
+    /// Owner and size never change.
+    fn take(&mut self, resource: Resource<Ready>) {
         let life = resource.life();
         match self.ready.get_mut(&resource.id) {
             Some(entry) if entry.owner.is_some() => entry.life = life,
             _ => {
-                if let (Some(owner), Some(bundle)) = (resource.owner, resource.bundle) {
-                    self.insert(resource.id, owner, bundle.size_bytes, life);
-                }
+                let Ready { owner, bundle, .. } = resource.stage;
+                self.insert(resource.id, owner, bundle.size_bytes, life);
             }
         }
     }

@@ -32,10 +32,10 @@ impl Transfers {
     pub(super) fn begin_download(
         self: &Arc<Self>,
         id: ResourceId,
-        holder: Option<Holder>,
+        holder: Holder,
     ) -> Result<Transfer, AccessError> {
         let most = self.limits.max_concurrent_downloads;
-        let holder = holder.filter(|_| self.limits.share.is_some());
+        let holder = self.limits.share.map(|_| holder);
         let mut in_flight = self.lock();
         if let (Some(share), Some(holder)) = (self.limits.share, &holder) {
             let limit = share.of(most as u64);

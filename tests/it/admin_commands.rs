@@ -190,7 +190,7 @@ async fn what_filters_mean_is_shown_and_removed_and_nothing_else() {
     assert!(stderr(&removed).contains(&format!("{}  demo ", unused.resource_id)), "{}", stderr(&removed));
     assert!(stderr(&removed).contains("\n1 resource, 4 B\n"), "{}", stderr(&removed));
     for kept in [&used, &elsewhere] {
-        assert_eq!(server.app.row(&kept.resource_id).await.unwrap().state.as_str(), "ready");
+        server.app.ready_row(&kept.resource_id).await;
     }
     let nothing = run(&server, &["rm", "-y", "--namespace", "nowhere"]).await;
     assert_eq!(nothing.status.code(), Some(0));
@@ -394,7 +394,7 @@ async fn the_beginning_of_an_id_names_a_resource_that_is_staged_or_was() {
         "{}",
         stderr(&unknown)
     );
-    assert_eq!(server.app.row(&second.resource_id).await.unwrap().state.as_str(), "ready");
+    server.app.ready_row(&second.resource_id).await;
     // So many that two of them begin alike for certain: of 4 characters, the first is one of 16.
     let mut beginnings = std::collections::BTreeMap::new();
     let twin = loop {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use cloakroom::ledger::Stored;
 use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::State;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
@@ -55,10 +54,8 @@ async fn assert_whole(app: &TestApp, what: &str) {
     for file in &files {
         let (folder, id) = file.rsplit_once('/').unwrap();
         assert_eq!(folder, format!("bundles/{}", &id[..2]), "{what}");
-        let row = app.row(id).await.unwrap_or_else(|| panic!("{what}: {file} has no row"));
-        assert_eq!(row.state, State::Ready, "{what}: {file}");
+        let bundle = app.ready_row(id).await.stage.bundle;
         let content = std::fs::read(app.data_dir().join(file)).unwrap();
-        let bundle = row.bundle.unwrap();
         let truth = (content.len() as u64, Sha256::digest(&content).into());
         assert_eq!((bundle.size_bytes, bundle.sha256), truth, "{what}: {file}");
         bytes += truth.0;

@@ -335,7 +335,7 @@ async fn a_ttl_beyond_all_times_is_no_obstacle_to_a_download_or_a_sweep() {
     let ticket = app.stage("jars").await;
     app.change_ledger(&damage(&ticket.resource_id, "ttl_millis", "9223372036854775807")).await;
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
-    assert!(app.row(&ticket.resource_id).await.unwrap().is_used());
+    assert!(app.ready_row(&ticket.resource_id).await.is_used());
     app.sweep().await;
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
 }

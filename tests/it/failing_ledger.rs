@@ -38,10 +38,10 @@ async fn what_cannot_be_written_down_is_served_and_noted_later() {
     assert_eq!((of(&used), of(&unused)), (1, 0), "it is said once: {:?}", unnoted());
     assert_eq!(app.put("", "more").send().await.unwrap().status(), 500);
     assert!(app.try_sweep().await.is_err(), "the metric of failed sweeps tells of it");
-    assert!(!app.row(&unused.resource_id).await.unwrap().is_used());
+    assert!(!app.ready_row(&unused.resource_id).await.is_used());
     app.faults.clear();
     app.sweep().await;
-    assert!(app.row(&unused.resource_id).await.unwrap().is_used());
+    assert!(app.ready_row(&unused.resource_id).await.is_used());
 }
 
 #[tokio::test]

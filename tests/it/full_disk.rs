@@ -66,14 +66,14 @@ async fn on_a_full_ledger_downloads_go_on_and_their_use_is_written_down_later() 
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.text().await.unwrap(), "a bundle");
     }
-    assert!(!app.row(&ticket.resource_id).await.unwrap().is_used());
+    assert!(!app.ready_row(&ticket.resource_id).await.is_used());
     // Past its unused timeout: it was used, and that is not forgotten while there is no room to write it down.
     app.clock.advance(Duration::from_mins(31));
     app.sweep().await;
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
     app.faults.clear();
     app.sweep().await;
-    assert!(app.row(&ticket.resource_id).await.unwrap().is_used());
+    assert!(app.ready_row(&ticket.resource_id).await.is_used());
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
 }
 

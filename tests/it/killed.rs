@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use cloakroom::ledger::{Ledger as _, SqliteLedger};
 use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::State;
 use cloakroom::store::{BlobStore as _, DataDirectory, DiskStore};
 use rand::RngExt as _;
 use reqwest::Client;
@@ -56,9 +55,9 @@ async fn assert_rows_are_files(data_dir: &Path, least: usize) {
     let keys = store.list(None, usize::MAX).await.unwrap();
     for key in &keys {
         let row = ledger.find(key.resource()).await.unwrap().expect("a file without a row");
-        assert_eq!(row.state, State::Ready);
+        let row = row.into_ready().expect("a file of a row that is not ready");
         let stored = store.open(*key).await.unwrap().expect("a file that is still incoming");
-        assert_eq!(stored.size_bytes(), row.bundle.unwrap().size_bytes);
+        assert_eq!(stored.size_bytes(), row.stage.bundle.size_bytes);
     }
     let rows = ledger.count_by_state().await.unwrap();
     assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("ready", keys.len() as u64)]);

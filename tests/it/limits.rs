@@ -179,7 +179,7 @@ async fn more_downloads_than_allowed_are_told_to_come_again() {
     let refused = app.download(&small).send().await.unwrap();
     assert_eq!(refused.headers()["retry-after"], "2");
     assert_refused(refused, 503, "overloaded", "--max-concurrent-downloads").await;
-    assert_eq!(app.row(&small.resource_id).await.unwrap().first_used_at, None);
+    assert!(!app.ready_row(&small.resource_id).await.is_used());
     app.stage("uploads go on").await;
     drop(wire);
     until_true("the download is over", || app.staging.in_flight() == (0, 0)).await;

@@ -146,7 +146,8 @@ async fn absences_that_are_seen_in_another_cluster_do_not_count() {
     let (server, owners, ticket) = settled(uid("where-owners-are")).await;
     owners.are(Presence::Absent);
     server.app.sweep().await;
-    let absent_since = async || server.app.row(&ticket.resource_id).await.unwrap().sighting.absent_since;
+    let history = async |ticket: &Ticket| server.app.ready_row(&ticket.resource_id).await.stage.history;
+    let absent_since = async || history(&ticket).await.sighting.absent_since;
     assert!(absent_since().await.is_some());
     // One sweep less than the grace later, another cluster is there.
     server.app.clock.advance(50 * SECOND);
@@ -179,7 +180,8 @@ async fn an_owner_that_is_seen_in_another_cluster_was_not_seen() {
     server.use_once(&used).await;
     server.app.sweep().await;
     for ticket in [&used, &unused] {
-        assert_eq!(server.app.row(&ticket.resource_id).await.unwrap().sighting.seen_at, None);
+        let history = server.app.ready_row(&ticket.resource_id).await.stage.history;
+        assert_eq!(history.sighting.seen_at, None);
     }
     // What nobody downloads goes after its time in any cluster.
     server.app.clock.advance(Duration::from_hours(8 * 24));

@@ -13,7 +13,7 @@ use cloakroom::ledger::{
     Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource, SqliteLedger,
 };
 use cloakroom::resource::{
-    BlobKey, Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, State,
+    BlobKey, Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret,
 };
 use cloakroom::staging::Recovered;
 use cloakroom::store::{Begun, BlobStore as _, DataDirectory, DiskStore};
@@ -144,8 +144,7 @@ async fn bytes_that_no_row_knows_are_removed_with_a_word_in_the_log() {
         let lines = logs::lines_with(&id.to_string());
         assert!(lines.iter().any(|line| line.contains("ledger does not know")), "{lines:?}");
     }
-    let row = app.row(&known.to_string()).await.unwrap();
-    assert_eq!(row.state, State::Ready);
+    app.ready_row(&known.to_string()).await;
 }
 
 #[tokio::test]

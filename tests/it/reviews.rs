@@ -201,7 +201,8 @@ async fn who_may_create_pods_in_the_owners_namespace_may_stage_for_it() {
             "resourceAttributes": {"namespace": "demo", "verb": "create", "resource": "pods"},
         })
     );
-    assert_eq!(app.row(&ticket.resource_id).await.unwrap().uploaded_by.as_deref(), Some(USER));
+    let arrival = app.ready_row(&ticket.resource_id).await.stage.arrival;
+    assert_eq!(arrival.uploaded_by.as_deref(), Some(USER));
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200, "the ticket opens the bundle");
     assert_eq!(cluster.asked().len(), 2, "a download asks nobody");
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use cloakroom::owners::{Presence, Unknown};
 use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::State;
 use cloakroom::staging::OWNER_MEMORY_BYTES;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -101,10 +100,9 @@ impl Run {
         let ready = self.app.rows().await.get("ready").copied().unwrap_or_default();
         assert_eq!(listed.len() as u64, ready, "{}", log());
         for listed in listed {
-            let row = self.app.row(&listed.id.to_string()).await.unwrap();
-            assert_eq!((row.state, row.life()), (State::Ready, listed.life), "{}", log());
-            assert_eq!(row.owner.as_ref(), Some(&*listed.owner), "{}", log());
-            assert_eq!(row.bundle.unwrap().size_bytes, listed.size_bytes, "{}", log());
+            let row = self.app.ready_row(&listed.id.to_string()).await;
+            assert_eq!((row.life(), &row.stage.owner), (listed.life, &*listed.owner), "{}", log());
+            assert_eq!(row.stage.bundle.size_bytes, listed.size_bytes, "{}", log());
         }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use cloakroom::cleaner::{Policy, Why};
 use cloakroom::owners::{Presence, Unknown};
 use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::State;
 
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};
@@ -84,9 +83,8 @@ impl Scripted {
         let ready = self.app.rows().await.get("ready").copied().unwrap_or_default();
         assert_eq!(listed.len() as u64, ready, "{what}");
         for listed in listed {
-            let row = self.app.row(&listed.id.to_string()).await.unwrap();
-            assert_eq!((row.state, row.life()), (State::Ready, listed.life), "{what}");
-            assert_eq!(row.owner.as_ref(), Some(&*listed.owner), "{what}");
+            let row = self.app.ready_row(&listed.id.to_string()).await;
+            assert_eq!((row.life(), &row.stage.owner), (listed.life, &*listed.owner), "{what}");
         }
     }
 }

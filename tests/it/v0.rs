@@ -85,7 +85,7 @@ async fn a_recorded_upload_of_the_originals_client_comes_back_byte_for_byte() {
     assert_eq!(app.files(), [format!("bundles/{}/{id}", &id[..2])]);
     assert_eq!(std::fs::read(app.data_dir().join(&app.files()[0])).unwrap(), bundle);
 
-    let recorded_owner = app.row(&id).await.unwrap().owner.unwrap();
+    let recorded_owner = app.ready_row(&id).await.stage.owner;
     assert_eq!((recorded_owner.kind().as_str(), recorded_owner.namespace()), ("Pod", "spark-cluster"));
     let labels = [("spark-app-selector", "spark-0f3c"), ("spark-role", "driver")];
     assert_eq!(recorded_owner.labels().collect::<Vec<_>>(), labels);
@@ -131,7 +131,7 @@ async fn an_unknown_id_and_a_wrong_secret_are_told_apart_and_gone_is_unknown() {
         let refused = problem(refused).await;
         assert_eq!((refused.status, refused.code.as_str()), (401, "unauthorized"));
     }
-    assert!(app.row(&id).await.unwrap().first_used_at.is_none(), "a refused download is no use");
+    assert!(!app.ready_row(&id).await.is_used(), "a refused download is no use");
 
     app.clock.advance(Duration::from_mins(31));
     assert_eq!(app.sweep().await.expired, 1);
@@ -174,13 +174,13 @@ async fn what_one_protocol_stages_the_other_one_knows() {
 async fn the_first_download_marks_the_resource_used_and_keeps_it() {
     let app = TestApp::start().await;
     let (id, secret) = stage(&app, b"jars").await;
-    assert!(app.row(&id).await.unwrap().first_used_at.is_none());
+    assert!(!app.ready_row(&id).await.is_used());
     app.clock.advance(Duration::from_mins(1));
     let first = cloakroom::clock::Clock::now(&*app.clock);
     get(&app, &id, &secret).await.bytes().await.unwrap();
     app.clock.advance(Duration::from_mins(1));
     get(&app, &id, &secret).await.bytes().await.unwrap();
-    let row = app.row(&id).await.unwrap();
+    let row = app.ready_row(&id).await.stage.history;
     assert_eq!(row.first_used_at, Some(first));
     assert_eq!(row.last_used_at, Some(cloakroom::clock::Clock::now(&*app.clock)));
     app.clock.advance(Duration::from_hours(24));

@@ -9,7 +9,7 @@ use super::super::{Decision, Readings, Why, decide};
 use super::{Now, Sweeper, Swept};
 use crate::ledger::{Authority, LedgerError};
 use crate::owners::{Presence, Unknown};
-use crate::resource::{DeletionReason, Owner, Resource, ResourceId, State};
+use crate::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
 use crate::staging::{AccessError, Listed};
 use crate::telemetry::chain;
 
@@ -144,12 +144,13 @@ impl Sweeper {
 
     async fn delete(&self, candidate: Candidate, now: &Now) -> Result<Ending, AccessError> {
         let resource = match self.staging.look_up(candidate.id).await {
-            Ok(Some(resource)) => resource,
+            Ok(found) => found.and_then(Resource::into_ready),
             // What cannot be read (any more) is never deleted by a sweep.
-            Ok(None) | Err(LedgerError::Unreadable(_)) => return Ok(Ending::LeftAlone),
+            Err(LedgerError::Unreadable(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        if resource.state != State::Ready || !self.is_still_due(&resource, &candidate, &now.readings) {
+        let Some(resource) = resource else { return Ok(Ending::LeftAlone) };
+        if !self.is_still_due(&resource, &candidate, &now.readings) {
             return Ok(Ending::LeftAlone);
         }
         let at = self.staging.clock().now();
@@ -169,10 +170,9 @@ impl Sweeper {
         }
     }
 
-    fn is_still_due(&self, resource: &Resource, candidate: &Candidate, now: &Readings) -> bool {
+    fn is_still_due(&self, resource: &Resource<Ready>, candidate: &Candidate, now: &Readings) -> bool {
         // The watch may know more than a moment ago, and then the next sweep looks at it.
-        let Some(owner) = &resource.owner else { return false };
-        let presence = self.presence(owner);
+        let presence = self.presence(&resource.stage.owner);
         decide(&resource.life(), presence, now, &self.policy) == Decision::Delete(candidate.reason)
     }
 }

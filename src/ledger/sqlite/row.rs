@@ -10,8 +10,8 @@ use sqlx::{Decode, Row as _, Type, ValueRef as _};
 
 use crate::ledger::{Stored, UnreadableRow};
 use crate::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerError, OwnerKind, Resource, ResourceId, RowName,
-    SecretHash, Sighting, State, Tombstone, is_dns_label,
+    Arrival, Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerError, OwnerKind,
+    Ready, Resource, ResourceId, RowName, SecretHash, Sighting, Stage, State, Tombstone, is_dns_label,
 };
 
 /// SQL: whether the id is what [`ResourceId::parse`] takes.
@@ -64,35 +64,45 @@ pub(super) async fn stored(
 
 /// A whole row.
 pub(super) fn resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
-    let resource = any_resource(row)?;
-    if resource.state == State::Ready {
-        // The owner and the bundle of what is acknowledged are known, or the row is damaged.
-        for column in ["owner_kind", "owner_namespace", "owner_labels", "size_bytes", "sha256"] {
-            if is_null(row, column) {
-                return Err(unreadable(row, column));
-            }
-        }
-    }
-    if resource.state == State::Deleted && resource.deleted.is_none() {
-        return Err(unreadable(row, "deletion_reason"));
-    }
-    Ok(resource)
-}
-
-fn any_resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
     Ok(Resource {
         id: id(row)?,
         secret_hash: secret_hash(row).ok_or_else(|| unreadable(row, "secret_hash"))?,
-        state: state(row)?,
-        owner: owner(row)?,
-        bundle: bundle(row)?,
-        file_name: get::<Option<&str>>(row, "file_name")?.and_then(|name| FileName::parse(name).ok()),
+        created_at: time(row, "created_at")?.ok_or_else(|| unreadable(row, "created_at"))?,
+        stage: match state(row)? {
+            State::Pending => Stage::Pending(arrival(row)?),
+            State::Ready => Stage::Ready(Box::new(ready(row)?)),
+            State::Deleting => Stage::Deleting(Box::new(ready(row)?), ending(row)?),
+            State::Deleted => Stage::Deleted(Box::new(tombstone(row)?)),
+        },
+    })
+}
+
+fn arrival(row: &SqliteRow) -> Result<Arrival, UnreadableRow> {
+    let file_name = get::<Option<&str>>(row, "file_name")?.and_then(|name| FileName::parse(name).ok());
+    Ok(Arrival { file_name, uploaded_by: get(row, "uploaded_by")? })
+}
+
+/// The owner and the bundle of what is acknowledged are known, or the row is damaged.
+fn ready(row: &SqliteRow) -> Result<Ready, UnreadableRow> {
+    let missing = |columns: &[&'static str]| {
+        let column = columns.iter().find(|column| is_null(row, column));
+        unreadable(row, column.copied().unwrap_or(columns[0]))
+    };
+    Ok(Ready {
+        arrival: arrival(row)?,
+        owner: owner(row)?.ok_or_else(|| missing(&["owner_kind", "owner_namespace", "owner_labels"]))?,
+        bundle: bundle(row)?.ok_or_else(|| missing(&["size_bytes", "sha256"]))?,
+        history: history(row)?,
+    })
+}
+
+fn history(row: &SqliteRow) -> Result<History, UnreadableRow> {
+    Ok(History {
         lifetime: Lifetime {
             unused_timeout: duration(row, "unused_timeout_millis")?
                 .ok_or_else(|| unreadable(row, "unused_timeout_millis"))?,
             ttl: duration(row, "ttl_millis")?,
         },
-        created_at: time(row, "created_at")?.ok_or_else(|| unreadable(row, "created_at"))?,
         first_used_at: time(row, "first_used_at")?,
         last_used_at: time(row, "last_used_at")?,
         sighting: Sighting {
@@ -100,8 +110,6 @@ fn any_resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
             absent_since: time(row, "owner_absent_since")?,
             finished_since: time(row, "owner_finished_since")?,
         },
-        deleted: deleted(row)?,
-        uploaded_by: get(row, "uploaded_by")?,
     })
 }
 
@@ -151,15 +159,23 @@ fn bundle(row: &SqliteRow) -> Result<Option<Bundle>, UnreadableRow> {
     Ok(Some(Bundle { size_bytes, sha256 }))
 }
 
-fn deleted(row: &SqliteRow) -> Result<Option<Tombstone>, UnreadableRow> {
-    let Some(reason) = get::<Option<&str>>(row, "deletion_reason")? else { return Ok(None) };
-    Ok(Some(Tombstone {
+fn ending(row: &SqliteRow) -> Result<Ending, UnreadableRow> {
+    let reason = get::<Option<&str>>(row, "deletion_reason")?;
+    let reason = reason.and_then(|reason| reason.parse::<DeletionReason>().ok());
+    Ok(Ending {
         at: time(row, "deleted_at")?.ok_or_else(|| unreadable(row, "deleted_at"))?,
-        reason: reason.parse::<DeletionReason>().map_err(|_| unreadable(row, "deletion_reason"))?,
+        reason: reason.ok_or_else(|| unreadable(row, "deletion_reason"))?,
+    })
+}
+
+fn tombstone(row: &SqliteRow) -> Result<Tombstone, UnreadableRow> {
+    Ok(Tombstone {
+        ending: ending(row)?,
         owner_kind: get::<Option<String>>(row, "owner_kind")?.unwrap_or_default(),
         namespace: get::<Option<String>>(row, "owner_namespace")?.unwrap_or_default(),
         size_bytes: size(row)?.unwrap_or_default(),
-    }))
+        history: history(row)?,
+    })
 }
 
 fn time(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, UnreadableRow> {

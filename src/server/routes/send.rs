@@ -40,7 +40,7 @@ pub(super) async fn send(
     headers: &HeaderMap,
     ranges: Ranges,
 ) -> Result<Response, ApiError> {
-    let bundle = Bundle { size_bytes: download.size_bytes(), sha256: sha256(&download) };
+    let bundle = download.resource().stage.bundle;
     let etag = format!("\"{}\"", digest::to_hex(&bundle.sha256));
     match evaluate(headers, &etag) {
         Outcome::Proceed => {}
@@ -68,7 +68,8 @@ pub(super) async fn send(
         Requested::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Requested::Unsatisfiable => return Err(unsatisfiable(bundle.size_bytes)),
     };
-    let mut answer = representation_headers(&bundle, &etag, download.resource().file_name.as_ref())?;
+    let mut answer =
+        representation_headers(&bundle, &etag, download.resource().stage.arrival.file_name.as_ref())?;
     answer.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
     if status == StatusCode::PARTIAL_CONTENT {
         let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bundle.size_bytes);
@@ -80,10 +81,6 @@ pub(super) async fn send(
     state.downloads.begin(&download).await?;
     let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start);
     Ok((status, answer, content(download, range, sending)).into_response())
-}
-
-fn sha256(download: &Download) -> [u8; 32] {
-    download.resource().bundle.map(|bundle| bundle.sha256).unwrap_or_default()
 }
 
 fn unsatisfiable(size_bytes: u64) -> ApiError {

@@ -1,6 +1,6 @@
 //! From settings to the objects that Spark would send: everything is checked here, and nothing is read or sent.
 //!
-//! [`needs`] says what has to be collected, [`plan()`] makes the objects of it: `Application::gather` puts together what the
+//! [`needs()`] says what has to be collected, [`plan()`] makes the objects of it: `Application::gather` puts together what the
 //! steps read, then Spark's `steps` each add to the driver, and ours behind them.
 
 mod aliases;

@@ -1,4 +1,4 @@
-//! The whole use case: files and settings are collected and planned ([`planned`]), and the application is tried, staged,
+//! The whole use case: files and settings are collected and planned ([`planned()`]), and the application is tried, staged,
 //! made and followed ([`Run`]).
 
 mod error;

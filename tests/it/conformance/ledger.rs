@@ -11,8 +11,8 @@ use cloakroom::ledger::{
     SqliteLedger, Stored,
 };
 use cloakroom::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret, Sighting,
-    State, Tombstone, UploadHandle,
+    Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerKind, Ready, Resource,
+    ResourceId, ResourceSecret, Sighting, Stage, State, Tombstone, UploadHandle,
 };
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -125,8 +125,12 @@ async fn deleted(ledger: &AnyLedger) -> ResourceId {
     id
 }
 
+fn is_used(row: &Resource) -> bool {
+    row.history().is_some_and(|history| history.last_used_at.is_some())
+}
+
 async fn state(ledger: &AnyLedger, id: ResourceId) -> Option<State> {
-    ledger.find(id).await.unwrap().map(|resource| resource.state)
+    ledger.find(id).await.unwrap().map(|resource| resource.state())
 }
 
 async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> AnyLedger) {
@@ -135,22 +139,23 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> A
     assert!(ledger.find(id).await.unwrap().is_none());
     begin(&ledger, id).await;
     let row = ledger.find(id).await.unwrap().unwrap();
-    assert_eq!((row.id, row.state, row.created_at), (id, State::Pending, at(0)));
+    assert_eq!((row.id, row.state(), row.created_at), (id, State::Pending, at(0)));
     assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")));
     assert!(!row.secret_hash.matches(&ResourceSecret::from_text("another")));
-    assert_eq!(row.file_name.unwrap().as_str(), "déps.tgz");
-    assert_eq!(row.uploaded_by.as_deref(), Some("10.0.0.1"));
-    assert!(row.owner.is_none() && row.bundle.is_none() && row.deleted.is_none());
+    let Stage::Pending(arrival) = row.stage else { panic!("{:?}", row.stage) };
+    assert_eq!(arrival.file_name.unwrap().as_str(), "déps.tgz");
+    assert_eq!(arrival.uploaded_by.as_deref(), Some("10.0.0.1"));
     assert!(ledger.begin(pending(id), lease_of(id), &[]).await.is_err(), "an id names one resource");
 }
 
 async fn completing_makes_a_row_ready_with_everything_that_it_was_given(open: impl AsyncFn() -> AnyLedger) {
     let id = ready(&open().await).await;
-    let row = open().await.find(id).await.unwrap().unwrap();
-    let given = completion(id);
-    assert_eq!((row.state, row.owner, row.bundle), (State::Ready, Some(given.owner), Some(given.bundle)));
-    assert_eq!((row.lifetime, row.created_at), (given.lifetime, given.created_at));
-    assert_eq!((row.first_used_at, row.last_used_at), (None, None));
+    let row = open().await.find(id).await.unwrap().unwrap().into_ready().unwrap();
+    let (given, Ready { arrival, owner, bundle, history }) = (completion(id), row.stage);
+    assert_eq!((owner, bundle), (given.owner, given.bundle));
+    assert_eq!((history.lifetime, row.created_at), (given.lifetime, given.created_at));
+    assert_eq!((history.first_used_at, history.last_used_at), (None, None));
+    assert_eq!(arrival.uploaded_by.as_deref(), Some("10.0.0.1"));
 }
 
 async fn only_a_pending_row_can_be_completed(open: impl AsyncFn() -> AnyLedger) {
@@ -213,20 +218,20 @@ async fn a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back(
     begin(&ledger, waiting).await;
     for id in [new_id(), waiting, deleting(&ledger).await, deleted(&ledger).await] {
         assert!(!ledger.mark_used(id, at(20)).await.unwrap());
-        assert!(ledger.find(id).await.unwrap().is_none_or(|row| !row.is_used()));
+        assert!(ledger.find(id).await.unwrap().is_none_or(|row| !is_used(&row)));
     }
     let id = ready(&ledger).await;
     for (used_at, first, last) in [(20, 20, 20), (40, 20, 40), (30, 20, 40)] {
         assert!(ledger.mark_used(id, at(used_at)).await.unwrap());
-        let row = ledger.find(id).await.unwrap().unwrap();
-        assert_eq!((row.first_used_at, row.last_used_at), (Some(at(first)), Some(at(last))));
+        let history = *ledger.find(id).await.unwrap().unwrap().history().unwrap();
+        assert_eq!((history.first_used_at, history.last_used_at), (Some(at(first)), Some(at(last))));
     }
     let forever = new_id();
     begin(&ledger, forever).await;
     let lifetime = Lifetime { ttl: None, ..completion(forever).lifetime };
     ledger.complete(Completion { lifetime, ..completion(forever) }, lease_of(forever)).await.unwrap();
     assert!(ledger.mark_used(forever, at(20)).await.unwrap());
-    assert!(ledger.find(forever).await.unwrap().unwrap().is_used());
+    assert!(is_used(&ledger.find(forever).await.unwrap().unwrap()));
 }
 
 async fn a_deletion_holds_only_if_nothing_was_downloaded_since(open: impl AsyncFn() -> AnyLedger) {
@@ -254,7 +259,7 @@ async fn a_deletion_holds_only_if_nothing_was_downloaded_since(open: impl AsyncF
         );
         let expected = if holds { State::Deleting } else { State::Ready };
         assert_eq!(state(&ledger, id).await, Some(expected));
-        assert_eq!(ledger.find(id).await.unwrap().unwrap().deleted.is_some(), holds);
+        assert_eq!(ledger.find(id).await.unwrap().unwrap().ending().is_some(), holds);
     }
 }
 
@@ -277,15 +282,19 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
     let id = deleted(&ledger).await;
     let row = open().await.find(id).await.unwrap().unwrap();
     let tombstone = Tombstone {
-        at: at(200),
-        reason: DeletionReason::Unused,
+        ending: Ending { at: at(200), reason: DeletionReason::Unused },
         owner_kind: "Job".to_owned(),
         namespace: "team-a".to_owned(),
         size_bytes: 1000,
+        history: History {
+            lifetime: completion(id).lifetime,
+            first_used_at: None,
+            last_used_at: None,
+            sighting: Sighting::default(),
+        },
     };
-    assert_eq!((row.state, row.deleted), (State::Deleted, Some(tombstone)));
-    assert!(row.owner.is_none() && row.bundle.is_none(), "labels, name and digest go");
-    assert!(row.file_name.is_none() && row.uploaded_by.is_none());
+    let Stage::Deleted(left) = row.stage else { panic!("{:?}", row.stage) };
+    assert_eq!(*left, tombstone);
     assert_eq!(row.created_at, at(10));
     assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")), "its ticket still gets an answer");
 }
@@ -394,7 +403,15 @@ async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncF
         Sighting { seen_at: Some(at(20)), absent_since: Some(at(30)), finished_since: Some(at(25)) };
     ledger.observe(vec![(seen, sighting), (gone, sighting), (new_id(), sighting)]).await.unwrap();
     let ledger = open().await;
-    let noted = async |id| ledger.find(id).await.unwrap().unwrap().sighting;
+    let noted = async |id| {
+        ledger
+            .find(id)
+            .await
+            .unwrap()
+            .unwrap()
+            .history()
+            .map_or_else(Default::default, |history| history.sighting)
+    };
     assert_eq!(noted(seen).await, sighting);
     assert_eq!(noted(other).await, Sighting::default());
     assert_eq!(noted(gone).await, Sighting::default());

@@ -12,7 +12,7 @@ use cloakroom::metrics::Metrics;
 use cloakroom::owners::{NoCluster, Owners};
 use cloakroom::protocol::problem::Problem;
 use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::{OwnerKinds, Resource, ResourceId};
+use cloakroom::resource::{OwnerKinds, Ready, Resource, ResourceId};
 use cloakroom::server::{
     self, Admin, AppState, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile,
     TrustedProxies, UploadAuth,
@@ -295,6 +295,13 @@ impl TestApp {
 
     pub async fn row(&self, id: &str) -> Option<Resource> {
         self.ledger.find(ResourceId::parse(id).unwrap()).await.unwrap()
+    }
+
+    /// A row that must be ready.
+    pub async fn ready_row(&self, id: &str) -> Resource<Ready> {
+        let row = self.row(id).await.unwrap_or_else(|| panic!("{id} has no row"));
+        let state = row.state();
+        row.into_ready().unwrap_or_else(|| panic!("{id} is {state}"))
     }
 
     /// How many rows there are in each state.

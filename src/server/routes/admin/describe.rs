@@ -8,7 +8,7 @@ use crate::cleaner::{Decision, Judge, Swept};
 use crate::protocol::admin::{ResourceDetails, StagedResource, SweepReport};
 use crate::protocol::digest;
 use crate::protocol::v1::OwnerMetadata;
-use crate::resource::{Resource, State, Tombstone};
+use crate::resource::{Resource, Stage, Tombstone};
 use crate::spark::format_duration;
 use crate::staging::Listed;
 
@@ -44,53 +44,65 @@ fn decided(resource: StagedResource, decision: Decision) -> StagedResource {
 /// What a row has, whatever becomes of it; `None` for what was never complete.
 pub(super) fn staged(resource: &Resource) -> Option<StagedResource> {
     let (owner, size_bytes) = remains(resource)?;
+    let ending = resource.ending();
     Some(StagedResource {
         resource_id: resource.id.to_string(),
         owner,
         size_bytes,
         created_at: resource.created_at,
-        last_used_at: resource.last_used_at,
+        last_used_at: resource.history().and_then(|history| history.last_used_at),
         kept_because: None,
         expires_at: None,
         due_because: None,
-        uploaded_by: resource.uploaded_by.clone(),
-        deleted_at: resource.deleted.as_ref().map(|tombstone| tombstone.at),
-        deletion_reason: resource.deleted.as_ref().map(|tombstone| tombstone.reason.into()),
+        uploaded_by: resource.acknowledged().and_then(|ready| ready.arrival.uploaded_by.clone()),
+        deleted_at: ending.map(|ending| ending.at),
+        deletion_reason: ending.map(|ending| ending.reason.into()),
     })
 }
 
 /// Everything; `None` for what was never complete. Of what is gone, nothing is decided any more, and little is known.
 pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Option<ResourceDetails> {
-    let life = resource.life();
-    let decision = resource.owner.as_ref().filter(|_| resource.state == State::Ready);
-    let decision = decision.map(|owner| judge.judge(resource.id, owner, &life).decision);
-    let staged = staged(&resource)?;
+    let (staged, state, history) = (staged(&resource)?, resource.state(), *resource.history()?);
+    let arrived = resource.acknowledged().map(|ready| (ready.bundle.sha256, ready.arrival.file_name.clone()));
+    let decision = resource.into_ready().map(|ready| {
+        let judgement = judge.judge(ready.id, &ready.stage.owner, &ready.life());
+        judgement.decision
+    });
     Some(ResourceDetails {
         now,
         resource: match decision {
             Some(decision) => decided(staged, decision),
             None => staged,
         },
-        state: resource.state.into(),
-        sha256: resource.bundle.map(|bundle| digest::to_hex(&bundle.sha256)),
-        file_name: resource.file_name.map(|name| name.to_string()),
-        unused_timeout: format_duration(life.lifetime.unused_timeout),
-        ttl: life.lifetime.ttl.map(format_duration),
-        first_used_at: resource.first_used_at,
-        owner_seen_at: life.sighting.seen_at,
-        owner_absent_since: life.sighting.absent_since,
-        owner_finished_since: life.sighting.finished_since,
+        state: state.into(),
+        sha256: arrived.as_ref().map(|(sha256, _)| digest::to_hex(sha256)),
+        file_name: arrived.and_then(|(_, name)| name).map(|name| name.to_string()),
+        unused_timeout: format_duration(history.lifetime.unused_timeout),
+        ttl: history.lifetime.ttl.map(format_duration),
+        first_used_at: history.first_used_at,
+        owner_seen_at: history.sighting.seen_at,
+        owner_absent_since: history.sighting.absent_since,
+        owner_finished_since: history.sighting.finished_since,
     })
+}
+
+/// How many bytes it has, or had; `None` for what was never complete.
+pub(super) fn size_bytes(resource: &Resource) -> Option<u64> {
+    remains(resource).map(|(_, size_bytes)| size_bytes)
 }
 
 /// Owner and size, as far as a tombstone has them.
 fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
-    if let (Some(owner), Some(bundle)) = (&resource.owner, resource.bundle) {
-        return Some((owner.into(), bundle.size_bytes));
+    match &resource.stage {
+        Stage::Pending(_) => None,
+        Stage::Ready(ready) | Stage::Deleting(ready, _) => {
+            Some(((&ready.owner).into(), ready.bundle.size_bytes))
+        }
+        Stage::Deleted(tombstone) => {
+            let Tombstone { owner_kind: kind, namespace, size_bytes, .. } = (**tombstone).clone();
+            Some((OwnerMetadata { kind, namespace, labels: BTreeMap::new(), name: None }, size_bytes))
+        }
     }
-    let Tombstone { owner_kind, namespace, size_bytes, .. } = resource.deleted.clone()?;
-    let owner = OwnerMetadata { kind: owner_kind, namespace, labels: BTreeMap::new(), name: None };
-    Some((owner, size_bytes))
 }
 
 /// What a sweep did.

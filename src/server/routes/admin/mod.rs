@@ -104,25 +104,26 @@ async fn remove(
         Err(error) => return Err(AccessError::from(error).into()),
         Ok((id, found)) => (id, known(Ok(found))?),
     };
-    let is_there = resource.state == LifeState::Ready;
-    if only_unused && is_there {
-        if !state.staging.remove_unused(&resource).await? {
+    let (before, size_bytes) = (resource.ending(), describe::size_bytes(&resource));
+    let is_gone = resource.state() == LifeState::Deleted;
+    let ready = resource.into_ready();
+    let is_there = ready.is_some();
+    if let Some(ready) = ready.filter(|_| only_unused) {
+        if !state.staging.remove_unused(&ready).await? {
             return Err(in_use(&name));
         }
-    } else if resource.state != LifeState::Deleted {
+    } else if !is_gone {
         state.staging.remove(id).await?;
     }
     if is_there {
         log_removal(&name, &admin);
     }
-    let (before, bundle) = (resource.deleted, resource.bundle);
-    let size_of_old = before.as_ref().map(|tombstone| tombstone.size_bytes);
     Ok(Json(Removal {
         resource_id: id.to_string(),
         removed: is_there,
-        size_bytes: bundle.map(|bundle| bundle.size_bytes).or(size_of_old),
-        deletion_reason: before.as_ref().map(|tombstone| tombstone.reason.into()),
-        deleted_at: before.map(|tombstone| tombstone.at),
+        size_bytes,
+        deletion_reason: before.map(|ending| ending.reason.into()),
+        deleted_at: before.map(|ending| ending.at),
     }))
 }
 
@@ -182,7 +183,7 @@ fn parsed(path: Result<Path<String>, PathRejection>) -> Result<RowName, ApiError
 /// One whose upload is not finished is nobody's business yet.
 fn known(found: Result<Option<Resource>, LedgerError>) -> Result<Resource, ApiError> {
     let resource = found.map_err(AccessError::from)?;
-    resource.filter(|resource| resource.state != LifeState::Pending).ok_or_else(unknown)
+    resource.filter(|resource| resource.state() != LifeState::Pending).ok_or_else(unknown)
 }
 
 fn unknown() -> ApiError {

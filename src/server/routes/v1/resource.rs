@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use crate::cleaner::{Decision, Judge};
 use crate::protocol::digest;
 use crate::protocol::v1::Metadata;
-use crate::resource::{Resource, ResourceId, ResourceSecret};
+use crate::resource::{Ready, Resource, ResourceId, ResourceSecret, State as LifeState};
 use crate::server::auth::credentials;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
@@ -45,32 +45,31 @@ pub(super) async fn metadata(
 ) -> Result<Json<Metadata>, ApiError> {
     let (id, secret) = ticket(path, &headers)?;
     let resource = state.staging.find(id, &secret).await?;
-    describe(&resource, &state.judge).map(Json).ok_or_else(|| AccessError::NotFound.into())
+    Ok(Json(describe(&resource, &state.judge)))
 }
 
-/// Only what is complete can be described, and only what is complete is found.
-fn describe(resource: &Resource, judge: &Judge) -> Option<Metadata> {
-    let (owner, bundle) = (resource.owner.as_ref()?, resource.bundle?);
+fn describe(resource: &Resource<Ready>, judge: &Judge) -> Metadata {
+    let Ready { arrival, owner, bundle, history } = &resource.stage;
     let kept = match judge.judge(resource.id, owner, &resource.life()).decision {
         Decision::Keep(kept) => Some(kept),
         Decision::Delete(_) => None,
     };
-    Some(Metadata {
+    Metadata {
         resource_id: resource.id.to_string(),
-        state: resource.state.into(),
+        state: LifeState::Ready.into(),
         size_bytes: bundle.size_bytes,
         sha256: digest::to_hex(&bundle.sha256),
         owner: owner.into(),
-        file_name: resource.file_name.as_ref().map(ToString::to_string),
+        file_name: arrival.file_name.as_ref().map(ToString::to_string),
         created_at: resource.created_at,
-        first_used_at: resource.first_used_at,
-        last_used_at: resource.last_used_at,
+        first_used_at: history.first_used_at,
+        last_used_at: history.last_used_at,
         expires_at: kept.and_then(|kept| kept.until),
         kept_because: kept.map(|kept| kept.why.into()),
-        owner_seen_at: resource.sighting.seen_at,
-        owner_absent_since: resource.sighting.absent_since,
-        owner_finished_since: resource.sighting.finished_since,
-    })
+        owner_seen_at: history.sighting.seen_at,
+        owner_absent_since: history.sighting.absent_since,
+        owner_finished_since: history.sighting.finished_since,
+    }
 }
 
 /// Release a resource now. Repeating it is fine.
