@@ -10,8 +10,8 @@ use std::time::SystemTime;
 /// Why something cannot be read. Shared, because errors cannot be copied.
 pub type Unread = Arc<io::Error>;
 
-/// What was collected for one request.
-#[derive(Debug, Clone, Default)]
+/// What was collected for one request. There are secrets in it, which is why it is not shown.
+#[derive(Clone, Default)]
 pub struct Facts {
     /// Files by their whole path.
     pub contents: BTreeMap<PathBuf, Result<Vec<u8>, Unread>>,

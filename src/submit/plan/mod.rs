@@ -62,7 +62,7 @@ pub fn needs(request: &Request) -> Result<Needs, PlanError> {
     aliases::apply(&mut conf)?;
     checks::check(&conf)?;
     let submitter = &request.submitter;
-    Ok(Needs::of(&conf, &request.arguments.resource, submitter).and_folders(&conf, submitter))
+    Ok(Needs::of(&conf, |_| true, &request.arguments.resource, submitter).and_folders(&conf, submitter))
 }
 
 /// Whether the staging server has to be asked before an application can be planned.

@@ -56,11 +56,16 @@ pub const READ_KEYS: [(&str, How); 23] = [
 ];
 
 impl Needs {
-    /// What an application needs that has these settings.
-    pub(super) fn of(conf: &SparkConf, resource: &MainResource, submitter: &Submitter) -> Self {
+    /// What an application needs that has these settings, as far as the keys are asked for.
+    pub(super) fn of(
+        conf: &SparkConf,
+        is_asked_for: impl Fn(&str) -> bool,
+        resource: &MainResource,
+        submitter: &Submitter,
+    ) -> Self {
         let is_in_secret = !conf.contains(&keys::SERVER_URI) && !conf.contains(&keys::UPLOAD_PATH);
         let mut needs = Self { small_bytes: is_in_secret.then_some(MOST_BYTES), ..Self::default() };
-        for (key, how) in READ_KEYS {
+        for (key, how) in READ_KEYS.into_iter().filter(|(key, _)| is_asked_for(key)) {
             if let Some(value) = conf.get(key).filter(|value| is_read(conf, key, value)) {
                 needs.add(how, value, submitter);
             }
@@ -158,7 +163,7 @@ mod tests {
             working_folder: PathBuf::from("/here"),
         };
         let resource = MainResource::Java("local:///app.jar".to_owned());
-        let needs = Needs::of(&conf, &resource, &submitter);
+        let needs = Needs::of(&conf, |_| true, &resource, &submitter);
         let shown = |paths: &BTreeSet<PathBuf>| {
             paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
         };

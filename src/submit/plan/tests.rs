@@ -6,6 +6,7 @@ mod defaults;
 mod identity;
 mod inputs;
 mod pods;
+mod pure;
 mod refusals;
 mod staged_names;
 mod staged_pods;

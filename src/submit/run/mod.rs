@@ -8,7 +8,7 @@ use std::pin::pin;
 
 use tokio_util::sync::CancellationToken;
 
-use super::create::{self, CreateError, Created};
+use super::create::{self, Created};
 use super::events::{Event, Log, TakenBack};
 use super::follow::{self, Outcome, Pace};
 use super::inputs::Inputs;
@@ -125,17 +125,6 @@ fn say_left(left: impl IntoIterator<Item = String>, log: &Log) -> bool {
 async fn copy(uploads: Vec<Upload>, stop: CancellationToken) -> Result<(), RunError> {
     let copying = move || uploads.iter().try_for_each(|upload| upload.run(&stop));
     Ok(tokio::task::spawn_blocking(copying).await.map_err(RunError::NotCopied)??)
-}
-
-impl RunError {
-    /// What was not created, where the API server is what refused it.
-    #[must_use]
-    pub fn of_creation(self) -> Option<CreateError> {
-        match self {
-            Self::Create(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

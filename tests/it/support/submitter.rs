@@ -10,7 +10,7 @@ use cloakroom::kubernetes::{Access, ApiServer, Timeouts};
 use cloakroom::submit::create::{CreateError, Created};
 use cloakroom::submit::follow::{FollowError, Outcome, Pace, follow_at};
 use cloakroom::submit::inputs::Local;
-use cloakroom::submit::run::Run;
+use cloakroom::submit::run::{Run, RunError};
 use cloakroom::submit::stage::NamedServer;
 use cloakroom::submit::{ExitCodeRule, FollowSettings, Log, Submission};
 use jiff::tz::TimeZone;
@@ -84,7 +84,10 @@ impl Submitter {
             stop: &self.stop,
             pace: hurried(),
         };
-        run.create(submission).await.map_err(|error| error.of_creation().unwrap())
+        run.create(submission).await.map_err(|error| match error {
+            RunError::Create(error) => error,
+            error => panic!("{error}"),
+        })
     }
 
     pub async fn follow(

@@ -39,6 +39,18 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY`].
 pub const MANAGER: &str = "cloakroom";
 
+/// Of the keys that name files, those that count where no application is submitted.
+const READ_KEYS: [&str; 9] = [
+    keys::JARS.name(),
+    keys::FILES.name(),
+    keys::ARCHIVES.name(),
+    keys::PY_FILES.name(),
+    keys::DRIVER_POD_TEMPLATE.name(),
+    keys::EXECUTOR_POD_TEMPLATE.name(),
+    keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name(),
+    keys::TLS_CLIENT_CERT_PEM.name(),
+    keys::INTERNAL_TLS_CLIENT_CERT_PEM.name(),
+];
 /// Room for what the names of the objects end with.
 const LONGEST_NAME: usize = 100;
 
@@ -141,7 +153,7 @@ fn resource(request: &HandoverRequest) -> MainResource {
 pub fn needs(request: &HandoverRequest) -> Result<Needs, PlanError> {
     let (conf, _) = settings(request)?;
     let resource = resource(request);
-    let mut needs = Needs::of(&conf, &resource, &request.submitter);
+    let mut needs = Needs::of(&conf, |key| READ_KEYS.contains(&key), &resource, &request.submitter);
     needs.manifests.extend(jar(&resource, &request.submitter));
     Ok(needs)
 }

@@ -76,18 +76,21 @@ impl Bed {
         self.folder.path()
     }
 
-    pub async fn plan(&self) -> Result<Submission, PlanError> {
+    pub fn request(&self) -> Request {
         let submitter = Submitter {
             system: BTreeMap::new(),
             variables: self.variables.clone(),
             user: Ok("root".to_owned()),
             working_folder: self.folder.path().to_owned(),
         };
-        let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
         let asking = Asking::Allowed { attempts: None };
-        let request = Request { arguments: self.arguments.clone(), submitter, asking };
+        Request { arguments: self.arguments.clone(), submitter, asking }
+    }
+
+    pub async fn plan(&self) -> Result<Submission, PlanError> {
+        let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
         let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
-        planned(&request, &Local, &NamedServer, &drawn, &Log::new(|_| {})).await
+        planned(&self.request(), &Local, &NamedServer, &drawn, &Log::new(|_| {})).await
     }
 
     pub async fn submission(&self) -> Submission {
