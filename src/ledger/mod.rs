@@ -1,6 +1,7 @@
 //! Who owns what: the ownership table.
 
 mod lease;
+mod listed;
 mod room;
 mod sqlite;
 
@@ -11,11 +12,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, Ready, Resource, ResourceId, RowName, SecretHash,
-    Sighting, State, UploadHandle,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, RowName, SecretHash, Sighting,
+    State, UploadHandle,
 };
 
 pub use lease::{Authority, Epoch, GivenUp, LEASE_RENEWAL, LEASE_TIME, LeaseId};
+pub use listed::{Listed, MemoryLimits, Unreadable};
 pub use room::{Account, Charge, Shortage, Taken};
 pub use sqlite::SqliteLedger;
 
@@ -160,16 +162,26 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
-    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where they are large. With them come
-    /// the unreadable rows that lie between: those that may have been acknowledged.
-    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError>;
-
     /// Notes what was seen of owners; rows that are not `ready` (any more) are left alone.
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError>;
 
-    /// Charges what is stored as the rows say; from now on each counts as `least_bytes` at least. To be called before anything
-    /// else, and whenever something else than this server may have changed rows.
-    async fn count_room(&self, least_bytes: u64) -> Result<(), LedgerError>;
+    /// Reads what is kept in memory in front of the rows: what is ready, what cannot be read, and the room that is taken. To be
+    /// called before anything else.
+    async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError>;
+
+    /// Reads that again if something else than this server may have changed rows: where there is a sign of that, or if
+    /// `thorough`.
+    async fn refresh(&self, thorough: bool) -> Result<(), LedgerError>;
+
+    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where owners must be looked up, and none
+    /// if there are no more.
+    async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError>;
+
+    /// What this version cannot read, as far as it was seen.
+    async fn unreadable(&self) -> Result<Unreadable, LedgerError>;
+
+    /// One of those rows.
+    async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError>;
 
     /// How much is taken of what there is.
     async fn taken(&self) -> Result<Taken, LedgerError>;
@@ -189,17 +201,6 @@ pub trait Ledger: Send + Sync {
 
     /// Finishes what was accepted and lets go of the database.
     async fn close(&self);
-}
-
-/// A part of what is ready.
-#[derive(Debug, Default)]
-pub struct ReadyPage {
-    /// Those that can be read.
-    pub resources: Vec<Resource<Ready>>,
-    /// Those that this version cannot read.
-    pub unreadable: Vec<UnreadableRow>,
-    /// After which one the next page begins; `None` if this was the last.
-    pub next: Option<ResourceId>,
 }
 
 /// A row with a value that is not what this version writes.

@@ -67,4 +67,6 @@ pub struct Taken {
     pub most_resources: u64,
     /// The most bytes that one holder has.
     pub most_bytes: u64,
+    /// Memory that owners take, in bytes.
+    pub owner_bytes: u64,
 }

@@ -1,9 +1,13 @@
 //! The ledger in SQLite: one writer task that shares a commit among operations, a pool of readers, and leases in memory.
 
+mod index;
+mod known_owners;
 mod memory;
 mod operation;
+mod reading;
 mod room;
 mod row;
+mod set_aside;
 mod tombstones;
 mod writer;
 
@@ -21,11 +25,12 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions, Row as _};
 
 use super::{
-    Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
-    ReadyPage, Stored, Taken,
+    Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
+    MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
 };
 use crate::clock::{Clock, SystemClock};
 use crate::resource::{Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
+use index::ReadyPage;
 use memory::Memory;
 use operation::{Operation, Outcome};
 use row::has_id;
@@ -71,6 +76,45 @@ impl SqliteLedger {
         let readers = readers.connect_lazy_with(options.read_only(true));
         let memory = Arc::new(Memory::new(clock));
         Ok(Self { readers, writer: Writer::start(connection, Arc::clone(&memory)), memory })
+    }
+
+    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where they are large. With them come
+    /// the unreadable rows that lie between: those that may have been acknowledged.
+    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
+        // A state that is not known may have been ready. Rows with damaged ids are read whatever they are, but tombstones,
+        // which go by themselves. The plus keeps SQLite from going by the index on the state, and so from sorting all rows
+        // for every page (<https://www.sqlite.org/optoverview.html>, section 6).
+        let mut rows = sqlx::query(concat!(
+            "SELECT * FROM resources WHERE id >= ?1 AND id IS NOT ?2 AND +state IS NOT 'deleted' \
+             AND (state IS NOT 'pending' AND state IS NOT 'deleting' OR NOT ",
+            has_id!(),
+            ") ORDER BY id"
+        ))
+        .bind(after.map(|id| id.to_string()).unwrap_or_default())
+        .bind(after.map(|id| id.to_string()))
+        .fetch(&self.readers);
+        let mut page = ReadyPage::default();
+        let (mut read, mut bytes) = (0, 0);
+        while let Some(row) = rows.next().await {
+            let row = row?;
+            // A page ends with an id that can be asked for. It has no end of rows whose ids are damaged.
+            if let Ok(id) = row::id(&row) {
+                if read == limit || bytes > LARGEST_PAGE_BYTES {
+                    return Ok(page);
+                }
+                (page.next, read) = (Some(id), read + 1);
+            }
+            match row::resource(&row) {
+                Ok(resource) => {
+                    let ready = resource.into_ready();
+                    bytes += ready.as_ref().map_or(0, |ready| ready.stage.owner.memory_bytes());
+                    page.resources.extend(ready);
+                }
+                Err(unreadable) => page.unreadable.push(unreadable),
+            }
+        }
+        page.next = None;
+        Ok(page)
     }
 
     /// Runs one change and returns once it is committed.
@@ -190,10 +234,18 @@ impl Ledger for SqliteLedger {
             .bind(id.to_string())
             .fetch_optional(&self.readers)
             .await?;
-        Ok(row.as_ref().map(row::resource).transpose()?)
+        let resource = row.as_ref().map(row::resource).transpose();
+        if resource.is_err() && self.memory.index().contains(id) {
+            // It could be read before: what else has changed?
+            self.memory.index().doubt();
+        }
+        Ok(resource?)
     }
 
     async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
+        if self.memory.index().contains(id) {
+            return Ok(Some(State::Ready));
+        }
         let row = sqlx::query("SELECT id, state FROM resources WHERE id = ?")
             .bind(id.to_string())
             .fetch_optional(&self.readers)
@@ -260,49 +312,32 @@ impl Ledger for SqliteLedger {
         Ok(rows.iter().filter_map(|row| row::id(row).ok()).collect())
     }
 
-    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
-        // A state that is not known may have been ready. Rows with damaged ids are read whatever they are, but tombstones,
-        // which go by themselves. The plus keeps SQLite from going by the index on the state, and so from sorting all rows
-        // for every page (<https://www.sqlite.org/optoverview.html>, section 6).
-        let mut rows = sqlx::query(concat!(
-            "SELECT * FROM resources WHERE id >= ?1 AND id IS NOT ?2 AND +state IS NOT 'deleted' \
-             AND (state IS NOT 'pending' AND state IS NOT 'deleting' OR NOT ",
-            has_id!(),
-            ") ORDER BY id"
-        ))
-        .bind(after.map(|id| id.to_string()).unwrap_or_default())
-        .bind(after.map(|id| id.to_string()))
-        .fetch(&self.readers);
-        let mut page = ReadyPage::default();
-        let (mut read, mut bytes) = (0, 0);
-        while let Some(row) = rows.next().await {
-            let row = row?;
-            // A page ends with an id that can be asked for. It has no end of rows whose ids are damaged.
-            if let Ok(id) = row::id(&row) {
-                if read == limit || bytes > LARGEST_PAGE_BYTES {
-                    return Ok(page);
-                }
-                (page.next, read) = (Some(id), read + 1);
-            }
-            match row::resource(&row) {
-                Ok(resource) => {
-                    let ready = resource.into_ready();
-                    bytes += ready.as_ref().map_or(0, |ready| ready.stage.owner.memory_bytes());
-                    page.resources.extend(ready);
-                }
-                Err(unreadable) => page.unreadable.push(unreadable),
-            }
-        }
-        page.next = None;
-        Ok(page)
-    }
-
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
         self.change(Operation::Observe(sightings)).await.map(drop)
     }
 
-    async fn count_room(&self, least_bytes: u64) -> Result<(), LedgerError> {
-        self.change(Operation::CountRoom(least_bytes)).await.map(drop)
+    async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError> {
+        self.memory.give_room(limits);
+        self.read_all().await
+    }
+
+    async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
+        let index = self.memory.index();
+        // At the start everything has just been read.
+        let is_new = index.take_newness();
+        if index.is_doubtful() || thorough && !is_new { self.read_all().await } else { Ok(()) }
+    }
+
+    async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
+        self.list(after, limit).await
+    }
+
+    async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
+        Ok(self.memory.index().unreadable())
+    }
+
+    async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError> {
+        Ok(self.memory.index().find_unreadable(name))
     }
 
     async fn taken(&self) -> Result<Taken, LedgerError> {

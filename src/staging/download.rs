@@ -74,7 +74,7 @@ impl Staging {
     /// A ledger that cannot be written, because the disk is full or for another reason, is no reason to refuse a download:
     /// what cannot be written down is kept in mind. On a full disk the reserve is for deletions, which make room.
     async fn note_use(&self, id: ResourceId, now: Timestamp) -> bool {
-        match self.parts.write_use(id, now).await {
+        match self.parts.ledger.mark_used(id, now).await {
             Ok(is_there) => is_there,
             Err(error) => {
                 let mut unwritten = self.parts.unwritten_uses();
@@ -96,21 +96,11 @@ impl Parts {
         self.unwritten_uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn write_use(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
-        let written = self.ledger.mark_used(id, at).await;
-        match written {
-            Ok(true) => self.roster.used(id, at),
-            Ok(false) => self.roster.remove(id),
-            Err(_) => self.roster.doubt(),
-        }
-        written
-    }
-
     /// Writes down what there was no room for.
     pub(super) async fn write_uses(&self) -> Result<(), AccessError> {
         let uses = self.unwritten_uses().clone();
         for (id, at) in uses {
-            match self.write_use(id, at).await {
+            match self.ledger.mark_used(id, at).await {
                 Err(LedgerError::Full) => return Ok(()),
                 // A row that takes no change holds up no others.
                 Err(error @ LedgerError::Refused(_)) => {

@@ -9,13 +9,11 @@ mod capacity;
 mod counted;
 mod download;
 mod error;
-mod known_owners;
 mod lease;
+mod ready;
 mod recover;
 mod release;
 mod room;
-mod roster;
-mod set_aside;
 mod share;
 mod stock;
 mod transfers;
@@ -29,13 +27,12 @@ use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::clock::Clock;
-use crate::ledger::{Epoch, Ledger, LedgerError, Stored, UnreadableRow};
+use crate::ledger::{Epoch, Ledger, LedgerError, MemoryLimits, Stored, Unreadable, UnreadableRow};
 use crate::metrics::Metrics;
 use crate::resource::{DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::Storage;
 use capacity::Capacity;
 use lease::Leases;
-use roster::Roster;
 use stock::CountedStates;
 use transfers::Transfers;
 
@@ -43,7 +40,6 @@ pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
 pub use download::Download;
 pub use error::{AccessError, StageError};
 pub use recover::Recovered;
-pub use roster::Listed;
 pub use share::{Share, ShareError};
 pub use upload::{NewUpload, Staged, Terms, Upload};
 
@@ -97,7 +93,6 @@ struct Parts {
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
     leases: Arc<Leases>,
-    roster: Roster,
     /// Clean-up of uploads whose client went away.
     background: TaskTracker,
     /// Uses that could not be written down; the sweep does it when the ledger can be written again.
@@ -119,7 +114,8 @@ impl Staging {
         metrics: Metrics,
     ) -> Result<Self, LedgerError> {
         metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
-        ledger.count_room(limits.capacity.least_charge).await?;
+        let least_bytes = limits.capacity.least_charge;
+        ledger.load(MemoryLimits { least_bytes, owner_memory_bytes: limits.owner_memory_bytes }).await?;
         let capacity = Arc::new(Capacity::new(limits, Arc::clone(&ledger)));
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
@@ -131,7 +127,6 @@ impl Staging {
             capacity,
             transfers,
             leases,
-            roster: Roster::new(limits.owner_memory_bytes),
             background,
             unwritten_uses: Mutex::default(),
             failed_look_up: Mutex::default(),
@@ -139,7 +134,7 @@ impl Staging {
             counted_states: CountedStates::default(),
             limits,
         };
-        parts.read_roster().await?;
+        parts.tell_of_unreadable().await?;
         let parts = Arc::new(parts);
         let renewal = tokio::spawn(lease::keep_renewing(Arc::downgrade(&parts)));
         Ok(Self { parts, _renewal: Arc::new(AbortOnDropHandle::new(renewal)) })
@@ -221,19 +216,14 @@ impl Staging {
         self.parts.ledger.remember_cluster(uid).await
     }
 
-    /// How many resources this version cannot read.
-    pub fn count_set_aside(&self) -> usize {
-        self.parts.roster.count_set_aside()
-    }
-
-    /// The first of them.
-    pub fn first_set_aside(&self) -> Vec<UnreadableRow> {
-        self.parts.roster.first_set_aside()
+    /// The resources that this version cannot read.
+    pub async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
+        self.parts.ledger.unreadable().await
     }
 
     /// One of them.
-    pub fn find_set_aside(&self, name: &RowName) -> Option<UnreadableRow> {
-        self.parts.roster.find_set_aside(name)
+    pub async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError> {
+        self.parts.ledger.find_unreadable(name).await
     }
 
     /// The clock that times are taken from.
@@ -270,7 +260,7 @@ const PROBE_ID: &str = "00000000-0000-0000-0000-000000000000";
 impl Parts {
     async fn authorized(&self, id: ResourceId, secret: &ResourceSecret) -> Result<Resource, AccessError> {
         let resource = match self.look_up(id).await {
-            Err(LedgerError::Unreadable(row)) => return Err(self.set_aside(id, row, secret)),
+            Err(LedgerError::Unreadable(row)) => return Err(set_aside(row, secret)),
             found => found?.ok_or(AccessError::NotFound)?,
         };
         if resource.state() == State::Pending {
@@ -291,16 +281,17 @@ impl Parts {
         self.failed_look_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Only its ticket hears of a row that cannot be read.
-    fn set_aside(&self, id: ResourceId, row: UnreadableRow, secret: &ResourceSecret) -> AccessError {
-        if self.roster.contains(id) {
-            // It could be read before: the next sweep finds out what else has changed.
-            self.roster.doubt();
-        }
-        if row.secret_hash.is_some_and(|hash| hash.matches(secret)) {
-            LedgerError::Unreadable(row).into()
-        } else {
-            AccessError::WrongSecret
-        }
+    async fn tell_of_unreadable(&self) -> Result<(), LedgerError> {
+        self.metrics.unreadable(self.ledger.unreadable().await?.count as u64);
+        Ok(())
+    }
+}
+
+/// Only its ticket hears of a row that cannot be read.
+fn set_aside(row: UnreadableRow, secret: &ResourceSecret) -> AccessError {
+    if row.secret_hash.is_some_and(|hash| hash.matches(secret)) {
+        LedgerError::Unreadable(row).into()
+    } else {
+        AccessError::WrongSecret
     }
 }

@@ -43,12 +43,8 @@ impl Staging {
         // Bytes first: they are listed before their rows are looked up, so that an upload that begins meanwhile cannot be
         // taken for an orphan.
         let with_bytes = if thorough { parts.all_keys().await? } else { Vec::new() };
-        // At the start everything has just been read.
-        let is_new = parts.roster.take_newness();
-        if parts.roster.is_doubtful() || thorough && !is_new {
-            parts.ledger.count_room(parts.limits.capacity.least_charge).await?;
-            parts.read_roster().await?;
-        }
+        parts.ledger.refresh(thorough).await?;
+        parts.tell_of_unreadable().await?;
         // Last, because what was just read says whether bytes without a row may belong to one.
         Ok(Recovered { uploads, deletions, orphans: parts.remove_orphans(with_bytes).await? })
     }
@@ -57,14 +53,11 @@ impl Staging {
 impl Parts {
     /// As long as the id of any row is damaged, bytes without a row may be that row's, and stay.
     async fn remove_orphans(&self, with_bytes: Vec<BlobKey>) -> Result<u64, AccessError> {
-        let are_kept = self.roster.has_damaged_ids();
+        let are_kept = self.ledger.unreadable().await?.has_damaged_ids;
         let (mut removed, mut kept) = (0_u64, 0_u64);
         for key in with_bytes {
             let id = key.resource();
-            // Nearly all of them are ready, and of those the memory knows.
-            let known = self.roster.contains(id)
-                || self.ledger.state(id).await?.is_some_and(|state| state != State::Deleted);
-            if known {
+            if self.ledger.state(id).await?.is_some_and(|state| state != State::Deleted) {
                 continue;
             }
             if are_kept {

@@ -23,7 +23,7 @@ impl Staging {
         let (at, reason) = (self.parts.clock.now(), DeletionReason::Removed);
         let deletion = Deletion { id, reason, at, condition: Condition::Always };
         let is_removed = self.parts.delete(state, deletion, Authority::Admin).await?;
-        self.parts.metrics.unreadable(self.parts.roster.count_set_aside() as u64);
+        self.parts.tell_of_unreadable().await?;
         Ok(is_removed)
     }
 
@@ -42,7 +42,7 @@ impl Staging {
         if let Some(id) = row.id().filter(|_| is_removed) {
             self.parts.storage.blobs.delete(BlobKey::of(id)).await?;
         }
-        self.parts.metrics.unreadable(self.parts.roster.count_set_aside() as u64);
+        self.parts.tell_of_unreadable().await?;
         Ok(is_removed)
     }
 
@@ -92,10 +92,9 @@ impl Parts {
 
     /// Removes a row without a tombstone. `false` if there is none.
     async fn discard(&self, row: &RowName) -> Result<bool, AccessError> {
-        if !self.ledger.discard(row.clone()).await.inspect_err(|_| self.roster.doubt())? {
+        if !self.ledger.discard(row.clone()).await? {
             return Ok(false);
         }
-        self.roster.discarded(row);
         let reason = DeletionReason::Removed;
         self.metrics.deleted(reason.as_str());
         tracing::info!(resource_id = %row, %reason, "deleted");
@@ -103,19 +102,13 @@ impl Parts {
     }
 
     async fn condemn(&self, deletion: Deletion, by: Authority) -> Result<bool, AccessError> {
-        let condemned = match self.ledger.condemn(deletion, by).await {
+        match self.ledger.condemn(deletion, by).await {
             Err(LedgerError::Full) => {
                 self.give_up_reserve().await?;
-                self.ledger.condemn(deletion, by).await
+                Ok(self.ledger.condemn(deletion, by).await?)
             }
-            other => other,
-        };
-        match condemned {
-            Ok(true) => self.roster.remove(deletion.id),
-            // Something changed since the decision, or it is not certain what was done.
-            Ok(false) | Err(_) => self.roster.doubt(),
+            condemned => Ok(condemned?),
         }
-        Ok(condemned?)
     }
 
     /// On a full disk there may be no room to write down that something is deleted or used: it is made.

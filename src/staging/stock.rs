@@ -58,13 +58,16 @@ impl Staging {
 impl Parts {
     /// How much of each limit is used.
     fn uses(&self, taken: Taken, space: Option<Space>, tombstones: Option<u64>) -> Vec<LimitUse> {
-        let (owner_bytes, most_owner_bytes) = self.roster.owner_memory_bytes();
         let most_tombstones = self.limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
         let tombstones =
             tombstones.map(|used| LimitUse { of: Limited::Tombstones, used, limit: most_tombstones });
         let open = self.storage.disk.as_ref().and_then(|disk| disk.open_blobs());
         let open = open.map(|(used, limit)| LimitUse::of_counts(Limited::OpenBundles, used, limit));
-        let memory = LimitUse::of_counts(Limited::OwnerMemory, owner_bytes, most_owner_bytes);
+        let memory = LimitUse {
+            of: Limited::OwnerMemory,
+            used: taken.owner_bytes,
+            limit: self.limits.owner_memory_bytes as u64,
+        };
         let mut uses = vec![memory];
         uses.extend(self.capacity.uses(taken, space));
         uses.extend(self.transfers.uses());

@@ -13,9 +13,7 @@ use super::lease::Lease;
 use super::{Parts, StageError, Staging};
 use crate::ledger::{Authority, Completion, PendingResource};
 use crate::metrics::UploadMeasurement;
-use crate::resource::{
-    BlobKey, Bundle, FileName, Holder, Life, Lifetime, Owner, ResourceId, ResourceSecret, Sighting,
-};
+use crate::resource::{BlobKey, Bundle, FileName, Holder, Lifetime, Owner, ResourceId, ResourceSecret};
 use crate::store::{Begun, StoreError};
 use crate::telemetry::chain;
 
@@ -72,7 +70,7 @@ pub struct Upload {
 
 struct Progress {
     writer: CountedWriter,
-    /// Goes before the place: whoever waits for that needs the room as well.
+    /// It ends before the place is free: an upload that waits for the place needs the room as well.
     lease: Lease,
     hold: Hold,
 }
@@ -253,14 +251,8 @@ impl Acknowledgement {
         }
         let created_at = self.parts.clock.now();
         let Terms { owner, lifetime, .. } = self.terms.clone();
-        let life = Life { created_at, lifetime, last_used_at: None, sighting: Sighting::default() };
-        let completion = Completion { id: self.id, owner: owner.clone(), bundle, lifetime, created_at };
-        self.parts
-            .ledger
-            .complete(completion, lease.id())
-            .await
-            .inspect_err(|_| self.parts.roster.doubt())?;
-        self.parts.roster.add(self.id, owner, bundle.size_bytes, life);
+        let completion = Completion { id: self.id, owner, bundle, lifetime, created_at };
+        self.parts.ledger.complete(completion, lease.id()).await?;
         let expires_at = lifetime.expiry_if_unused(created_at);
         Ok(Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at })
     }

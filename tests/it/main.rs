@@ -56,13 +56,14 @@ mod owner_keys;
 mod owner_kinds;
 mod owner_watches;
 mod proxy;
+mod ready_index;
 mod recovery;
 mod refusals;
 mod refused_connections;
 mod replaced;
 mod replacement;
 mod reviews;
-mod roster;
+
 mod scenarios;
 mod second_run;
 mod shares;

@@ -7,10 +7,10 @@ use futures_util::{StreamExt as _, stream};
 
 use super::super::{Decision, Readings, Why, decide};
 use super::{Now, Sweeper, Swept};
-use crate::ledger::{Authority, LedgerError};
+use crate::ledger::{Authority, LedgerError, Listed};
 use crate::owners::{Presence, Unknown};
 use crate::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
-use crate::staging::{AccessError, Listed};
+use crate::staging::AccessError;
 use crate::telemetry::chain;
 
 /// Fresh reads at once.

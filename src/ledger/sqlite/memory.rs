@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::index::Index;
 use super::operation::Freed;
 use super::room::Rooms;
 use crate::clock::Clock;
-use crate::ledger::{Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, Shortage, Stored, Taken};
+use crate::ledger::{
+    Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, MemoryLimits, Shortage, Stored, Taken,
+};
 use crate::resource::ResourceId;
 
 /// What stands behind rows at this moment.
@@ -17,6 +20,7 @@ pub(super) struct Memory {
     epoch: Epoch,
     leases: Mutex<Leases>,
     rooms: Mutex<Rooms>,
+    index: Index,
 }
 
 #[derive(Default)]
@@ -42,6 +46,7 @@ impl Memory {
             epoch: Epoch::generate(&mut rand::rng()),
             leases: Mutex::default(),
             rooms: Mutex::default(),
+            index: Index::default(),
         }
     }
 
@@ -60,12 +65,25 @@ impl Memory {
     }
 
     /// What the rows say while nothing else is written.
-    pub(super) fn recount(&self, stored: &BTreeMap<String, Stored>, least_bytes: u64) {
-        self.rooms().recount(stored, least_bytes);
+    pub(super) fn recount(&self, stored: &BTreeMap<String, Stored>) {
+        self.rooms().recount(stored);
     }
 
     pub(super) fn taken(&self) -> Taken {
-        self.rooms().taken()
+        Taken { owner_bytes: self.index.owner_bytes() as u64, ..self.rooms().taken() }
+    }
+
+    pub(super) fn least_bytes(&self) -> u64 {
+        self.rooms().least_bytes()
+    }
+
+    pub(super) fn give_room(&self, limits: MemoryLimits) {
+        self.rooms().count_at_least(limits.least_bytes);
+        self.index.give_room(limits.owner_memory_bytes);
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
     }
 
     fn rooms(&self) -> MutexGuard<'_, Rooms> {
@@ -140,6 +158,8 @@ impl Memory {
         let mut rooms = self.rooms();
         rooms.release(lease);
         rooms.stored(completion.owner.namespace(), completion.bundle.size_bytes);
+        drop(rooms);
+        self.index.completed(completion);
     }
 
     /// Renews those that are still there, and returns the others.

@@ -21,7 +21,7 @@ pub(super) enum Operation {
     NoteHandle(ResourceId, LeaseId, UploadHandle),
     Complete(Box<Completion>, LeaseId),
     GiveUp(ResourceId, Authority),
-    CountRoom(u64),
+    CountRoom,
     Hold(ResourceId, LeaseId),
     MarkUsed(ResourceId, Timestamp),
     Condemn(Deletion, Authority),
@@ -77,8 +77,8 @@ impl Operation {
             Self::Complete(completion, lease) if !memory.is_uploading(completion.id, *lease) => Ok(0),
             Self::Complete(completion, _) => complete(completion, connection).await,
             Self::GiveUp(id, by) => return give_up(*id, *by, connection, memory).await,
-            Self::CountRoom(least_bytes) => {
-                let counted = Some(row::stored(*least_bytes, connection).await?);
+            Self::CountRoom => {
+                let counted = Some(row::stored(memory.least_bytes(), connection).await?);
                 return Ok(Outcome { counted, ..Outcome::default() });
             }
             Self::Hold(id, lease) => Ok(u64::from(memory.hold(*id, *lease))),
@@ -96,20 +96,36 @@ impl Operation {
 
     /// Tells `memory` how it ended: committed with that outcome, or not at all.
     pub(super) fn ended(&self, outcome: Option<&Outcome>, memory: &Memory) {
-        let is_done = outcome.is_some_and(|outcome| outcome.rows > 0);
-        if let Some(outcome) = outcome {
-            memory.freed(&outcome.freed);
-        }
+        let Some(outcome) = outcome else {
+            if let Self::Condemn(deletion, _) = self {
+                memory.no_longer_condemned(deletion.id);
+            }
+            return;
+        };
+        let (is_done, index) = (outcome.rows > 0, memory.index());
+        memory.freed(&outcome.freed);
         match self {
             Self::Begin(pending, lease) if is_done => memory.begun(pending.id, *lease),
             Self::Complete(completion, lease) if is_done => memory.completed(completion, *lease),
-            Self::Condemn(deletion, _) if !is_done => memory.no_longer_condemned(deletion.id),
-            Self::CountRoom(least_bytes) => {
-                if let Some(stored) = outcome.and_then(|outcome| outcome.counted.as_ref()) {
-                    memory.recount(stored, *least_bytes);
-                }
+            Self::MarkUsed(id, at) if is_done => index.used(*id, *at),
+            Self::MarkUsed(id, _) => index.remove(*id),
+            Self::Condemn(deletion, _) if is_done => index.remove(deletion.id),
+            Self::Condemn(deletion, _) => {
+                memory.no_longer_condemned(deletion.id);
+                index.doubt();
             }
             Self::Bury(id) if is_done => memory.no_longer_condemned(*id),
+            Self::Discard(name) if is_done => index.discarded(name),
+            Self::Observe(sightings) => {
+                for (id, sighting) in sightings {
+                    index.observed(*id, *sighting);
+                }
+            }
+            Self::CountRoom => {
+                if let Some(stored) = &outcome.counted {
+                    memory.recount(stored);
+                }
+            }
             _ => {}
         }
     }

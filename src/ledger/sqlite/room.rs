@@ -61,8 +61,16 @@ impl Rooms {
         self.subtract(&of_namespace(namespace, 1, bytes));
     }
 
+    pub(super) fn count_at_least(&mut self, least_bytes: u64) {
+        self.least_bytes = least_bytes;
+    }
+
+    pub(super) fn least_bytes(&self) -> u64 {
+        self.least_bytes
+    }
+
     /// Takes over what the rows say.
-    pub(super) fn recount(&mut self, rows: &BTreeMap<String, Stored>, least_bytes: u64) {
+    pub(super) fn recount(&mut self, rows: &BTreeMap<String, Stored>) {
         let stored = rows.values().copied().sum::<Stored>();
         if self.is_known && self.stored != stored {
             tracing::warn!(
@@ -71,7 +79,7 @@ impl Rooms {
                 "the account of the room was wrong; corrected"
             );
         }
-        (self.stored, self.least_bytes, self.is_known) = (stored, least_bytes, true);
+        (self.stored, self.is_known) = (stored, true);
         self.taken.clear();
         for (namespace, Stored { resources, bytes }) in rows {
             self.add(&of_namespace(namespace, *resources, *bytes));
@@ -93,6 +101,7 @@ impl Rooms {
             stored_bytes: self.stored.bytes,
             most_resources: most(|account| matches!(account, Account::ResourcesOf(_))),
             most_bytes: most(|account| matches!(account, Account::BytesOf(_))),
+            owner_bytes: 0,
         }
     }
 

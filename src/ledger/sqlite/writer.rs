@@ -94,6 +94,8 @@ async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut 
         Err(error) => {
             // On a full disk SQLite has rolled back by itself, and then there is nothing left to roll back.
             let _ = execute(connection, "ROLLBACK").await;
+            // Whatever of it is on the disk all the same is read later.
+            memory.index().doubt();
             let error = Arc::new(error);
             for (operation, answer) in operations.iter().zip(answers) {
                 operation.ended(None, memory);

@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cloakroom::ledger::{
-    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
-    SqliteLedger, Stored,
+    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Ledger, LedgerError, MemoryLimits,
+    PendingResource, SqliteLedger, Stored,
 };
 use cloakroom::resource::{
     Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerKind, Ready, Resource,
@@ -51,6 +51,7 @@ suite!(
     the_cluster_that_was_written_down_last_is_the_one_that_is_known,
     ids_come_in_order_and_in_pages,
     what_is_ready_comes_in_order_and_in_pages,
+    what_is_ready_is_listed_as_its_row_is_whatever_changes_it,
     what_was_seen_of_an_owner_is_noted_on_ready_rows_only,
     what_is_stored_is_ready_or_deleting_and_counts_by_namespace,
     one_operation_that_fails_takes_no_neighbour_with_it,
@@ -60,7 +61,9 @@ suite!(
 );
 
 async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
-    Arc::new(SqliteLedger::open(&folder.join("ledger.db")).await.unwrap())
+    let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
+    ledger.load(MemoryLimits { least_bytes: 0, owner_memory_bytes: 1000 }).await.unwrap();
+    Arc::new(ledger)
 }
 
 pub(super) fn new_id() -> ResourceId {
@@ -387,13 +390,41 @@ async fn what_is_ready_comes_in_order_and_in_pages(open: impl AsyncFn() -> AnyLe
     }
     all.sort_unstable();
     let page = async |after, limit| {
-        let page = ledger.ready(after, limit).await.unwrap();
-        page.resources.into_iter().map(|resource| resource.id).collect::<Vec<_>>()
+        let page = ledger.listed(after, limit).await.unwrap();
+        page.into_iter().map(|listed| listed.id).collect::<Vec<_>>()
     };
     assert_eq!(page(None, 100).await, all);
     assert_eq!(page(None, 2).await, all[..2]);
     assert_eq!(page(Some(all[1]), 2).await, all[2..4]);
     assert_eq!(page(Some(all[4]), 2).await, []);
+}
+
+async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let [used, seen, plain] = [ready(&ledger).await, ready(&ledger).await, ready(&ledger).await];
+    let condemned = ready(&ledger).await;
+    ledger.mark_used(used, at(20)).await.unwrap();
+    ledger.observe(vec![(seen, Sighting { seen_at: Some(at(30)), ..Sighting::default() })]).await.unwrap();
+    assert!(ledger.condemn(deletion(condemned, Condition::Always), Authority::Admin).await.unwrap());
+    let used_since = Condition::LastUsedAt(Some(at(7)));
+    assert!(!ledger.condemn(deletion(plain, used_since), Authority::Admin).await.unwrap());
+    let lives = async |ledger: &AnyLedger| {
+        let listed = ledger.listed(None, 100).await.unwrap();
+        assert!(listed.iter().all(|listed| *listed.owner == completion(listed.id).owner));
+        listed.into_iter().map(|listed| (listed.id, listed.life)).collect::<BTreeMap<_, _>>()
+    };
+    let mut rows = BTreeMap::new();
+    for id in [used, seen, plain] {
+        let row = ledger.find(id).await.unwrap().unwrap().into_ready().unwrap();
+        rows.insert(id, row.life());
+    }
+    assert_eq!(lives(&ledger).await, rows);
+    for thorough in [false, true, true] {
+        ledger.refresh(thorough).await.unwrap();
+        assert_eq!(lives(&ledger).await, rows);
+    }
+    assert_eq!(lives(&open().await).await, rows);
+    assert_eq!(ledger.unreadable().await.unwrap().count, 0);
 }
 
 async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncFn() -> AnyLedger) {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom::ledger::{
-    Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, PendingResource,
-    ReadyPage, Stored, Taken,
+    Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
+    MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
 };
 use cloakroom::resource::{BlobKey, Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
 use cloakroom::store::{Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob};
@@ -276,16 +276,28 @@ impl Ledger for FaultyLedger {
         self.inner.ids_in(state, after, limit).await
     }
 
-    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
-        self.inner.ready(after, limit).await
-    }
-
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
         self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(sightings)).await
     }
 
-    async fn count_room(&self, least_bytes: u64) -> Result<(), LedgerError> {
-        self.inner.count_room(least_bytes).await
+    async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError> {
+        self.inner.load(limits).await
+    }
+
+    async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
+        self.inner.refresh(thorough).await
+    }
+
+    async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
+        self.inner.listed(after, limit).await
+    }
+
+    async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
+        self.inner.unreadable().await
+    }
+
+    async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError> {
+        self.inner.find_unreadable(name).await
     }
 
     async fn taken(&self) -> Result<Taken, LedgerError> {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::cleaner::{Decision, Judge, Swept};
+use crate::ledger::Listed;
 use crate::protocol::admin::{ResourceDetails, StagedResource, SweepReport};
 use crate::protocol::digest;
 use crate::protocol::v1::OwnerMetadata;
 use crate::resource::{Resource, Stage, Tombstone};
 use crate::spark::format_duration;
-use crate::staging::Listed;
 
 /// One row of a list, given what a sweep would do.
 pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {

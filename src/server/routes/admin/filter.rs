@@ -5,12 +5,12 @@ use jiff::Timestamp;
 
 use super::QueryPairs;
 use crate::cleaner::{Decision, Why};
+use crate::ledger::Listed;
 use crate::protocol::admin::{DUE, MAX_PAGE, StagedResource, query};
 use crate::protocol::problem::Code;
 use crate::resource::{Owner, OwnerKind, ResourceId};
 use crate::server::error::ApiError;
 use crate::spark::SparkDuration;
-use crate::staging::Listed;
 
 /// What the query of a list asks for.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use super::access::Administrator;
 use super::filter::{self, Filter};
 use super::{QueryPairs, describe};
 use crate::cleaner::Decision;
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, Listed};
 use crate::protocol::admin::ResourcePage;
 use crate::resource::ResourceId;
 use crate::server::error::ApiError;
 use crate::server::state::AppState;
-use crate::staging::{AccessError, Listed};
+use crate::staging::AccessError;
 
 /// Looked at in one go, before other requests have their turn.
 const CHUNK: u32 = 1000;

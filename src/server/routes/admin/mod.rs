@@ -59,7 +59,8 @@ async fn show(
 ) -> Result<Json<ResourceDetails>, ApiError> {
     let name = parsed(path)?;
     let Some(id) = name.id() else {
-        let row = state.staging.find_set_aside(&name).ok_or_else(unknown)?;
+        let row =
+            state.staging.find_unreadable(&name).await.map_err(AccessError::from)?.ok_or_else(unknown)?;
         return Err(AccessError::from(LedgerError::from(row)).into());
     };
     let resource = known(state.staging.look_up(id).await)?;

@@ -18,6 +18,7 @@ use crate::protocol::standing::ClusterStanding;
 use crate::server::error::ApiError;
 use crate::server::proxies::Sender;
 use crate::server::state::AppState;
+use crate::staging::AccessError;
 use crate::staging::{Limits, Share};
 
 /// How the server is: room, watches, sweeps.
@@ -34,6 +35,7 @@ pub(super) async fn status(
     State(state): State<AppState>,
 ) -> Result<Json<ServerStatus>, ApiError> {
     let stock = state.staging.stock().await;
+    let set_aside = state.staging.unreadable().await.map_err(AccessError::from)?;
     let last = admin.cleaner.last();
     let next = last.as_ref().and_then(|last| last.ended_at.checked_add(admin.cleaner.interval()).ok());
     Ok(Json(ServerStatus {
@@ -41,8 +43,8 @@ pub(super) async fn status(
         now: state.staging.clock().now(),
         owners_asked: state.owners.are_asked_for(),
         cluster: cluster(state.identity.last()),
-        unreadable_resources: state.staging.count_set_aside() as u64,
-        unreadable: state.staging.first_set_aside().into_iter().map(unreadable).collect(),
+        unreadable_resources: set_aside.count as u64,
+        unreadable: set_aside.first.into_iter().map(unreadable).collect(),
         watches: state.owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
         free_bytes: stock.free_bytes,

@@ -9,7 +9,7 @@ use crate::resource::Owner;
 const ENTRY_BYTES: usize = 48;
 
 /// Owners, each with the number of resources that it has here.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct KnownOwners {
     counts: HashMap<Arc<Owner>, usize>,
     bytes: usize,
@@ -21,9 +21,9 @@ impl KnownOwners {
         Self { counts: HashMap::new(), bytes: 0, room_bytes }
     }
 
-    /// How much memory is taken and how much may be, in bytes.
-    pub(super) fn memory_bytes(&self) -> (usize, usize) {
-        (self.bytes, self.room_bytes)
+    /// How much memory is taken, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Keeps `owner` for one more resource; `None` if there is no room for it.

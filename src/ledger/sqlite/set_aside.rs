@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::UnreadableRow;
+use crate::ledger::{Unreadable, UnreadableRow};
 use crate::resource::RowName;
 
 /// The log and the status name so many; of more they have the number.
@@ -25,8 +25,8 @@ impl SetAside {
         self.found.extend(rows.into_iter().map(|row| (row.name.clone(), row)));
     }
 
-    /// Says what is new, and returns how many there are.
-    pub(super) fn finish_reading(&mut self) -> usize {
+    /// Says what is new.
+    pub(super) fn finish_reading(&mut self) {
         let known = std::mem::replace(&mut self.known, std::mem::take(&mut self.found));
         let mut new = self.known.iter().filter(|(name, _)| !known.contains_key(*name));
         for (name, row) in new.by_ref().take(NAMED) {
@@ -41,7 +41,6 @@ impl SetAside {
         if more > 0 {
             tracing::error!(resources = more, "this version cannot read more resources than were named");
         }
-        self.count()
     }
 
     pub(super) fn remove(&mut self, name: &RowName) {
@@ -52,22 +51,16 @@ impl SetAside {
         self.known.is_empty()
     }
 
-    /// Whether there are rows of which it is not known which bytes are theirs.
-    pub(super) fn has_damaged_ids(&self) -> bool {
-        self.known.keys().any(|name| name.id().is_none())
-    }
-
-    /// The first of them.
-    pub(super) fn first(&self) -> Vec<UnreadableRow> {
-        self.known.values().take(NAMED).cloned().collect()
+    pub(super) fn summary(&self) -> Unreadable {
+        Unreadable {
+            count: self.known.len(),
+            first: self.known.values().take(NAMED).cloned().collect(),
+            has_damaged_ids: self.known.keys().any(|name| name.id().is_none()),
+        }
     }
 
     /// What is known of one.
     pub(super) fn find(&self, name: &RowName) -> Option<UnreadableRow> {
         self.known.get(name).cloned()
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.known.len()
     }
 }

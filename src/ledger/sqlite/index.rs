@@ -1,0 +1,236 @@
+//! What is ready, in memory: what a sweep must know of each resource, so that a sweep that finds nothing to do costs
+//! no query. The task that writes keeps it up with each commit. Owners are there as far as there is room for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use super::known_owners::KnownOwners;
+use super::set_aside::SetAside;
+use crate::ledger::{Completion, Listed, Unreadable, UnreadableRow};
+use crate::resource::{Life, Owner, Ready, Resource, ResourceId, RowName, Sighting};
+
+/// A part of what is ready.
+#[derive(Debug, Default)]
+pub(super) struct ReadyPage {
+    /// Those that can be read.
+    pub(super) resources: Vec<Resource<Ready>>,
+    /// Those that this version cannot read.
+    pub(super) unreadable: Vec<UnreadableRow>,
+    /// After which one the next page begins; `None` if this was the last.
+    pub(super) next: Option<ResourceId>,
+}
+
+/// All of them. Where another hand may have changed a row, everything is read again.
+#[derive(Debug, Default)]
+pub(super) struct Index(Mutex<Entries>);
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// `None` where there is no room for it.
+    owner: Option<Arc<Owner>>,
+    size_bytes: u64,
+    life: Life,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    ready: BTreeMap<ResourceId, Entry>,
+    owners: KnownOwners,
+    set_aside: SetAside,
+    is_doubtful: bool,
+    is_new: bool,
+    /// Changed while everything is read again: what was read of these may be older.
+    changed: Option<BTreeSet<ResourceId>>,
+}
+
+impl Index {
+    /// Gives owners so much memory, in bytes; before anything is read.
+    pub(super) fn give_room(&self, owner_memory_bytes: usize) {
+        self.lock().owners = KnownOwners::new(owner_memory_bytes);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn completed(&self, completion: &Completion) {
+        let Completion { id, owner, bundle, lifetime, created_at } = completion;
+        let life = Life {
+            created_at: *created_at,
+            lifetime: *lifetime,
+            last_used_at: None,
+            sighting: Sighting::default(),
+        };
+        let mut entries = self.lock();
+        entries.note(*id);
+        entries.insert(*id, owner.clone(), bundle.size_bytes, life);
+    }
+
+    pub(super) fn remove(&self, id: ResourceId) {
+        let mut entries = self.lock();
+        entries.note(id);
+        entries.remove(id);
+        if !entries.set_aside.is_empty() {
+            entries.set_aside.remove(&id.into());
+        }
+    }
+
+    /// A row that could not be read is gone.
+    pub(super) fn discarded(&self, name: &RowName) {
+        let mut entries = self.lock();
+        entries.set_aside.remove(name);
+        // Whether a resource was known under its true id is not known.
+        entries.is_doubtful = true;
+    }
+
+    pub(super) fn used(&self, id: ResourceId, at: Timestamp) {
+        self.change(id, |life| life.last_used_at = life.last_used_at.max(Some(at)));
+    }
+
+    pub(super) fn observed(&self, id: ResourceId, sighting: Sighting) {
+        self.change(id, |life| life.sighting = sighting);
+    }
+
+    fn change(&self, id: ResourceId, change: impl FnOnce(&mut Life)) {
+        let mut entries = self.lock();
+        entries.note(id);
+        if let Some(entry) = entries.ready.get_mut(&id) {
+            change(&mut entry.life);
+        }
+    }
+
+    /// A row is not what it was when it was last read or written here.
+    pub(super) fn doubt(&self) {
+        self.lock().is_doubtful = true;
+    }
+
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.lock().is_doubtful
+    }
+
+    pub(super) fn page(&self, after: Option<ResourceId>, limit: usize) -> Vec<(ResourceId, Entry)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = self.lock();
+        let ready = entries.ready.range((from, Bound::Unbounded));
+        ready.take(limit).map(|(id, entry)| (*id, entry.clone())).collect()
+    }
+
+    /// From now on changes are noted, so that what is read meanwhile does not undo them.
+    pub(super) fn begin_reading(&self) {
+        let mut entries = self.lock();
+        entries.is_doubtful = false;
+        entries.changed = Some(BTreeSet::new());
+        entries.set_aside.begin_reading();
+    }
+
+    pub(super) fn give_up_reading(&self) {
+        let mut entries = self.lock();
+        (entries.is_doubtful, entries.changed) = (true, None);
+    }
+
+    /// Takes in what was read after `after`. In place, page by page: two copies of everything would be the most memory
+    /// that this server ever takes.
+    pub(super) fn take_page(&self, after: Option<ResourceId>, page: ReadyPage) {
+        let mut entries = self.lock();
+        entries.set_aside.take(page.unreadable);
+        let range = (
+            after.map_or(Bound::Unbounded, Bound::Excluded),
+            page.next.map_or(Bound::Unbounded, Bound::Included),
+        );
+        let read: BTreeSet<ResourceId> = page.resources.iter().map(|resource| resource.id).collect();
+        let here = entries.ready.range(range).map(|(id, _)| *id);
+        let gone: Vec<ResourceId> =
+            here.filter(|id| !read.contains(id) && !entries.is_changed(*id)).collect();
+        for id in gone {
+            entries.remove(id);
+        }
+        for resource in page.resources {
+            if !entries.is_changed(resource.id) {
+                entries.take(resource);
+            }
+        }
+    }
+
+    pub(super) fn finish_reading(&self) {
+        let mut entries = self.lock();
+        (entries.is_new, entries.changed) = (true, None);
+        entries.set_aside.finish_reading();
+    }
+
+    /// Whether everything was read and nobody has asked this since.
+    pub(super) fn take_newness(&self) -> bool {
+        std::mem::take(&mut self.lock().is_new)
+    }
+
+    pub(super) fn contains(&self, id: ResourceId) -> bool {
+        self.lock().ready.contains_key(&id)
+    }
+
+    /// How much memory owners take, in bytes.
+    pub(super) fn owner_bytes(&self) -> usize {
+        self.lock().owners.bytes()
+    }
+
+    pub(super) fn unreadable(&self) -> Unreadable {
+        self.lock().set_aside.summary()
+    }
+
+    pub(super) fn find_unreadable(&self, name: &RowName) -> Option<UnreadableRow> {
+        self.lock().set_aside.find(name)
+    }
+}
+
+impl Entries {
+    fn note(&mut self, id: ResourceId) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(id);
+        }
+    }
+
+    fn is_changed(&self, id: ResourceId) -> bool {
+        self.changed.as_ref().is_some_and(|changed| changed.contains(&id))
+    }
+
+    fn insert(&mut self, id: ResourceId, owner: Owner, size_bytes: u64, life: Life) {
+        let owner = self.owners.keep(Arc::new(owner));
+        if let Some(Entry { owner: Some(before), .. }) =
+            self.ready.insert(id, Entry { owner, size_bytes, life })
+        {
+            self.owners.let_go(&before);
+        }
+    }
+
+    fn remove(&mut self, id: ResourceId) {
+        if let Some(Entry { owner: Some(owner), .. }) = self.ready.remove(&id) {
+            self.owners.let_go(&owner);
+        }
+    }
+
+    /// Owner and size never change.
+    fn take(&mut self, resource: Resource<Ready>) {
+        let life = resource.life();
+        match self.ready.get_mut(&resource.id) {
+            Some(entry) if entry.owner.is_some() => entry.life = life,
+            _ => {
+                let Ready { owner, bundle, .. } = resource.stage;
+                self.insert(resource.id, owner, bundle.size_bytes, life);
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// Whether its owner has to be looked up.
+    pub(super) fn has_unknown_owner(&self) -> bool {
+        self.owner.is_none()
+    }
+
+    pub(super) fn listed(&self, id: ResourceId, look_up: impl FnOnce() -> Option<Owner>) -> Option<Listed> {
+        let Self { size_bytes, life, .. } = *self;
+        let owner = self.owner.clone().or_else(|| look_up().map(Arc::new))?;
+        Some(Listed { id, owner, is_owner_known: self.owner.is_some(), size_bytes, life })
+    }
+}
