@@ -81,9 +81,15 @@ pub trait Ledger: Send + Sync {
         charges: &[Charge],
     ) -> Result<(), LedgerError>;
 
+    /// Whether an upload could be charged that. [`LedgerError::NoRoom`] if an account has too little.
+    async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError>;
+
     /// From now on an upload is charged that, in place of what it was. [`LedgerError::NoRoom`] if an account has too little:
-    /// then nothing changes.
-    async fn charge(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError>;
+    /// then nothing changes. [`LedgerError::GivenUp`] if the upload does not go on.
+    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError>;
+
+    /// How much is taken of an account.
+    async fn charged(&self, account: &Account) -> Result<u64, LedgerError>;
 
     /// Notes what the store needs to abort the upload. [`LedgerError::GivenUp`] if it does not go on.
     async fn note_handle(
@@ -93,25 +99,29 @@ pub trait Ledger: Send + Sync {
         handle: UploadHandle,
     ) -> Result<(), LedgerError>;
 
-    /// `pending → ready`; the lease ends, and the row is charged what it has. [`LedgerError::GivenUp`] if the row is not pending, or its upload was given up: never
-    /// again after [`Self::give_up`], even if the lease was only late.
+    /// `pending → ready`; the lease ends, and the row is charged what it has. [`LedgerError::GivenUp`] if the row is not
+    /// pending, or if its upload was given up. A lease that has only ended by itself is no obstacle.
     async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError>;
 
-    /// Ends an upload for good, before anything of it is removed; the row stays until [`Self::bury`]. The cleaner may do that
-    /// to one whose lease has ended, an uploader to its own. `None` if it goes on, or was completed. One of which nothing is
-    /// known counts as given up.
+    /// Ends an upload for good, before anything of it is removed; the row stays until [`Self::bury`]. The cleaner may give up an
+    /// upload whose lease has ended, and an uploader its own. `None` if the upload goes on, or is complete. An upload without
+    /// a row counts as given up.
     async fn give_up(&self, id: ResourceId, by: Authority) -> Result<Option<GivenUp>, LedgerError>;
 
-    /// Renews leases for [`LEASE_TIME`]; returns those that there are not any more.
+    /// Renews leases for [`LEASE_TIME`]; returns those that do not exist any more.
     async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError>;
 
     /// Takes a lease for a download. `false` if the deletion of that resource is decided.
     async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError>;
 
-    /// Lets go of a lease, and of what its upload was charged: at once where leases are in memory, and elsewhere when it ends by itself at the latest.
+    /// Whether a download of it has a lease.
+    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError>;
+
+    /// Lets go of a lease, and of what its upload was charged: at once where leases are in memory, and elsewhere at the latest
+    /// when it ends by itself.
     fn let_go(&self, lease: LeaseId);
 
-    /// The cleaner's term; `None` if it is another one's.
+    /// The cleaner's term; `None` if another server has it.
     async fn term(&self) -> Result<Option<Epoch>, LedgerError>;
 
     /// Notes a download. `false` if the resource is not `ready` (any more).
@@ -122,8 +132,7 @@ pub trait Ledger: Send + Sync {
     async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
     /// The bytes are gone. `deleting → deleted`: a [`Tombstone`](crate::resource::Tombstone) remains, and the room is free.
-    /// A row whose upload was given up goes for good. Every other row is left alone, as one that another one was faster with:
-    /// `false`.
+    /// A row whose upload was given up goes for good. `false` if there was nothing to bury.
     async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
     /// Removes tombstones of resources deleted before `before`; returns how many.
@@ -183,7 +192,7 @@ pub trait Ledger: Send + Sync {
     /// One of those rows.
     async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError>;
 
-    /// How much is taken of what there is.
+    /// How much is taken in all, for those who watch the server.
     async fn taken(&self) -> Result<Taken, LedgerError>;
 
     /// What is acknowledged and not yet removed, by namespace. Where the namespace or the size of a row cannot be read,
@@ -303,8 +312,6 @@ pub enum LedgerError {
 
 impl From<Arc<sqlx::Error>> for LedgerError {
     fn from(error: Arc<sqlx::Error>) -> Self {
-        /// Primary result code of SQLite for "database or disk is full".
-        const SQLITE_FULL: i32 = 13;
         /// The one for "unable to open database file". The file was there at the start.
         const SQLITE_CANTOPEN: i32 = 14;
         /// "attempt to write a readonly database".
@@ -324,12 +331,20 @@ impl From<Arc<sqlx::Error>> for LedgerError {
     }
 }
 
+/// Primary result code of SQLite for "database or disk is full".
+const SQLITE_FULL: i32 = 13;
+
 /// A rule for a column, or for the type of its values.
 const SQLITE_CONSTRAINT: i32 = 19;
 
 /// SQLite's extended result code.
 fn result_code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error()?.code()?.parse().ok()
+}
+
+/// Whether the disk is full; see [`LedgerError::Full`].
+fn is_full(error: &sqlx::Error) -> bool {
+    result_code(error).is_some_and(|code| code & 0xff == SQLITE_FULL)
 }
 
 /// Whether a rule of the table forbids a change; see [`LedgerError::Refused`].

@@ -19,13 +19,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
+use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, Row as _};
 
 use super::{
-    Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
+    Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
     MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
 };
 use crate::clock::{Clock, SystemClock};
@@ -70,7 +71,7 @@ impl SqliteLedger {
         sqlx::migrate!("./migrations")
             .run(&mut connection)
             .await
-            .map_err(|source| LedgerError::Migrate { path: shown(), source })?;
+            .map_err(|source| not_migrated(source, shown()))?;
         // A file does not go away as a server does: no question before each look-up.
         let readers = SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false);
         let readers = readers.connect_lazy_with(options.read_only(true));
@@ -123,6 +124,16 @@ impl SqliteLedger {
     }
 }
 
+/// A full disk is none of the ledger's faults.
+fn not_migrated(source: MigrateError, path: String) -> LedgerError {
+    match source {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) if super::is_full(&error) => {
+            LedgerError::Full
+        }
+        source => LedgerError::Migrate { path, source },
+    }
+}
+
 /// Write-ahead log and `synchronous=FULL`: a committed transaction survives power loss
 /// (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
 fn options(path: &Path) -> SqliteConnectOptions {
@@ -143,12 +154,23 @@ impl Ledger for SqliteLedger {
         lease: LeaseId,
         charges: &[Charge],
     ) -> Result<(), LedgerError> {
-        self.charge(lease, charges).await?;
+        self.memory.charge(lease, charges).map_err(LedgerError::NoRoom)?;
         self.change(Operation::Begin(pending, lease)).await.map(drop)
     }
 
-    async fn charge(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
+    async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.memory.check_room(charges).map_err(LedgerError::NoRoom)
+    }
+
+    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
+        if !self.memory.is_uploading(id, lease) {
+            return Err(LedgerError::GivenUp { id });
+        }
         self.memory.charge(lease, charges).map_err(LedgerError::NoRoom)
+    }
+
+    async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
+        Ok(self.memory.charged(account))
     }
 
     async fn note_handle(
@@ -179,8 +201,13 @@ impl Ledger for SqliteLedger {
         if self.memory.hold(id, lease) {
             return Ok(true);
         }
-        // A deletion is being written down, or is: the writer knows how that ended.
-        self.change(Operation::Hold(id, lease)).await.map(Outcome::changed)
+        // A deletion is being written down, or is. When the writer has come so far, it is known how that ended.
+        self.change(Operation::Barrier).await?;
+        Ok(self.memory.hold(id, lease))
+    }
+
+    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        Ok(self.memory.is_downloading(id))
     }
 
     fn let_go(&self, lease: LeaseId) {

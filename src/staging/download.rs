@@ -12,8 +12,7 @@ use super::lease::Lease;
 use super::transfers::Transfer;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
-use crate::resource::Holder;
-use crate::resource::{BlobKey, Ready, Resource, ResourceId, ResourceSecret};
+use crate::resource::{BlobKey, Holder, Ready, Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBlob};
 use crate::telemetry::chain;
 
@@ -46,6 +45,7 @@ impl Staging {
             self.find(id, secret).await?;
             return Err(AccessError::NotFound);
         }
+        lease.taken();
         match self.parts.storage.blobs.open(BlobKey::of(id)).await? {
             Some(blob) if blob.size_bytes() == resource.stage.bundle.size_bytes => {
                 Ok(Download { resource, blob, lease, transfer })

@@ -4,8 +4,7 @@ use jiff::Timestamp;
 
 use super::NoRoom;
 use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
-use crate::resource::Holder;
-use crate::resource::{DeletionReason, Ending, ResourceId, RowName, State};
+use crate::resource::{DeletionReason, Ending, Holder, ResourceId, RowName, State};
 use crate::spark::format_size;
 use crate::store::StoreError;
 

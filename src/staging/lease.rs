@@ -1,7 +1,9 @@
 //! The leases that this server holds, and their renewal.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio_util::sync::CancellationToken;
 
 use super::{Parts, StageError};
 use crate::ledger::{Authority, LEASE_RENEWAL, LeaseId, Ledger, LedgerError};
@@ -11,12 +13,19 @@ use crate::telemetry::chain;
 /// All of them.
 pub(super) struct Leases {
     ledger: Arc<dyn Ledger>,
-    held: Mutex<HashSet<LeaseId>>,
+    held: Mutex<HashMap<LeaseId, Held>>,
+}
+
+struct Held {
+    lost: CancellationToken,
+    /// Whether the ledger has said that it has it.
+    is_taken: bool,
 }
 
 /// The lease of one transfer, until it is dropped.
 pub(super) struct Lease {
     id: LeaseId,
+    lost: CancellationToken,
     leases: Arc<Leases>,
 }
 
@@ -27,21 +36,26 @@ impl Leases {
 
     /// A new one. The ledger gets to know of it with the first row or resource that it is for.
     pub(super) fn new_lease(self: &Arc<Self>) -> Lease {
-        let id = LeaseId::generate(&mut rand::rng());
-        self.held().insert(id);
-        Lease { id, leases: Arc::clone(self) }
+        let (id, lost) = (LeaseId::generate(&mut rand::rng()), CancellationToken::new());
+        self.held().insert(id, Held { lost: lost.clone(), is_taken: false });
+        Lease { id, lost, leases: Arc::clone(self) }
     }
 
-    /// Renews all of them. What has lost its lease finds out with its next step.
+    /// Renews all of them, and tells those transfers that have lost theirs.
     pub(super) async fn renew(&self) -> Result<(), LedgerError> {
-        let held: Vec<LeaseId> = self.held().iter().copied().collect();
-        if !held.is_empty() {
-            self.ledger.renew(&held).await?;
+        let held: Vec<LeaseId> = self.held().keys().copied().collect();
+        if held.is_empty() {
+            return Ok(());
+        }
+        for lost in self.ledger.renew(&held).await? {
+            if let Some(held) = self.held().get(&lost).filter(|held| held.is_taken) {
+                held.lost.cancel();
+            }
         }
         Ok(())
     }
 
-    fn held(&self) -> MutexGuard<'_, HashSet<LeaseId>> {
+    fn held(&self) -> MutexGuard<'_, HashMap<LeaseId, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -49,6 +63,18 @@ impl Leases {
 impl Lease {
     pub(super) fn id(&self) -> LeaseId {
         self.id
+    }
+
+    /// The ledger has it. If it says otherwise later, it is lost.
+    pub(super) fn taken(&self) {
+        if let Some(held) = self.leases.held().get_mut(&self.id) {
+            held.is_taken = true;
+        }
+    }
+
+    /// Cancelled when the ledger has it no more.
+    pub(super) fn lost(&self) -> CancellationToken {
+        self.lost.clone()
     }
 
     /// In its name its upload is given up.
@@ -70,7 +96,7 @@ impl Drop for Lease {
     }
 }
 
-/// Renews what is held for as long as there is anything to renew it for.
+/// Renews what is held until the server is closed.
 pub(super) async fn keep_renewing(parts: Weak<Parts>) {
     loop {
         tokio::time::sleep(LEASE_RENEWAL).await;

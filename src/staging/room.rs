@@ -1,9 +1,9 @@
 //! Room for an upload: charges in the ledger, and a place and free disk at this server.
 
-use super::capacity::{Beginning, Hold, Shortage};
+use super::capacity::{Beginning, Hold, NoRoom, Shortage};
 use super::lease::Lease;
 use super::{Parts, StageError};
-use crate::ledger::{LedgerError, PendingResource};
+use crate::ledger::{Charge, LedgerError, PendingResource};
 use crate::resource::{Holder, ResourceId};
 use crate::store::StoreError;
 
@@ -18,14 +18,39 @@ impl Parts {
         let free = self.free_on_disk().await?;
         let bytes = beginning.announced.unwrap_or(0);
         let charges = self.capacity.charges(beginning.holder.as_ref(), bytes, free).await?;
-        let place = self.capacity.begin(beginning.clone(), free);
-        let begun = match &place {
-            Ok(_) => self.ledger.begin(pending.clone(), lease.id(), &charges).await,
-            Err(shortage) if shortage.no_room.holder().is_some() => Ok(()),
-            // Other holders' uploads end for this one only if a place is all that is missing.
-            Err(_) => self.ledger.charge(lease.id(), &charges).await,
+        let hold = match self.capacity.begin(beginning.clone(), free) {
+            Ok(hold) => hold,
+            Err(shortage) => return Ok(Err(self.worse_than(shortage, &charges).await?)),
         };
-        Ok(or_shortage(begun)?.and(place))
+        match self.ledger.begin(pending.clone(), lease.id(), &charges).await {
+            Ok(()) => {
+                lease.taken();
+                Ok(Ok(hold))
+            }
+            Err(LedgerError::NoRoom(shortage)) => Ok(Err(shortage.into())),
+            Err(error) => {
+                // The row may be there all the same.
+                self.give_up(beginning.id, lease.authority()).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Why an upload has no place here, or what the ledger does not have for it where that comes first: no upload of another
+    /// holder ends for one that is refused anyway.
+    async fn worse_than(&self, shortage: Shortage, charges: &[Charge]) -> Result<Shortage, LedgerError> {
+        if shortage.no_room.holder().is_some() {
+            return Ok(shortage);
+        }
+        let is_last = matches!(shortage.no_room, NoRoom::Disk { .. });
+        match self.ledger.check_room(charges).await {
+            Ok(()) => Ok(shortage),
+            Err(LedgerError::NoRoom(worse)) => {
+                let worse = Shortage::from(worse);
+                Ok(if is_last || worse.no_room.holder().is_some() { worse } else { shortage })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Promises `step` bytes more, or where that does not fit those that are here, `at_least`.
@@ -39,15 +64,33 @@ impl Parts {
         let free = self.free_on_disk().await?;
         let mut grown = Ok(());
         for bytes in [step, at_least] {
-            let (reserved, holder) = (hold.reserved(), hold.holder());
-            let charges = self.capacity.charges(holder.as_ref(), reserved + bytes, free).await?;
-            grown = or_shortage(self.ledger.charge(lease.id(), &charges).await)?
-                .and_then(|()| hold.grow(bytes, free));
+            grown = self.recharge(hold, lease, hold.holder(), hold.reserved() + bytes, free).await?;
             if grown.is_ok() {
-                break;
+                grown = hold.grow(bytes, free);
+                if grown.is_ok() {
+                    break;
+                }
+                // The disk has less: back to what it was.
+                let _ = self.recharge(hold, lease, hold.holder(), hold.reserved(), free).await?;
             }
         }
         Ok(grown)
+    }
+
+    async fn recharge(
+        &self,
+        hold: &Hold,
+        lease: &Lease,
+        holder: Option<Holder>,
+        bytes: u64,
+        free_on_disk: Option<u64>,
+    ) -> Result<Result<(), Shortage>, StageError> {
+        let charges = self.capacity.charges(holder.as_ref(), bytes, free_on_disk).await?;
+        match self.ledger.charge(hold.id(), lease.id(), &charges).await {
+            Ok(()) => Ok(Ok(())),
+            Err(LedgerError::NoRoom(shortage)) => Ok(Err(shortage.into())),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(super) async fn pass_to(
@@ -61,8 +104,7 @@ impl Parts {
             Ok(before) => before,
             Err(shortage) => return Ok(Err(shortage)),
         };
-        let charges = self.capacity.charges(Some(holder), hold.reserved(), free).await?;
-        let outcome = or_shortage(self.ledger.charge(lease.id(), &charges).await)?;
+        let outcome = self.recharge(hold, lease, Some(holder.clone()), hold.reserved(), free).await?;
         if outcome.is_err() {
             // It had its place before, and so it has it again.
             let _ = hold.pass_to(before);
@@ -79,14 +121,5 @@ impl Parts {
 
     async fn free_on_disk(&self) -> Result<Option<u64>, StoreError> {
         Ok(self.storage.space().await?.map(|space| space.free))
-    }
-}
-
-/// Too little room is no failure yet.
-fn or_shortage(charged: Result<(), LedgerError>) -> Result<Result<(), Shortage>, StageError> {
-    match charged {
-        Ok(()) => Ok(Ok(())),
-        Err(LedgerError::NoRoom(shortage)) => Ok(Err(shortage.into())),
-        Err(error) => Err(error.into()),
     }
 }

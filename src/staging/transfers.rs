@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{AccessError, Limits};
 use crate::metrics::{LimitUse, Limited};
-use crate::resource::Holder;
-use crate::resource::ResourceId;
+use crate::resource::{Holder, ResourceId};
 
 /// The register of downloads in flight.
 #[derive(Debug)]

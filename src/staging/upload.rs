@@ -64,6 +64,7 @@ pub struct Upload {
     announced_bytes: Option<u64>,
     received_bytes: u64,
     end: CancellationToken,
+    lost: CancellationToken,
     /// Taken when the upload is finished or given up.
     progress: Option<Progress>,
 }
@@ -84,11 +85,11 @@ impl Staging {
             (ResourceId::generate(&mut random), ResourceSecret::generate(&mut random))
         };
         parts.check_size(new.announced_bytes.unwrap_or(0))?;
-        let lease = parts.leases.new_lease();
+        let announced_bytes = new.announced_bytes;
         let beginning = Beginning {
             id,
             holder: new.holder.filter(|_| parts.capacity.has_shares()),
-            announced: new.announced_bytes,
+            announced: announced_bytes,
             at: parts.clock.monotonic(),
         };
         let pending = PendingResource {
@@ -98,19 +99,17 @@ impl Staging {
             created_at: parts.clock.now(),
             uploaded_by: new.uploaded_by,
         };
-        // From here on the row may be there even if the answer is an error, or if this future is dropped: the
-        // sweep removes pending rows that no lease stands behind.
-        let (hold, writer) = match parts.begin(&beginning, &pending, &lease).await {
-            Ok(begun) => begun,
-            Err(error) => {
-                parts.give_up(id, lease.authority()).await;
-                return Err(error);
-            }
+        let background = parts.background.clone();
+        // It goes on when the caller is dropped in the middle, because what is begun must be known to be cleaned up. Then the
+        // upload is dropped at its beginning.
+        let begun = async move {
+            let progress = parts.begin(&beginning, &pending).await?;
+            let (end, lost) = (progress.hold.end(), progress.lease.lost());
+            let progress = Some(progress);
+            Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, end, lost, progress })
         };
-        let end = hold.end();
-        let progress = Some(Progress { writer, lease, hold });
-        let announced_bytes = new.announced_bytes;
-        Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, end, progress })
+        let work = background.spawn(begun.in_current_span());
+        work.await.map_err(|_| StageError::Store(StoreError::Stopping))?
     }
 }
 
@@ -125,11 +124,13 @@ impl Upload {
         self.received_bytes
     }
 
-    /// Waits until another upload needs what this one holds, and this one has had its time; for ever, as a rule. It is
-    /// to be given up then.
+    /// Waits until it is to be given up; for ever, as a rule. Another upload needs what this one holds, and this one has had its
+    /// time, or another server has given it up.
     pub async fn ended(&mut self) -> StageError {
-        self.end.cancelled().await;
-        StageError::Overdue { received: self.received_bytes }
+        tokio::select! {
+            () = self.end.cancelled() => StageError::Overdue { received: self.received_bytes },
+            () = self.lost.cancelled() => StageError::GivenUp,
+        }
     }
 
     /// From now on it counts for another holder: whose it is was not known when it began.
@@ -265,29 +266,43 @@ impl Parts {
     }
 
     /// Room, row, bytes, and what the store needs to abort them, in this order.
-    async fn begin(
-        &self,
-        beginning: &Beginning,
-        pending: &PendingResource,
-        lease: &Lease,
-    ) -> Result<(Hold, CountedWriter), StageError> {
-        let (id, blobs) = (beginning.id, &self.storage.blobs);
+    async fn begin(&self, beginning: &Beginning, pending: &PendingResource) -> Result<Progress, StageError> {
+        let (id, lease) = (beginning.id, self.leases.new_lease());
         let hold = loop {
-            match self.begin_row(beginning, pending, lease).await? {
+            match self.begin_row(beginning, pending, &lease).await? {
                 Ok(hold) => break hold,
                 Err(shortage) => self.make_room(id, shortage).await?,
             }
         };
-        let Begun { writer, handle } = blobs.begin(BlobKey::of(id), beginning.announced).await?;
+        match self.begin_blob(BlobKey::of(id), beginning.announced, &lease).await {
+            Ok(writer) => Ok(Progress { writer, lease, hold }),
+            Err(error) => {
+                self.give_up(id, lease.authority()).await;
+                drop((lease, hold));
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_blob(
+        &self,
+        key: BlobKey,
+        length: Option<u64>,
+        lease: &Lease,
+    ) -> Result<CountedWriter, StageError> {
+        let (id, blobs) = (key.resource(), &self.storage.blobs);
+        let Begun { writer, handle } = blobs.begin(key, length).await?;
         if let Some(handle) = handle
             && let Err(error) = self.ledger.note_handle(id, lease.id(), handle.clone()).await
         {
             // Nothing else knows the handle.
             drop(writer);
-            blobs.abort(BlobKey::of(id), Some(&handle)).await?;
+            if let Err(error) = blobs.abort(key, Some(&handle)).await {
+                tracing::warn!(resource_id = %id, error = %chain(&error), "could not abort a broken upload");
+            }
             return Err(error.into());
         }
-        Ok((hold, CountedWriter::new(writer)))
+        Ok(CountedWriter::new(writer))
     }
 
     /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. What fails here is tried again by the

@@ -35,7 +35,11 @@ struct MemoryWriter {
     handle: UploadHandle,
 }
 
-struct MemoryBlob(Bytes);
+struct MemoryBlob {
+    store: MemoryStore,
+    key: BlobKey,
+    size_bytes: u64,
+}
 
 impl MemoryStore {
     fn lock(&self) -> MutexGuard<'_, Blobs> {
@@ -77,8 +81,9 @@ impl BlobStore for MemoryStore {
     }
 
     async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
-        let found = self.lock().committed.get(&key).cloned();
-        Ok(found.map(|bytes| Box::new(MemoryBlob(bytes)) as _))
+        let size_bytes = self.lock().committed.get(&key).map(|bytes| bytes.len() as u64);
+        let blob = |size_bytes| Box::new(MemoryBlob { store: self.clone(), key, size_bytes }) as _;
+        Ok(size_bytes.map(blob))
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
@@ -115,21 +120,24 @@ impl BlobWriter for MemoryWriter {
 
 impl StoredBlob for MemoryBlob {
     fn size_bytes(&self) -> u64 {
-        self.0.len() as u64
+        self.size_bytes
     }
 
     fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>> {
-        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-        let (from, to) = (at(range.start), at(range.end));
-        if from >= to {
+        if range.is_empty() {
             return stream::empty().boxed();
         }
-        let piece = self.0.get(from..to).map(|part| self.0.slice_ref(part));
-        let short = || StoreError::Io {
-            action: "read",
-            path: "a blob".into(),
-            source: std::io::ErrorKind::UnexpectedEof.into(),
-        };
-        stream::iter([piece.ok_or_else(short)]).boxed()
+        // Nothing is open: what is deleted before it is read cannot be read.
+        stream::once(async move { self.part(range) }).boxed()
+    }
+}
+
+impl MemoryBlob {
+    fn part(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = self.store.lock().committed.get(&self.key).cloned();
+        let bytes = bytes.ok_or_else(|| lost("read", self.key, "there is no such blob"))?;
+        let part = bytes.get(at(range.start)..at(range.end)).map(|part| bytes.slice_ref(part));
+        part.ok_or_else(|| lost("read", self.key, "it is shorter"))
     }
 }

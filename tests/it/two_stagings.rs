@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::support::app::Options;
 use crate::support::clock::ManualClock;
 use crate::support::faults::{Faults, FaultyLedger, FaultyStore, Side, Step, Stop};
+use crate::support::wait::until;
 
 const BUNDLE: &[u8] = b"jars that must not get lost";
 const SIDES: [Side; 2] = [Side::Before, Side::After];
@@ -90,8 +91,9 @@ impl House {
         self.storage.blobs.list(None, 100).await.unwrap().len()
     }
 
+    /// Where the upload failed at its caller's, it is cleaned up in the background.
     async fn assert_nothing_left(&self, what: &str) {
-        assert_eq!((self.rows().await, self.blobs().await), (BTreeMap::new(), 0), "{what}");
+        until(what, async || (self.rows().await, self.blobs().await) == (BTreeMap::new(), 0)).await;
     }
 }
 
@@ -386,6 +388,80 @@ async fn a_download_that_is_held_up_while_its_resource_goes_is_told_that_it_is_g
             }
         }
     }
+}
+
+#[tokio::test]
+async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room_nor_leases() {
+    for (store, step, side) in upload_steps() {
+        let what = format!("{store:?} {side:?} {step:?}");
+        let (house, late, other) = House::two(store).await;
+        let stop = late.stopped_at(step, side);
+        let upload = late.uploads();
+        stop.reached().await;
+        upload.abort();
+        assert!(upload.await.unwrap_err().is_cancelled(), "{what}");
+        stop.go_on();
+        // What was to be acknowledged is: the work goes on without its caller.
+        let is_finishing = matches!(step, Step::StoreCommit | Step::LedgerComplete);
+        let resources = u64::from(is_finishing);
+        until("it is settled", async || {
+            let rows = house.rows().await;
+            let ready = rows.get("ready").copied().unwrap_or_default();
+            let is_over = late.staging.in_flight() == (0, 0);
+            let blobs = house.blobs().await as u64;
+            is_over && (ready, rows.len() as u64, blobs) == (resources, resources, resources)
+        })
+        .await;
+        let taken = async || house.ledger.taken().await.unwrap().resources;
+        until("its room is free", async || taken().await == resources).await;
+        assert_eq!(other.recovers().await, Recovered::default(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_download_that_its_caller_drops_holds_nothing_off() {
+    for step in [Step::LedgerHold, Step::LedgerMarkUsed] {
+        for side in SIDES {
+            let (_house, late, other) = House::two(Store::Disk).await;
+            let staged = other.staged().await;
+            let stop = late.stopped_at(step, side);
+            let download = late.downloads(&staged);
+            stop.reached().await;
+            download.abort();
+            assert!(download.await.unwrap_err().is_cancelled());
+            let row = other.row(&staged).await;
+            assert!(other.expires(row).await.unwrap().unwrap(), "{side:?} {step:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_disk_bytes_that_are_being_sent_go_when_the_lease_of_the_download_ends() {
+    let (house, late, other) = House::two(Store::Memory).await;
+    let staged = other.staged().await;
+    let [one, forgotten] = [late.opens(&staged).await.unwrap(), late.opens(&staged).await.unwrap()];
+    other.staging.release(staged.id, &staged.secret).await.unwrap();
+    assert!(matches!(other.opens(&staged).await.err(), Some(AccessError::Gone { .. })));
+    other.recovers().await;
+    assert_eq!(read(one).await.unwrap(), BUNDLE);
+    assert_eq!((house.rows().await, house.blobs().await), (BTreeMap::from([("deleting", 1)]), 1));
+    house.clock.advance(LEASE_TIME);
+    other.recovers().await;
+    assert_eq!((house.rows().await, house.blobs().await), (BTreeMap::from([("deleted", 1)]), 0));
+    assert!(read(forgotten).await.is_err());
+}
+
+#[tokio::test]
+async fn an_upload_that_was_given_up_ends_before_it_has_sent_everything() {
+    let (house, late, other) = House::two(Store::Disk).await;
+    let mut upload = late.staging.begin_upload(NewUpload::default()).await.unwrap();
+    house.clock.advance(LEASE_TIME);
+    assert_eq!(other.recovers().await.uploads, 1);
+    // A renewal tells it.
+    late.recovers().await;
+    assert!(matches!(upload.ended().await, StageError::GivenUp));
+    upload.abandon().await;
+    house.assert_nothing_left("given up").await;
 }
 
 #[tokio::test]

@@ -13,10 +13,10 @@ use crate::cli::ServeArgs;
 use cloakroom::cleaner::Sweeper;
 use cloakroom::clock::SystemClock;
 use cloakroom::descriptors::Allotment;
-use cloakroom::ledger::SqliteLedger;
+use cloakroom::ledger::{LedgerError, SqliteLedger};
 use cloakroom::metrics::Metrics;
 use cloakroom::staging::Staging;
-use cloakroom::store::{DataDirectory, DiskStore, Storage, StoreError};
+use cloakroom::store::{DataDirectory, DiskStore, LocalDisk as _, Storage, StoreError};
 
 /// How long the server waits for its predecessor to let go of the data directory: more than twice the time that the
 /// shipped pod has to end.
@@ -41,14 +41,30 @@ pub async fn start(
 ) -> anyhow::Result<Started> {
     let directory = data_directory(&args.storage.data_dir, LOCK_PATIENCE).await.map_err(in_surroundings)?;
     let clock = Arc::new(SystemClock::new());
-    let ledger = SqliteLedger::open_by(&directory.ledger(), Arc::clone(&clock) as _).await?;
+    let path = directory.ledger();
     let store = DiskStore::with_open_blobs(directory, allotment.bundles);
+    let ledger = open_ledger(&path, &store, &clock).await?;
     let storage = Storage::on_disk(Arc::new(store));
     let staging = Staging::open(Arc::new(ledger), storage, clock, settings.limits, metrics.clone()).await?;
     let owners = settings.owners(metrics);
     let mut sweeper = Sweeper::new(staging.clone(), owners, settings::policy(args));
     sweeper.sweep().await.context("cannot recover the data directory")?.log();
     Ok(Started { staging, sweeper })
+}
+
+/// A new form needs room to be written. On a full disk it gets the reserve, as a deletion does.
+async fn open_ledger(
+    path: &Path,
+    store: &DiskStore,
+    clock: &Arc<SystemClock>,
+) -> anyhow::Result<SqliteLedger> {
+    match SqliteLedger::open_by(path, Arc::clone(clock) as _).await {
+        Err(LedgerError::Full) => {
+            store.release_reserve().await?;
+            Ok(SqliteLedger::open_by(path, Arc::clone(clock) as _).await?)
+        }
+        opened => Ok(opened?),
+    }
 }
 
 /// What helps against a refusal depends on whether this is a pod.

@@ -1,5 +1,5 @@
-//! Leases, the term and the room: in memory, because the process that has the data directory is the only one that has any. A start finds
-//! none, and so whatever was going on before is over.
+//! Leases, the term, the room and the ready index: in memory, because one process has the data directory. A start finds no
+//! leases, so what was going on before is over.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,9 +10,9 @@ use super::operation::Freed;
 use super::room::Rooms;
 use crate::clock::Clock;
 use crate::ledger::{
-    Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, MemoryLimits, Shortage, Stored, Taken,
+    Account, Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, MemoryLimits, Shortage, Stored, Taken,
 };
-use crate::resource::ResourceId;
+use crate::resource::{ResourceId, RowName};
 
 /// What stands behind rows at this moment.
 pub(super) struct Memory {
@@ -29,8 +29,10 @@ struct Leases {
     held: HashMap<LeaseId, Held>,
     uploads: HashMap<ResourceId, LeaseId>,
     downloads: HashMap<ResourceId, HashSet<LeaseId>>,
-    /// Rows whose deletion is decided and not finished.
+    /// Rows whose deletion is committed and not finished.
     condemned: HashSet<ResourceId>,
+    /// Rows whose deletion is being written down.
+    being_condemned: HashSet<ResourceId>,
 }
 
 struct Held {
@@ -56,6 +58,14 @@ impl Memory {
 
     pub(super) fn charge(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
         self.rooms().charge(lease, charges)
+    }
+
+    pub(super) fn check_room(&self, charges: &[Charge]) -> Result<(), Shortage> {
+        self.rooms().check(None, charges)
+    }
+
+    pub(super) fn charged(&self, account: &Account) -> u64 {
+        self.rooms().of(account)
     }
 
     pub(super) fn freed(&self, freed: &[Freed]) {
@@ -121,7 +131,7 @@ impl Memory {
         };
         if may && let Some(lease) = lease {
             leases.uploads.remove(&resource);
-            // What has ended by itself is let go of by no other.
+            // The uploader keeps its room until it lets go: its bytes are still there.
             if by != Authority::Uploader(lease) {
                 leases.let_go(lease);
                 self.rooms().release(lease);
@@ -139,7 +149,7 @@ impl Memory {
     pub(super) fn hold(&self, resource: ResourceId, lease: LeaseId) -> bool {
         let held = Held { resource, renewed: self.clock.monotonic() };
         let mut leases = self.lock();
-        if leases.condemned.contains(&resource) {
+        if leases.condemned.contains(&resource) || leases.being_condemned.contains(&resource) {
             return false;
         }
         leases.held.insert(lease, held);
@@ -181,14 +191,38 @@ impl Memory {
         let may =
             has_right && (even_if_downloading || !leases.is_downloading(resource, self.clock.monotonic()));
         if may {
-            leases.condemned.insert(resource);
+            leases.being_condemned.insert(resource);
         }
         may
     }
 
-    /// The row is what it was before, or gone for good.
-    pub(super) fn no_longer_condemned(&self, resource: ResourceId) {
+    /// Its deletion is committed.
+    pub(super) fn condemned(&self, resource: ResourceId) {
+        self.lock().condemned.insert(resource);
+        self.index.remove(resource);
+    }
+
+    /// A group of changes is committed, or undone: what was being decided is decided.
+    pub(super) fn group_ended(&self) {
+        self.lock().being_condemned.clear();
+    }
+
+    /// Its row is gone, or a tombstone.
+    pub(super) fn buried(&self, resource: ResourceId) {
         self.lock().condemned.remove(&resource);
+    }
+
+    /// A row that could not be read is gone.
+    pub(super) fn discarded(&self, name: &RowName) {
+        if let Some(id) = name.id() {
+            self.buried(id);
+        }
+        self.index.discarded(name);
+    }
+
+    /// Whether a download of `resource` has a lease.
+    pub(super) fn is_downloading(&self, resource: ResourceId) -> bool {
+        self.lock().is_downloading(resource, self.clock.monotonic())
     }
 }
 

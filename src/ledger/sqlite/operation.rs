@@ -22,7 +22,8 @@ pub(super) enum Operation {
     Complete(Box<Completion>, LeaseId),
     GiveUp(ResourceId, Authority),
     CountRoom,
-    Hold(ResourceId, LeaseId),
+    /// Changes nothing: what was sent before it is decided when it ends.
+    Barrier,
     MarkUsed(ResourceId, Timestamp),
     Condemn(Deletion, Authority),
     Bury(ResourceId),
@@ -63,8 +64,8 @@ impl Outcome {
 }
 
 impl Operation {
-    /// Runs the statement on a connection that is in a transaction. What must not happen any more from then on, whether the
-    /// transaction is committed or not, `memory` knows before this returns.
+    /// Runs the statement on a connection that is in a transaction. `memory` keeps off what must not happen from then on, before
+    /// this returns: the completion of an upload that is given up, and new downloads of what is being condemned.
     pub(super) async fn apply(
         &self,
         connection: &mut SqliteConnection,
@@ -75,13 +76,16 @@ impl Operation {
             Self::NoteHandle(id, lease, _) if !memory.is_uploading(*id, *lease) => Ok(0),
             Self::NoteHandle(id, _, handle) => note_handle(*id, handle, connection).await,
             Self::Complete(completion, lease) if !memory.is_uploading(completion.id, *lease) => Ok(0),
-            Self::Complete(completion, _) => complete(completion, connection).await,
+            Self::Complete(completion, _) => {
+                forget_handle(completion.id, connection).await?;
+                complete(completion, connection).await
+            }
             Self::GiveUp(id, by) => return give_up(*id, *by, connection, memory).await,
             Self::CountRoom => {
                 let counted = Some(row::stored(memory.least_bytes(), connection).await?);
                 return Ok(Outcome { counted, ..Outcome::default() });
             }
-            Self::Hold(id, lease) => Ok(u64::from(memory.hold(*id, *lease))),
+            Self::Barrier => Ok(0),
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
             Self::Condemn(deletion, by) => condemn(deletion, *by, connection, memory).await,
             Self::Bury(id) => return bury(*id, connection, memory).await,
@@ -94,14 +98,8 @@ impl Operation {
         Ok(Outcome { rows, ..Outcome::default() })
     }
 
-    /// Tells `memory` how it ended: committed with that outcome, or not at all.
-    pub(super) fn ended(&self, outcome: Option<&Outcome>, memory: &Memory) {
-        let Some(outcome) = outcome else {
-            if let Self::Condemn(deletion, _) = self {
-                memory.no_longer_condemned(deletion.id);
-            }
-            return;
-        };
+    /// Tells `memory` that it was committed with that outcome.
+    pub(super) fn committed(&self, outcome: &Outcome, memory: &Memory) {
         let (is_done, index) = (outcome.rows > 0, memory.index());
         memory.freed(&outcome.freed);
         match self {
@@ -109,13 +107,10 @@ impl Operation {
             Self::Complete(completion, lease) if is_done => memory.completed(completion, *lease),
             Self::MarkUsed(id, at) if is_done => index.used(*id, *at),
             Self::MarkUsed(id, _) => index.remove(*id),
-            Self::Condemn(deletion, _) if is_done => index.remove(deletion.id),
-            Self::Condemn(deletion, _) => {
-                memory.no_longer_condemned(deletion.id);
-                index.doubt();
-            }
-            Self::Bury(id) if is_done => memory.no_longer_condemned(*id),
-            Self::Discard(name) if is_done => index.discarded(name),
+            Self::Condemn(deletion, _) if is_done => memory.condemned(deletion.id),
+            Self::Condemn(..) => index.doubt(),
+            Self::Bury(id) if is_done => memory.buried(*id),
+            Self::Discard(name) if is_done => memory.discarded(name),
             Self::Observe(sightings) => {
                 for (id, sighting) in sightings {
                     index.observed(*id, *sighting);
@@ -153,7 +148,7 @@ async fn complete(completion: &Completion, connection: &mut SqliteConnection) ->
     let labels = serde_json::to_string(&labels).map_err(|error| sqlx::Error::Encode(error.into()))?;
     sqlx::query(
         "UPDATE resources SET state = 'ready', size_bytes = ?, sha256 = ?, owner_kind = ?, owner_namespace = ?, \
-         owner_labels = ?, owner_name = ?, created_at = ?, unused_timeout_millis = ?, ttl_millis = ?, upload_handle = NULL \
+         owner_labels = ?, owner_name = ?, created_at = ?, unused_timeout_millis = ?, ttl_millis = ? \
          WHERE id = ? AND state = 'pending'",
     )
     .bind(i64::try_from(completion.bundle.size_bytes).unwrap_or(i64::MAX))
@@ -185,12 +180,23 @@ async fn note_handle(
     handle: &UploadHandle,
     connection: &mut SqliteConnection,
 ) -> Result<u64, sqlx::Error> {
-    sqlx::query("UPDATE resources SET upload_handle = ? WHERE id = ? AND state = 'pending'")
-        .bind(&*handle.0)
+    sqlx::query(
+        "INSERT OR REPLACE INTO upload_handles (resource, handle) \
+         SELECT id, ? FROM resources WHERE id = ? AND state = 'pending'",
+    )
+    .bind(&*handle.0)
+    .bind(id.to_string())
+    .execute(connection)
+    .await
+    .map(|done| done.rows_affected())
+}
+
+async fn forget_handle(id: ResourceId, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("DELETE FROM upload_handles WHERE resource = ?")
         .bind(id.to_string())
         .execute(connection)
         .await
-        .map(|done| done.rows_affected())
+        .map(drop)
 }
 
 /// A row that is not there stands in nothing's way.
@@ -200,16 +206,18 @@ async fn give_up(
     connection: &mut SqliteConnection,
     memory: &Memory,
 ) -> Result<Outcome, sqlx::Error> {
-    let row = sqlx::query("SELECT id, state, upload_handle FROM resources WHERE id = ?")
-        .bind(id.to_string())
-        .fetch_optional(connection)
-        .await?;
+    let row = sqlx::query(
+        "SELECT id, state, handle FROM resources LEFT JOIN upload_handles ON resource = id WHERE id = ?",
+    )
+    .bind(id.to_string())
+    .fetch_optional(connection)
+    .await?;
     let is_pending =
         row.as_ref().is_none_or(|row| row::state(row).is_ok_and(|state| state == State::Pending));
     if !is_pending || !memory.give_up(id, by) {
         return Ok(Outcome::default());
     }
-    let handle = row.and_then(|row| row.try_get("upload_handle").ok()?);
+    let handle = row.and_then(|row| row.try_get("handle").ok()?);
     Ok(Outcome { given_up: Some(GivenUp { handle: handle.map(UploadHandle) }), ..Outcome::default() })
 }
 
@@ -267,6 +275,7 @@ async fn bury(
     if buried.rows > 0 || !memory.is_given_up(id) {
         return Ok(buried);
     }
+    forget_handle(id, connection).await?;
     let removed = sqlx::query("DELETE FROM resources WHERE id = ? AND state = 'pending'")
         .bind(id.to_string())
         .execute(connection)

@@ -19,10 +19,9 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// From now on the upload of `lease` takes that, in place of what it took. If one account has too little, the first of them
-    /// is told, and nothing changes.
-    pub(super) fn charge(&mut self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
-        let own = self.held.get(&lease);
+    /// Tells of the first account that has too little for these charges, in place of what the upload of `lease` takes.
+    pub(super) fn check(&self, lease: Option<LeaseId>, charges: &[Charge]) -> Result<(), Shortage> {
+        let own = lease.and_then(|lease| self.held.get(&lease));
         for Charge { account, amount, limit } in charges {
             let Some(limit) = *limit else { continue };
             let own = own.into_iter().flatten().find(|(held, _)| held == account).map_or(0, |(_, own)| *own);
@@ -32,6 +31,12 @@ impl Rooms {
                 return Err(Shortage { account: account.clone(), limit, taken, missing });
             }
         }
+        Ok(())
+    }
+
+    /// From now on the upload of `lease` takes that, in place of what it took. If one account has too little, nothing changes.
+    pub(super) fn charge(&mut self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
+        self.check(Some(lease), charges)?;
         self.release(lease);
         let held: Vec<_> = charges.iter().map(|charge| (charge.account.clone(), charge.amount)).collect();
         self.add(&held);
@@ -105,7 +110,7 @@ impl Rooms {
         }
     }
 
-    fn of(&self, account: &Account) -> u64 {
+    pub(super) fn of(&self, account: &Account) -> u64 {
         self.taken.get(account).copied().unwrap_or(0)
     }
 

@@ -85,9 +85,14 @@ async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut 
         group.drain(..).map(|job| (job.operation, job.answer)).unzip();
     match transact(connection, memory, &operations).await {
         Ok(outcomes) => {
-            for ((operation, answer), outcome) in operations.iter().zip(answers).zip(outcomes) {
-                operation.ended(outcome.as_ref().ok(), memory);
-                // Whoever asked may have gone; the change holds all the same.
+            for (operation, outcome) in operations.iter().zip(&outcomes) {
+                if let Ok(outcome) = outcome {
+                    operation.committed(outcome, memory);
+                }
+            }
+            memory.group_ended();
+            for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                // The caller may have gone; the change holds all the same.
                 let _ = answer.send(outcome.map_err(LedgerError::from));
             }
         }
@@ -96,9 +101,9 @@ async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut 
             let _ = execute(connection, "ROLLBACK").await;
             // Whatever of it is on the disk all the same is read later.
             memory.index().doubt();
+            memory.group_ended();
             let error = Arc::new(error);
-            for (operation, answer) in operations.iter().zip(answers) {
-                operation.ended(None, memory);
+            for answer in answers {
                 let _ = answer.send(Err(Arc::clone(&error).into()));
             }
         }

@@ -38,7 +38,7 @@ impl Capacity {
         share: Share,
         free_on_disk: Option<u64>,
     ) -> Result<Option<u64>, LedgerError> {
-        let taken = self.ledger.taken().await?.bytes;
+        let taken = self.ledger.charged(&Account::Bytes).await?;
         Ok(self.part_of_room(share, taken, free_on_disk))
     }
 

@@ -25,6 +25,10 @@ impl Hold {
         if missing == 0 { 0 } else { missing.max(STEP_BYTES) }
     }
 
+    pub(in crate::staging) fn id(&self) -> ResourceId {
+        self.id
+    }
+
     /// How much it was promised so far.
     pub(in crate::staging) fn reserved(&self) -> u64 {
         self.flight(|flight| flight.reserved)

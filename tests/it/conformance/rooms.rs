@@ -29,6 +29,7 @@ suite!(
     what_is_stored_and_what_is_promised_count_together,
     what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told,
     an_upload_is_charged_anew_in_place_of_what_it_was,
+    a_check_takes_nothing,
     an_upload_that_does_not_fit_leaves_no_row,
     an_upload_that_ends_gives_its_room_back,
     a_deletion_gives_its_room_back_once,
@@ -119,15 +120,26 @@ async fn what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_
 
 async fn an_upload_is_charged_anew_in_place_of_what_it_was(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
-    let (_, lease) = upload(&ledger, &[bytes_of("user", 60, 100), bytes(60, 100)]).await.unwrap();
-    let too_much = ledger.charge(lease, &[bytes_of("a", 101, 200), bytes(101, 100)]).await;
+    let (id, lease) = upload(&ledger, &[bytes_of("user", 60, 100), bytes(60, 100)]).await.unwrap();
+    let too_much = ledger.charge(id, lease, &[bytes_of("a", 101, 200), bytes(101, 100)]).await;
     let Err(LedgerError::NoRoom(shortage)) = too_much else { panic!("{too_much:?}") };
     assert_eq!((shortage.taken, shortage.missing), (0, 1), "without what it has itself");
-    ledger.charge(lease, &[bytes_of("a", 100, 100), bytes(100, 100)]).await.unwrap();
+    ledger.charge(id, lease, &[bytes_of("a", 100, 100), bytes(100, 100)]).await.unwrap();
     assert_eq!(taken(&ledger).await.1, 100);
     let other = upload(&ledger, &[bytes_of("a", 1, 100)]).await.unwrap_err();
     assert_eq!(other.taken, 100);
     upload(&ledger, &[bytes_of("user", 100, 100)]).await.unwrap();
+    assert_eq!(ledger.charged(&Account::Bytes).await.unwrap(), 100);
+    ledger.give_up(id, Authority::Uploader(lease)).await.unwrap();
+    let late = ledger.charge(id, lease, &[]).await;
+    assert!(matches!(late, Err(LedgerError::GivenUp { .. })));
+}
+
+async fn a_check_takes_nothing(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    ledger.check_room(&[bytes(100, 100)]).await.unwrap();
+    assert!(matches!(ledger.check_room(&[bytes(101, 100)]).await, Err(LedgerError::NoRoom(_))));
+    assert_eq!(taken(&ledger).await, (0, 0));
 }
 
 async fn an_upload_that_does_not_fit_leaves_no_row(open: impl AsyncFn() -> AnyLedger) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom::ledger::{
-    Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
+    Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
     MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
 };
 use cloakroom::resource::{BlobKey, Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
@@ -186,8 +186,20 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, lease, charges)).await
     }
 
-    async fn charge(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.inner.charge(lease, charges).await
+    async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.inner.check_room(charges).await
+    }
+
+    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.inner.charge(id, lease, charges).await
+    }
+
+    async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
+        self.inner.charged(account).await
+    }
+
+    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        self.inner.is_downloading(id).await
     }
 
     async fn note_handle(

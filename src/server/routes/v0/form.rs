@@ -6,8 +6,7 @@ use axum::body::Bytes;
 use crate::protocol::multipart::{Event, MultipartError, PartHeaders};
 use crate::protocol::problem::Code;
 use crate::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
-use crate::resource::FileName;
-use crate::resource::Holder;
+use crate::resource::{FileName, Holder};
 use crate::server::error::ApiError;
 use crate::staging::{NewUpload, Staging, Upload};
 
