@@ -19,7 +19,7 @@ use crate::support::cluster::{
     CONFIG_MAP, Cluster as _, Kind, NAMESPACE, SPARK_APPLICATION, kubeconfig, text,
 };
 use crate::support::front::{Front, Turn};
-use crate::support::process::{Cloakroom, command, stderr};
+use crate::support::process::{Cloakroom, command, output_in_time, stderr};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "local:///var/spark-data/spark-jars";
@@ -254,6 +254,17 @@ fn a_template_of_the_users_is_merged_and_one_of_ours_is_refused() {
     let said = stderr(&place.output("spark-submit", &["--conf", &again, "--conf", &name, "app.jar"]));
     assert!(said.contains("the pod of the driver has a container spark-init already"), "{said}");
     assert_eq!(place.bundles(), 1, "nothing more is uploaded: {said}");
+}
+
+#[test]
+fn a_pipe_as_the_application_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    assert!(Command::new("mkfifo").arg(place.path("pipe.jar")).status().unwrap().success());
+    let output = output_in_time(&mut place.stage_for("spark-submit", &["pipe.jar"]));
+    let said = stderr(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("pipe.jar is a pipe, a socket or a device"), "{said}");
+    place.assert_nothing_is_left(&said);
 }
 
 #[test]
