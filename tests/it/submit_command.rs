@@ -234,8 +234,7 @@ fn ctrl_c_ends_it_while_a_file_is_waited_for() {
     let pipe = place.folder.path().join("pod.yaml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let template = ["--conf", "spark.kubernetes.driver.podTemplateFile=pod.yaml", JAR];
-    let running =
-        place.submit(&template).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let running = place.submit(&template).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Open from the moment that it reads, and nothing is ever written.
     let _writer = writer_of(&pipe);
     signal(&running, "INT");

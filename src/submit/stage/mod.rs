@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::advice::Named;
-use super::events::{Event, Log};
+use super::events::{Event, Log, Uploading};
 use super::plan::InitObjects;
 use super::submission::Submission;
 use crate::bundle::{PackPlan, Sources};
@@ -121,7 +121,7 @@ impl StagePlan {
             plan: Arc::clone(plan),
             sources: Arc::clone(sources),
         };
-        let observer = log.uploading(what, &request);
+        let observer = log.uploading(what, &Uploading::from(&request));
         let began = Instant::now();
         let staged = if stop.is_cancelled() {
             let server = self.server.clone();
