@@ -25,7 +25,9 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     let cli = Cli::of(commands::arguments()?);
-    runtime(&cli.command).enable_all().build()?.block_on(async {
+    let runtime = runtime(&cli.command).enable_all().build()?;
+    let is_submission = matches!(cli.command, Command::Submit(_));
+    let done = runtime.block_on(async {
         match cli.command {
             Command::Submit(args) => commands::submit::run(args.arguments).await,
             Command::Serve(args) => commands::serve::run(*args).await,
@@ -38,7 +40,12 @@ fn run() -> anyhow::Result<ExitCode> {
             Command::Completions(args) => commands::manual::completions(&args),
             Command::Man(args) => commands::manual::man(&args),
         }
-    })
+    });
+    if is_submission {
+        // A file that was waited for when the user stopped it, such as a pipe, may never come.
+        runtime.shutdown_background();
+    }
+    done
 }
 
 /// A submission waits for one API server: threads would only cost memory.

@@ -96,12 +96,7 @@ pub struct Renamed {
 impl PackPlan {
     /// Checks all files and names them; their order stays. Symbolic links are followed.
     pub fn new(paths: &[PathBuf]) -> Result<PackPlan, PackError> {
-        Self::of(paths.iter().map(|path| inspect(path, None)))
-    }
-
-    /// The same for files that get other names in the bundle than they have.
-    pub fn named(named: &[(PathBuf, String)]) -> Result<PackPlan, PackError> {
-        Self::of(named.iter().map(|(path, name)| inspect(path, Some(name))))
+        Self::of(paths.iter().map(|path| inspect(path)))
     }
 
     /// The same for files that were looked at before, with the names that they are to have.
@@ -147,7 +142,7 @@ impl PackPlan {
 
 /// Looks at one file. The kind is asked before the file is opened, for opening a pipe would wait for its
 /// writer.
-fn inspect(path: &Path, name: Option<&str>) -> Result<PlannedFile, PackError> {
+fn inspect(path: &Path) -> Result<PlannedFile, PackError> {
     let metadata = fs::metadata(path).map_err(|source| not_there(path, source))?;
     if metadata.is_dir() {
         return Err(PackError::Folder { path: path.to_owned() });
@@ -155,10 +150,7 @@ fn inspect(path: &Path, name: Option<&str>) -> Result<PlannedFile, PackError> {
     if !metadata.is_file() {
         return Err(PackError::Special { path: path.to_owned() });
     }
-    let name = match name {
-        Some(name) => check_name(path, name).map(|()| name.to_owned())?,
-        None => file_name(path)?,
-    };
+    let name = file_name(path)?;
     File::open(path).map_err(|source| not_there(path, source))?;
     Ok(PlannedFile {
         path: path.to_owned(),

@@ -11,7 +11,7 @@ use rustls::ClientConfig;
 
 use super::address::{is_loopback, shown};
 use super::failure::{Failure, classify};
-use super::tls::{self, TrustError};
+use super::tls::{self, TrustError, TrustedCertificates};
 
 /// How the program names itself.
 const USER_AGENT: &str = concat!("cloakroom/", env!("CARGO_PKG_VERSION"));
@@ -91,7 +91,13 @@ struct Routes {
 impl HttpClient {
     /// A client that trusts the system's roots and the certificates in `ca_files`.
     pub fn new(ca_files: &[PathBuf], timeouts: Timeouts) -> Result<Self, SetupError> {
-        let tls = tls::client_config(ca_files)?;
+        let trusted = TrustedCertificates::read(ca_files).map_err(TrustError::from)?;
+        Self::trusting(&trusted, timeouts)
+    }
+
+    /// The same with certificates that were read before: a file such as `<(…)` can be read only once.
+    pub fn trusting(trusted: &TrustedCertificates, timeouts: Timeouts) -> Result<Self, SetupError> {
+        let tls = tls::client_config(trusted)?;
         let routes = |policy: fn() -> Policy| Routes::new(&tls, timeouts, policy);
         let (server, web) = (routes(Policy::none)?, routes(web_policy)?);
         Ok(Self { server, web, timeouts, has_answered: Arc::default() })

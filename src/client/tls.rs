@@ -31,27 +31,39 @@ pub enum TrustError {
     Verifier(#[from] rustls::client::VerifierBuilderError),
 }
 
-/// TLS 1.2 and 1.3 with the system's roots and every certificate in `ca_files`, HTTP/1.1 only.
-pub fn client_config(ca_files: &[PathBuf]) -> Result<ClientConfig, TrustError> {
-    let mut given = Vec::new();
-    for path in ca_files {
-        given.extend(trusted(path)?);
+/// TLS 1.2 and 1.3 with the system's roots and the certificates that were given, HTTP/1.1 only.
+pub(super) fn client_config(given: &TrustedCertificates) -> Result<ClientConfig, TrustError> {
+    config(system_roots(), given.0.clone())
+}
+
+/// Certificates of PEM files, each of them one that can be trusted. Keys and whatever else the files have are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustedCertificates(Vec<CertificateDer<'static>>);
+
+impl TrustedCertificates {
+    /// Those of all `files`.
+    pub fn read(files: &[PathBuf]) -> Result<Self, PemError> {
+        let mut all = Vec::new();
+        for path in files {
+            let certificates = pem::read_certificates(path)?;
+            check_anchors(path, &certificates)?;
+            all.extend(certificates);
+        }
+        Ok(Self(all))
     }
-    config(system_roots(), given)
-}
 
-/// The certificates in the bytes of the PEM file at `path` as PEM, each of them one that can be trusted. Keys and whatever
-/// else the file has are left out.
-pub fn trusted_pem(bytes: &[u8], path: &Path) -> Result<String, PemError> {
-    let certificates = pem::certificates_of(bytes, path)?;
-    check_anchors(path, &certificates)?;
-    Ok(pem::to_pem(&certificates))
-}
+    /// Those of the file at `path`, which was read before.
+    pub fn of_file(bytes: &[u8], path: &Path) -> Result<Self, PemError> {
+        let certificates = pem::certificates_of(bytes, path)?;
+        check_anchors(path, &certificates)?;
+        Ok(Self(certificates))
+    }
 
-fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
-    let certificates = pem::read_certificates(path)?;
-    check_anchors(path, &certificates)?;
-    Ok(certificates)
+    /// As PEM.
+    #[must_use]
+    pub fn to_pem(&self) -> String {
+        pem::to_pem(&self.0)
+    }
 }
 
 /// The system's roots; there may be none, which matters only once an `https` address is used.

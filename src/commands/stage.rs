@@ -16,6 +16,7 @@ use cloakroom::bundle::{Disk, PackPlan, UnpackLimits};
 use cloakroom::client::{HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken};
 use cloakroom::resource::{Owner, OwnerKind, POD};
 use cloakroom::spark::format_size;
+use cloakroom::submit::Uploading;
 
 use self::progress::StageProgress;
 use crate::cli::{StageArgs, token_giver};
@@ -34,7 +35,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     warn(&request.plan);
     let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
     let signals = Signals::watch(&screen)?;
-    let progress = Arc::new(StageProgress::start(&request, args.quiet));
+    let progress = Arc::new(StageProgress::start(&Uploading::from(&request), args.quiet));
     let started = Instant::now();
     let staged = http.stage(&signals.stop, &request, policy, Arc::clone(&progress) as _).await;
     progress.end();

@@ -1,7 +1,7 @@
 //! What a jar says of itself.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -22,7 +22,7 @@ pub enum JarError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Not a zip file, or a broken one.
     #[error("{path} is not a jar", path = .path.display())]
@@ -44,7 +44,7 @@ pub enum JarError {
 /// The `Main-Class` of a jar's manifest.
 pub fn main_class(path: &Path) -> Result<String, JarError> {
     let not_a_jar = |source| JarError::NotAJar { path: path.to_owned(), source };
-    let file = File::open(path).map_err(|source| JarError::Unreadable { path: path.to_owned(), source })?;
+    let file = open(path).map_err(|source| JarError::Unreadable { path: path.to_owned(), source })?;
     let mut archive = ZipArchive::new(file).map_err(not_a_jar)?;
     let mut text = Vec::new();
     match archive.by_name(MANIFEST) {
@@ -57,6 +57,15 @@ pub fn main_class(path: &Path) -> Result<String, JarError> {
     }
     main_attribute(&String::from_utf8_lossy(&text), "Main-Class")
         .ok_or_else(|| JarError::NoMainClass { path: path.to_owned() })
+}
+
+/// To open a pipe waits until something writes to it, and may wait for ever.
+fn open(path: &Path) -> io::Result<File> {
+    let kind = fs::metadata(path)?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(io::Error::other("it is a pipe, a socket or a device"));
+    }
+    File::open(path)
 }
 
 /// An attribute of a manifest's main section, which ends at the first empty line. A line that begins with a blank

@@ -40,7 +40,7 @@ pub struct FileUri {
 }
 
 /// A URI with a scheme that is fetched over a network. `Debug` leaves out what may be a secret.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemoteUri {
     text: String,
     scheme: String,

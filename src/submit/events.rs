@@ -84,13 +84,31 @@ pub enum TakenBack {
     Removed,
 }
 
+/// A bundle that is going to be uploaded: what may be shown of it. The token is not in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Uploading {
+    /// The address of the server.
+    pub server: String,
+    /// How many files.
+    pub files: usize,
+    /// Of all files; the bundle may be smaller.
+    pub size_bytes: u64,
+}
+
+impl From<&StageRequest> for Uploading {
+    fn from(request: &StageRequest) -> Self {
+        let StageRequest { server, plan, .. } = request;
+        Self { server: server.to_string(), files: plan.files().len(), size_bytes: plan.total_bytes() }
+    }
+}
+
 /// Hears what happens.
 pub trait Events: Send + Sync {
     /// Something did.
     fn happened(&self, event: &Event);
 
     /// A bundle is going to be uploaded: `jars` or `files`. What is returned hears how that gets on.
-    fn uploading(&self, _what: &'static str, _request: &StageRequest) -> Arc<dyn StageObserver> {
+    fn uploading(&self, _what: &'static str, _upload: &Uploading) -> Arc<dyn StageObserver> {
         Arc::new(Unheard)
     }
 }
@@ -151,8 +169,8 @@ impl Log {
         self.0.happened(event);
     }
 
-    pub(super) fn uploading(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
-        self.0.uploading(what, request)
+    pub(super) fn uploading(&self, what: &'static str, upload: &Uploading) -> Arc<dyn StageObserver> {
+        self.0.uploading(what, upload)
     }
 }
 
@@ -173,6 +191,11 @@ mod tests {
         assert_eq!(
             serde_json::to_string(&event).unwrap(),
             r#"{"event":"staged","what":"jars","resource_id":"0123","size_bytes":7,"seconds":0.5}"#
+        );
+        let upload = Uploading { server: "https://h".to_owned(), files: 2, size_bytes: 7 };
+        assert_eq!(
+            serde_json::to_string(&upload).unwrap(),
+            r#"{"server":"https://h","files":2,"size_bytes":7}"#
         );
         let status = Status { phase: "Running".to_owned(), executors: 2 };
         let event = Event::Status { logger: "L".to_owned(), message: "m".to_owned(), status };

@@ -32,7 +32,7 @@ const AT_ONCE: usize = 8;
 /// Where the role does not allow it, nothing is done.
 pub async fn remove_leftovers(server: &ApiServer, namespace: &str, plan: &StagePlan) -> Vec<String> {
     let mut removed = Vec::new();
-    let Ok(http) = HttpClient::new(&plan.ca_files, Timeouts::default()) else { return removed };
+    let Ok(http) = HttpClient::trusting(&plan.trusted, Timeouts::default()) else { return removed };
     let calls = Calls::new(server, namespace);
     let removing = async {
         let runs = runs(&calls).await?;

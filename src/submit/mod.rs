@@ -28,7 +28,7 @@ mod submission;
 mod upload;
 
 pub use drawn::Drawn;
-pub use events::{Event, Events, Log, TakenBack};
+pub use events::{Event, Events, Log, TakenBack, Uploading};
 pub use leftovers::remove_leftovers;
 pub use log::{Level, Lines, Status};
 pub use stage::StagePlan;

@@ -19,7 +19,8 @@ use crate::support::cluster::{
     CONFIG_MAP, Cluster as _, Kind, NAMESPACE, SPARK_APPLICATION, kubeconfig, text,
 };
 use crate::support::front::{Front, Turn};
-use crate::support::process::{Cloakroom, command, stderr};
+use crate::support::process::{Cloakroom, command, output_in_time, stderr};
+use crate::support::tls;
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "local:///var/spark-data/spark-jars";
@@ -254,6 +255,34 @@ fn a_template_of_the_users_is_merged_and_one_of_ours_is_refused() {
     let said = stderr(&place.output("spark-submit", &["--conf", &again, "--conf", &name, "app.jar"]));
     assert!(said.contains("the pod of the driver has a container spark-init already"), "{said}");
     assert_eq!(place.bundles(), 1, "nothing more is uploaded: {said}");
+}
+
+#[test]
+fn a_pipe_as_the_application_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    assert!(Command::new("mkfifo").arg(place.path("pipe.jar")).status().unwrap().success());
+    let output = output_in_time(&mut place.stage_for("spark-submit", &["pipe.jar"]));
+    let said = stderr(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("pipe.jar is a pipe, a socket or a device"), "{said}");
+    place.assert_nothing_is_left(&said);
+}
+
+#[test]
+fn certificates_that_can_be_read_only_once_are_read_only_once() {
+    let place = Place::new();
+    let pem = tls::signed_by_ca(place.folder.path(), &["127.0.0.1"]);
+    let [cert, key] = [&pem.cert, &pem.key].map(|path| path.to_str().unwrap());
+    let flags = ["--fetch-image", IMAGE, "--no-kubernetes", "--tls-cert", cert, "--tls-key", key];
+    let secure = Cloakroom::serve(&place.path("secure"), &flags);
+    // As `--ca-file <(…)`.
+    let pipe = place.path("pipe.pem");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let certificates = std::fs::read(&pem.ca).unwrap();
+    std::thread::spawn(move || std::fs::write(pipe, certificates).unwrap());
+    let more = ["--ca-file", "pipe.pem", "app.jar"];
+    let output = output_in_time(&mut place.stage_at(&secure.url(""), "spark-submit", &more));
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 #[test]

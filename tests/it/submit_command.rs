@@ -1,14 +1,18 @@
 //! `cloakroom submit`, the real binary, as somebody at a terminal or a scheduler has it.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Instant;
 
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
 use crate::support::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
 use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
-use crate::support::process::{command, stderr};
+use crate::support::process::{command, ended_in_time, output_in_time, stderr};
 use crate::support::wait::BOUND;
 
 const JAR: &str = "local:///opt/spark/examples/jars/spark-examples.jar";
@@ -221,6 +225,56 @@ fn ctrl_c_leaves_the_application_running_and_says_how_to_go_on() {
         assert_eq!(running.wait().unwrap().code(), Some(code), "{rest}");
         assert!(rest.contains("--status default:spark-pi-driver"), "{rest}");
         assert!(rest.contains("--kill default:spark-pi-driver") && place.driver().is_some(), "{rest}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_it_while_a_file_is_waited_for() {
+    let place = Place::new();
+    let pipe = place.folder.path().join("pod.yaml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let template = ["--conf", "spark.kubernetes.driver.podTemplateFile=pod.yaml", JAR];
+    let running = place.submit(&template).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Open from the moment that it reads, and nothing is ever written.
+    let _writer = writer_of(&pipe);
+    signal(&running, "INT");
+    let output = ended_in_time(running);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("stopped before the application was submitted"), "{}", stderr(&output));
+    assert!(place.driver().is_none());
+}
+
+/// Waits until something else has opened the pipe to read from it.
+fn writer_of(pipe: &Path) -> File {
+    let started = Instant::now();
+    loop {
+        // Without a reader this fails, and does not wait.
+        let flags = OFlags::NONBLOCK.bits().try_into().unwrap();
+        match File::options().write(true).custom_flags(flags).open(pipe) {
+            Ok(writer) => return writer,
+            Err(error) => assert!(started.elapsed() < BOUND, "the pipe is not read: {error}"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_pipe_as_the_application_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    let pipe = place.folder.path().join("pipe.jar");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (class, expected) in [
+        (&["--class", "a.Main"][..], "pipe.jar is a pipe, a socket or a device"),
+        (&[], "it is a pipe, a socket or a device"),
+    ] {
+        let mut command = command();
+        command.current_dir(place.folder.path()).args(["submit", "--deploy-mode", "cluster", "--master"]);
+        command.arg(format!("k8s://http://{}", place.address()));
+        command.args(["--conf", "spark.kubernetes.container.image=repo.example/spark:4"]);
+        let output = output_in_time(command.args(class).arg("pipe.jar"));
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
 }
 

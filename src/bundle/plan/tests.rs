@@ -30,9 +30,13 @@ fn a_file_may_get_another_name_than_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prod.conf");
     fs::write(&path, b"1").unwrap();
-    let plan = PackPlan::named(&[(path.clone(), "app.conf".to_owned())]).unwrap();
+    let named = |name: &str| {
+        let file = PackPlan::new(std::slice::from_ref(&path)).unwrap().files()[0].clone();
+        PackPlan::of_files(vec![PlannedFile { name: name.to_owned(), ..file }])
+    };
+    let plan = named("app.conf").unwrap();
     assert_eq!((plan.files()[0].name.as_str(), plan.renamed()), ("app.conf", &[][..]));
-    assert!(matches!(PackPlan::named(&[(path, "a/b".to_owned())]), Err(PackError::Name { .. })));
+    assert!(matches!(named("a/b"), Err(PackError::Name { .. })));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
 use crate::commands::tell;
 
-use cloakroom::client::{StageObserver, StageRequest};
+use cloakroom::client::StageObserver;
 use cloakroom::kubernetes::ApiServer;
 use cloakroom::spark::format_size;
 use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
@@ -26,7 +26,7 @@ use cloakroom::submit::inputs::Local;
 use cloakroom::submit::plan::handover::Handover;
 use cloakroom::submit::run;
 use cloakroom::submit::stage::{NamedServer, StagedBundles, Stager as _, StagingError};
-use cloakroom::submit::{Drawn, Event, Events, Log, remove_leftovers};
+use cloakroom::submit::{Drawn, Event, Events, Log, Uploading, remove_leftovers};
 use tokio_util::sync::CancellationToken;
 
 const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
@@ -210,13 +210,13 @@ impl Events for Progress {
         }
     }
 
-    fn uploading(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
-        let upload = Arc::new(if self.is_quiet {
-            StageProgress::start(request, true)
+    fn uploading(&self, what: &'static str, upload: &Uploading) -> Arc<dyn StageObserver> {
+        let progress = Arc::new(if self.is_quiet {
+            StageProgress::start(upload, true)
         } else {
-            StageProgress::among_others(&self.screen, what, request)
+            StageProgress::among_others(&self.screen, what, upload)
         });
-        *self.upload.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&upload));
-        upload
+        *self.upload.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&progress));
+        progress
     }
 }

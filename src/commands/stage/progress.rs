@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use cloakroom::client::{RetryNotice, StageObserver, StageRequest};
+use cloakroom::client::{RetryNotice, StageObserver};
 use cloakroom::spark::format_size;
+use cloakroom::submit::Uploading;
 
 use crate::commands::screen::{Screen, columns, template};
 
@@ -37,23 +38,23 @@ pub struct StageProgress {
 
 impl StageProgress {
     /// Begins to show it; only retries if `quiet`.
-    pub fn start(request: &StageRequest, quiet: bool) -> Self {
+    pub fn start(upload: &Uploading, quiet: bool) -> Self {
         let screen = if quiet { Screen::plain() } else { Screen::stderr() };
         if quiet {
-            return Self::on(screen, "", request, None);
+            return Self::on(screen, "", upload, None);
         }
-        screen.tell(&announced(request));
-        Self::on(screen, "", request, Some(request.server.to_string()))
+        screen.tell(&announced(upload));
+        Self::on(screen, "", upload, Some(upload.server.clone()))
     }
 
     /// Begins to show it on a screen where there is more than that.
-    pub fn among_others(screen: &Screen, what: &str, request: &StageRequest) -> Self {
-        screen.tell(&announced(request));
-        Self::on(screen.clone(), &format!("{what} "), request, Some(request.server.to_string()))
+    pub fn among_others(screen: &Screen, what: &str, upload: &Uploading) -> Self {
+        screen.tell(&announced(upload));
+        Self::on(screen.clone(), &format!("{what} "), upload, Some(upload.server.clone()))
     }
 
-    fn on(screen: Screen, prefix: &str, request: &StageRequest, server: Option<String>) -> Self {
-        let total_bytes = request.plan.total_bytes();
+    fn on(screen: Screen, prefix: &str, upload: &Uploading, server: Option<String>) -> Self {
+        let total_bytes = upload.size_bytes;
         let style = style(columns());
         // The screen is where it is drawn.
         let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
@@ -75,10 +76,10 @@ impl StageProgress {
     }
 }
 
-fn announced(request: &StageRequest) -> String {
-    let (count, size) = (request.plan.files().len(), format_size(request.plan.total_bytes()));
+fn announced(upload: &Uploading) -> String {
+    let (count, size) = (upload.files, format_size(upload.size_bytes));
     let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-    format!("staging {files}, {size}, to {}", request.server)
+    format!("staging {files}, {size}, to {}", upload.server)
 }
 
 /// The figures are more than the bar where there is little room.

@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use crate::commands::screen::Screen;
 use crate::commands::stage::progress::StageProgress;
 
-use cloakroom::client::{StageObserver, StageRequest};
+use cloakroom::client::StageObserver;
 use cloakroom::spark::format_size;
-use cloakroom::submit::{Event, Events, Level, Lines, Log, Status, TakenBack};
+use cloakroom::submit::{Event, Events, Level, Lines, Log, Status, TakenBack, Uploading};
 
 /// Who tells of uploads.
 const STAGING: &str = "Staging";
@@ -101,9 +101,9 @@ impl Events for Progress {
         }
     }
 
-    fn uploading(&self, what: &'static str, request: &StageRequest) -> Arc<dyn StageObserver> {
-        let upload = Arc::new(StageProgress::among_others(&self.screen, what, request));
-        *self.upload.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&upload));
-        upload
+    fn uploading(&self, what: &'static str, upload: &Uploading) -> Arc<dyn StageObserver> {
+        let progress = Arc::new(StageProgress::among_others(&self.screen, what, upload));
+        *self.upload.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&progress));
+        progress
     }
 }

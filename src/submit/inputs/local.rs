@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use super::{Inputs, globs};
 use crate::bundle::{Disk, Sources};
 use crate::client::{HttpClient, Timeouts, Url};
-use crate::spark::{format_size, jar};
+use crate::spark::{RemoteUri, format_size, jar};
 use crate::submit::plan::{Facts, FolderNeed, Kind, Needs, Place};
 
 /// More than any object of Kubernetes may have.
@@ -98,7 +98,12 @@ fn regular_files(folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
 
 fn content(path: &Path) -> Result<Vec<u8>, Arc<io::Error>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(LONGEST_CONTENT).read_to_end(&mut bytes)?;
+    // A byte more is enough to know that it is too large: what is cut off could be taken for the whole.
+    File::open(path)?.take(LONGEST_CONTENT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST_CONTENT {
+        let most = format_size(LONGEST_CONTENT);
+        return Err(Arc::new(io::Error::other(format!("it is larger than {most}"))));
+    }
     Ok(bytes)
 }
 
@@ -117,8 +122,8 @@ fn place(path: &Path) -> Place {
     Place { is_missing, kind }
 }
 
-async fn download(address: &str) -> Result<Vec<u8>, String> {
-    let url = Url::parse(address).map_err(|error| error.to_string())?;
+async fn download(address: &RemoteUri) -> Result<Vec<u8>, String> {
+    let url = Url::parse(address.as_str()).map_err(|error| error.to_string())?;
     let client = HttpClient::new(&[], Timeouts::default()).map_err(|error| error.to_string())?;
     let mut download = client.open_file(&url, None).await.map_err(|failure| failure.to_string())?;
     let mut bytes = Vec::new();
@@ -130,4 +135,22 @@ async fn download(address: &str) -> Result<Vec<u8>, String> {
         }
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_large_is_not_cut_off_without_a_word() {
+        let folder = tempfile::tempdir().unwrap();
+        let [fits, large] = ["fits", "large"].map(|name| folder.path().join(name));
+        File::create(&fits).unwrap().set_len(LONGEST_CONTENT).unwrap();
+        File::create(&large).unwrap().set_len(LONGEST_CONTENT + 1).unwrap();
+        let needs = Needs { contents: [fits.clone(), large.clone()].into(), ..Needs::default() };
+        let facts = read(&needs);
+        assert_eq!(facts.contents[&fits].as_ref().unwrap().len() as u64, LONGEST_CONTENT);
+        let error = facts.contents[&large].as_ref().unwrap_err().to_string();
+        assert_eq!(error, "it is larger than 64 MiB");
+    }
 }

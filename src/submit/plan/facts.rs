@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::spark::RemoteUri;
+
 /// Why something cannot be read. Shared, because errors cannot be copied.
 pub type Unread = Arc<io::Error>;
 
@@ -22,7 +24,7 @@ pub struct Facts {
     /// The regular files of each folder that is there, with their sizes.
     pub folders: BTreeMap<PathBuf, Result<Vec<(PathBuf, u64)>, Unread>>,
     /// What is at an address, or what is wrong with it.
-    pub web: BTreeMap<String, Result<Vec<u8>, String>>,
+    pub web: BTreeMap<RemoteUri, Result<Vec<u8>, String>>,
     /// The class that a jar's manifest names.
     pub main_classes: BTreeMap<PathBuf, String>,
     /// What the staging server was asked for: the init-container's image, which it may not know.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// What has to be collected, and nothing else.
+use crate::spark::RemoteUri;
+
+/// What has to be collected, and nothing else. `Debug` leaves out what may be a secret in an address.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
     /// Files that are read whole.
@@ -17,7 +19,7 @@ pub struct Needs {
     /// Folders whose files go into objects.
     pub folders: BTreeMap<PathBuf, FolderNeed>,
     /// Addresses of small files.
-    pub web: BTreeSet<String>,
+    pub web: BTreeSet<RemoteUri>,
     /// Jars whose main class counts.
     pub manifests: BTreeSet<PathBuf>,
 }

@@ -130,7 +130,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::spark::Origin;
+    use crate::spark::{Origin, RemoteUri};
 
     #[test]
     fn for_each_key_that_names_files_it_is_decided_how_they_are_read() {
@@ -148,7 +148,7 @@ mod tests {
         let mut conf = SparkConf::default();
         for (key, value) in [
             ("spark.files", "a.txt#b,x*.csv,https://web.example/c"),
-            ("spark.kubernetes.driver.podTemplateFile", "https://web.example/pod.yaml"),
+            ("spark.kubernetes.driver.podTemplateFile", "https://u:hush@web.example/pod.yaml?sig=hush"),
             ("spark.kubernetes.kerberos.krb5.path", "krb5.conf"),
             ("spark.kerberos.keytab", "local:///in/the/image"),
             ("spark.kubernetes.authenticate.submission.caCertFile", "ca.pem"),
@@ -170,7 +170,11 @@ mod tests {
         assert_eq!(shown(&needs.contents), ["/here/krb5.conf"]);
         assert_eq!(shown(&needs.places), ["/here/a.txt", "/here/a.txt#b", "/here/x*.csv"]);
         assert_eq!(shown(&needs.patterns), ["/here/x*.csv"]);
-        assert_eq!(needs.web.into_iter().collect::<Vec<_>>(), ["https://web.example/pod.yaml"]);
+        let web = needs.web.iter().map(RemoteUri::as_str).collect::<Vec<_>>();
+        assert_eq!(web, ["https://u:hush@web.example/pod.yaml?sig=hush"]);
+        let debug = format!("{needs:?}");
+        assert!(debug.contains("https://web.example/pod.yaml"), "{debug}");
+        assert!(!debug.contains("hush"), "{debug}");
         assert!(needs.folders.is_empty() && needs.manifests.is_empty());
     }
 }

@@ -1,9 +1,7 @@
 //! What is asked for, with the machine that it is asked on.
 
-use std::path::PathBuf;
-
 use super::submitter::Submitter;
-use crate::client::{RetryPolicy, ServerAddress};
+use crate::client::{RetryPolicy, ServerAddress, TrustedCertificates};
 use crate::spark::SubmitArguments;
 use crate::submit::advice::Named;
 
@@ -23,7 +21,7 @@ pub struct Request {
 pub enum Asking {
     /// It is.
     Allowed {
-        /// So often it is asked at the most, whatever the settings say.
+        /// How many times to ask at most, whatever the settings say.
         attempts: Option<u32>,
     },
     /// A preview asks no server, and says what it does not know.
@@ -40,5 +38,5 @@ pub struct Question {
     /// How it was given.
     pub named: Named,
     /// What is trusted beside the system's certificates.
-    pub ca_files: Vec<PathBuf>,
+    pub trusted: TrustedCertificates,
 }

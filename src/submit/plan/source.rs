@@ -40,7 +40,7 @@ pub(super) fn read_bytes(
             let bytes = machine.read(path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?;
             Ok(Some(bytes.to_vec()))
         }
-        DependencyUri::Http(remote) => match machine.facts.web.get(remote.as_str()) {
+        DependencyUri::Http(remote) => match machine.facts.web.get(&remote) {
             Some(Ok(bytes)) => Ok(Some(bytes.clone())),
             Some(Err(problem)) => Err(refused(key, &remote, problem.clone())),
             None => Err(refused(key, &remote, "it was not collected".to_owned())),
@@ -61,7 +61,7 @@ pub(super) fn needs(place: &str, submitter: &Submitter, needs: &mut Needs) {
             needs.contents.extend([literal, decoded].into_iter().flatten());
         }
         Ok(DependencyUri::Http(remote)) => {
-            needs.web.insert(remote.as_str().to_owned());
+            needs.web.insert(remote);
         }
         _ => {}
     }

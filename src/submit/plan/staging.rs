@@ -36,7 +36,7 @@ pub(super) fn stage_plan(
         policy: server.policy,
         named: server.named,
         token: server.token.clone(),
-        ca_files: server.ca_files.clone(),
+        trusted: server.trusted.clone(),
         jars: bundle(&dependencies.jars),
         files: bundle(&dependencies.files),
         objects: init.objects.clone(),

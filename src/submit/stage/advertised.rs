@@ -6,7 +6,7 @@ use crate::telemetry::chain;
 
 /// Asks the server. It may know none.
 pub async fn advertised(question: &Question, told: Told<'_>) -> Result<Option<String>, PlanError> {
-    let http = HttpClient::new(&question.ca_files, Timeouts::default())
+    let http = HttpClient::trusting(&question.trusted, Timeouts::default())
         .map_err(|error| PlanError::NoClient { problem: chain(&error) })?;
     let server = &question.server;
     let asked = http.retried(server, question.policy, told, || http.server_info(server));

@@ -5,7 +5,6 @@ mod error;
 mod stager;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,13 +15,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::advice::Named;
-use super::events::{Event, Log};
+use super::events::{Event, Log, Uploading};
 use super::plan::InitObjects;
 use super::submission::Submission;
 use crate::bundle::{PackPlan, Sources};
 use crate::client::{
     Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageRequest,
-    Timeouts, UploadToken,
+    Timeouts, TrustedCertificates, UploadToken,
 };
 use crate::protocol::v1::Ticket;
 use crate::resource::Owner;
@@ -53,7 +52,7 @@ pub struct StagePlan {
     /// What the server wants to see from whoever uploads.
     pub token: Option<UploadToken>,
     /// What is trusted beside the system's certificates.
-    pub ca_files: Vec<PathBuf>,
+    pub trusted: TrustedCertificates,
     /// One bundle of jars.
     pub jars: Option<Arc<PackPlan>>,
     /// One bundle of everything else.
@@ -87,7 +86,7 @@ impl StagePlan {
         log: &Log,
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError> {
-        let http = HttpClient::new(&self.ca_files, Timeouts::default())?;
+        let http = HttpClient::trusting(&self.trusted, Timeouts::default())?;
         let (server, policy, named) = (self.server.clone(), self.policy, self.named);
         let mut staged = StagedBundles { http, server, policy, named, jars: None, files: None };
         for (what, plan) in [("jars", &self.jars), ("files", &self.files)] {
@@ -121,7 +120,7 @@ impl StagePlan {
             plan: Arc::clone(plan),
             sources: Arc::clone(sources),
         };
-        let observer = log.uploading(what, &request);
+        let observer = log.uploading(what, &Uploading::from(&request));
         let began = Instant::now();
         let staged = if stop.is_cancelled() {
             let server = self.server.clone();

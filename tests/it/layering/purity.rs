@@ -30,12 +30,11 @@ const METHODS: [&str; 9] = [
     "read_link",
 ];
 /// Functions that read a file or the clock, by the type that has them.
-const FUNCTIONS: [(&str, &str); 8] = [
+const FUNCTIONS: [(&str, &str); 7] = [
     ("Timestamp", "now"),
     ("SystemTime", "now"),
     ("Zoned", "now"),
     ("PackPlan", "new"),
-    ("PackPlan", "named"),
     ("UploadToken", "read"),
     ("jar", "main_class"),
     ("Uuid", "new_v4"),
@@ -49,7 +48,7 @@ pub fn impure(tokens: &[Token]) -> impl Iterator<Item = (usize, String)> {
         let is_function = FUNCTIONS.iter().any(|(of, name)| word == *of && after == ("::", name));
         let is_method = at > 0 && text(at - 1) == "." && METHODS.contains(&word) && after.0 == "(";
         let is_name = NAMES.contains(&word);
-        // A field or an argument of that name is none.
+        // A field or an argument of that name is no use of it.
         let is_name = is_name
             && (word == "async" || after.0 == "::" || at > 0 && matches!(text(at - 1), "::" | "{" | ","));
         let is_name = is_name && after.0 != ":";
@@ -69,7 +68,7 @@ fn planted_impurities_are_found() {
         "fn f() { let now = Timestamp::now(); }",
         "fn f(path: &Path) -> bool { path.is_file() }",
         "async fn f() {}",
-        "fn f() { PackPlan::named(&files); }",
+        "fn f() { PackPlan::new(&files); }",
         "use crate::client::HttpClient;",
     ] {
         assert!(!found(text).is_empty(), "{text}");

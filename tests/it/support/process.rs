@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::support::wait::BOUND;
 
@@ -18,6 +19,25 @@ pub fn command() -> Command {
 /// Runs the binary to its end.
 pub fn run(args: &[&str]) -> Output {
     command().args(args).output().unwrap()
+}
+
+/// Runs a command to its end, which has to come in time. It may not say more than a pipe holds.
+pub fn output_in_time(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    ended_in_time(child)
+}
+
+/// What a process said that has to end in time.
+pub fn ended_in_time(mut child: Child) -> Output {
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > BOUND {
+            child.kill().unwrap();
+            panic!("it did not end: {}", stderr(&child.wait_with_output().unwrap()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
 }
 
 /// What a help text says of flags, without what comes behind it.

@@ -10,7 +10,7 @@ mod places;
 pub(super) mod small_files;
 mod source;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::download_folders;
 use super::error::PlanError;
@@ -168,17 +168,40 @@ fn bundle(files: &[(PathBuf, String)], machine: Machine) -> Result<Option<PackPl
     if files.is_empty() {
         return Ok(None);
     }
-    let files = files.iter().filter_map(|(path, name)| match machine.facts.kind(path) {
-        Ok(Kind::File { size_bytes, modified, .. }) => Some(PlannedFile {
-            path: path.clone(),
-            name: name.clone(),
+    let files = files.iter().map(|(path, name)| planned(path, name, machine)).collect::<Result<_, _>>()?;
+    PackPlan::of_files(files).map(Some).map_err(|error| PlanError::Bundle { problem: chain(&error) })
+}
+
+/// An entry that is no file was refused when it was read: to meet one here is a mistake of this program.
+fn planned(path: &Path, name: &str, machine: Machine) -> Result<PlannedFile, PlanError> {
+    match machine.facts.kind(path) {
+        Ok(Kind::File { size_bytes, modified, .. }) => Ok(PlannedFile {
+            path: path.to_owned(),
+            name: name.to_owned(),
             size_bytes: *size_bytes,
             modified: *modified,
         }),
-        // An entry that is no file was refused when it was read.
-        _ => None,
-    });
-    PackPlan::of_files(files.collect())
-        .map(Some)
-        .map_err(|error| PlanError::Bundle { problem: chain(&error) })
+        _ => Err(PlanError::Bundle { problem: format!("{} is not known to be a file", path.display()) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::submit::plan::{Facts, Submitter};
+
+    #[test]
+    fn a_file_that_is_not_known_is_an_error_and_not_left_out() {
+        let submitter = Submitter {
+            system: BTreeMap::new(),
+            variables: BTreeMap::new(),
+            user: Ok(String::new()),
+            working_folder: PathBuf::from("/"),
+        };
+        let machine = Machine { submitter: &submitter, facts: &Facts::default() };
+        let error = bundle(&[(PathBuf::from("/a.jar"), "a.jar".to_owned())], machine).unwrap_err();
+        assert_eq!(error.to_string(), "/a.jar is not known to be a file");
+    }
 }

@@ -5,6 +5,8 @@
 
 pub mod operator;
 mod template;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::objects;
-use crate::client::{PemError, RetryPolicy, SecretFileError, ServerAddress, UploadToken, trusted_pem};
+use crate::client::{RetryPolicy, SecretFileError, ServerAddress, TrustedCertificates, UploadToken};
 use crate::spark::keys::Key;
 use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
 use crate::submit::advice::Named;
@@ -43,7 +43,7 @@ pub(in crate::submit::plan) struct StagingServer {
     /// How it was given.
     pub named: Named,
     /// What this machine trusts beside the system's certificates.
-    pub ca_files: Vec<PathBuf>,
+    pub trusted: TrustedCertificates,
     internal: String,
     trust_of_pods: Trust,
 }
@@ -79,7 +79,7 @@ impl StagingServer {
             token: token(conf, machine)?,
             policy: policy(conf)?,
             named: Named::of(conf),
-            ca_files: ca_of_this_machine(conf, machine, warnings)?.into_iter().collect(),
+            trusted: trust_of_this_machine(conf, machine, warnings)?,
             internal: internal.to_string(),
             trust_of_pods: trust_of_pods(conf, machine)?,
         })
@@ -87,8 +87,8 @@ impl StagingServer {
 
     /// How it is asked for the init-container's image.
     pub fn question(self) -> Question {
-        let Self { address, policy, named, ca_files, .. } = self;
-        Question { server: address, policy, named, ca_files }
+        let Self { address, policy, named, trusted, .. } = self;
+        Question { server: address, policy, named, trusted }
     }
 
     /// What it said when it was asked. From then on it is known to be there.
@@ -187,12 +187,12 @@ fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, Sett
     let read = UploadToken::of_file(bytes, &path, key);
     read.map(Some).map_err(|error| {
         let problem = match error {
-            SecretFileError::Unreadable { source, .. } => folder::unreadable(&source),
             SecretFileError::Empty { .. } => "this file is empty: it must hold the token".to_owned(),
             SecretFileError::Line { line, source, .. } => {
                 format!("line {line} of this file cannot be understood: {source}")
             }
-            SecretFileError::NotText { .. } => {
+            // What was read is not unreadable.
+            SecretFileError::NotText { .. } | SecretFileError::Unreadable { .. } => {
                 "this file holds no token: it must be one line of printable ASCII".to_owned()
             }
         };
@@ -201,38 +201,35 @@ fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, Sett
 }
 
 /// Certificates of a file of this machine, and nothing else that it has: what goes to the cluster can be read there.
-fn certificates(conf: &SparkConf, key: &str, path: &Path, machine: Machine) -> Result<String, SettingError> {
+fn certificates(
+    conf: &SparkConf,
+    key: &str,
+    path: &Path,
+    machine: Machine,
+) -> Result<TrustedCertificates, SettingError> {
     let bytes = machine.read(path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?;
-    trusted_pem(bytes, path).map_err(|error| {
-        let problem = match error {
-            PemError::Unreadable { source, .. } => folder::unreadable(&source),
-            other => chain(&other),
-        };
-        conf.refuse(key, problem)
-    })
+    TrustedCertificates::of_file(bytes, path).map_err(|error| conf.refuse(key, chain(&error)))
 }
 
 /// Without `enabled` a certificate has no effect, as with the init-container.
-fn ca_of_this_machine(
+fn trust_of_this_machine(
     conf: &SparkConf,
     machine: Machine,
     warnings: &mut Vec<String>,
-) -> Result<Option<PathBuf>, SettingError> {
+) -> Result<TrustedCertificates, SettingError> {
     if !conf.read(&OUTER.enabled)?.unwrap_or_default() {
         if OUTER.is_given(conf) {
             let (key, enabled) = (OUTER.certificate, OUTER.enabled);
             warnings.push(format!("`{key}` has an effect only if `{enabled}` is true"));
         }
-        return Ok(None);
+        return Ok(TrustedCertificates::default());
     }
-    let Some(text) = OUTER.certificate(conf)? else { return Ok(None) };
+    let Some(text) = OUTER.certificate(conf)? else { return Ok(TrustedCertificates::default()) };
     let refuse = |problem: String| conf.refuse(&OUTER.certificate, problem);
     if let DependencyUri::Submitter(file) =
         DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))?
     {
-        let path = machine.path(file.whole_path());
-        certificates(conf, &OUTER.certificate, &path, machine)?;
-        return Ok(Some(path));
+        return certificates(conf, &OUTER.certificate, &machine.path(file.whole_path()), machine);
     }
     Err(refuse(format!(
         "it must be a file of this machine, which stages the files; what pods trust is `{}`",
@@ -253,7 +250,8 @@ fn trust_of_pods(conf: &SparkConf, machine: Machine) -> Result<Trust, SettingErr
         DependencyUri::Image(file) => Ok(Trust::InImage(file.whole_path().display().to_string())),
         DependencyUri::Submitter(file) => {
             let path = machine.path(file.whole_path());
-            certificates(conf, &keys.certificate, &path, machine).map(|pem| Trust::Shipped(pem.into_bytes()))
+            let shipped = certificates(conf, &keys.certificate, &path, machine)?;
+            Ok(Trust::Shipped(shipped.to_pem().into_bytes()))
         }
         _ => Err(refuse("it must be a file of this machine, or local:///… for one in the image".to_owned())),
     }

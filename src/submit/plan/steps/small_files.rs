@@ -39,7 +39,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     Ok(spec)
 }
 
-/// A key for each file: its name, or, as not every name can be a key, a number that is nobody's name.
+/// A key for each file: its name, or, as not every name can be a key, a number that is no file's name.
 fn keys(files: &[SmallFile]) -> Vec<String> {
     let mut taken: BTreeSet<String> =
         files.iter().map(|file| &file.name).filter(|name| folder::is_config_map_key(name)).cloned().collect();

@@ -18,14 +18,15 @@ fn the_same_request_facts_and_draws_make_the_same_plan_without_any_file() {
         .with("spark.kubernetes.driver.podTemplateFile", "https://web.example/pod.yaml")
         .request();
     let file = PathBuf::from("/nowhere/a.txt");
-    assert!(needs(&request).unwrap().places.contains(&file));
+    let needs = needs(&request).unwrap();
+    assert!(needs.places.contains(&file));
     let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
     let kind = Ok(Kind::File { size_bytes: 2, modified: None, opened: Ok(()) });
     let mut facts = Facts::default();
     facts.places.insert(file.clone(), Place { is_missing: false, kind });
     facts.contents.insert(file.clone(), Ok(b"hi".to_vec()));
     let template = b"metadata:\n  labels:\n    team: blue\nspec:\n  restartPolicy: Never\n".to_vec();
-    facts.web.insert("https://web.example/pod.yaml".to_owned(), Ok(template));
+    facts.web.extend(needs.web.into_iter().map(|address| (address, Ok(template.clone()))));
     let planned = plan(&request, &facts, &drawn).unwrap();
     assert_eq!(planned.pod["metadata"]["labels"]["team"], "blue");
     assert!(planned == plan(&request, &facts, &drawn).unwrap(), "another plan of the same");

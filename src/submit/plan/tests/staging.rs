@@ -300,7 +300,7 @@ async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused(
     assert_eq!(object(&shipped, "-init-secret")["data"]["ssl-certificate"], STANDARD.encode(&pem));
     let path = "clientCertPem=/mnt/secrets/spark-init/ssl-certificate\n";
     assert!(init_properties(&shipped).contains(path));
-    assert!(shipped.staging.as_ref().unwrap().ca_files[0].ends_with("ca.pem"));
+    assert_eq!(shipped.staging.as_ref().unwrap().trusted.to_pem(), pem);
 
     let in_image = bed()
         .with(&format!("{tls}.clientCertPem"), "ca.pem")

@@ -1,0 +1,62 @@
+//! Which files are read where no application is submitted.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::submit::inputs::read_here;
+use crate::submit::plan::read_keys::{self, How};
+use jiff::Timestamp;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+
+const MISSING: &str = "/nowhere/missing";
+
+/// An application that travels, and a server to which it does; and the one key.
+fn request(folder: &tempfile::TempDir, key: &str) -> HandoverRequest {
+    let jar = folder.path().join("app.jar");
+    std::fs::write(&jar, "").unwrap();
+    let mut conf = SparkConf::default();
+    for (key, value) in [
+        (keys::SERVER_URI.name(), "https://staging.example:10000"),
+        (keys::INIT_CONTAINER_IMAGE.name(), "repo.example/cloakroom:1"),
+        (keys::TLS_ENABLED.name(), "true"),
+        (keys::INTERNAL_TLS_ENABLED.name(), "true"),
+        (key, MISSING),
+    ] {
+        conf.set(key, value, Origin::Conf);
+    }
+    HandoverRequest {
+        conf,
+        application: Some(MainResource::Java(jar.display().to_string())),
+        name: "app".to_owned(),
+        owner: None,
+        names_containers: false,
+        submitter: Submitter {
+            system: BTreeMap::new(),
+            variables: BTreeMap::new(),
+            user: Ok(String::new()),
+            working_folder: PathBuf::from("/"),
+        },
+        asking: Asking::Preview,
+    }
+}
+
+#[test]
+fn what_is_collected_is_what_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
+    for (key, how) in read_keys::READ_KEYS {
+        let is_listed = READ_KEYS.contains(&key);
+        if matches!(how, How::Elsewhere(_)) {
+            assert!(!is_listed, "{key} is read elsewhere");
+            continue;
+        }
+        let request = request(&folder, key);
+        let refused = hand_over(&request, &read_here(&needs(&request).unwrap()), &drawn).err();
+        let problem = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(!problem.contains("it was not collected"), "{key}: {problem}: add it to READ_KEYS");
+        assert_eq!(problem.contains(key), is_listed, "{key}: “{problem}”");
+    }
+    let is_known = |key: &str| read_keys::READ_KEYS.iter().any(|(known, _)| *known == key);
+    assert!(READ_KEYS.iter().all(|key| is_known(key)), "a key that names no file");
+}
