@@ -124,6 +124,7 @@ async fn an_upload_is_charged_anew_in_place_of_what_it_was(open: impl AsyncFn() 
     let too_much = ledger.charge(id, lease, &[bytes_of("a", 101, 200), bytes(101, 100)]).await;
     let Err(LedgerError::NoRoom(shortage)) = too_much else { panic!("{too_much:?}") };
     assert_eq!((shortage.taken, shortage.missing), (0, 1), "without what it has itself");
+    assert_eq!(taken(&ledger).await.1, 60);
     ledger.charge(id, lease, &[bytes_of("a", 100, 100), bytes(100, 100)]).await.unwrap();
     assert_eq!(taken(&ledger).await.1, 100);
     let other = upload(&ledger, &[bytes_of("a", 1, 100)]).await.unwrap_err();
