@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::Submission;
-use cloakroom::submit::plan::{Asking, PlanError, Submitter, plan};
+use cloakroom::submit::inputs::{Inputs as _, Local};
+use cloakroom::submit::plan::{Asking, PlanError, Request, Submitter, needs, plan};
+use cloakroom::submit::{Drawn, Submission};
 use cloakroom_fuzz::two;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
@@ -72,8 +73,10 @@ fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, 
         working_folder: folder.to_owned(),
     };
     let now = Timestamp::from_millisecond(1_795_223_152_157).expect("a time");
-    let mut random = StdRng::seed_from_u64(7);
-    RUNTIME.block_on(plan(arguments, &submitter, Asking::Preview, now, &mut random))
+    let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
+    let request = Request { arguments, submitter, asking: Asking::Preview };
+    let facts = RUNTIME.block_on(Local.collect(&needs(&request)?));
+    plan(&request, &facts, &drawn)
 }
 
 /// The pod is one that runs the application, whatever the template says.
