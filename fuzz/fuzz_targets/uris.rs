@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     if let Ok(uri) = DependencyUri::parse(text) {
-        assert_eq!(uri.as_str(), text.trim());
+        assert_eq!(uri.as_str(), text.trim_ascii());
         assert_eq!(DependencyUri::parse(uri.as_str()), Ok(uri.clone()));
         match &uri {
             DependencyUri::Submitter(file) | DependencyUri::Image(file) => check_file(file),

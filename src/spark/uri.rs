@@ -50,7 +50,7 @@ impl DependencyUri {
     /// Classifies one entry. A text without a scheme is a path as it stands, up to a `#`; the path of a
     /// `file:` or `local:` URI is percent-decoded.
     pub fn parse(text: &str) -> Result<Self, UriError> {
-        let text = text.trim();
+        let text = text.trim_ascii();
         if text.is_empty() {
             return Err(UriError::Empty);
         }
