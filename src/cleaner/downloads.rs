@@ -1,4 +1,4 @@
-//! What a download changes for the cleaner: its resource is used, and its owner may be there for a moment only.
+//! What the cleaner notes of a download: that the resource is used, and that its owner was seen.
 
 use std::sync::Arc;
 
