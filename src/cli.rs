@@ -15,8 +15,8 @@ use std::ffi::{OsStr, OsString};
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use cloakroom::spark::Origin;
-use cloakroom::spark::conf::without_userinfo;
+use cloakroom_spark::Origin;
+use cloakroom_spark::conf::without_userinfo;
 
 pub use admin::{
     AdminArgs, CleanArgs, ListOutput, LsArgs, ResourceArg, RmArgs, ShowArgs, SortKey, Structured,

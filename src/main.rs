@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod telemetry;
 
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(error) => {
-            commands::tell(&format!("error: {}", cloakroom::telemetry::chain(error.as_ref())));
+            commands::tell(&format!("error: {}", cloakroom_core::text::chain(error.as_ref())));
             if error.is::<commands::UsageError>() {
                 ExitCode::from(commands::USAGE)
             } else {

@@ -1,7 +1,5 @@
 //! Logs: text for people, JSON for machines, always on stderr.
 
-use std::error::Error;
-
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
@@ -17,8 +15,25 @@ pub enum LogFormat {
 /// What kube has to say of each failed call is said here already, in words for people and once for each change.
 const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
 
-/// Starts logging. `filter` is in the syntax of `RUST_LOG`, for example `info` or `cloakroom=debug`.
+/// Rooms as filters name them, and where they are: a filter stays good when a room moves to another crate.
+const ROOMS: [(&str, &str); 11] = [
+    ("cloakroom::bundle", "cloakroom_transfer::bundle"),
+    ("cloakroom::cleaner", "cloakroom_server::cleaner"),
+    ("cloakroom::client", "cloakroom_transfer::client"),
+    ("cloakroom::fetch", "cloakroom_transfer::fetch"),
+    ("cloakroom::kubernetes", "cloakroom_cluster"),
+    ("cloakroom::ledger", "cloakroom_staging::ledger"),
+    ("cloakroom::owners", "cloakroom_server::owners"),
+    ("cloakroom::server", "cloakroom_server::http"),
+    ("cloakroom::shutdown", "cloakroom_server::shutdown"),
+    ("cloakroom::staging", "cloakroom_staging::staging"),
+    ("cloakroom::submit", "cloakroom_submit"),
+];
+
+/// Starts logging. `filter` is in the syntax of `RUST_LOG`, for example `info`, `cloakroom=debug` or
+/// `cloakroom::staging=debug`.
 pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
+    let filter = ROOMS.iter().fold(filter.to_owned(), |filter, (room, path)| filter.replace(room, path));
     let quiet =
         QUIET.into_iter().filter(|target| !filter.contains(target)).map(|target| format!("{target}=off"));
     let filter: Vec<String> = std::iter::once(filter.to_owned()).chain(quiet).collect();
@@ -40,20 +55,4 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
 /// Whether stderr is a terminal that is to have colours: `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` say so.
 fn has_colours() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
-}
-
-/// An error and what caused it, in one line.
-pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        // Many errors repeat their source in their own text.
-        if !text.ends_with(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cloakroom::spark::arguments::{CommandLine, Defaults, Settings};
-use cloakroom::spark::conf::Surroundings;
-use cloakroom::spark::{Properties, SubmitArguments};
+use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
+use cloakroom_spark::conf::Surroundings;
+use cloakroom_spark::{Properties, SubmitArguments};
 use cloakroom_fuzz::two;
 use libfuzzer_sys::fuzz_target;
 

@@ -1,7 +1,7 @@
 //! `Content-Digest` and `Repr-Digest` (RFC 9530).
 #![no_main]
 
-use cloakroom::protocol::digest::{DigestError, format, parse, to_hex};
+use cloakroom_core::protocol::digest::{DigestError, format, parse, to_hex};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|value: &str| {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 
-use cloakroom::bundle::{Disk, PackPlan, UnpackError, UnpackLimits, UnpackedFile, pack, unpack};
+use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackError, UnpackLimits, UnpackedFile, pack, unpack};
 use cloakroom_fuzz::{Target, assert_readable};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;

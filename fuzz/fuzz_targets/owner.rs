@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use axum::extract::Query;
 use axum::http::Uri;
-use cloakroom::protocol::v0::StagedResourcesOwner;
-use cloakroom::resource::{
+use cloakroom_core::protocol::v0::StagedResourcesOwner;
+use cloakroom_core::resource::{
     Owner, OwnerError, OwnerKind, OwnerKinds, is_dns_label, is_label_key, is_label_value,
 };
-use cloakroom::server::{Lifetimes, Settings, TrustedProxies, UploadAuth, UploadParameters};
+use cloakroom_server::http::{Lifetimes, Settings, TrustedProxies, UploadAuth, UploadParameters};
 use cloakroom_fuzz::assert_readable;
 use libfuzzer_sys::fuzz_target;
 

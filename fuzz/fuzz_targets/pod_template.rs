@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::inputs::{Inputs as _, Local};
-use cloakroom::submit::plan::{Asking, PlanError, Request, Submitter, needs, plan};
-use cloakroom::submit::{Drawn, Submission};
+use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
+use cloakroom_submit::inputs::{Inputs as _, Local};
+use cloakroom_submit::plan::{Asking, PlanError, Request, Submitter, needs, plan};
+use cloakroom_submit::{Drawn, Submission};
 use cloakroom_fuzz::two;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;

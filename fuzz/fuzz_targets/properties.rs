@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cloakroom::spark::{
+use cloakroom_spark::{
     ApiServerProperties, InitContainerProperties, Properties, Role, StagingServerProperties, properties_text,
     with_fetched_files,
 };

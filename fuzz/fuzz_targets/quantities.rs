@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use cloakroom::resource::is_quantity;
-use cloakroom::spark::{
-    ByteSize, SizeUnit, SparkDuration, TimeUnit, format_duration, format_size, parse_duration, parse_size,
-};
+use cloakroom_core::resource::is_quantity;
+use cloakroom_core::size::{ByteSize, SizeUnit, format_size, parse_size};
+use cloakroom_core::time::{SparkDuration, TimeUnit, format_duration, parse_duration};
 use libfuzzer_sys::fuzz_target;
 
 const SIZES: [(&str, u32); 21] = [

@@ -1,7 +1,7 @@
 //! `Range` headers: the length of what is there in eight bytes, then the header's value.
 #![no_main]
 
-use cloakroom::server::{RequestedRange, parse_range};
+use cloakroom_server::http::{RequestedRange, parse_range};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u64, &str)| {

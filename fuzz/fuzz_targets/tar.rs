@@ -2,7 +2,7 @@
 //! which no fuzzer guesses.
 #![no_main]
 
-use cloakroom::bundle::{UnpackLimits, unpack};
+use cloakroom_transfer::bundle::{UnpackLimits, unpack};
 use cloakroom_fuzz::{Target, assert_readable};
 use libfuzzer_sys::fuzz_target;
 

@@ -1,9 +1,9 @@
 //! Dependencies of Spark, and addresses of servers.
 #![no_main]
 
-use cloakroom::client::ServerAddress;
-use cloakroom::server::PublicUrl;
-use cloakroom::spark::{DependencyUri, FileUri, RemoteUri, parse_list, split_list};
+use cloakroom_transfer::client::ServerAddress;
+use cloakroom_server::http::PublicUrl;
+use cloakroom_spark::{DependencyUri, FileUri, RemoteUri, parse_list, split_list};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use cloakroom::fetch::TERMINATION_LOG;
-use cloakroom::spark::{ByteSize, Origin, SparkDuration};
+use cloakroom_transfer::fetch::TERMINATION_LOG;
+use cloakroom_core::size::ByteSize;
+use cloakroom_core::time::SparkDuration;
+use cloakroom_spark::Origin;
 
 use super::giver;
 

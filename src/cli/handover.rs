@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use cloakroom::spark::keys;
+use cloakroom_spark::keys;
 
 /// What submits the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

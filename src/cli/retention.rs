@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use cloakroom::spark::{SparkDuration, TimeError};
+use cloakroom_core::time::{SparkDuration, TimeError};
 
 /// A time, or for ever, which is the original's rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

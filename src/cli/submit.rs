@@ -205,7 +205,7 @@ fn option(flags: &'static str, help: &'static str) -> Arg {
 
 #[cfg(test)]
 mod tests {
-    use cloakroom::spark::arguments::OPTIONS;
+    use cloakroom_spark::arguments::OPTIONS;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::env::consts::{ARCH, OS};
 use std::sync::LazyLock;
 
-use cloakroom::spark::version::{NEWEST_SPARK, OLDEST_SPARK};
+use cloakroom_spark::version::{NEWEST_SPARK, OLDEST_SPARK};
 
 /// The commit. The release's script sets it; a build by hand may, and any other build says that it is not known.
 const REVISION: Option<&str> = option_env!("CLOAKROOM_REVISION");

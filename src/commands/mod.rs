@@ -1,6 +1,7 @@
 //! One composition root for each subcommand: the only places that read the environment and build clients.
 
 pub mod admin;
+mod credentials;
 pub mod fetch;
 mod local;
 pub mod manual;
@@ -13,8 +14,7 @@ pub mod submit;
 use std::io::Write as _;
 
 use anstyle::AnsiColor;
-use cloakroom::telemetry::chain;
-use cloakroom::text::harmless_lines;
+use cloakroom_core::text::{chain, harmless_lines};
 pub use old_entrypoint::arguments;
 
 /// Says something on stderr. Nobody may be listening any more, and the work goes on nevertheless.

@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use anyhow::Context as _;
-use cloakroom::spark::arguments::{CommandLine, Script};
-use cloakroom::spark::{Properties, Role};
+use cloakroom_spark::arguments::{CommandLine, Script};
+use cloakroom_spark::{Properties, Role};
 
 /// The name that says that none of the others is meant.
 const OWN_NAME: &str = "cloakroom";

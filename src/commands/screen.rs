@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::time::Duration;
 
-use cloakroom::text::harmless_lines;
+use cloakroom_core::text::harmless_lines;
 use indicatif::{
     HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };

@@ -24,9 +24,9 @@ use crate::commands::tell;
 use asked::Asked;
 use hand_over::Successor;
 
-use cloakroom::spark::SubmitArguments;
-use cloakroom::spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
-use cloakroom::submit::plan::Submitter;
+use cloakroom_spark::SubmitArguments;
+use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
+use cloakroom_submit::plan::Submitter;
 
 /// What spark-submit ends with where it was asked for nothing.
 const EXIT_NOTHING_ASKED: u8 = 255;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::protocol::admin::{Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::server::{TokenFile, TokenUse};
+use cloakroom_core::protocol::admin::{Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_server::http::{TokenFile, TokenUse};
 use reqwest::{Method, Response};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use cloakroom::server::{TokenFile, TokenUse, UploadAuth};
+use cloakroom_server::http::{TokenFile, TokenUse, UploadAuth};
 use reqwest::Response;
 use tempfile::TempDir;
 
@@ -199,7 +199,7 @@ async fn a_file_that_cannot_be_read_to_its_end_keeps_no_request_waiting() {
 }
 
 fn refused(path: &Path) -> String {
-    cloakroom::telemetry::chain(&TokenFile::open(path, TokenUse::Upload).unwrap_err())
+    cloakroom_core::text::chain(&TokenFile::open(path, TokenUse::Upload).unwrap_err())
 }
 
 #[test]

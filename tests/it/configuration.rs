@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use cloakroom::spark::version::NEWEST_SPARK;
+use cloakroom_spark::version::NEWEST_SPARK;
 use tempfile::TempDir;
 
 use crate::support::{Cloakroom, process, tls};

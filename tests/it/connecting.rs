@@ -6,14 +6,14 @@ pub mod place;
 mod service_account;
 mod submission;
 
-use cloakroom::kubernetes::{Access, ApiFailure, ApiServer, ConnectError, Timeouts};
-use cloakroom::spark::ApiServerProperties;
+use cloakroom_cluster::{Access, ApiFailure, ApiServer, ConnectError, Timeouts};
+use cloakroom_spark::ApiServerProperties;
 use place::{Place, answer, properties, quick, version};
 
 use crate::support::scripted::{Reply, Scripted, closed_port};
 
 fn refused(access: &Access) -> String {
-    cloakroom::telemetry::chain(&ApiServer::connect(access).unwrap_err())
+    cloakroom_core::text::chain(&ApiServer::connect(access).unwrap_err())
 }
 
 #[tokio::test]

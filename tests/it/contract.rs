@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use cloakroom::protocol::problem::Code;
+use cloakroom_core::protocol::problem::Code;
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::ledger::Stored;
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_staging::ledger::Stored;
+use cloakroom_core::protocol::v1::Ticket;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cloakroom::protocol::admin::{Removal, ResourcePage, ServerStatus, SweepReport};
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_core::protocol::admin::{Removal, ResourcePage, ServerStatus, SweepReport};
+use cloakroom_core::protocol::v1::Ticket;
 use reqwest::Method;
 
 use crate::admin::{Administered, read};

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cloakroom::protocol::problem::Code;
+use cloakroom_core::protocol::problem::Code;
 use markdown::Page;
 
 use crate::documentation;

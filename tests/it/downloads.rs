@@ -1,7 +1,7 @@
 //! Getting a bundle back: whole, in part, under conditions, or not at all.
 
-use cloakroom::protocol::digest;
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_core::protocol::digest;
+use cloakroom_core::protocol::v1::Ticket;
 use reqwest::{Method, RequestBuilder, Response};
 use sha2::{Digest as _, Sha256};
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::cleaner::Policy;
-use cloakroom::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret};
-use cloakroom::store::DataDirectory;
+use cloakroom_server::cleaner::Policy;
+use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret};
+use cloakroom_staging::store::DataDirectory;
 
 use crate::support::app::{Options, problem};
 use crate::support::clock::ManualClock;
@@ -36,7 +36,7 @@ async fn assert_goes_after(app: &TestApp, ticket: &Ticket, after: Duration, reas
     assert_eq!(app.sweep().await.expired, 0, "too early");
     assert_eq!(app.files().len(), 1);
     app.clock.advance(ALMOST);
-    let gone_at = cloakroom::clock::Clock::now(&*app.clock);
+    let gone_at = cloakroom_core::clock::Clock::now(&*app.clock);
     assert_eq!(app.sweep().await.expired, 1, "too late");
     assert_eq!(app.files(), Vec::<String>::new());
     assert_eq!(app.rows().await, BTreeMap::from([("deleted", 1)]));
@@ -239,7 +239,7 @@ pub async fn directory_of(count: usize, clock: &ManualClock) -> (Arc<tempfile::T
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let data = DataDirectory::open(directory.path()).unwrap();
     let ledger = SqliteLedger::open(&data.ledger()).await.unwrap();
-    let created_at = cloakroom::clock::Clock::now(clock);
+    let created_at = cloakroom_core::clock::Clock::now(clock);
     let ids: Vec<_> = (0..count).map(|_| ResourceId::generate(&mut rand::rng())).collect();
     let owner = Owner::new(OwnerKind::default(), "demo", [], Some("driver")).unwrap();
     futures_util::future::join_all(ids.iter().map(async |id| {

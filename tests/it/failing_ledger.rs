@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_core::protocol::v1::Ticket;
 use reqwest::Method;
 
 use crate::admin::Administered;

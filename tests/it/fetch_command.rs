@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use cloakroom::protocol::digest::to_hex;
+use cloakroom_core::protocol::digest::to_hex;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::bundles::tgz;

@@ -109,7 +109,7 @@ async fn a_range_that_is_refused_means_to_start_over() {
 #[tokio::test]
 async fn bytes_with_another_digest_than_announced_are_refused_and_nothing_stays() {
     let (bytes, _) = bundle();
-    let announced = cloakroom::protocol::digest::format(&[7; 32]);
+    let announced = cloakroom_core::protocol::digest::format(&[7; 32]);
     let server =
         Scripted::start(move |_, _| Answer::new(200, bytes.clone()).header("repr-digest", &announced).into())
             .await;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use cloakroom::protocol::digest;
+use cloakroom_core::protocol::digest;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::bundles::{header, octal, tgz, tgz_with_raw_header};

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom::ledger::{Ledger as _, SqliteLedger};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::store::{BlobStore as _, DataDirectory, DiskStore};
+use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_staging::store::{BlobStore as _, DataDirectory, DiskStore};
 use rand::RngExt as _;
 use reqwest::Client;
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use cloakroom::cleaner::Policy;
-use cloakroom::clock::Clock as _;
-use cloakroom::owners::{Presence, WatchState};
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_server::cleaner::Policy;
+use cloakroom_core::clock::Clock as _;
+use cloakroom_server::owners::{Presence, WatchState};
+use cloakroom_core::protocol::v1::Ticket;
 
 use crate::support::WatchedApp;
 use crate::support::owners::{owner, owner_of};
@@ -324,9 +324,9 @@ async fn owners_are_told_apart_by_name_by_all_their_labels_and_by_namespace() {
     }
 }
 
-fn named_and_labelled() -> cloakroom::resource::Owner {
+fn named_and_labelled() -> cloakroom_core::resource::Owner {
     let labels = [("app".to_owned(), "demo".to_owned())];
-    cloakroom::resource::Owner::new(Default::default(), "demo", labels, Some("labelled")).unwrap()
+    cloakroom_core::resource::Owner::new(Default::default(), "demo", labels, Some("labelled")).unwrap()
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cloakroom::cleaner::Policy;
-use cloakroom::clock::Clock as _;
-use cloakroom::owners::{Owners as _, Presence, WatchState};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::Owner;
+use cloakroom_server::cleaner::Policy;
+use cloakroom_core::clock::Clock as _;
+use cloakroom_server::owners::{Owners as _, Presence, WatchState};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::Owner;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};

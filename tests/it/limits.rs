@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_core::protocol::v1::Ticket;
 use reqwest::Response;
 
 use crate::support::app::{Options, problem};

@@ -7,10 +7,10 @@ pub mod known;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cloakroom::metrics::Limited;
-use cloakroom::protocol::problem::Code;
-use cloakroom::protocol::{HEALTHZ, METRICS, READYZ};
-use cloakroom::spark::SparkDuration;
+use cloakroom_core::metrics::Limited;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::{HEALTHZ, METRICS, READYZ};
+use cloakroom_core::time::SparkDuration;
 use serde_json::Value;
 
 use known::{list, parse, rights_for_owner_kinds, rights_of, text};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use cloakroom::clock::Clock as _;
-use cloakroom::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
-use cloakroom::owners::Presence;
-use cloakroom::protocol::v1::Metadata;
-use cloakroom::resource::{Bundle, Lifetime, Owner, ResourceId, ResourceSecret, Sighting};
-use cloakroom::store::DataDirectory;
+use cloakroom_core::clock::Clock as _;
+use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
+use cloakroom_server::owners::Presence;
+use cloakroom_core::protocol::v1::Metadata;
+use cloakroom_core::resource::{Bundle, Lifetime, Owner, ResourceId, ResourceSecret, Sighting};
+use cloakroom_staging::store::DataDirectory;
 
 use crate::support::app::{Directory, Options};
 use crate::support::clock::ManualClock;
@@ -154,7 +154,7 @@ async fn knowledge_that_is_lost_meanwhile_begins_the_hour_anew() {
     crowd.lose(0..150).await;
     assert_eq!(crowd.sweep_after(MINUTE).await, (0, 150));
     assert_eq!(crowd.sweep_after(59 * MINUTE).await, (0, 150));
-    crowd.owners.are(Presence::Unknown(cloakroom::owners::Unknown::Failing));
+    crowd.owners.are(Presence::Unknown(cloakroom_server::owners::Unknown::Failing));
     assert_eq!(crowd.sweep_after(MINUTE).await, (0, 0));
     crowd.lose(0..150).await;
     for _ in 0..60 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cloakroom::metrics::{CONTENT_TYPE, Metrics, Stock};
+use cloakroom_core::metrics::{CONTENT_TYPE, Metrics, Stock};
 use jiff::Timestamp;
 use reqwest::Method;
 use reqwest::header::RANGE;
@@ -338,7 +338,7 @@ fn what_was_kept_before_and_is_not_kept_any_more_is_zero() {
 
 #[test]
 fn a_sweep_that_failed_is_not_the_last_that_succeeded() {
-    use cloakroom::metrics::SweepOutcome::{Failed, Ok};
+    use cloakroom_core::metrics::SweepOutcome::{Failed, Ok};
     let metrics = Metrics::new();
     let at = |second| Timestamp::from_second(second).unwrap();
     metrics.swept(Ok, std::time::Duration::from_millis(3), at(100));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::kubernetes::ApiFailure;
-use cloakroom::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
-use cloakroom::protocol::admin::{AcceptedCluster, ClusterStatus, ServerStatus};
-use cloakroom::protocol::standing::ClusterStanding;
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_cluster::ApiFailure;
+use cloakroom_server::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
+use cloakroom_core::protocol::admin::{AcceptedCluster, ClusterStatus, ServerStatus};
+use cloakroom_core::protocol::standing::ClusterStanding;
+use cloakroom_core::protocol::v1::Ticket;
 use reqwest::Method;
 
 use crate::admin::{Administered, read};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cloakroom::protocol::problem::Problem;
-use cloakroom::staging::{NewUpload, StageError, Upload};
+use cloakroom_core::protocol::problem::Problem;
+use cloakroom_staging::{NewUpload, StageError, Upload};
 
 use crate::limits::{begun, finish};
 use crate::support::app::Options;

@@ -1,8 +1,8 @@
 //! What was asked for once is not asked for ever: label keys and kinds go with the resources that need them.
 
-use cloakroom::owners::{Owners as _, Presence, Unknown, WatchState};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::Owner;
+use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::Owner;
 
 use crate::support::WatchedApp;
 use crate::support::api_server::Verb;

@@ -1,7 +1,7 @@
 //! For whom a bundle may be staged: kinds that the cluster has, in namespaces that the server may look at.
 
-use cloakroom::owners::{Owners as _, Presence, WatchState};
-use cloakroom::resource::Namespaces;
+use cloakroom_server::owners::{Owners as _, Presence, WatchState};
+use cloakroom_core::resource::Namespaces;
 use serde_json::json;
 
 use crate::support::WatchedApp;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use cloakroom::owners::{Owners as _, Presence, Unknown, WatchState};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::Namespaces;
+use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::Namespaces;
 
 use crate::support::WatchedApp;
 use crate::support::api_server::{Call, FakeApiServer, Fault, Verb};

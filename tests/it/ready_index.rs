@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::owners::{Presence, Unknown};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::staging::OWNER_MEMORY_BYTES;
+use cloakroom_server::owners::{Presence, Unknown};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_staging::OWNER_MEMORY_BYTES;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};

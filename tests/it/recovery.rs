@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloakroom::ledger::{
+use cloakroom_staging::ledger::{
     Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource, SqliteLedger,
 };
-use cloakroom::resource::{
+use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret,
 };
-use cloakroom::staging::Recovered;
-use cloakroom::store::{Begun, BlobStore as _, DataDirectory, DiskStore};
+use cloakroom_staging::Recovered;
+use cloakroom_staging::store::{Begun, BlobStore as _, DataDirectory, DiskStore};
 use jiff::Timestamp;
 use sqlx::ConnectOptions as _;
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 //! What is refused, how that is said, and that it leaves nothing behind.
 
-use cloakroom::protocol::problem::Problem;
+use cloakroom_core::protocol::problem::Problem;
 use reqwest::RequestBuilder;
 use tokio::io::AsyncWriteExt as _;
 

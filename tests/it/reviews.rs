@@ -9,9 +9,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use cloakroom::kubernetes::{ApiServer, Reviews};
-use cloakroom::server::UploadAuth;
-use cloakroom::staging::NewUpload;
+use cloakroom_cluster::{ApiServer, Reviews};
+use cloakroom_server::http::UploadAuth;
+use cloakroom_staging::NewUpload;
 use serde_json::{Value, json};
 
 use crate::support::app::{Options, problem};

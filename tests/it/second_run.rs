@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_core::protocol::v1::Ticket;
 
 use crate::support::TestApp;
 use crate::support::bundles::tgz;

@@ -7,9 +7,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cloakroom::ledger::{Ledger as _, SqliteLedger};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::store::DataDirectory;
+use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_staging::store::DataDirectory;
 use tokio::io::AsyncReadExt as _;
 
 use crate::support::app::Options;

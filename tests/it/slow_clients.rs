@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cloakroom::server::PaceLimits;
+use cloakroom_server::http::PaceLimits;
 use futures_util::StreamExt as _;
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};

@@ -5,11 +5,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::bundle::{Disk, PackPlan};
-use cloakroom::client::{
+use cloakroom_transfer::bundle::{Disk, PackPlan};
+use cloakroom_transfer::client::{
     HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
 };
-use cloakroom::resource::{Owner, OwnerKind};
+use cloakroom_core::resource::{Owner, OwnerKind};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::process::{command, read_until, stderr};
@@ -59,7 +59,7 @@ fn ticket(size_bytes: u64, sha256: &str) -> Answer {
 fn take() -> Reply {
     use sha2::Digest;
     Reply::TakeBody(Box::new(|body| {
-        let sha256 = cloakroom::protocol::digest::to_hex(&sha2::Sha256::digest(body).into());
+        let sha256 = cloakroom_core::protocol::digest::to_hex(&sha2::Sha256::digest(body).into());
         ticket(body.len() as u64, &sha256)
     }))
 }

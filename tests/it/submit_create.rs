@@ -6,13 +6,13 @@ mod refusals;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom::kubernetes::Timeouts;
-use cloakroom::submit::create::{CreateError, Undo};
-use cloakroom::submit::follow::Pace;
-use cloakroom::submit::inputs::Local;
-use cloakroom::submit::run::{Ended, Run};
-use cloakroom::submit::stage::NamedServer;
-use cloakroom::submit::{Event, Events, Log, Submission};
+use cloakroom_cluster::Timeouts;
+use cloakroom_submit::create::{CreateError, Undo};
+use cloakroom_submit::follow::Pace;
+use cloakroom_submit::inputs::Local;
+use cloakroom_submit::run::{Ended, Run};
+use cloakroom_submit::stage::NamedServer;
+use cloakroom_submit::{Event, Events, Log, Submission};
 use serde_json::{Value, json};
 
 use crate::support::api_server::{Call, FakeApiServer, Fault, POD_GROUP, Verb};

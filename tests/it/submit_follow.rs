@@ -7,9 +7,9 @@ mod logs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::submit::Submission;
-use cloakroom::submit::create::Created;
-use cloakroom::submit::follow::{FollowError, Outcome, Pace};
+use cloakroom_submit::Submission;
+use cloakroom_submit::create::Created;
+use cloakroom_submit::follow::{FollowError, Outcome, Pace};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

@@ -1,7 +1,7 @@
 //! `--kill` and `--status`: the words, the calls and the failures.
 
-use cloakroom::kubernetes::Timeouts;
-use cloakroom::submit::jobs::{JobError, SubmissionId, kill, status};
+use cloakroom_cluster::Timeouts;
+use cloakroom_submit::jobs::{JobError, SubmissionId, kill, status};
 use serde_json::{Value, json};
 
 use crate::connecting::place::tls_config;

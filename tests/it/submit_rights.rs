@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use cloakroom::kubernetes::Timeouts;
-use cloakroom::submit::Submission;
-use cloakroom::submit::follow::Outcome;
-use cloakroom::submit::jobs::{SubmissionId, kill, status};
+use cloakroom_cluster::Timeouts;
+use cloakroom_submit::Submission;
+use cloakroom_submit::follow::Outcome;
+use cloakroom_submit::jobs::{SubmissionId, kill, status};
 use serde_json::{Value, json};
 
 use crate::manifests::known::{parse, rights_of};

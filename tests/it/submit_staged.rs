@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::inputs::{Inputs as _, Local};
-use cloakroom::submit::plan::{Asking, Request, Submitter};
-use cloakroom::submit::run::planned;
-use cloakroom::submit::stage::{NamedServer, StagedBundles};
-use cloakroom::submit::{Drawn, Log};
+use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
+use cloakroom_submit::inputs::{Inputs as _, Local};
+use cloakroom_submit::plan::{Asking, Request, Submitter};
+use cloakroom_submit::run::planned;
+use cloakroom_submit::stage::{NamedServer, StagedBundles};
+use cloakroom_submit::{Drawn, Log};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

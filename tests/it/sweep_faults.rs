@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::cleaner::{Policy, Why};
-use cloakroom::owners::{Presence, Unknown};
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_server::cleaner::{Policy, Why};
+use cloakroom_server::owners::{Presence, Unknown};
+use cloakroom_core::protocol::v1::Ticket;
 
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};

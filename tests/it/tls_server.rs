@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::server::{ServerTls, ServerTlsError};
-use cloakroom::telemetry::chain;
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_server::http::{ServerTls, ServerTlsError};
+use cloakroom_core::text::chain;
 use reqwest::Client;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;

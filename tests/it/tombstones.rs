@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::protocol::admin::ResourceDetails;
-use cloakroom::resource::Stage;
+use cloakroom_core::protocol::admin::ResourceDetails;
+use cloakroom_core::resource::Stage;
 
 use crate::admin::Administered;
 use crate::support::app::{Options, change_ledger, problem};

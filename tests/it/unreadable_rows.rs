@@ -1,6 +1,6 @@
 //! Rows of the ledger that this version cannot read.
 
-use cloakroom::protocol::admin::{Removal, ServerStatus};
+use cloakroom_core::protocol::admin::{Removal, ServerStatus};
 use reqwest::Method;
 
 use crate::admin::{Administered, read};

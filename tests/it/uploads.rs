@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cloakroom::clock::Clock as _;
-use cloakroom::protocol::digest;
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::OwnerKinds;
+use cloakroom_core::clock::Clock as _;
+use cloakroom_core::protocol::digest;
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::OwnerKinds;
 use reqwest::Response;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloakroom::server::{TokenFile, TokenUse, UploadAuth};
+use cloakroom_server::http::{TokenFile, TokenUse, UploadAuth};
 use reqwest::Response;
 use serde_json::Value;
 
@@ -176,13 +176,13 @@ async fn the_first_download_marks_the_resource_used_and_keeps_it() {
     let (id, secret) = stage(&app, b"jars").await;
     assert!(!app.ready_row(&id).await.is_used());
     app.clock.advance(Duration::from_mins(1));
-    let first = cloakroom::clock::Clock::now(&*app.clock);
+    let first = cloakroom_core::clock::Clock::now(&*app.clock);
     get(&app, &id, &secret).await.bytes().await.unwrap();
     app.clock.advance(Duration::from_mins(1));
     get(&app, &id, &secret).await.bytes().await.unwrap();
     let row = app.ready_row(&id).await.stage.history;
     assert_eq!(row.first_used_at, Some(first));
-    assert_eq!(row.last_used_at, Some(cloakroom::clock::Clock::now(&*app.clock)));
+    assert_eq!(row.last_used_at, Some(cloakroom_core::clock::Clock::now(&*app.clock)));
     app.clock.advance(Duration::from_hours(24));
     assert_eq!(app.sweep().await.expired, 0);
     assert_eq!(get(&app, &id, &secret).await.status(), 200);

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use cloakroom::protocol::admin::{ClusterStatus, ServerStatus, StagedResource};
-use cloakroom::protocol::standing::ClusterStanding;
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_core::protocol::admin::{ClusterStatus, ServerStatus, StagedResource};
+use cloakroom_core::protocol::standing::ClusterStanding;
+use cloakroom_core::protocol::v1::Ticket;
 use libtest_mimic::Trial;
 use reqwest::Client;
 use tempfile::TempDir;

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use cloakroom::kubernetes::{Access, ApiServer, SubmissionAccess, Timeouts};
-use cloakroom::spark::SubmissionCredentials;
-use cloakroom::submit::create::Undo;
-use cloakroom::submit::jobs::{SubmissionId, kill, status};
+use cloakroom_cluster::{Access, ApiServer, SubmissionAccess, Timeouts};
+use cloakroom_spark::SubmissionCredentials;
+use cloakroom_submit::create::Undo;
+use cloakroom_submit::jobs::{SubmissionId, kill, status};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::Api;
 use kube::api::PostParams;

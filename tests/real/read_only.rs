@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use cloakroom::protocol::problem::Problem;
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_core::protocol::problem::Problem;
+use cloakroom_core::protocol::v1::Ticket;
 use libtest_mimic::Trial;
 use reqwest::{RequestBuilder, StatusCode};
 

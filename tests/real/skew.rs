@@ -7,7 +7,7 @@ mod handed_over;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use cloakroom::protocol::v1::Ticket;
+use cloakroom_core::protocol::v1::Ticket;
 use libtest_mimic::Trial;
 
 use crate::needs::{Need, path, trial};

@@ -1,5 +1,6 @@
 //! Where the API server is, and who asks it: one of three ways, each read from files as a whole.
 
+mod credentials;
 mod kubeconfig;
 mod properties;
 mod submission;
@@ -13,8 +14,8 @@ use super::address::Address;
 use super::connect_error::ConnectError;
 use super::files::{Files, Seen};
 use super::identity;
-use crate::spark::ApiServerProperties;
 
+pub use credentials::{Credentials, Given, TokenSource};
 pub use submission::SubmissionAccess;
 
 /// Where Kubernetes mounts a pod's service account.
@@ -31,14 +32,7 @@ pub enum Access {
         folder: PathBuf,
     },
     /// As the original's properties file says.
-    Properties {
-        /// The address that the file gives, or else the cluster's own.
-        url: String,
-        /// The credentials.
-        properties: ApiServerProperties,
-        /// The service account's folder, which fills in what the properties leave out.
-        folder: PathBuf,
-    },
+    Properties(Box<PropertiesAccess>),
     /// As a kubeconfig says.
     Kubeconfig {
         /// The files, merged as kubectl merges them.
@@ -52,12 +46,25 @@ pub enum Access {
     Submission(Box<SubmissionAccess>),
 }
 
+/// How a server reaches the API server that a properties file names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PropertiesAccess {
+    /// The address that the file gives, or else the cluster's own.
+    pub url: Given<String>,
+    /// What the file gives.
+    pub credentials: Credentials,
+    /// The service account's folder, which fills in what the credentials leave out, if the setting says so.
+    pub account: Option<Given<PathBuf>>,
+    /// The setting that would name a token's file, for messages.
+    pub token_file_setting: String,
+}
+
 impl Access {
     /// Reads and checks every file that it takes.
     pub(super) fn read(&self) -> Result<Reading, ConnectError> {
         match self {
             Self::ServiceAccount { url, folder } => service_account(url, folder),
-            Self::Properties { url, properties, folder } => properties::read(url, properties, folder),
+            Self::Properties(access) => properties::read(access),
             Self::Kubeconfig { paths, context, setting } => {
                 kubeconfig::read(paths, context.as_deref(), setting)
             }
@@ -71,7 +78,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ServiceAccount { .. } => f.write_str("the pod's service account"),
-            Self::Properties { .. } => f.write_str("the properties file says"),
+            Self::Properties(_) => f.write_str("the properties file says"),
             Self::Kubeconfig { paths, context: None, .. } => {
                 write!(f, "the current context of {} says", joined(paths))
             }

@@ -11,7 +11,7 @@ use super::connect_error::ConnectError;
 use super::connection::Connection;
 use super::counted::counted;
 use super::failure::{ApiFailure, within};
-use crate::metrics::Metrics;
+use cloakroom_core::metrics::Metrics;
 
 /// How long one call may take, from its first byte to its last. Watches have bounds of their own.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);

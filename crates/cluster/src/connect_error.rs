@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::spark::keys;
-
 /// A configuration by which the API server cannot be asked. Messages name the setting and the file, and never show
 /// what is in it.
 #[derive(Debug, thiserror::Error)]
@@ -20,13 +18,17 @@ pub enum ConnectError {
     },
     /// Properties without a credential, and no service account to fill it in.
     #[error(
-        "there is nothing to show to the API server: `{key}` is true, as it is by default, and {path} is missing; \
-         give `{}` or a client certificate, or set it to false to ask without credentials",
-        keys::AUTHENTICATE_OAUTH_TOKEN_FILE, key = keys::AUTHENTICATE_USE_SERVICE_ACCOUNT, path = .path.display()
+        "there is nothing to show to the API server: {account} is true, as it is by default, and {path} is missing; \
+         give {token_file} or a client certificate, or set it to false to ask without credentials",
+        path = .path.display()
     )]
     NothingToShow {
         /// Where the service account's token should be.
         path: PathBuf,
+        /// The setting that asks for the service account.
+        account: String,
+        /// The setting that would name a token's file.
+        token_file: String,
     },
     /// An address that is none.
     #[error("{setting} is not the address of an API server: {why}; write https://HOST:PORT")]
@@ -50,13 +52,13 @@ pub enum ConnectError {
     /// A secret would be sent to whoever answers.
     #[error(
         "{setting} is true, so that the credentials would go to whoever answers in the API server's place, and is not \
-         followed: name the API server's CA with `{ca}` instead"
+         followed: name the API server's CA with {ca} instead"
     )]
     TrustsAnybody {
         /// What is true.
         setting: String,
-        /// The key to set in its place.
-        ca: &'static str,
+        /// The setting to give in its place.
+        ca: String,
     },
     /// A file that cannot be read.
     #[error("cannot read {path} ({setting})", path = .path.display())]

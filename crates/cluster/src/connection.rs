@@ -18,8 +18,7 @@ use super::client_keys;
 use super::connect_error::ConnectError;
 use super::files::Seen;
 use super::throttled::with_retry_after;
-use crate::telemetry::chain;
-use crate::text::one_line;
+use cloakroom_core::text::{chain, one_line};
 
 /// Before a plugin's certificate runs out.
 const BEFORE_EXPIRY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);

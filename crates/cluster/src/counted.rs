@@ -5,7 +5,7 @@ use hyper::http::Request;
 use kube::Client;
 use kube::client::Body;
 
-use crate::metrics::{ApiCall, Metrics};
+use cloakroom_core::metrics::{ApiCall, Metrics};
 
 /// A client whose calls are counted in `metrics`.
 pub(super) fn counted(client: Client, metrics: Metrics) -> Client {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
-use crate::text::one_line;
+use cloakroom_core::text::one_line;
 
 /// A call that gave no answer, or another one than was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

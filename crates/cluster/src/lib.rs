@@ -13,7 +13,9 @@ mod identity;
 mod reviews;
 mod throttled;
 
-pub use access::{Access, SERVICE_ACCOUNT_FOLDER, SubmissionAccess};
+pub use access::{
+    Access, Credentials, Given, PropertiesAccess, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, TokenSource,
+};
 pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
 pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};

@@ -18,8 +18,8 @@ use tokio::sync::Semaphore;
 use self::cache::{Cache, Key, key};
 use self::turns::Turns;
 use super::{ApiFailure, ApiServer};
-use crate::clock::Clock;
-use crate::metrics::{LimitUse, Limited};
+use cloakroom_core::clock::Clock;
+use cloakroom_core::metrics::{LimitUse, Limited};
 
 pub use user::User;
 

@@ -27,7 +27,7 @@ pub(super) fn with_retry_after(answer: Response<Body>) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kubernetes::ApiFailure;
+    use crate::ApiFailure;
     use kube::Client;
     use std::time::Duration;
 

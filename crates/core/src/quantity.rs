@@ -2,8 +2,6 @@
 
 use thiserror::Error;
 
-use super::java_text::trim;
-
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(super) enum Problem {
@@ -25,7 +23,8 @@ pub(super) enum Problem {
 
 /// Splits a quantity as Spark's `(-?[0-9]+)([a-z]+)?` does, case ignored: the number, and the unit in lower case.
 pub(super) fn split(text: &str, largest: &'static str) -> Result<(u64, String), Problem> {
-    let text = trim(text);
+    // As Java's `String.trim`.
+    let text = text.trim_matches(|character: char| character <= ' ');
     if text.is_empty() {
         return Err(Problem::Empty);
     }

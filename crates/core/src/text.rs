@@ -1,6 +1,7 @@
 //! Text from elsewhere, made fit to be shown to people.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::fmt::Write as _;
 
 /// What stands where a secret stood.
@@ -81,6 +82,22 @@ pub fn without<'a>(text: &'a str, secrets: &[&str]) -> Cow<'a, str> {
     long.fold(Cow::Borrowed(text), |text, secret| {
         if text.contains(secret) { Cow::Owned(text.replace(secret, HIDDEN)) } else { text }
     })
+}
+
+/// An error and what caused it, in one line.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        // Many errors repeat their source in their own text.
+        if !text.ends_with(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        cause = error.source();
+    }
+    text
 }
 
 #[cfg(test)]

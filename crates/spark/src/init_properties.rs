@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::uri::{DependencyUri, RemoteUri, split_list};
-use super::{Properties, PropertyError, TimeUnit, java_store, keys};
+use cloakroom_core::time::TimeUnit;
+use super::{Properties, PropertyError, java_store, keys};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,12 @@
 //! The staging server's configuration, as the original's properties files have it.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::reader::Reader;
-use super::{Properties, PropertyError, TimeUnit, java_store, keys};
+use cloakroom_core::time::TimeUnit;
+use cloakroom_core::oauth_token::OauthToken;
+use super::{Properties, PropertyError, java_store, keys};
 
 #[cfg(test)]
 mod tests;
@@ -51,29 +52,6 @@ pub struct ApiServerProperties {
     pub oauth_token_file: Option<PathBuf>,
     /// Whether the mounted service account fills in what is not given here; true by default.
     pub use_service_account_credentials: bool,
-}
-
-/// A bearer token. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct OauthToken(String);
-
-impl OauthToken {
-    /// Wraps a token.
-    pub fn new(token: impl Into<String>) -> Self {
-        Self(token.into())
-    }
-
-    /// The token itself, for the `Authorization` header only.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for OauthToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("OauthToken(…)")
-    }
 }
 
 impl StagingServerProperties {

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use cloakroom_core::oauth_token::OauthToken;
+
 use super::conf::{SettingError, SparkConf};
 use super::keys::{self, SUBMISSION_TOKEN};
-use super::server_properties::OauthToken;
 use super::uri::DependencyUri;
 
 /// Credentials that settings give; what they leave out, the kubeconfig or the pod's service account fills in.
@@ -75,7 +76,7 @@ fn path(conf: &SparkConf, key: &str) -> Result<Option<PathBuf>, SettingError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Origin;
+    use crate::Origin;
 
     fn read(settings: &[(&str, &str)]) -> Result<SubmissionCredentials, String> {
         let mut conf = SparkConf::default();

@@ -222,7 +222,7 @@ pub fn parse_list(text: &str) -> Result<Vec<DependencyUri>, UriError> {
 }
 
 /// Whether a text begins with the scheme of a URI.
-pub(crate) fn has_scheme(text: &str) -> bool {
+pub fn has_scheme(text: &str) -> bool {
     split_scheme(text).is_some()
 }
 

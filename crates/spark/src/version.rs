@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::spark::{SettingError, SparkConf, keys};
+use crate::{SettingError, SparkConf, keys};
 
 /// The newest Spark whose objects are known here, and what is made unless another one is asked for.
 pub const NEWEST_SPARK: &str = "4.3.0";
@@ -140,7 +140,7 @@ impl fmt::Display for SparkVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Origin;
+    use crate::Origin;
 
     fn of(text: &str) -> Result<(SparkVersion, Option<String>), SettingError> {
         let mut conf = SparkConf::default();

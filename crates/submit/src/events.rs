@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::log::{Level, Lines, Status};
-use crate::client::{RetryNotice, StageObserver, StageRequest};
-use crate::clock::{Clock, SystemClock};
+use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
+use cloakroom_core::clock::{Clock, SystemClock};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -6,8 +6,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::events::{Event, Events};
-use crate::clock::{Clock, SystemClock};
-use crate::text::{is_unfit, one_line};
+use cloakroom_core::clock::{Clock, SystemClock};
+use cloakroom_core::text::{is_unfit, one_line};
 
 /// How much a line matters, in log4j's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -114,7 +114,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::submit::events::Log;
+    use crate::events::Log;
 
     struct Midnight;
 

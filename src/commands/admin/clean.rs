@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use cloakroom::protocol::admin::{AcceptedCluster, SweepReport};
-use cloakroom::text::harmless;
+use cloakroom_core::protocol::admin::{AcceptedCluster, SweepReport};
+use cloakroom_core::text::harmless;
 
 use super::{connect, print, print_as};
 use crate::cli::CleanArgs;

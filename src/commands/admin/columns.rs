@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use cloakroom::protocol::admin::StagedResource;
-use cloakroom::spark::format_size;
+use cloakroom_core::protocol::admin::StagedResource;
+use cloakroom_core::size::format_size;
 
 use super::table::Table;
 use super::{age, words};
@@ -130,7 +130,7 @@ fn beginning(id: &str, length: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cloakroom::resource::{DeletionReason, Unknown, Why};
+    use cloakroom_core::resource::{DeletionReason, Unknown, Why};
 
     use super::*;
 
@@ -138,7 +138,7 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         StagedResource {
             resource_id: id.to_owned(),
-            owner: cloakroom::protocol::v1::OwnerMetadata {
+            owner: cloakroom_core::protocol::v1::OwnerMetadata {
                 kind: "Pod".to_owned(),
                 namespace: "demo".to_owned(),
                 labels: [("spark-app-selector".to_owned(), "spark-1f6b".to_owned())].into(),

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use cloakroom::client::Selection;
-use cloakroom::protocol::admin::{ServerStatus, StagedResource};
-use cloakroom::spark::format_size;
-use cloakroom::text::harmless;
+use cloakroom_transfer::client::Selection;
+use cloakroom_core::protocol::admin::{ServerStatus, StagedResource};
+use cloakroom_core::size::format_size;
+use cloakroom_core::text::harmless;
 
 use super::columns::{self, Columns};
 use super::warnings::warnings;
@@ -106,7 +106,7 @@ fn totals(rows: &[StagedResource], server: &ServerStatus, deleted: bool) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use cloakroom::resource::{DeletionReason, Why};
+    use cloakroom_core::resource::{DeletionReason, Why};
 
     use super::*;
 
@@ -114,7 +114,7 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         StagedResource {
             resource_id: id.to_owned(),
-            owner: cloakroom::protocol::v1::OwnerMetadata {
+            owner: cloakroom_core::protocol::v1::OwnerMetadata {
                 kind: "Pod".to_owned(),
                 namespace: "demo".to_owned(),
                 labels: [("app".to_owned(), "x".to_owned())].into(),

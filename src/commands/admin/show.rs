@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 
-use cloakroom::protocol::admin::ResourceDetails;
-use cloakroom::spark::format_size;
-use cloakroom::text::harmless;
+use cloakroom_core::protocol::admin::ResourceDetails;
+use cloakroom_core::size::format_size;
+use cloakroom_core::text::harmless;
 
 use super::{age, connect, print, print_as, resolve, words};
 use crate::cli::ShowArgs;

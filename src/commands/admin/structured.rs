@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_saphyr::DoubleQuoted;
 
-use cloakroom::text::{harmless_json, harmless_yaml, is_unfit};
+use cloakroom_core::text::{harmless_json, harmless_yaml, is_unfit};
 
 use crate::cli::Structured;
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use cloakroom::protocol::admin::StagedResource;
-use cloakroom::spark::format_size;
+use cloakroom_core::protocol::admin::StagedResource;
+use cloakroom_core::size::format_size;
 
 use super::age;
 use super::table::Table;
@@ -81,7 +81,7 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         let row = |namespace: &str, size_bytes, created, used: Option<i64>| StagedResource {
             resource_id: "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1".to_owned(),
-            owner: cloakroom::protocol::v1::OwnerMetadata {
+            owner: cloakroom_core::protocol::v1::OwnerMetadata {
                 kind: "Pod".to_owned(),
                 namespace: namespace.to_owned(),
                 labels: BTreeMap::new(),

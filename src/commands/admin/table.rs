@@ -2,7 +2,7 @@
 //!
 //! No cell but those of the last column has a space in it, so that `awk` and `sort` find every column by its number.
 
-use cloakroom::text::harmless;
+use cloakroom_core::text::harmless;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Between two columns.

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use cloakroom::protocol::Word;
-use cloakroom::protocol::admin::{ClusterStatus, ServerStatus, UnreadableResource, WITHOUT_UID, WatchStatus};
-use cloakroom::protocol::standing::ClusterStanding;
-use cloakroom::spark::format_size;
+use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::admin::{ClusterStatus, ServerStatus, UnreadableResource, WITHOUT_UID, WatchStatus};
+use cloakroom_core::protocol::standing::ClusterStanding;
+use cloakroom_core::size::format_size;
 
 use super::{age, words};
 
@@ -90,7 +90,7 @@ fn hint(watch: &WatchStatus, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cloakroom::protocol::standing::WatchState;
+    use cloakroom_core::protocol::standing::WatchState;
 
     use super::*;
 

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
-use cloakroom::protocol::Word;
-use cloakroom::protocol::admin::{ResourceDetails, StagedResource};
-use cloakroom::protocol::standing::WatchState;
-use cloakroom::protocol::v1::OwnerMetadata;
-use cloakroom::resource::{Unknown, Why};
+use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::admin::{ResourceDetails, StagedResource};
+use cloakroom_core::protocol::standing::WatchState;
+use cloakroom_core::protocol::v1::OwnerMetadata;
+use cloakroom_core::resource::{Unknown, Why};
 
 use super::age;
 
@@ -151,7 +151,7 @@ pub(super) mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use cloakroom::resource::{DeletionReason, State};
+    use cloakroom_core::resource::{DeletionReason, State};
 
     use super::*;
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 
 use crate::cli::KubernetesArgs;
-use crate::commands::refuse;
-use cloakroom::kubernetes::{Access, ApiServer, SERVICE_ACCOUNT_FOLDER};
-use cloakroom::spark::ApiServerProperties;
+use crate::commands::{credentials, refuse};
+use cloakroom_cluster::{Access, ApiServer, Given, PropertiesAccess, SERVICE_ACCOUNT_FOLDER};
+use cloakroom_spark::{ApiServerProperties, keys};
 
 /// The flag, for messages.
 const KUBECONFIG: &str = "--kubeconfig";
@@ -70,9 +70,21 @@ fn access(
     let of_cluster = pod.map(|pod| pod.url.clone());
     if let Some(properties) = file.filter(|file| says_something(file)) {
         let url = properties.url.clone().or(of_cluster).unwrap_or_else(|| DEFAULT_URL.to_owned());
-        return Ok(Some(Access::Properties { url, properties: properties.clone(), folder }));
+        return Ok(Some(by_properties(url, properties, folder)));
     }
     Ok(of_cluster.map(|url| Access::ServiceAccount { url, folder }))
+}
+
+/// What the properties file says, with its keys for messages.
+fn by_properties(url: String, properties: &ApiServerProperties, folder: PathBuf) -> Access {
+    let uses_account = properties.use_service_account_credentials;
+    let account_setting = credentials::quoted(&keys::AUTHENTICATE_USE_SERVICE_ACCOUNT);
+    Access::Properties(Box::new(PropertiesAccess {
+        url: Given::new(url, credentials::quoted(&keys::API_SERVER_URL)),
+        credentials: credentials::of_server(properties),
+        account: uses_account.then(|| Given::new(folder, account_setting)),
+        token_file_setting: credentials::quoted(&keys::AUTHENTICATE_OAUTH_TOKEN_FILE),
+    }))
 }
 
 /// Whether anything about the API server is set.
@@ -98,7 +110,7 @@ mod tests {
     use std::path::Path;
 
     use clap::Parser;
-    use cloakroom::spark::{Properties, StagingServerProperties};
+    use cloakroom_spark::{Properties, StagingServerProperties};
 
     use super::*;
 
@@ -147,7 +159,7 @@ mod tests {
     #[test]
     fn a_properties_file_wins_over_what_a_pod_knows_and_its_address_has_a_default() {
         let url = |lines: &str, pod: Option<Pod>| match access(&args(&[]), Some(&file(lines)), pod.as_ref()) {
-            Ok(Some(Access::Properties { url, .. })) => url.trim_end_matches('/').to_owned(),
+            Ok(Some(Access::Properties(access))) => access.url.value.trim_end_matches('/').to_owned(),
             _ => panic!("another way: {lines}"),
         };
         assert_eq!(url(URL, None), "https://api.example");

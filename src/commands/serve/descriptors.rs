@@ -2,7 +2,7 @@
 
 use super::settings::ServeSettings;
 use crate::cli::ServeArgs;
-use cloakroom::descriptors::{self, Allotment, Demand};
+use cloakroom_server::descriptors::{self, Allotment, Demand};
 
 /// Raises the limit as far as it goes, and allots it. Says so if it is too low for what the flags allow; it is an error if
 /// it is too low for any use.

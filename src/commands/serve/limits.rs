@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::cli::ServeArgs;
 use crate::commands::refuse;
-use cloakroom::server::UploadAuth;
-use cloakroom::spark::{ByteSize, format_size};
-use cloakroom::staging::{
+use cloakroom_server::http::UploadAuth;
+use cloakroom_core::size::{ByteSize, format_size};
+use cloakroom_staging::{
     CapacityLimits, LEAST_CHARGE, Limits, OWNER_MEMORY_BYTES, Share, TOMBSTONES_FOR_EACH,
 };
 

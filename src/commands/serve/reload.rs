@@ -4,8 +4,8 @@
 use tokio::signal::unix::Signal;
 
 use super::settings::ServeSettings;
-use cloakroom::kubernetes::ApiServer;
-use cloakroom::server::{ServerTls, TokenFile, UploadAuth};
+use cloakroom_cluster::ApiServer;
+use cloakroom_server::http::{ServerTls, TokenFile, UploadAuth};
 
 /// The files that a running server can read again.
 pub struct Files {

@@ -11,17 +11,19 @@ use super::{descriptors, limits};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use crate::commands::refuse;
-use cloakroom::cleaner::Policy;
-use cloakroom::clock::SystemClock;
-use cloakroom::descriptors::Allotment;
-use cloakroom::kubernetes::{ApiServer, Reviews};
-use cloakroom::metrics::Metrics;
-use cloakroom::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
-use cloakroom::server::{
+use cloakroom_server::cleaner::Policy;
+use cloakroom_core::clock::SystemClock;
+use cloakroom_server::descriptors::Allotment;
+use cloakroom_cluster::{ApiServer, Reviews};
+use cloakroom_core::metrics::Metrics;
+use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
+use cloakroom_server::http::{
     Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
 };
-use cloakroom::spark::{Properties, StagingServerProperties, format_duration, format_size};
-use cloakroom::staging::Limits;
+use cloakroom_core::size::format_size;
+use cloakroom_core::time::format_duration;
+use cloakroom_spark::{Properties, StagingServerProperties};
+use cloakroom_staging::Limits;
 
 /// The original's port.
 const DEFAULT_PORT: u16 = 10_000;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::settings::ServeSettings;
-use cloakroom::server::{Listener, ServerTls, Serves};
+use cloakroom_server::http::{Listener, ServerTls, Serves};
 
 /// Connections that wait in the kernel. One that finds no place comes again after a second. Linux allows
 /// `net.core.somaxconn`, which is 4096 as well.
@@ -109,7 +109,7 @@ impl Addresses {
             }
             None => format!(
                 "owners are not asked for: unused resources go after {}, used ones stay until their ttl or DELETE",
-                cloakroom::spark::format_duration(settings.server.lifetimes.unused_timeout)
+                cloakroom_core::time::format_duration(settings.server.lifetimes.unused_timeout)
             ),
         });
         lines.push(format!(

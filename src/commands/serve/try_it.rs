@@ -5,7 +5,7 @@ use std::path::Path;
 use super::settings::ServeSettings;
 use super::sockets::Addresses;
 use crate::cli::ServeArgs;
-use cloakroom::telemetry::LogFormat;
+use crate::telemetry::LogFormat;
 
 /// What `cloakroom stage` takes for the server unless it is said.
 const DEFAULT_URL: &str = "http://127.0.0.1:10000";

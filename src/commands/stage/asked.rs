@@ -3,12 +3,12 @@
 use crate::cli::{StageArgs, SubmitterChoice, ca_giver, token_giver};
 use crate::commands::{UsageError, refuse};
 
-use cloakroom::resource::{Owner, OwnerKind, POD};
-use cloakroom::spark::arguments::master;
-use cloakroom::spark::{MainResource, Origin, Properties, SparkConf, keys, split_list};
-use cloakroom::submit::plan::handover::HandoverRequest;
-use cloakroom::submit::plan::handover::operator::{ApplicationFile, FileSetting};
-use cloakroom::submit::plan::{Asking, Submitter};
+use cloakroom_core::resource::{Owner, OwnerKind, POD};
+use cloakroom_spark::arguments::master;
+use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, keys, split_list};
+use cloakroom_submit::plan::handover::HandoverRequest;
+use cloakroom_submit::plan::handover::operator::{ApplicationFile, FileSetting};
+use cloakroom_submit::plan::{Asking, Submitter};
 
 /// The Kubeflow Spark Operator's kind.
 const SPARK_APPLICATION: &str = "SparkApplication.sparkoperator.k8s.io";

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::{refuse, tell};
 
-use cloakroom::kubernetes::ApiServer;
-use cloakroom::submit::create::{Existing, existing};
-use cloakroom::submit::plan::handover::operator::ApplicationFile;
+use cloakroom_cluster::ApiServer;
+use cloakroom_submit::create::{Existing, existing};
+use cloakroom_submit::plan::handover::operator::ApplicationFile;
 
 /// Stands for stdin.
 const STDIN: &str = "-";

@@ -18,15 +18,15 @@ use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
 use crate::commands::tell;
 
-use cloakroom::client::StageObserver;
-use cloakroom::kubernetes::ApiServer;
-use cloakroom::spark::format_size;
-use cloakroom::submit::create::{Companions, CreateError, Undo, try_companions};
-use cloakroom::submit::inputs::Local;
-use cloakroom::submit::plan::handover::Handover;
-use cloakroom::submit::run;
-use cloakroom::submit::stage::{NamedServer, StagedBundles, Stager as _, StagingError};
-use cloakroom::submit::{Drawn, Event, Events, Log, Uploading, remove_leftovers};
+use cloakroom_transfer::client::StageObserver;
+use cloakroom_cluster::ApiServer;
+use cloakroom_core::size::format_size;
+use cloakroom_submit::create::{Companions, CreateError, Undo, try_companions};
+use cloakroom_submit::inputs::Local;
+use cloakroom_submit::plan::handover::Handover;
+use cloakroom_submit::run;
+use cloakroom_submit::stage::{NamedServer, StagedBundles, Stager as _, StagingError};
+use cloakroom_submit::{Drawn, Event, Events, Log, Uploading, remove_leftovers};
 use tokio_util::sync::CancellationToken;
 
 const UNPRINTED: &str = "what was asked for cannot be printed on stdout";

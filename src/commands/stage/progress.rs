@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use cloakroom::client::{RetryNotice, StageObserver};
-use cloakroom::spark::format_size;
-use cloakroom::submit::Uploading;
+use cloakroom_transfer::client::{RetryNotice, StageObserver};
+use cloakroom_core::size::format_size;
+use cloakroom_submit::Uploading;
 
 use crate::commands::screen::{Screen, columns, template};
 

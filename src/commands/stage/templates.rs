@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde_json::Value;
 
-use cloakroom::submit::plan::handover::Handover;
+use cloakroom_submit::plan::handover::Handover;
 
 /// The first line, for whoever finds such a file.
 const HEAD: &str =

@@ -12,8 +12,8 @@ use super::templates::Templates;
 use crate::cli::SubmitterChoice;
 use crate::commands::tell;
 
-use cloakroom::spark::keys;
-use cloakroom::submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL, operator};
+use cloakroom_spark::keys;
+use cloakroom_submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL, operator};
 
 /// What the submitter is to be given.
 pub fn given(

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use anyhow::bail;
 
-use cloakroom::spark::arguments::{CommandLine, CommandLineError, Purpose, Script, Switch, master};
-use cloakroom::spark::{SparkConf, keys};
+use cloakroom_spark::arguments::{CommandLine, CommandLineError, Purpose, Script, Switch, master};
+use cloakroom_spark::{SparkConf, keys};
 
 /// A command line.
 pub struct Asked {
@@ -81,7 +81,7 @@ fn names_kubernetes(argument: &OsString) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloakroom::spark::Origin;
+    use cloakroom_spark::Origin;
 
     fn is_ours(arguments: &[&str], settings: &[(&str, &str)]) -> bool {
         let mut conf = SparkConf::default();

@@ -6,11 +6,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::{sources, warn};
+use crate::commands::credentials;
 
-use cloakroom::kubernetes::{Access, ApiServer, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts};
-use cloakroom::spark::keys::{self, Key};
-use cloakroom::spark::{SettingError, SparkConf, SubmissionCredentials};
-use cloakroom::submit::plan::Submitter;
+use cloakroom_cluster::{Access, ApiServer, Given, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts};
+use cloakroom_spark::keys::{self, Key};
+use cloakroom_spark::{SettingError, SparkConf, SubmissionCredentials};
+use cloakroom_submit::plan::Submitter;
+
 /// Spark's default of both.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What 0 stands for, which is “no bound” to Spark's client: longer than anybody waits.
@@ -23,9 +25,15 @@ pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiSer
     if let Some(variable) = sources::proxy(submitter, url) {
         warn(&format!("{variable} is not used: the API server is reached directly, or not at all"));
     }
+    let credentials = SubmissionCredentials::from(conf)?;
     let access = SubmissionAccess {
-        url: url.to_owned(),
-        credentials: SubmissionCredentials::from(conf)?,
+        url: Given::new(url.to_owned(), "--master (`spark.master`)"),
+        credentials: credentials::of_submission(&credentials),
+        credentials_setting: format!("{}*", keys::OF_SUBMISSION_CREDENTIALS),
+        ca_setting: credentials::quoted(&keys::SUBMISSION_CA_CERT_FILE),
+        trust_certificates: credentials
+            .trust_certificates
+            .then(|| credentials::quoted(&keys::TRUST_CERTIFICATES)),
         context: conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
         kubeconfig: sources::kubeconfig(submitter),
         folder: PathBuf::from(SERVICE_ACCOUNT_FOLDER),

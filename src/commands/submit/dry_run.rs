@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::show;
 
-use cloakroom::submit::Submission;
+use cloakroom_submit::Submission;
 
 /// Prints what would be sent.
 pub fn print(submission: &Submission) -> anyhow::Result<ExitCode> {

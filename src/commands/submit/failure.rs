@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-use cloakroom::submit::run::RunError;
-use cloakroom::telemetry::chain;
+use cloakroom_submit::run::RunError;
+use cloakroom_core::text::chain;
 
 /// A submission that failed: what it means, and in a line of its own why.
 ///
@@ -36,9 +36,9 @@ pub fn of(cause: anyhow::Error) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
-    use cloakroom::kubernetes::ApiFailure;
-    use cloakroom::submit::follow::FollowError;
-    use cloakroom::submit::plan::PlanError;
+    use cloakroom_cluster::ApiFailure;
+    use cloakroom_submit::follow::FollowError;
+    use cloakroom_submit::plan::PlanError;
 
     use super::*;
 

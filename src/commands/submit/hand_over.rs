@@ -9,10 +9,10 @@ use std::process::Command;
 
 use super::asked::Asked;
 
-use cloakroom::spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
-use cloakroom::spark::conf::Surroundings;
-use cloakroom::spark::{Origin, SettingError, SparkConf, keys};
-use cloakroom::submit::plan::Submitter;
+use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
+use cloakroom_spark::conf::Surroundings;
+use cloakroom_spark::{Origin, SettingError, SparkConf, keys};
+use cloakroom_submit::plan::Submitter;
 
 const KEY: &str = keys::CLOAKROOM_SPARK_SUBMIT.name();
 /// Wins over the key: properties may come from people who may not start programs here. Empty, it forbids handing over.

@@ -8,10 +8,10 @@ use anyhow::Context as _;
 use super::hand_over;
 use crate::commands::old_entrypoint;
 
-use cloakroom::spark::arguments::{CommandLine, Purpose, Switch};
-use cloakroom::spark::hadoop_user::{NoUser, short_name};
-use cloakroom::spark::{Properties, properties_of_options};
-use cloakroom::submit::plan::Submitter;
+use cloakroom_spark::arguments::{CommandLine, Purpose, Switch};
+use cloakroom_spark::hadoop_user::{NoUser, short_name};
+use cloakroom_spark::{Properties, properties_of_options};
+use cloakroom_submit::plan::Submitter;
 
 const PASSWORDS: &str = "/etc/passwd";
 /// Hadoop's variable, and the property of the JVM that it falls back to.

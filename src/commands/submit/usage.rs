@@ -1,7 +1,7 @@
 //! What `cloakroom submit --version` says.
 
 /// The Spark whose objects are made unless a setting says otherwise.
-const NEWEST_SPARK: &str = cloakroom::submit::plan::NEWEST_SPARK;
+const NEWEST_SPARK: &str = cloakroom_submit::plan::NEWEST_SPARK;
 
 /// Programs look for `version` and what follows it.
 pub fn version() -> String {

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use cloakroom::spark::arguments::{CommandLine, Purpose, Switch};
-use cloakroom::spark::conf::shown_redacted;
-use cloakroom::spark::{
+use cloakroom_spark::arguments::{CommandLine, Purpose, Switch};
+use cloakroom_spark::conf::shown_redacted;
+use cloakroom_spark::{
     DependencyUri, MainResource, RemoteUri, SparkConf, SubmitArguments, keys, split_list,
 };
 

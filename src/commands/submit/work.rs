@@ -8,16 +8,16 @@ use super::signals::Signals;
 use super::{connect, dry_run, progress, tell, warn};
 use crate::commands::screen::Screen;
 
-use cloakroom::kubernetes::ApiServer;
-use cloakroom::spark::arguments::{java_options, master};
-use cloakroom::spark::{SparkConf, SubmitArguments, keys};
-use cloakroom::submit::follow::Pace;
-use cloakroom::submit::inputs::Local;
-use cloakroom::submit::jobs::{self, SubmissionId};
-use cloakroom::submit::plan::{Asking, Request, Submitter};
-use cloakroom::submit::run::{self, Ended, Run};
-use cloakroom::submit::stage::NamedServer;
-use cloakroom::submit::{Drawn, Log, Submission};
+use cloakroom_cluster::ApiServer;
+use cloakroom_spark::arguments::{java_options, master};
+use cloakroom_spark::{SparkConf, SubmitArguments, keys};
+use cloakroom_submit::follow::Pace;
+use cloakroom_submit::inputs::Local;
+use cloakroom_submit::jobs::{self, SubmissionId};
+use cloakroom_submit::plan::{Asking, Request, Submitter};
+use cloakroom_submit::run::{self, Ended, Run};
+use cloakroom_submit::stage::NamedServer;
+use cloakroom_submit::{Drawn, Log, Submission};
 
 const DEFAULT_NAMESPACE: &str = "default";
 

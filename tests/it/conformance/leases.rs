@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::ledger::{
+use cloakroom_staging::ledger::{
     Authority, Condition, Deletion, LEASE_TIME, LeaseId, Ledger, LedgerError, SqliteLedger,
 };
-use cloakroom::resource::{DeletionReason, ResourceId, State};
+use cloakroom_core::resource::{DeletionReason, ResourceId, State};
 
 use super::ledger::{completion, new_id, pending};
 use crate::support::clock::ManualClock;

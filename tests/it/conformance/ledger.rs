@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use cloakroom::ledger::{
+use cloakroom_staging::ledger::{
     Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Ledger, LedgerError, MemoryLimits,
     PendingResource, SqliteLedger, Stored,
 };
-use cloakroom::resource::{
+use cloakroom_core::resource::{
     Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerKind, Ready, Resource,
     ResourceId, ResourceSecret, Sighting, Stage, State, Tombstone, UploadHandle,
 };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cloakroom::resource::{BlobKey, ResourceId};
-use cloakroom::store::{
+use cloakroom_core::resource::{BlobKey, ResourceId};
+use cloakroom_staging::store::{
     Begun, BlobStore, BlobWriter, DataDirectory, DiskStore, LocalDisk, MemoryStore, StoreError,
 };
 use futures_util::TryStreamExt as _;

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use cloakroom::kubernetes::{Access, ApiServer};
-use cloakroom::spark::ApiServerProperties;
+use cloakroom_cluster::{Access, ApiServer};
+use cloakroom_spark::ApiServerProperties;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};

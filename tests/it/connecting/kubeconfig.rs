@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom::kubernetes::{Access, ApiServer};
+use cloakroom_cluster::{Access, ApiServer};
 
 use super::place::{Place, answer, quick, tls_config, version};
 use super::refused;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::kubernetes::{Access, ApiFailure, ApiServer, Timeouts};
-use cloakroom::spark::{ApiServerProperties, Properties, StagingServerProperties};
+use cloakroom_cluster::{Access, ApiFailure, ApiServer, Timeouts};
+use cloakroom_spark::{ApiServerProperties, Properties, StagingServerProperties};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;

@@ -1,7 +1,7 @@
 //! The mounted service account over TLS, and what happens when files rotate.
 
-use cloakroom::kubernetes::{Access, ApiFailure, ApiServer};
-use cloakroom::spark::ApiServerProperties;
+use cloakroom_cluster::{Access, ApiFailure, ApiServer};
+use cloakroom_spark::ApiServerProperties;
 
 use super::place::{Place, answer, properties, quick, tls_config, version};
 use crate::support::logs;

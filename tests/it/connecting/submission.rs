@@ -1,7 +1,7 @@
 //! Submissions: the address is the master's, and settings win over the kubeconfig, which wins over the service account.
 
-use cloakroom::kubernetes::{Access, ApiServer, SubmissionAccess};
-use cloakroom::spark::{OauthToken, SubmissionCredentials};
+use cloakroom_cluster::{Access, ApiServer, SubmissionAccess};
+use cloakroom_spark::{OauthToken, SubmissionCredentials};
 
 use super::place::{Place, answer, quick, tls_config, version};
 use super::refused;

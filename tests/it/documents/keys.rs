@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cloakroom::spark::keys::{Entry, TABLES, Table};
+use cloakroom_spark::keys::{Entry, TABLES, Table};
 
 /// What the tables stand between.
 const BEGIN: &str = "<!-- keys: made from src/spark/keys by CLOAKROOM_TESTS_WRITE_DOCS=1 cargo test --test it documents::keys -->\n";

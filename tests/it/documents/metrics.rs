@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cloakroom::cleaner::Why;
-use cloakroom::kubernetes::ApiFailure;
-use cloakroom::metrics::{ApiCall, LimitUse, Limited, Metrics, Stock, SweepOutcome};
-use cloakroom::owners::{RESTART_CAUSES, WatchState};
-use cloakroom::resource::{DeletionReason, State};
+use cloakroom_server::cleaner::Why;
+use cloakroom_cluster::ApiFailure;
+use cloakroom_core::metrics::{ApiCall, LimitUse, Limited, Metrics, Stock, SweepOutcome};
+use cloakroom_server::owners::{RESTART_CAUSES, WatchState};
+use cloakroom_core::resource::{DeletionReason, State};
 use jiff::Timestamp;
 
 use super::markdown::Page;

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom::client::{HttpClient, ServerAddress, Timeouts};
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::ResourceId;
+use cloakroom_transfer::client::{HttpClient, ServerAddress, Timeouts};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::ResourceId;
 
 use super::*;
 use crate::support::cluster::{Account, CLOAKROOM_USER};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cloakroom::resource::OwnerKinds;
+use cloakroom_core::resource::OwnerKinds;
 use serde_json::Value;
 
 use crate::support::process;

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cloakroom::protocol::problem::Problem;
-use cloakroom::protocol::v1::{Metadata, Ticket, metadata_path, resource_path};
+use cloakroom_core::protocol::problem::Problem;
+use cloakroom_core::protocol::v1::{Metadata, Ticket, metadata_path, resource_path};
 use jiff::Timestamp;
 use reqwest::{Client, Response};
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 //! Owners of other kinds than pods.
 
-use cloakroom::protocol::problem::Problem;
+use cloakroom_core::protocol::problem::Problem;
 use jiff::Timestamp;
 
 use super::desk::{Desk, GRACE};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::submit::Submission;
-use cloakroom::submit::create::Undo;
-use cloakroom::submit::follow::Outcome;
-use cloakroom::submit::jobs::{SubmissionId, kill};
+use cloakroom_submit::Submission;
+use cloakroom_submit::create::Undo;
+use cloakroom_submit::follow::Outcome;
+use cloakroom_submit::jobs::{SubmissionId, kill};
 use serde_json::{Value, json};
 
 use crate::support::cluster::{Account, Api, CLAIM, CONFIG_MAP, Cluster, Kind, POD, SERVICE};

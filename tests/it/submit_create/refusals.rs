@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use cloakroom::kubernetes::Timeouts;
-use cloakroom::submit::create::{Cause, Undo};
+use cloakroom_cluster::Timeouts;
+use cloakroom_submit::create::{Cause, Undo};
 use serde_json::json;
 
 use super::{NAMESPACE, POD_GROUP, refused, start, with_volcano};

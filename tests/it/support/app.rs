@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom::cleaner::{self, Policy, Sweeper, Swept};
-use cloakroom::ledger::{Ledger, SqliteLedger};
-use cloakroom::metrics::Metrics;
-use cloakroom::owners::{NoCluster, Owners};
-use cloakroom::protocol::problem::Problem;
-use cloakroom::protocol::v1::Ticket;
-use cloakroom::resource::{OwnerKinds, Ready, Resource, ResourceId};
-use cloakroom::server::{
+use cloakroom_server::cleaner::{self, Policy, Sweeper, Swept};
+use cloakroom_staging::ledger::{Ledger, SqliteLedger};
+use cloakroom_core::metrics::Metrics;
+use cloakroom_server::owners::{NoCluster, Owners};
+use cloakroom_core::protocol::problem::Problem;
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::{OwnerKinds, Ready, Resource, ResourceId};
+use cloakroom_server::http::{
     self, Admin, AppState, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile,
     TrustedProxies, UploadAuth,
 };
-use cloakroom::shutdown::Shutdown;
-use cloakroom::staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging};
-use cloakroom::store::{DataDirectory, DiskStore, Storage, StoreError};
+use cloakroom_server::shutdown::Shutdown;
+use cloakroom_staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging};
+use cloakroom_staging::store::{DataDirectory, DiskStore, Storage, StoreError};
 use reqwest::{Client, RequestBuilder, Response};
 use sqlx::Connection as _;
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use cloakroom::clock::Clock;
+use cloakroom_core::clock::Clock;
 use jiff::Timestamp;
 
 /// Stands still until it is moved; both of its faces move together.

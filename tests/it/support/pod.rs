@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom::client::{Backoff, HttpClient, Timeouts};
-use cloakroom::fetch::{FetchError, FetchObserver, FetchOptions, FetchPlan, SourceReport};
-use cloakroom::spark::{InitContainerProperties, Properties};
+use cloakroom_transfer::client::{Backoff, HttpClient, Timeouts};
+use cloakroom_transfer::fetch::{FetchError, FetchObserver, FetchOptions, FetchPlan, SourceReport};
+use cloakroom_spark::{InitContainerProperties, Properties};
 use tokio_util::sync::CancellationToken;
 
 use super::bundles::tgz;
@@ -68,7 +68,7 @@ impl Pod {
         let timeouts = Timeouts { stall: self.stall, ..Timeouts::default() };
         let http = HttpClient::new(&[], timeouts).unwrap();
         let stop = CancellationToken::new();
-        cloakroom::fetch::run(plan, &http, &self.options, &stop, Arc::clone(&self.told) as _).await
+        cloakroom_transfer::fetch::run(plan, &http, &self.options, &stop, Arc::clone(&self.told) as _).await
     }
 
     pub fn told(&self) -> Vec<String> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom::cleaner::{Policy, Swept};
-use cloakroom::kubernetes::{Access, ApiServer, Timeouts};
-use cloakroom::metrics::Metrics;
-use cloakroom::owners::{ClusterOwners, ClusterSettings, Owners as _, Pace, Presence, WatchState};
-use cloakroom::protocol::v1::{Metadata, Ticket};
-use cloakroom::resource::{Owner, OwnerKinds};
+use cloakroom_server::cleaner::{Policy, Swept};
+use cloakroom_cluster::{Access, ApiServer, Timeouts};
+use cloakroom_core::metrics::Metrics;
+use cloakroom_server::owners::{ClusterOwners, ClusterSettings, Owners as _, Pace, Presence, WatchState};
+use cloakroom_core::protocol::v1::{Metadata, Ticket};
+use cloakroom_core::resource::{Owner, OwnerKinds};
 use reqwest::Response;
 
 use super::TestApp;

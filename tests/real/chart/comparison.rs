@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cloakroom::resource::OwnerKinds;
+use cloakroom_core::resource::OwnerKinds;
 use serde_json::Value;
 
 use crate::known::{list, rights_of, text};

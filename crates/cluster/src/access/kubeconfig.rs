@@ -9,10 +9,10 @@ use kube::Config;
 use kube::config::{AuthInfo, Cluster, ExecInteractiveMode, Kubeconfig, KubeconfigError};
 
 use super::Reading;
-use crate::kubernetes::address::Address;
-use crate::kubernetes::connect_error::ConnectError;
-use crate::kubernetes::files::{self, Content, Files};
-use crate::kubernetes::identity;
+use crate::address::Address;
+use crate::connect_error::ConnectError;
+use crate::files::{self, Content, Files};
+use crate::identity;
 
 pub(super) fn read(paths: &[PathBuf], context: Option<&str>, setting: &str) -> Result<Reading, ConnectError> {
     let file = File { paths, setting };

@@ -8,21 +8,26 @@ use std::path::PathBuf;
 use kube::Config;
 use kube::config::AuthInfo;
 
-use super::{Reading, SERVICE_ACCOUNT, joined, kubeconfig};
-use crate::kubernetes::address::Address;
-use crate::kubernetes::connect_error::ConnectError;
-use crate::kubernetes::files::{self, Content, Files};
-use crate::kubernetes::identity;
-use crate::spark::{SubmissionCredentials, keys};
+use super::{Credentials, Given, Reading, SERVICE_ACCOUNT, joined, kubeconfig};
+use crate::address::Address;
+use crate::connect_error::ConnectError;
+use crate::files::Files;
+use crate::identity;
 
 /// How a submitter reaches the API server. Nothing in it was read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionAccess {
     /// The master, without `k8s://`.
-    pub url: String,
+    pub url: Given<String>,
     /// What the settings give.
-    pub credentials: SubmissionCredentials,
-    /// `spark.kubernetes.context`.
+    pub credentials: Credentials,
+    /// What stands for all settings of credentials, for messages.
+    pub credentials_setting: String,
+    /// The setting that would name the CA's file, for messages.
+    pub ca_setting: String,
+    /// The setting that asks to take any certificate of the API server, if there is one.
+    pub trust_certificates: Option<String>,
+    /// The kubeconfig's context; without one the current context.
     pub context: Option<String>,
     /// The kubeconfig's files, and what names them, if there are any.
     pub kubeconfig: Option<(Vec<PathBuf>, String)>,
@@ -46,9 +51,7 @@ struct Identity {
 impl fmt::Display for SubmissionAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.kubeconfig, &self.context) {
-            _ if self.credentials.identify() => {
-                write!(f, "{}* says", keys::OF_SUBMISSION_CREDENTIALS)
-            }
+            _ if self.credentials.identify() => write!(f, "{} says", self.credentials_setting),
             (Some((paths, _)), Some(context)) => {
                 write!(f, "the context “{context}” of {} says", joined(paths))
             }
@@ -60,22 +63,22 @@ impl fmt::Display for SubmissionAccess {
 }
 
 pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
-    let address = Address::parse(&access.url, "--master (`spark.master`)")?;
+    let address = Address::parse(&access.url.value, &access.url.setting)?;
     let mut files = Files::default();
     let surroundings = surroundings(access, &mut files)?;
     let identity = overridden(surroundings, &access.credentials, &mut files)?;
     if let Some(setting) = identity.trusts_anybody.filter(|_| identity.roots.is_none() && address.is_https())
     {
-        return Err(ConnectError::TrustsAnybody { setting, ca: &keys::SUBMISSION_CA_CERT_FILE });
+        return Err(ConnectError::TrustsAnybody { setting, ca: access.ca_setting.clone() });
     }
     let mut config = Config::new(address.uri());
     config.root_cert = identity.roots;
     config.auth_info = identity.auth;
-    if access.credentials.trust_certificates && address.is_https() {
+    if let Some(setting) = access.trust_certificates.as_ref().filter(|_| address.is_https()) {
         if identity.secret.is_some() && !address.is_loopback() {
             return Err(ConnectError::TrustsAnybody {
-                setting: quoted(&keys::TRUST_CERTIFICATES),
-                ca: &keys::SUBMISSION_CA_CERT_FILE,
+                setting: setting.clone(),
+                ca: access.ca_setting.clone(),
             });
         }
         config.accept_invalid_certs = true;
@@ -110,47 +113,20 @@ fn surroundings(access: &SubmissionAccess, files: &mut Files) -> Result<Identity
 /// Settings that say who asks replace the surroundings' credentials as a whole; a CA replaces a CA.
 fn overridden(
     surroundings: Identity,
-    credentials: &SubmissionCredentials,
+    credentials: &Credentials,
     files: &mut Files,
 ) -> Result<Identity, ConnectError> {
     let mut identity = surroundings;
-    if let Some(path) = &credentials.ca_cert_file {
-        identity.roots = Some(identity::roots(&files.read(path, &quoted(&keys::SUBMISSION_CA_CERT_FILE))?)?);
+    if let Some(roots) = credentials.roots(files)? {
+        identity.roots = Some(roots);
     }
     if !credentials.identify() {
         return Ok(identity);
     }
     let mut auth = AuthInfo::default();
-    if let Some((certificate, key)) =
-        credentials.client_cert_file.as_ref().zip(credentials.client_key_file.as_ref())
-    {
-        let certificate = files.read(certificate, &quoted(&keys::SUBMISSION_CLIENT_CERT_FILE))?;
-        let key = files.read(key, &quoted(&keys::SUBMISSION_CLIENT_KEY_FILE))?;
-        identity::present(&mut auth, &certificate, &key)?;
-    }
-    let token = token(credentials, files)?;
+    credentials.present(&mut auth, files)?;
+    let token = credentials.token(files)?;
     let secret = token.as_ref().map(|(_, setting)| setting.clone());
     auth.token = token.map(|(token, _)| token.into());
     Ok(Identity { auth, secret, plugin: None, ..identity })
-}
-
-/// The token, with the setting that it comes from.
-fn token(
-    credentials: &SubmissionCredentials,
-    files: &mut Files,
-) -> Result<Option<(String, String)>, ConnectError> {
-    if let Some(given) = &credentials.oauth_token {
-        let content =
-            Content { place: quoted(&keys::SUBMISSION_TOKEN), bytes: given.expose().as_bytes().to_vec() };
-        return Ok(Some((files::token(&content)?, quoted(&keys::SUBMISSION_TOKEN))));
-    }
-    let Some(path) = &credentials.oauth_token_file else { return Ok(None) };
-    Ok(Some((
-        files.token(path, &quoted(&keys::SUBMISSION_TOKEN_FILE))?,
-        quoted(&keys::SUBMISSION_TOKEN_FILE),
-    )))
-}
-
-fn quoted(key: &str) -> String {
-    format!("`{key}`")
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::Readings;
 use crate::owners::Presence;
-use crate::resource::{DeletionReason, Life, Why};
+use cloakroom_core::resource::{DeletionReason, Life, Why};
 
 #[cfg(test)]
 mod tests;

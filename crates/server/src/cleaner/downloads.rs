@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::identity::{Identity, believed};
 use crate::owners::{Owners, Presence};
-use crate::resource::{Ready, Resource};
-use crate::staging::{AccessError, Download, Staging};
-use crate::telemetry::chain;
+use cloakroom_core::resource::{Ready, Resource};
+use cloakroom_staging::{AccessError, Download, Staging};
+use cloakroom_core::text::chain;
 
 /// Notes downloads.
 #[derive(Clone)]

@@ -12,9 +12,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::owners::{ClusterIdentity, NoAnswer, NoUid, Owners, Presence, Unknown};
-use crate::protocol::admin::WITHOUT_UID;
-use crate::staging::{AccessError, Staging};
-use crate::telemetry::chain;
+use cloakroom_core::protocol::admin::WITHOUT_UID;
+use cloakroom_staging::{AccessError, Staging};
+use cloakroom_core::text::chain;
 
 /// Which cluster answers, beside the one that the ledger knows. Uids are those of the namespaces `kube-system`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use super::decide::needs_knowledge;
 use super::identity::{Identity, believed};
 use super::{Decision, Kept, Policy, Readings, Why, decide};
 use crate::owners::{Owners, Presence};
-use crate::resource::{Life, Owner, ResourceId};
-use crate::staging::Staging;
+use cloakroom_core::resource::{Life, Owner, ResourceId};
+use cloakroom_staging::Staging;
 
 /// What the last sweep would have deleted for lack of an owner, and why it did not: the guard holds it back, or the fresh
 /// read did not say the same as the watch. Clones share it.

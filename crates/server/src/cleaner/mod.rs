@@ -9,7 +9,7 @@ mod run;
 mod steady;
 mod sweep;
 
-pub use crate::resource::Why;
+pub use cloakroom_core::resource::Why;
 pub use decide::{Decision, Kept, Policy, decide};
 pub use downloads::Downloads;
 pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::clock::Clock;
+use cloakroom_core::clock::Clock;
 
 /// A disagreement of the clocks that is taken for a correction and not for drift.
 const JUMP: SignedDuration = SignedDuration::from_secs(60);

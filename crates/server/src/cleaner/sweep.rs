@@ -14,11 +14,11 @@ use super::identity::{Identity, believed};
 use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Downloads, Judge, Policy, Why, decide};
-use crate::ledger::{Epoch, Listed};
-use crate::metrics::SweepOutcome;
+use cloakroom_staging::ledger::{Epoch, Listed};
+use cloakroom_core::metrics::SweepOutcome;
 use crate::owners::{Owners, Presence, Unknown, WatchState};
-use crate::resource::{DeletionReason, Life, Owner, ResourceId, Sighting};
-use crate::staging::{AccessError, Forgotten, Recovered, Staging};
+use cloakroom_core::resource::{DeletionReason, Life, Owner, ResourceId, Sighting};
+use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging};
 use candidates::Candidate;
 use rand::seq::SliceRandom as _;
 

@@ -8,12 +8,14 @@ use axum::http::header::AUTHORIZATION;
 
 use super::error::ApiError;
 use super::tokens::TokenFile;
-use crate::kubernetes::{ReviewError, Reviews, User};
-use crate::metrics::LimitUse;
-use crate::protocol::problem::Code;
-use crate::resource::{Owner, ResourceSecret};
-use crate::spark::keys;
-use crate::telemetry::chain;
+use cloakroom_cluster::{ReviewError, Reviews, User};
+use cloakroom_core::metrics::LimitUse;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::resource::{Owner, ResourceSecret};
+use cloakroom_core::text::chain;
+
+/// The setting of `cloakroom submit` that names the file with the upload token.
+const SUBMIT_TOKEN_SETTING: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
 
 /// How uploads are authorised.
 #[derive(Debug)]
@@ -64,7 +66,7 @@ impl UploadAuth {
                 ApiError::unauthorized(&format!(
                     "uploads to this server need {which}: send it as “Authorization: Bearer TOKEN” \
                      (cloakroom stage: --token-file; cloakroom submit: {})",
-                    keys::CLOAKROOM_UPLOAD_TOKEN_FILE
+                    SUBMIT_TOKEN_SETTING
                 ))
             })
         };

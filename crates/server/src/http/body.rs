@@ -134,7 +134,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use crate::server::turns::Turns;
+    use crate::http::turns::Turns;
 
     #[tokio::test]
     async fn a_turn_is_over_when_the_body_is_asked_for() {

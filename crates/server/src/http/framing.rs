@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::error::ApiError;
-use crate::protocol::problem::Code;
+use cloakroom_core::protocol::problem::Code;
 
 /// Lets a request pass whose host and framing are clear.
 pub(super) async fn check(request: Request, next: Next) -> Response {

@@ -19,7 +19,7 @@ use super::seats::{Seat, Seats};
 use super::state::AppState;
 use super::tls::ServerTls;
 use super::turns::Turns;
-use crate::metrics::{Limited, Metrics};
+use cloakroom_core::metrics::{Limited, Metrics};
 use crate::shutdown::Shutdown;
 
 /// What one connection holds of a body, at most twice: much while there are few connections, for speed, and less

@@ -6,9 +6,9 @@ use axum::response::Response;
 use tracing::Span;
 
 use super::error::{ApiError, SHARE};
-use crate::metrics::{DownloadMeasurement, Metrics, UploadMeasurement};
-use crate::protocol::problem::Code;
-use crate::resource::ResourceId;
+use cloakroom_core::metrics::{DownloadMeasurement, Metrics, UploadMeasurement};
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::resource::ResourceId;
 
 /// Counts every request once: by its answer, or as given up when its client left before.
 pub(super) async fn count(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {

@@ -4,7 +4,7 @@ use axum::extract::Request;
 use axum::http::HeaderValue;
 use tower_http::request_id::{MakeRequestId, RequestId};
 
-use crate::protocol::REQUEST_ID;
+use cloakroom_core::protocol::REQUEST_ID;
 
 /// Longer ids of a caller's own are not worth keeping.
 const LONGEST: usize = 128;

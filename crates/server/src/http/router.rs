@@ -21,9 +21,9 @@ use super::pace::PaceLimits;
 use super::request_id::{self, RandomId};
 use super::routes;
 use super::state::AppState;
-use crate::metrics::Metrics;
-use crate::protocol::problem::Code;
-use crate::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
+use cloakroom_core::metrics::Metrics;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
 
 /// Which routes a listener has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

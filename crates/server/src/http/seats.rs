@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::in_flight::Occupation;
 use super::turns::Host;
-use crate::metrics::{Occupancy, Occupant};
+use cloakroom_core::metrics::{Occupancy, Occupant};
 
 /// How often one that waits looks again who could give way.
 const AGAIN: Duration = Duration::from_millis(100);

@@ -11,10 +11,10 @@ use super::auth::UploadAuth;
 use super::proxies::TrustedProxies;
 use super::tokens::TokenFile;
 use crate::cleaner::{Cleaner, Downloads, Identity, Judge};
-use crate::metrics::Metrics;
+use cloakroom_core::metrics::Metrics;
 use crate::owners::Owners;
-use crate::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
-use crate::staging::Staging;
+use cloakroom_core::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
+use cloakroom_staging::Staging;
 
 /// How long resources may stay without being downloaded.
 #[derive(Debug, Clone, Copy)]

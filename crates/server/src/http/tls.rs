@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::telemetry::chain;
+use cloakroom_core::text::chain;
 
 /// The files are looked at again at a handshake, at most this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -10,9 +10,9 @@ use sha2::{Digest as _, Sha256};
 use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::sync::Mutex;
 
-use crate::protocol::token_line::{TokenLine, TokenLineError};
-use crate::resource::ResourceSecret;
-use crate::telemetry::chain;
+use cloakroom_core::protocol::token_line::{TokenLine, TokenLineError};
+use cloakroom_core::resource::ResourceSecret;
+use cloakroom_core::text::chain;
 
 /// Shorter tokens could be guessed.
 const SHORTEST_TOKEN: usize = 16;

@@ -16,8 +16,8 @@ use super::wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE, TooManyKeys};
 use super::{
     Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, WatchState, fresh, watch,
 };
-use crate::metrics::{LimitUse, Limited, Metrics};
-use crate::resource::{Namespaces, Owner, OwnerKind};
+use cloakroom_core::metrics::{LimitUse, Limited, Metrics};
+use cloakroom_core::resource::{Namespaces, Owner, OwnerKind};
 
 /// How a cluster is watched.
 #[derive(Debug, Clone)]

@@ -13,8 +13,8 @@ use super::objects::{Found, Objects, Source};
 use super::standing::{Standing, WatchReport};
 use super::wanted::TooManyKeys;
 use super::{ClusterSettings, Presence, Unknown, WatchState};
-use crate::metrics::Metrics;
-use crate::resource::{Owner, OwnerKind, POD};
+use cloakroom_core::metrics::Metrics;
+use cloakroom_core::resource::{Owner, OwnerKind, POD};
 
 /// Everything about one kind.
 pub(super) struct Follower {

@@ -7,8 +7,8 @@ use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt as _};
 
 use super::{ClusterIdentity, NoUid, Presence, Unknown};
-use crate::kubernetes::{ApiFailure, within};
-use crate::resource::{Owner, POD};
+use cloakroom_cluster::{ApiFailure, within};
+use cloakroom_core::resource::{Owner, POD};
 
 /// Pods that are not finished.
 pub(super) const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";

@@ -5,8 +5,8 @@ use std::time::Duration;
 use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
 
-use crate::kubernetes::{ApiFailure, within};
-use crate::resource::{OwnerKind, POD};
+use cloakroom_cluster::{ApiFailure, within};
+use cloakroom_core::resource::{OwnerKind, POD};
 
 /// A kind that cannot be watched.
 #[derive(Debug)]

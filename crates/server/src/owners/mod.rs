@@ -16,12 +16,12 @@ mod watch;
 
 use async_trait::async_trait;
 
-use crate::kubernetes::ApiFailure;
-use crate::metrics::LimitUse;
-use crate::resource::Owner;
+use cloakroom_cluster::ApiFailure;
+use cloakroom_core::metrics::LimitUse;
+use cloakroom_core::resource::Owner;
 
-pub use crate::protocol::standing::WatchState;
-pub use crate::resource::Unknown;
+pub use cloakroom_core::protocol::standing::WatchState;
+pub use cloakroom_core::resource::Unknown;
 pub use cluster::{ClusterOwners, ClusterSettings, Pace};
 pub use standing::WatchReport;
 use wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::names::Names;
 use super::wanted::{Keys, Wanted};
-use crate::resource::Owner;
+use cloakroom_core::resource::Owner;
 
 /// Which of a kind's watches told of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

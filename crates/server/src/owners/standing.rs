@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::WatchState;
-use crate::kubernetes::ApiFailure;
+use cloakroom_cluster::ApiFailure;
 
 impl WatchState {
     pub(super) fn after(failure: &ApiFailure) -> Self {

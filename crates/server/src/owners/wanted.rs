@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::resource::Owner;
+use cloakroom_core::resource::Owner;
 
 /// Keys that owners in one namespace ask for, at most: one namespace cannot take the room of all others.
 pub(super) const MOST_OF_NAMESPACE: usize = 1000;

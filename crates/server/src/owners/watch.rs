@@ -17,7 +17,7 @@ use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
 use super::kinds::Unresolved;
 use super::objects::Source;
-use crate::kubernetes::{ApiFailure, within};
+use cloakroom_cluster::{ApiFailure, within};
 
 /// Not even an API server that asks for it is left alone for longer.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(5);

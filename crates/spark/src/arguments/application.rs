@@ -7,10 +7,10 @@ use thiserror::Error;
 use super::command_line::CommandLine;
 use super::options::{self, Purpose};
 use super::{MainResource, SubmitArguments, java_options, master, paths};
-use crate::spark::conf::{Origin, SettingError, SparkConf, Surroundings};
-use crate::spark::jar::{self, JarError};
-use crate::spark::keys;
-use crate::spark::uri::{DependencyUri, UriError};
+use crate::conf::{Origin, SettingError, SparkConf, Surroundings};
+use crate::jar::{self, JarError};
+use crate::keys;
+use crate::uri::{DependencyUri, UriError};
 
 /// What stands for an application whose class is on the image's class path (`SparkLauncher.NO_RESOURCE`).
 const NO_RESOURCE: &str = "spark-internal";

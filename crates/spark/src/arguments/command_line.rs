@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::options::{self, Purpose, Spec, Switch};
-use crate::spark::{Origin, keys};
+use crate::{Origin, keys};
 
 /// A command line that spark-submit would not take either.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -1,8 +1,8 @@
 //! The driver's options of the JVM, which have no place for the size of the heap (`SparkSubmitCommandBuilder`).
 
-use crate::spark::conf::{SettingError, SparkConf};
-use crate::spark::keys;
-use crate::spark::version::SparkVersion;
+use crate::conf::{SettingError, SparkConf};
+use crate::keys;
+use crate::version::SparkVersion;
 
 const KEYS: [&str; 2] = [keys::DRIVER_DEFAULT_JAVA_OPTIONS.name(), keys::DRIVER_JAVA_OPTIONS.name()];
 
@@ -30,7 +30,7 @@ pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
 /// Words as the launcher takes them apart (`CommandBuilderUtils.parseOptionString`): quotation marks of both kinds hold
 /// blanks together, and a backslash stands for the character behind it, except within single ones. None where one of them
 /// has no end.
-pub(in crate::spark) fn words(text: &str) -> Option<Vec<String>> {
+pub(in crate) fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
@@ -53,7 +53,7 @@ pub(in crate::spark) fn words(text: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Origin;
+    use crate::Origin;
 
     fn is_taken(version: &str, key: &str, options: &str) -> bool {
         let mut conf = SparkConf::default();

@@ -1,7 +1,7 @@
 //! `--master`, by the rules of Spark's `Utils.checkAndGetK8sMasterUrl`.
 
-use crate::spark::conf::{Origin, SettingError, SparkConf};
-use crate::spark::keys;
+use crate::conf::{Origin, SettingError, SparkConf};
+use crate::keys;
 const FORMS: &str =
     "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
 
@@ -47,7 +47,7 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Origin;
+    use crate::Origin;
 
     fn master(text: &str) -> Result<String, String> {
         let mut conf = SparkConf::default();

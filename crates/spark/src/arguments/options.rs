@@ -1,6 +1,6 @@
 //! Every option of `spark-submit --help` (4.x), what it sets, and which one was meant.
 
-use crate::spark::keys;
+use crate::keys;
 
 /// A cluster manager that has options of its own.
 pub const STANDALONE: &str = "Spark's standalone cluster";

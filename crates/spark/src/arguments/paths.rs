@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use crate::spark::uri::{has_scheme, split_list};
+use crate::uri::{has_scheme, split_list};
 
 /// ASCII that `java.net.URI` quotes in a path; what is not ASCII stays as it is.
 const QUOTED: &AsciiSet = &CONTROLS

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::command_line::CommandLine;
 use super::options::Purpose;
 use super::paths;
-use crate::spark::conf::Surroundings;
-use crate::spark::{Origin, Properties, SparkConf, keys};
+use crate::conf::Surroundings;
+use crate::{Origin, Properties, SparkConf, keys};
 
 /// Environment variables that act like an option that nothing else sets (`SparkSubmitArguments`).
 const VARIABLES: [(&str, &str); 5] = [

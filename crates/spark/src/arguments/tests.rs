@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
-use crate::spark::conf::Surroundings;
+use crate::conf::Surroundings;
 
 const BASICS: [&str; 4] = ["--master", "k8s://h:1", "--deploy-mode", "cluster"];
 

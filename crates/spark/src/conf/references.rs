@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{SettingError, SparkConf};
-use crate::spark::keys;
+use crate::keys;
 
 /// The machine that settings are read on. References can name what it has.
 #[derive(Debug, Clone, Copy)]
@@ -147,7 +147,7 @@ fn split(reference: &str) -> (Option<&str>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Origin;
+    use crate::Origin;
 
     fn image(value: &str, others: &[(&str, &str)]) -> Result<String, String> {
         let mut conf = SparkConf::default();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::spark::keys::DRIVER_MEMORY_OVERHEAD as MEMORY;
+use crate::keys::DRIVER_MEMORY_OVERHEAD as MEMORY;
 
 fn conf(key: &str, value: &str, origin: Origin) -> SparkConf {
     let mut conf = SparkConf::default();

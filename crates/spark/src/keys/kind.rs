@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::Key;
-use crate::resource::{is_dns_label, is_dns_subdomain, is_quantity};
-use crate::spark::java_text::trim;
-use crate::spark::version::SparkVersion;
-use crate::spark::{SizeUnit, TimeUnit, parse_duration, parse_size};
+use cloakroom_core::resource::{is_dns_label, is_dns_subdomain, is_quantity};
+use crate::java_text::trim;
+use crate::version::SparkVersion;
+use cloakroom_core::size::{SizeUnit, parse_size};
+use cloakroom_core::time::{TimeUnit, parse_duration};
 
 /// A kind of values, as one version of Spark reads them.
 #[derive(Debug, Clone, Copy)]

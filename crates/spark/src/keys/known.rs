@@ -34,7 +34,7 @@ pub fn default_of_spark(key: &str) -> Option<Result<&'static str, &'static str>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::keys::{self, Entry, entries};
+    use crate::keys::{self, Entry, entries};
 
     /// Defaults that differ by the language, or that Spark itself replaces on Kubernetes.
     const OTHERWISE: [&str; 4] = [

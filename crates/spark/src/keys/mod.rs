@@ -104,10 +104,10 @@ macro_rules! keys {
     ($title:literal: $($(#[doc = $meaning:literal])+ $name:ident: $type:ty = $key:expr;)+) => {
         $(
             $(#[doc = $meaning])+
-            pub const $name: $crate::spark::keys::Key<$type> = $key.meaning(concat!($($meaning),+));
+            pub const $name: $crate::keys::Key<$type> = $key.meaning(concat!($($meaning),+));
         )+
-        pub(super) static TABLE: $crate::spark::keys::Table =
-            $crate::spark::keys::Table { title: $title, entries: &[$(&$name.entry),+] };
+        pub(super) static TABLE: $crate::keys::Table =
+            $crate::keys::Table { title: $title, entries: &[$(&$name.entry),+] };
     };
 }
 use keys;

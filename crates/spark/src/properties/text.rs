@@ -42,7 +42,7 @@ fn escaped(text: &str, blanks: Blanks) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Properties;
+    use crate::Properties;
     use proptest::prelude::*;
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt as _};
 
-use crate::resource::UploadHandle;
+use cloakroom_core::resource::UploadHandle;
 
 /// A lease that was not renewed for this long stands behind nothing any more.
 pub const LEASE_TIME: Duration = Duration::from_secs(30);

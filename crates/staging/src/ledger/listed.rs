@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::UnreadableRow;
-use crate::resource::{Life, Owner, ResourceId};
+use cloakroom_core::resource::{Life, Owner, ResourceId};
 
 /// A ready resource.
 #[derive(Debug, Clone)]

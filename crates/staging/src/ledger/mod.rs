@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use crate::resource::{
+use cloakroom_core::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, RowName, SecretHash, Sighting,
     State, UploadHandle,
 };
@@ -131,7 +131,7 @@ pub trait Ledger: Send + Sync {
     /// in its term, the ticket's holder, an admin. From then on the row only ever becomes a tombstone. `false` if it stays.
     async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
-    /// The bytes are gone. `deleting → deleted`: a [`Tombstone`](crate::resource::Tombstone) remains, and the room is free.
+    /// The bytes are gone. `deleting → deleted`: a [`Tombstone`](cloakroom_core::resource::Tombstone) remains, and the room is free.
     /// A row whose upload was given up goes for good. `false` if there was nothing to bury.
     async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError>;
 

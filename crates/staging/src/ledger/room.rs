@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::resource::Holder;
+use cloakroom_core::resource::Holder;
 
 /// What room is charged to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -29,8 +29,8 @@ use super::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
     MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
 };
-use crate::clock::{Clock, SystemClock};
-use crate::resource::{Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
+use cloakroom_core::clock::{Clock, SystemClock};
+use cloakroom_core::resource::{Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
 use index::ReadyPage;
 use memory::Memory;
 use operation::{Operation, Outcome};
@@ -68,7 +68,7 @@ impl SqliteLedger {
         let shown = || path.display().to_string();
         let mut connection =
             options.connect().await.map_err(|source| LedgerError::Open { path: shown(), source })?;
-        sqlx::migrate!("./migrations")
+        sqlx::migrate!("../../migrations")
             .run(&mut connection)
             .await
             .map_err(|source| not_migrated(source, shown()))?;

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use super::Limits;
 use crate::ledger::Ledger;
-use crate::resource::{Holder, ResourceId};
+use cloakroom_core::resource::{Holder, ResourceId};
 use flights::Flights;
 
 pub(super) use hold::Hold;

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-use crate::resource::Bundle;
+use cloakroom_core::resource::Bundle;
 use crate::store::{BlobWriter, StoreError};
 
 /// A writer that knows what went through it.

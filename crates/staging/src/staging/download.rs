@@ -12,9 +12,9 @@ use super::lease::Lease;
 use super::transfers::Transfer;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
-use crate::resource::{BlobKey, Holder, Ready, Resource, ResourceId, ResourceSecret};
+use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBlob};
-use crate::telemetry::chain;
+use cloakroom_core::text::chain;
 
 /// Downloads within this time of one that was noted count as the same use: a thousand executors that start together, or
 /// one client that asks for a range after another, cost one write.

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::NoRoom;
 use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
-use crate::resource::{DeletionReason, Ending, Holder, ResourceId, RowName, State};
-use crate::spark::format_size;
+use cloakroom_core::resource::{DeletionReason, Ending, Holder, ResourceId, RowName, State};
+use cloakroom_core::size::format_size;
 use crate::store::StoreError;
 
 /// What an upload, a deletion and a sweep say alike. What was done before it is finished by a later sweep.

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Parts, StageError};
 use crate::ledger::{Authority, LEASE_RENEWAL, LeaseId, Ledger, LedgerError};
 use crate::store::StoreError;
-use crate::telemetry::chain;
+use cloakroom_core::text::chain;
 
 /// All of them.
 pub(super) struct Leases {

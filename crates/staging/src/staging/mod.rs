@@ -26,10 +26,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::clock::Clock;
+use cloakroom_core::clock::Clock;
 use crate::ledger::{Epoch, Ledger, LedgerError, MemoryLimits, Stored, Unreadable, UnreadableRow};
-use crate::metrics::Metrics;
-use crate::resource::{DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
+use cloakroom_core::metrics::Metrics;
+use cloakroom_core::resource::{DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::Storage;
 use capacity::Capacity;
 use lease::Leases;

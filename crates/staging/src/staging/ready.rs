@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{AccessError, Staging};
 use crate::ledger::{LedgerError, Listed};
-use crate::resource::{Owner, ResourceId, Sighting};
+use cloakroom_core::resource::{Owner, ResourceId, Sighting};
 
 /// Sightings written down together.
 const TOGETHER: usize = 1000;

@@ -2,8 +2,8 @@
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Authority, Epoch};
-use crate::resource::{BlobKey, ResourceId, State};
-use crate::telemetry::chain;
+use cloakroom_core::resource::{BlobKey, ResourceId, State};
+use cloakroom_core::text::chain;
 
 /// Rows looked at together.
 const PAGE: u32 = 500;

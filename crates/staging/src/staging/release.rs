@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Authority, Condition, Deletion, LedgerError};
-use crate::resource::{BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
+use cloakroom_core::resource::{BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::StoreError;
 
 impl Staging {

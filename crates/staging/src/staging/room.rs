@@ -4,7 +4,7 @@ use super::capacity::{Beginning, Hold, NoRoom, Shortage};
 use super::lease::Lease;
 use super::{Parts, StageError};
 use crate::ledger::{Charge, LedgerError, PendingResource};
-use crate::resource::{Holder, ResourceId};
+use cloakroom_core::resource::{Holder, ResourceId};
 use crate::store::StoreError;
 
 impl Parts {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{AccessError, Limits};
-use crate::metrics::{LimitUse, Limited};
-use crate::resource::{Holder, ResourceId};
+use cloakroom_core::metrics::{LimitUse, Limited};
+use cloakroom_core::resource::{Holder, ResourceId};
 
 /// The register of downloads in flight.
 #[derive(Debug)]

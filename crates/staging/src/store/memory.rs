@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 
 use super::{Begun, BlobStore, BlobWriter, StoreError, StoredBlob};
-use crate::resource::{BlobKey, UploadHandle};
+use cloakroom_core::resource::{BlobKey, UploadHandle};
 
 /// Blobs that end with the process. Clones are the same store.
 #[derive(Debug, Clone, Default)]

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
-use crate::resource::{BlobKey, UploadHandle};
+use cloakroom_core::resource::{BlobKey, UploadHandle};
 
 pub use disk::{DataDirectory, DiskStore};
 pub use error::{NotPermitted, StoreError};

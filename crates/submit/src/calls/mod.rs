@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::log::in_one_line;
-use crate::kubernetes::{ApiFailure, ApiServer};
+use cloakroom_cluster::{ApiFailure, ApiServer};
 
 pub(super) use path::{ObjectPath, PathError, encoded};
 pub(super) use retry::{Patience, is_ambiguous, is_untrusted, retried, retried_with_doubt, said};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::kubernetes::ApiFailure;
+use cloakroom_cluster::ApiFailure;
 
 /// The pauses between four attempts, as they were measured with Spark 4.3.
 const PAUSES: [Duration; 3] =
@@ -16,15 +16,15 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// How long a call is tried.
 #[derive(Clone, Copy)]
-pub(in crate::submit) struct Patience<'a> {
+pub(in crate) struct Patience<'a> {
     /// No further attempt after this.
-    pub(in crate::submit) stop: &'a CancellationToken,
+    pub(in crate) stop: &'a CancellationToken,
     /// Whether silence is worth another attempt.
-    pub(in crate::submit) after_timeouts: bool,
+    pub(in crate) after_timeouts: bool,
 }
 
 /// Makes a call, and makes it again where another attempt may have another outcome.
-pub(in crate::submit) async fn retried<T, F>(
+pub(in crate) async fn retried<T, F>(
     patience: Patience<'_>,
     call: impl Fn() -> F,
 ) -> Result<T, ApiFailure>
@@ -35,7 +35,7 @@ where
 }
 
 /// The same, and whether an attempt that failed may have done its work.
-pub(in crate::submit) async fn retried_with_doubt<T, F>(
+pub(in crate) async fn retried_with_doubt<T, F>(
     patience: Patience<'_>,
     call: impl Fn() -> F,
 ) -> (Result<T, ApiFailure>, bool)
@@ -81,7 +81,7 @@ fn pause_after(failure: &ApiFailure, pause: Duration) -> Duration {
 }
 
 /// Whether the call may have done its work all the same.
-pub(in crate::submit) fn is_ambiguous(failure: &ApiFailure) -> bool {
+pub(in crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
     matches!(
         failure,
         ApiFailure::Unreachable { .. }
@@ -93,12 +93,12 @@ pub(in crate::submit) fn is_ambiguous(failure: &ApiFailure) -> bool {
 
 /// Whether what answers has shown a certificate that nobody here trusts. Only rustls's words say so: the connector
 /// hands on its error as text.
-pub(in crate::submit) fn is_untrusted(why: &str) -> bool {
+pub(in crate) fn is_untrusted(why: &str) -> bool {
     why.contains("invalid peer certificate")
 }
 
 /// A failure in the words of somebody who submits.
-pub(in crate::submit) fn said(failure: &ApiFailure) -> String {
+pub(in crate) fn said(failure: &ApiFailure) -> String {
     match failure {
         ApiFailure::Unauthorized { message } => {
             format!("the API server does not accept the credentials (401 {message})")

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::LOGGER;
-use crate::spark::keys;
-use crate::submit::calls::Calls;
-use crate::submit::events::Log;
-use crate::submit::log::Level;
-use crate::submit::submission::Submission;
+use cloakroom_spark::keys;
+use crate::calls::Calls;
+use crate::events::Log;
+use crate::log::Level;
+use crate::submission::Submission;
 
 /// No submission waits longer for an answer that only helps.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -18,7 +18,7 @@ use super::calls::{Answer, Calls, ObjectPath, Patience, retried, retried_with_do
 use super::events::Log;
 use super::log::{Level, in_one_line};
 use super::submission::Submission;
-use crate::kubernetes::{ApiFailure, ApiServer};
+use cloakroom_cluster::{ApiFailure, ApiServer};
 
 pub use companions::{Companions, try_companions};
 pub use error::{Cause, CreateError, Leftover, Undo};

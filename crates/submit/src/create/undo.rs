@@ -5,11 +5,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Leftover, Undo};
 use super::{APP_LABEL, Created};
-use crate::kubernetes::ApiFailure;
-use crate::submit::calls::{
+use cloakroom_cluster::ApiFailure;
+use crate::calls::{
     Answer, Calls, ObjectPath, Patience, delete_options, is_ambiguous, retried, said,
 };
-use crate::submit::submission::Submission;
+use crate::submission::Submission;
 
 /// Kinds of which a submission draws the names, so that none of them can have existed before.
 const DRAWN: [&str; 4] = ["configmaps", "networkpolicies.networking.k8s.io", "secrets", "services"];

@@ -5,11 +5,11 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 use super::LOGGER;
 use super::outcome::{Outcome, Verdict, has_ended, verdict};
 use super::trouble::{self, Told, Trouble};
-use crate::submit::create::Created;
-use crate::submit::events::Log;
-use crate::submit::log::{Level, Status, in_one_line};
-use crate::submit::pod_state::{block, containers, final_statuses, phase};
-use crate::submit::submission::Submission;
+use crate::create::Created;
+use crate::events::Log;
+use crate::log::{Level, Status, in_one_line};
+use crate::pod_state::{block, containers, final_statuses, phase};
+use crate::submission::Submission;
 
 /// How the driver pod is called in messages.
 const DRIVER_POD: &str = "the driver pod";

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::submit::calls::{Calls, Log};
-use crate::submit::log::quoted;
+use crate::calls::{Calls, Log};
+use crate::log::quoted;
 
 /// Nobody waits longer for what is only a help.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);

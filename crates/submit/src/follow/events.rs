@@ -6,8 +6,8 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Pace;
-use crate::kubernetes::ApiFailure;
-use crate::submit::calls::Calls;
+use cloakroom_cluster::ApiFailure;
+use crate::calls::Calls;
 
 /// Looks at the events of one object from time to time, until this is dropped.
 pub(super) struct Events {

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use super::outcome::{disruption, ended, failed_init_containers, has_ended, reason_and_message};
 use super::trouble::{self, Told, Trouble};
-use crate::submit::exit_code::{Role, in_words};
-use crate::submit::log::Level;
-use crate::submit::pod_state::{containers, phase};
+use crate::exit_code::{Role, in_words};
+use crate::log::Level;
+use crate::pod_state::{containers, phase};
 
 /// The label with an executor's number.
 const ID_LABEL: &str = "spark-exec-id";

@@ -26,7 +26,7 @@ use super::create::Created;
 use super::events::Log;
 use super::log::{Level, in_one_line};
 use super::submission::Submission;
-use crate::kubernetes::{ApiFailure, ApiServer};
+use cloakroom_cluster::{ApiFailure, ApiServer};
 
 pub use outcome::Outcome;
 

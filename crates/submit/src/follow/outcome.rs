@@ -3,10 +3,10 @@
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
 
-use crate::submit::exit_code::{Role, in_words};
-use crate::submit::log::in_one_line;
-use crate::submit::pod_state::{containers, phase};
-use crate::submit::submission::ExitCodeRule;
+use crate::exit_code::{Role, in_words};
+use crate::log::in_one_line;
+use crate::pod_state::{containers, phase};
+use crate::submission::ExitCodeRule;
 
 /// How following ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 
 use super::outcome::{condition, disruption, ended, has_ended};
-use crate::submit::log::in_one_line;
-use crate::submit::pod_state::containers;
+use crate::log::in_one_line;
+use crate::pod_state::containers;
 
 /// Something that whoever waits should know. Each is told once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::submit::plan::is_pattern;
+use crate::plan::is_pattern;
 
 /// The regular files that match, sorted.
 pub(super) fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {

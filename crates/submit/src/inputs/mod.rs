@@ -8,11 +8,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::plan::{Facts, Needs};
-use crate::bundle::Sources;
+use cloakroom_transfer::bundle::Sources;
 
 pub use local::Local;
 #[cfg(test)]
-pub(in crate::submit) use local::read as read_here;
+pub(in crate) use local::read as read_here;
 
 /// What brings a submission its files.
 #[async_trait]

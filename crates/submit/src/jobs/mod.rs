@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::calls::{Calls, Patience, delete_options, is_untrusted, retried, said};
 use super::events::Log;
 use super::pod_state::block;
-use crate::kubernetes::{ApiFailure, ApiServer};
+use cloakroom_cluster::{ApiFailure, ApiServer};
 
 pub use submission_id::{SubmissionId, SubmissionIdError};
 

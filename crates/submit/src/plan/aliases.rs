@@ -1,6 +1,6 @@
 //! Keys with other names: the original's older ones, and misspelt ones of this program.
 
-use crate::spark::{Origin, SettingError, SparkConf, keys};
+use cloakroom_spark::{Origin, SettingError, SparkConf, keys};
 
 /// Sets today's keys from the original's where nobody set them, and refuses unknown keys of this program.
 /// Gives a warning for each older key.

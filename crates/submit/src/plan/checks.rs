@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::spark::arguments::check_amounts;
-use crate::spark::{SettingError, SparkConf, keys};
-use crate::submit::{ExitCodeRule, FollowSettings};
+use cloakroom_spark::arguments::check_amounts;
+use cloakroom_spark::{SettingError, SparkConf, keys};
+use crate::{ExitCodeRule, FollowSettings};
 
 /// What spark-submit checks before anything else, and what an API server would refuse anyway.
 pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
@@ -63,7 +63,7 @@ pub(super) fn follow_settings(conf: &SparkConf) -> Result<FollowSettings, Settin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Origin;
+    use cloakroom_spark::Origin;
 
     fn conf(key: &str, value: &str) -> SparkConf {
         let mut conf = SparkConf::default();

@@ -9,8 +9,8 @@ use super::folder::{self, FolderFile};
 use super::machine::Machine;
 use super::needs::FolderNeed;
 use super::submitter::Submitter;
-use crate::spark::keys::CONFIG_MAP_MAX_SIZE;
-use crate::spark::{SettingError, SparkConf};
+use cloakroom_spark::keys::CONFIG_MAP_MAX_SIZE;
+use cloakroom_spark::{SettingError, SparkConf};
 
 const VARIABLE: &str = "SPARK_CONF_DIR";
 /// etcd takes objects of about that size.
@@ -86,8 +86,8 @@ fn fitting(file: &FolderFile, facts: &Facts, taken: u64, max_size: u64) -> Resul
 mod tests {
     use super::super::needs::Needs;
     use super::*;
-    use crate::spark::Origin;
-    use crate::submit::inputs::read_here;
+    use cloakroom_spark::Origin;
+    use crate::inputs::read_here;
     use std::fs;
 
     fn read_folder(files: &[(&str, &[u8])], max_size: &str) -> (ConfFolder, Vec<String>) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::spark::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, SettingError, SparkConf, keys};
+use cloakroom_spark::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, SettingError, SparkConf, keys};
 
 /// Where Spark is in its images.
 const SPARK: &str = "/opt/spark";

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::spark::RemoteUri;
+use cloakroom_spark::RemoteUri;
 
 /// Why something cannot be read. Shared, because errors cannot be copied.
 pub type Unread = Arc<io::Error>;

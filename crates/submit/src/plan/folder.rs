@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::facts::{Facts, Unread};
 use super::machine::Machine;
-use crate::spark::version::SparkVersion;
-use crate::spark::{SettingError, SparkConf};
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{SettingError, SparkConf};
 
 /// A regular file of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

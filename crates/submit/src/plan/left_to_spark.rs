@@ -2,9 +2,9 @@
 
 use super::folder;
 use super::machine::Machine;
-use crate::spark::keys::{EXCLUDED_PACKAGES, IVY_SETTINGS, PACKAGES, PYTHON_VERSION};
-use crate::spark::version::SparkVersion;
-use crate::spark::{DependencyUri, MainResource, SettingError, SparkConf};
+use cloakroom_spark::keys::{EXCLUDED_PACKAGES, IVY_SETTINGS, PACKAGES, PYTHON_VERSION};
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{DependencyUri, MainResource, SettingError, SparkConf};
 
 pub(super) fn check(
     conf: &SparkConf,
@@ -70,7 +70,7 @@ fn check_ivy_settings(conf: &SparkConf, machine: Machine) -> Result<(), SettingE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Origin;
+    use cloakroom_spark::Origin;
 
     fn checked(packages: &str, excluded: &str) -> Result<(), String> {
         let mut conf = SparkConf::default();

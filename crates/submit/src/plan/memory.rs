@@ -1,7 +1,7 @@
 //! How much memory the driver's container gets: its heap, and what lies beside it.
 
-use crate::spark::version::SparkVersion;
-use crate::spark::{MainResource, SettingError, SparkConf, keys};
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{MainResource, SettingError, SparkConf, keys};
 
 /// `spark.driver.memory` unless it is set.
 const DEFAULT_MEMORY_MEBIBYTES: u64 = 1024;
@@ -70,7 +70,7 @@ pub(super) fn java_double(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Origin;
+    use cloakroom_spark::Origin;
 
     fn conf(settings: &[(&str, &str)]) -> SparkConf {
         let mut conf = SparkConf::default();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::resource::{is_annotation_key, is_label_key, is_label_value};
-use crate::spark::{SettingError, SparkConf};
+use cloakroom_core::resource::{is_annotation_key, is_label_key, is_label_value};
+use cloakroom_spark::{SettingError, SparkConf};
 
 const KEYS: &str = "an optional DNS prefix and /, then at most 63 characters of letters, digits, - _ and ., \
                     beginning and ending with a letter or digit";

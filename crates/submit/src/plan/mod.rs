@@ -42,11 +42,11 @@ use serde_json::Value;
 
 use super::drawn::Drawn;
 use super::{FollowSettings, Submission};
-use crate::spark::{MainResource, keys};
+use cloakroom_spark::{MainResource, keys};
 use application::Application;
 use spec::DriverSpec;
 
-pub use crate::spark::version::NEWEST_SPARK;
+pub use cloakroom_spark::version::NEWEST_SPARK;
 pub use error::PlanError;
 pub use facts::{Facts, Kind, Place, Unread};
 pub use init_container::InitObjects;

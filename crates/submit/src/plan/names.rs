@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::submit::drawn::Drawn;
+use crate::drawn::Drawn;
 
 /// The longest label value, and so the longest name of a service (RFC 1123).
 const LONGEST_LABEL: usize = 63;
@@ -100,7 +100,7 @@ fn service_name(prefix: &str, unique_id: &str) -> (String, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{is_dns_label, is_dns_subdomain, is_label_value};
+    use cloakroom_core::resource::{is_dns_label, is_dns_subdomain, is_label_value};
     use proptest::prelude::*;
     use rand::SeedableRng as _;
     use rand::rngs::StdRng;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::spark::RemoteUri;
+use cloakroom_spark::RemoteUri;
 
 /// What has to be collected, and nothing else. `Debug` leaves out what may be a secret in an address.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::application::Application;
 use super::error::PlanError;
 use super::spec::DriverSpec;
-use crate::spark::keys::DEPENDENCY_LISTS;
+use cloakroom_spark::keys::DEPENDENCY_LISTS;
 
 /// What the data of a config map or of a secret may have together (`MaxSecretSize` in Kubernetes' API).
 const MOST_BYTES: usize = 1 << 20;

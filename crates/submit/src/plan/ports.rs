@@ -1,7 +1,7 @@
 //! The driver's ports.
 
-use crate::spark::keys::{self, Key};
-use crate::spark::{SettingError, SparkConf};
+use cloakroom_spark::keys::{self, Key};
+use cloakroom_spark::{SettingError, SparkConf};
 
 pub(super) const CONNECT: &str = "spark-connect";
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::spark::properties_text;
+use cloakroom_spark::properties_text;
 
 /// The text of the driver's properties file. Java's order is that of a hash table; this one is always the same.
 pub(super) fn properties_file(

@@ -8,7 +8,7 @@ use super::parts::hadoop::HadoopConf;
 use super::parts::volcano;
 use super::submitter::Submitter;
 use super::{conf_folder, source};
-use crate::spark::{DependencyUri, MainResource, SparkConf, keys, split_list};
+use cloakroom_spark::{DependencyUri, MainResource, SparkConf, keys, split_list};
 
 /// How the plan reads what a key names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +130,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::spark::{Origin, RemoteUri};
+    use cloakroom_spark::{Origin, RemoteUri};
 
     #[test]
     fn for_each_key_that_names_files_it_is_decided_how_they_are_read() {

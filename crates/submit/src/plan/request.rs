@@ -1,9 +1,9 @@
 //! What is asked for, with the machine that it is asked on.
 
 use super::submitter::Submitter;
-use crate::client::{RetryPolicy, ServerAddress, TrustedCertificates};
-use crate::spark::SubmitArguments;
-use crate::submit::advice::Named;
+use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates};
+use cloakroom_spark::SubmitArguments;
+use crate::advice::Named;
 
 /// An application to submit.
 #[derive(Clone)]

@@ -10,8 +10,8 @@ use super::folder;
 use super::machine::Machine;
 use super::needs::Needs;
 use super::submitter::Submitter;
-use crate::spark::uri::has_scheme;
-use crate::spark::{DependencyUri, FileUri, RemoteUri, SparkConf};
+use cloakroom_spark::uri::has_scheme;
+use cloakroom_spark::{DependencyUri, FileUri, RemoteUri, SparkConf};
 
 /// The text of the file that a key names: a path, `file:`, `local:` (which is read here as well, as Spark does), or an
 /// `http(s)` address.

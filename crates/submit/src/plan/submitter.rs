@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::spark::conf::Surroundings;
-use crate::spark::hadoop_user::NoUser;
+use cloakroom_spark::conf::Surroundings;
+use cloakroom_spark::hadoop_user::NoUser;
 
 /// What the submitting machine brings along. Only the composition root reads the environment.
 #[derive(Clone)]

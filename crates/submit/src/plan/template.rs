@@ -15,8 +15,8 @@ use self::yaml::{Kind, Node};
 use super::error::PlanError;
 use super::machine::Machine;
 use super::source;
-use crate::spark::version::SparkVersion;
-use crate::spark::{SparkConf, keys};
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{SparkConf, keys};
 
 /// What the driver's pod begins as, the Spark container taken out of it.
 #[derive(Debug, Clone, Default, PartialEq)]

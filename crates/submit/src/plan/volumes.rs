@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::metadata::{checked_annotations, checked_labels};
-use crate::resource::is_quantity;
-use crate::spark::keys::{Key, VolumeKeys};
-use crate::spark::version::SparkVersion;
-use crate::spark::{SettingError, SparkConf};
+use cloakroom_core::resource::is_quantity;
+use cloakroom_spark::keys::{Key, VolumeKeys};
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{SettingError, SparkConf};
 
 /// One volume, and where it is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]

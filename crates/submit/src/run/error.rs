@@ -2,10 +2,10 @@
 
 use tokio::task::JoinError;
 
-use crate::submit::create::CreateError;
-use crate::submit::follow::FollowError;
-use crate::submit::stage::StagingError;
-use crate::submit::upload::UploadError;
+use crate::create::CreateError;
+use crate::follow::FollowError;
+use crate::stage::StagingError;
+use crate::upload::UploadError;
 
 /// A use case that did not come to its end. What had been made is gone, or the error says what is left.
 #[derive(Debug, thiserror::Error)]

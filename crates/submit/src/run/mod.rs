@@ -15,7 +15,7 @@ use super::inputs::Inputs;
 use super::stage::{StagedBundles, Stager};
 use super::submission::Submission;
 use super::upload::Upload;
-use crate::kubernetes::ApiServer;
+use cloakroom_cluster::ApiServer;
 
 pub use error::RunError;
 pub use planned::{handed_over, planned};
@@ -130,10 +130,10 @@ async fn copy(uploads: Vec<Upload>, stop: CancellationToken) -> Result<(), RunEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::submit::Drawn;
-    use crate::submit::inputs::Local;
-    use crate::submit::plan::Request;
-    use crate::submit::stage::NamedServer;
+    use crate::Drawn;
+    use crate::inputs::Local;
+    use crate::plan::Request;
+    use crate::stage::NamedServer;
 
     fn is_send<T: Send>(_: &T) {}
 

@@ -1,12 +1,12 @@
 //! From a request to what is sent: what it needs is collected, the staging server is asked where only it knows, and then it
 //! is planned.
 
-use crate::submit::events::Log;
-use crate::submit::inputs::Inputs;
-use crate::submit::plan::handover::{self, Handover, HandoverRequest};
-use crate::submit::plan::{self, Facts, Needs, PlanError, Question, Request};
-use crate::submit::stage::Stager;
-use crate::submit::{Drawn, Submission};
+use crate::events::Log;
+use crate::inputs::Inputs;
+use crate::plan::handover::{self, Handover, HandoverRequest};
+use crate::plan::{self, Facts, Needs, PlanError, Question, Request};
+use crate::stage::Stager;
+use crate::{Drawn, Submission};
 
 /// Plans an application.
 pub async fn planned(

@@ -1,8 +1,8 @@
 //! Which image the staging server says that init-containers are to have.
 
-use crate::client::{HttpClient, Timeouts, Told};
-use crate::submit::plan::{PlanError, Question};
-use crate::telemetry::chain;
+use cloakroom_transfer::client::{HttpClient, Timeouts, Told};
+use crate::plan::{PlanError, Question};
+use cloakroom_core::text::chain;
 
 /// Asks the server. It may know none.
 pub async fn advertised(question: &Question, told: Told<'_>) -> Result<Option<String>, PlanError> {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::text::is_unfit;
+use cloakroom_core::text::is_unfit;
 
 /// The longest name of one file or folder that Linux file systems take.
 const MAX_COMPONENT_BYTES: usize = 255;

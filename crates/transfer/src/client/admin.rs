@@ -11,12 +11,12 @@ use super::answer::{Answer, has_content_type};
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::secret_file::AdminToken;
-use crate::protocol::admin::{
+use cloakroom_core::protocol::admin::{
     self, AcceptedCluster, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
 };
-use crate::protocol::problem::Code;
-use crate::resource::{OwnerKind, RowName};
-use crate::spark::SparkDuration;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::resource::{OwnerKind, RowName};
+use cloakroom_core::time::SparkDuration;
 
 /// A full page has about a third of a mebibyte: what is much larger is none.
 const LONGEST_BODY: usize = 16 << 20;

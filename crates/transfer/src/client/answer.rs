@@ -6,9 +6,9 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
 
-use crate::protocol::Word;
-use crate::protocol::problem::{self, Code, Problem};
-use crate::text;
+use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::problem::{self, Code, Problem};
+use cloakroom_core::text;
 
 /// More of an error's body is not read.
 const MAX_BODY_BYTES: usize = 64 * 1024;

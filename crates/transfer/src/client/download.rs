@@ -10,8 +10,8 @@ use super::address::ServerAddress;
 use super::answer::Answer;
 use super::failure::Failure;
 use super::http::HttpClient;
-use crate::protocol::{REPR_DIGEST, digest, v1};
-use crate::resource::{ResourceId, ResourceSecret};
+use cloakroom_core::protocol::{REPR_DIGEST, digest, v1};
+use cloakroom_core::resource::{ResourceId, ResourceSecret};
 
 /// Where to go on.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use rustls::CertificateError;
 
 use super::answer::{Answer, one_line};
 use super::tls::NO_ROOTS;
-use crate::spark::format_duration;
+use cloakroom_core::time::format_duration;
 
 /// Why one exchange with a server did not succeed. The text says why, [`Failure::advice`] what to check; neither
 /// has the address in it, and neither can have a secret.

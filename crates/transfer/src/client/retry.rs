@@ -9,8 +9,8 @@ use super::address::ServerAddress;
 use super::backoff::Backoff;
 use super::failure::Failure;
 use super::http::HttpClient;
-use crate::protocol::problem::Code;
-use crate::spark::format_duration;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::time::format_duration;
 
 /// A server that is replaced finishes what it has, and its successor starts.
 const AFTER_AN_ANSWER: Duration = Duration::from_secs(90);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::protocol::token_line::{TokenLine, TokenLineError};
+use cloakroom_core::protocol::token_line::{TokenLine, TokenLineError};
 
 /// The original's secrets have about 1,400 bytes, and a request's head has no room for much more than this.
 const LONGEST: u64 = 16 << 10;

@@ -15,10 +15,11 @@ use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy, Tried};
 use super::secret_file::UploadToken;
 use super::upload::{UploadError, upload};
 use crate::bundle::{PackError, PackPlan, Sources};
-use crate::protocol::v1::Ticket;
-use crate::resource::Owner;
-use crate::spark::{SparkDuration, format_duration, format_size};
-use crate::telemetry::chain;
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::Owner;
+use cloakroom_core::size::format_size;
+use cloakroom_core::time::{SparkDuration, format_duration};
+use cloakroom_core::text::chain;
 
 /// A server that said nothing to all of an upload is given one more chance, and not all of them.
 const MOST_SILENCES: u32 = 2;

@@ -8,9 +8,9 @@ use super::address::ServerAddress;
 use super::answer::{Answer, bounded_body, has_content_type};
 use super::failure::Failure;
 use super::http::HttpClient;
-use crate::protocol::problem::Code;
-use crate::protocol::v1::{self, Metadata, ServerInfo, Ticket};
-use crate::resource::ResourceId;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::v1::{self, Metadata, ServerInfo, Ticket};
+use cloakroom_core::resource::ResourceId;
 
 impl HttpClient {
     /// What the server says of itself.

@@ -13,9 +13,9 @@ use super::packing::{Packed, Packing, Start};
 use super::secret_file::UploadToken;
 use super::stage::{StageObserver, StageRequest, Staged};
 use crate::bundle::PackError;
-use crate::protocol::v1::Ticket;
-use crate::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
-use crate::text;
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
+use cloakroom_core::text;
 
 /// Why one attempt did not succeed.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::own_file::write_whole;
-use crate::spark::{Properties, PropertiesError, with_fetched_files};
+use cloakroom_spark::{Properties, PropertiesError, with_fetched_files};
 
 /// Which properties, and where the driver finds them.
 #[derive(Debug, Clone, PartialEq, Eq)]

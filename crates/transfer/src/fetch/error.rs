@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::plan::{Origin, PlanError, Source};
 use crate::bundle::{PlaceError, UnpackError};
 use crate::client::{Answer, Failure};
-use crate::protocol::digest;
-use crate::spark::format_duration;
-use crate::telemetry::chain;
+use cloakroom_core::protocol::digest;
+use cloakroom_core::time::format_duration;
+use cloakroom_core::text::chain;
 
 /// Why a fetch did not succeed. Except for [`FetchError::Place`] and [`FetchError::Target`], nothing was put into place.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::spark::{format_duration, format_size};
+use cloakroom_core::size::format_size;
+use cloakroom_core::time::format_duration;
 
 /// Hears how a fetch gets on.
 pub trait FetchObserver: Send + Sync + 'static {

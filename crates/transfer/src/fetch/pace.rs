@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::error::Cause;
 use super::observer::FetchObserver;
 use crate::client::{Backoff, Failure};
-use crate::spark::format_size;
+use cloakroom_core::size::format_size;
 
 /// No server's `Retry-After` makes a pod wait any longer for one attempt.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);

@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use super::remote::RemoteFile;
 use super::ticket::{Promise, ReadTicket};
 use crate::client::{AddressError, SecretFileError, ServerAddress, read_secret};
-use crate::protocol::digest;
-use crate::resource::{InvalidResourceId, ResourceId, ResourceSecret};
-use crate::spark::{InitContainerProperties, RemoteUri, TicketFile, keys};
+use cloakroom_core::protocol::digest;
+use cloakroom_core::resource::{InvalidResourceId, ResourceId, ResourceSecret};
+use cloakroom_spark::{InitContainerProperties, RemoteUri, TicketFile, keys};
 
 /// A plan that cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -270,7 +270,7 @@ const STAGED_FILES: TicketNames = TicketNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::Properties;
+    use cloakroom_spark::Properties;
 
     fn plan(text: &str) -> Result<FetchPlan, PlanError> {
         let properties = Properties::parse("spark-init.properties", text).unwrap();
@@ -281,7 +281,7 @@ mod tests {
 
     fn of_ticket(json: &str, server: Option<&str>, fallback: Option<&str>) -> Result<String, String> {
         let plan = FetchPlan::from_ticket_json(json, "ticket.json", server, fallback, Path::new("/t"));
-        plan.map(|plan| plan.sources[0].address()).map_err(|error| crate::telemetry::chain(&error))
+        plan.map(|plan| plan.sources[0].address()).map_err(|error| cloakroom_core::text::chain(&error))
     }
 
     #[test]

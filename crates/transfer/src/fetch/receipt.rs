@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::own_file::{read_regular, write_whole};
 use crate::bundle::{RESERVED_PREFIX, UnpackedFile};
-use crate::protocol::digest;
+use cloakroom_core::protocol::digest;
 
 const VERSION: u32 = 1;
 /// Several times what the names of the largest bundle take.

@@ -11,8 +11,9 @@ use super::error::Cause;
 use super::plan::PlanError;
 use crate::bundle::UnpackedFile;
 use crate::client::shown;
-use crate::resource::FileName;
-use crate::spark::{RemoteUri, format_size};
+use cloakroom_core::resource::FileName;
+use cloakroom_core::size::format_size;
+use cloakroom_spark::RemoteUri;
 
 /// Readable for all: Spark's images run as user 185.
 const FILE_MODE: u32 = 0o644;
@@ -69,7 +70,7 @@ pub(super) fn save(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spark::DependencyUri;
+    use cloakroom_spark::DependencyUri;
 
     fn remote(text: &str) -> Result<RemoteFile, PlanError> {
         match DependencyUri::parse(text).unwrap() {

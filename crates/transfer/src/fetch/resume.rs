@@ -10,7 +10,7 @@ use super::plan::{Origin, Source};
 use super::stream::Piece;
 use super::ticket::Promise;
 use crate::client::{Answer, Download, Failure, HttpClient, Representation, Resume};
-use crate::protocol::problem::Code;
+use cloakroom_core::protocol::problem::Code;
 
 /// How a download ended.
 pub(super) enum Ended {

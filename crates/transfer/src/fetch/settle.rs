@@ -10,7 +10,7 @@ use super::plan::{FetchPlan, Source};
 use super::receipt::Receipt;
 use super::source::{Fetched, remove};
 use crate::bundle::{PlaceError, RESERVED_PREFIX, check_place, place};
-use crate::text::harmless;
+use cloakroom_core::text::harmless;
 
 /// A source, and what is known of it in its target folder.
 pub(super) struct Prepared {

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::own_file::open_regular;
-use crate::text::harmless_lines;
+use cloakroom_core::text::harmless_lines;
 
 /// Where Kubernetes reads them.
 pub const TERMINATION_LOG: &str = "/dev/termination-log";

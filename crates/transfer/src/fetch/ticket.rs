@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use crate::client::is_secret;
-use crate::protocol::{digest, v1};
-use crate::resource::{ResourceId, ResourceSecret};
+use cloakroom_core::protocol::{digest, v1};
+use cloakroom_core::resource::{ResourceId, ResourceSecret};
 
 /// What is wrong with a ticket. Nothing of it is repeated.
 type Wrong = &'static str;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::resource::{Lifetime, Sighting, Unknown};
+use cloakroom_core::resource::{Lifetime, Sighting, Unknown};
 
 fn unknowns() -> Vec<Unknown> {
     let unknown = |why: &Why| if let Why::OwnerUnknown(unknown) = *why { Some(unknown) } else { None };

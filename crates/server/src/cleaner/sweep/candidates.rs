@@ -7,11 +7,11 @@ use futures_util::{StreamExt as _, stream};
 
 use super::super::{Decision, Readings, Why, decide};
 use super::{Now, Sweeper, Swept};
-use crate::ledger::{Authority, LedgerError, Listed};
+use cloakroom_staging::ledger::{Authority, LedgerError, Listed};
 use crate::owners::{Presence, Unknown};
-use crate::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
-use crate::staging::AccessError;
-use crate::telemetry::chain;
+use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
+use cloakroom_staging::AccessError;
+use cloakroom_core::text::chain;
 
 /// Fresh reads at once.
 const READS_AT_ONCE: usize = 8;

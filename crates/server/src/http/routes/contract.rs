@@ -9,8 +9,8 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::openapi::{ContentBuilder, ObjectBuilder, Ref, RefOr, Response, Type};
 
 use super::health;
-use crate::protocol::problem::{self, Code, Problem};
-use crate::protocol::{HEALTHZ, READYZ, REQUEST_ID};
+use cloakroom_core::protocol::problem::{self, Code, Problem};
+use cloakroom_core::protocol::{HEALTHZ, READYZ, REQUEST_ID};
 
 #[derive(OpenApi)]
 #[openapi(

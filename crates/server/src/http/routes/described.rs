@@ -8,8 +8,8 @@ use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Required, Response, Schema, SchemaFormat, Type};
 use utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 
-use crate::protocol::v1::query;
-use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST};
+use cloakroom_core::protocol::v1::query;
+use cloakroom_core::protocol::{CONTENT_DIGEST, REPR_DIGEST};
 
 /// A bundle in a body: bytes as they are.
 pub(super) struct BundleBody;

@@ -2,14 +2,14 @@
 
 use axum::extract::State;
 
-use crate::server::error::ApiError;
-use crate::server::state::AppState;
+use crate::http::error::ApiError;
+use crate::http::state::AppState;
 
 const READY: &str = "ready\n";
 
 /// Alive: this answers at all.
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
-pub(in crate::server) async fn healthz() -> &'static str {
+pub(in crate::http) async fn healthz() -> &'static str {
     "ok\n"
 }
 
@@ -22,7 +22,7 @@ pub(in crate::server) async fn healthz() -> &'static str {
         (status = 503, description = "not-ready"),
     )
 )]
-pub(in crate::server) async fn readyz(State(state): State<AppState>) -> Result<&'static str, ApiError> {
+pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Result<&'static str, ApiError> {
     state.staging.check_readable().await.map_err(|error| ApiError::not_ready(&error))?;
     Ok(READY)
 }
@@ -30,6 +30,6 @@ pub(in crate::server) async fn readyz(State(state): State<AppState>) -> Result<&
 /// What [`readyz`] says while the server stops. Where no other endpoint is ready, kube-proxy sends new connections to a
 /// pod that terminates as long as its readiness probe succeeds (condition `serving` of its endpoint, KEP-1669), and this
 /// is the only pod: so clients get an answer, `shutting-down`, and not a refused connection.
-pub(in crate::server) async fn still_ready() -> &'static str {
+pub(in crate::http) async fn still_ready() -> &'static str {
     READY
 }

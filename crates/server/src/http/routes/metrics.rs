@@ -7,14 +7,14 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::descriptors;
-use crate::metrics::{self, LimitUse, Limited};
+use cloakroom_core::metrics::{self, LimitUse, Limited};
 use crate::owners::WatchState;
-use crate::server::error::ApiError;
-use crate::server::state::AppState;
+use crate::http::error::ApiError;
+use crate::http::state::AppState;
 
 /// All metrics, in the text format of `OpenMetrics`. What cannot be looked up is left out, the rest is there. Not part of the
 /// contract: generators of clients do not know the format.
-pub(in crate::server) async fn metrics(State(state): State<AppState>) -> Result<Response, ApiError> {
+pub(in crate::http) async fn metrics(State(state): State<AppState>) -> Result<Response, ApiError> {
     count_watches(&state);
     let mut stock = state.staging.stock().await;
     stock.limits.extend(state.owners.limits());

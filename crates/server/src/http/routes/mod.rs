@@ -21,7 +21,7 @@ use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::state::AppState;
-use crate::protocol::OPENAPI;
+use cloakroom_core::protocol::OPENAPI;
 use contract::{Contract, contract};
 
 fn documented() -> OpenApiRouter<AppState> {

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::resource::OwnerKind;
+use cloakroom_core::resource::OwnerKind;
 
 fn owner(namespace: &str, labels: &[(&str, &str)], name: Option<&str>) -> Owner {
     let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));

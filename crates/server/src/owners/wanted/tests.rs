@@ -1,5 +1,5 @@
 use super::*;
-use crate::resource::OwnerKind;
+use cloakroom_core::resource::OwnerKind;
 
 fn owner(namespace: &str, keys: impl IntoIterator<Item = String>) -> Owner {
     let labels = keys.into_iter().map(|key| (key, "x".to_owned()));

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
 use crate::ledger::{Completion, Listed, Unreadable, UnreadableRow};
-use crate::resource::{Life, Owner, Ready, Resource, ResourceId, RowName, Sighting};
+use cloakroom_core::resource::{Life, Owner, Ready, Resource, ResourceId, RowName, Sighting};
 
 /// A part of what is ready.
 #[derive(Debug, Default)]

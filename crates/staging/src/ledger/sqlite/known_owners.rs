@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::resource::Owner;
+use cloakroom_core::resource::Owner;
 
 /// What an entry of the map takes, free places included.
 const ENTRY_BYTES: usize = 48;
@@ -56,7 +56,7 @@ impl KnownOwners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::OwnerKind;
+    use cloakroom_core::resource::OwnerKind;
 
     fn owner(name: &str) -> Arc<Owner> {
         Arc::new(Owner::new(OwnerKind::default(), "demo", [], Some(name)).unwrap())

@@ -12,7 +12,7 @@ use super::tombstones;
 use crate::ledger::{
     Authority, Completion, Condition, Deletion, GivenUp, LeaseId, PendingResource, Stored, is_refusal,
 };
-use crate::resource::{NAMED_BYTES, ResourceId, RowName, Sighting, State, UploadHandle};
+use cloakroom_core::resource::{NAMED_BYTES, ResourceId, RowName, Sighting, State, UploadHandle};
 
 /// One change to the table.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::SqliteLedger;
 use super::index::Entry;
 use super::operation::Operation;
 use crate::ledger::{Ledger as _, LedgerError, Listed};
-use crate::resource::{Owner, ResourceId};
+use cloakroom_core::resource::{Owner, ResourceId};
 
 /// Rows read together.
 const PAGE: u32 = 1000;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::operation::Freed;
 use crate::ledger::{Account, Charge, LeaseId, Shortage, Stored, Taken};
-use crate::resource::Holder;
+use cloakroom_core::resource::Holder;
 
 /// What is taken of each account, and by which uploads.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use sqlx::{Decode, Row as _, Type, ValueRef as _};
 
 use crate::ledger::{Stored, UnreadableRow};
-use crate::resource::{
+use cloakroom_core::resource::{
     Arrival, Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerError, OwnerKind,
     Ready, Resource, ResourceId, RowName, SecretHash, Sighting, Stage, State, Tombstone, is_dns_label,
 };

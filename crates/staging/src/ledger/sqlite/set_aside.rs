@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::{Unreadable, UnreadableRow};
-use crate::resource::RowName;
+use cloakroom_core::resource::RowName;
 
 /// The log and the status name so many; of more they have the number.
 const NAMED: usize = 20;

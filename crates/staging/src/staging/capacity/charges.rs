@@ -2,7 +2,7 @@
 
 use super::Capacity;
 use crate::ledger::{Account, Charge, LedgerError};
-use crate::resource::Holder;
+use cloakroom_core::resource::Holder;
 use crate::staging::Share;
 
 impl Capacity {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::Beginning;
-use crate::resource::Holder;
+use cloakroom_core::resource::Holder;
 
 /// An upload may take this long, and a second more for each MiB.
 const FIRST_TIME: Duration = Duration::from_mins(5);
@@ -47,7 +47,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::ResourceId;
+    use cloakroom_core::resource::ResourceId;
 
     #[test]
     fn an_upload_has_five_minutes_and_a_second_for_each_mebibyte() {

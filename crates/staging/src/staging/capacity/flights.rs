@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::Beginning;
 use super::flight::Flight;
 use super::no_room::{NoRoom, Shortage};
-use crate::resource::{Holder, ResourceId};
+use cloakroom_core::resource::{Holder, ResourceId};
 use crate::staging::Limits;
 
 /// Uploads by their resource.

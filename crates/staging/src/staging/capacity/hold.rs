@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::Capacity;
 use super::flight::Flight;
 use super::no_room::Shortage;
-use crate::resource::{Holder, ResourceId};
+use cloakroom_core::resource::{Holder, ResourceId};
 
 /// An upload of unknown length is promised this much at a time.
 pub(super) const STEP_BYTES: u64 = 16 << 20;

@@ -1,8 +1,8 @@
 //! Why an upload is not taken.
 
 use crate::ledger::{self, Account};
-use crate::resource::Holder;
-use crate::spark::format_size;
+use cloakroom_core::resource::Holder;
+use cloakroom_core::size::format_size;
 
 /// There is no room for a bundle, or none for another upload at the moment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

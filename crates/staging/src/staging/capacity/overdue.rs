@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Capacity;
 use super::flights::Flights;
 use super::no_room::{NoRoom, Shortage};
-use crate::resource::ResourceId;
+use cloakroom_core::resource::ResourceId;
 use crate::staging::StageError;
 
 /// How long the clean-up of uploads that were ended is waited for.

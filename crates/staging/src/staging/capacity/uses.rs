@@ -2,7 +2,7 @@
 
 use super::Capacity;
 use crate::ledger::Taken;
-use crate::metrics::{LimitUse, Limited};
+use cloakroom_core::metrics::{LimitUse, Limited};
 use crate::store::Space;
 
 impl Capacity {

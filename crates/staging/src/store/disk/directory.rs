@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::permission::explained;
 use super::{StoreError, sync_folder};
-use crate::resource::BlobKey;
+use cloakroom_core::resource::BlobKey;
 
 /// A data directory that this process holds exclusively until the value is dropped or the process ends.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::StoreError;
-use crate::resource::BlobKey;
+use cloakroom_core::resource::BlobKey;
 
 /// Up to `limit` keys after `after`, in their order: those that arrive, and those of the bundles' folders, of which only as
 /// many are looked into as the page needs.

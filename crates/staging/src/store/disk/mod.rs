@@ -19,7 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Begun, BlobStore, LocalDisk, Space, StoreError, StoredBlob};
-use crate::resource::{BlobKey, UploadHandle};
+use cloakroom_core::resource::{BlobKey, UploadHandle};
 use reader::{DiskBlob, Reading};
 use writer::DiskWriter;
 

@@ -16,12 +16,12 @@ use super::download_folders;
 use super::error::PlanError;
 use super::facts::Kind;
 use super::machine::Machine;
-use crate::bundle::{PackPlan, PlannedFile};
-use crate::spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
-use crate::spark::{MainResource, SparkConf, keys};
-use crate::submit::drawn::Drawn;
-use crate::submit::upload::Upload;
-use crate::telemetry::chain;
+use cloakroom_transfer::bundle::{PackPlan, PlannedFile};
+use cloakroom_spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
+use cloakroom_spark::{MainResource, SparkConf, keys};
+use crate::drawn::Drawn;
+use crate::upload::Upload;
+use cloakroom_core::text::chain;
 use entries::{Entry, List, Reader};
 use no_way::no_way;
 use places::{Folders, Places};
@@ -190,7 +190,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::submit::plan::{Facts, Submitter};
+    use crate::plan::{Facts, Submitter};
 
     #[test]
     fn a_file_that_is_not_known_is_an_error_and_not_left_out() {

@@ -1,6 +1,6 @@
 //! What to do about a file that has no way into the pod.
 
-use crate::spark::keys::{SERVER_URI, UPLOAD_PATH};
+use cloakroom_spark::keys::{SERVER_URI, UPLOAD_PATH};
 
 pub(super) fn no_way(why: &str) -> String {
     format!(

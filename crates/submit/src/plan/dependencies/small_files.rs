@@ -3,26 +3,26 @@
 use std::path::PathBuf;
 
 use super::no_way::no_way;
-use crate::spark::format_size;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::facts::{Facts, Kind};
-use crate::submit::plan::folder;
+use cloakroom_core::size::format_size;
+use crate::plan::error::PlanError;
+use crate::plan::facts::{Facts, Kind};
+use crate::plan::folder;
 
 /// Where the secret is mounted.
-pub(in crate::submit::plan) const FOLDER: &str = "/etc/spark-submitted-files";
+pub(in crate::plan) const FOLDER: &str = "/etc/spark-submitted-files";
 /// The original's limit for all of them together.
-pub(in crate::submit::plan) const MOST_BYTES: u64 = 10_240;
+pub(in crate::plan) const MOST_BYTES: u64 = 10_240;
 const PLACE: &str = "a file to submit";
 
 /// A file with the name that it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::submit::plan) struct SmallFile {
+pub(in crate::plan) struct SmallFile {
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
 /// Reads the files, unless they are too large together.
-pub(in crate::submit::plan) fn read(
+pub(in crate::plan) fn read(
     files: &[(PathBuf, String)],
     facts: &Facts,
 ) -> Result<Vec<SmallFile>, PlanError> {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::APPLICATION;
 use super::entries::{Entry, keeps_fragment};
 use super::file_names::{is_split, unfit};
-use crate::bundle::check_file_name;
-use crate::spark::RemoteUri;
-use crate::submit::plan::error::PlanError;
+use cloakroom_transfer::bundle::check_file_name;
+use cloakroom_spark::RemoteUri;
+use crate::plan::error::PlanError;
 
 /// Where a file comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

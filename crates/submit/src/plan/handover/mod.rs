@@ -1,7 +1,7 @@
 //! Files that are staged for an application that somebody else submits: what travels, and what that submitter is told.
 //!
 //! A stock spark-submit can name what an init-container brings only as `local:`, because it takes `file:` for a file of
-//! its own machine; see [`crate::spark::driver_properties`] for how the driver gets it as `file:` nevertheless.
+//! its own machine; see [`cloakroom_spark::driver_properties`] for how the driver gets it as `file:` nevertheless.
 
 pub mod operator;
 mod template;
@@ -25,11 +25,11 @@ use super::request::{Asking, Question};
 use super::staging::stage_plan;
 use super::submitter::Submitter;
 use super::{aliases, checks, source};
-use crate::resource::{Owner, OwnerKind, POD};
-use crate::spark::keys::DEPENDENCY_LISTS;
-use crate::spark::{DependencyUri, MainResource, Origin, SparkConf, keys, split_list};
-use crate::submit::StagePlan;
-use crate::submit::drawn::Drawn;
+use cloakroom_core::resource::{Owner, OwnerKind, POD};
+use cloakroom_spark::keys::DEPENDENCY_LISTS;
+use cloakroom_spark::{DependencyUri, MainResource, Origin, SparkConf, keys, split_list};
+use crate::StagePlan;
+use crate::drawn::Drawn;
 
 pub use super::dependencies::FOUND_IN_JARS;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::submit::inputs::read_here;
-use crate::submit::plan::read_keys::{self, How};
+use crate::inputs::read_here;
+use crate::plan::read_keys::{self, How};
 use jiff::Timestamp;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;

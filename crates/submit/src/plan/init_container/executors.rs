@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::InitContainer;
 use super::merging::{Additions, TemplateKeys, merged, parsed};
-use crate::spark::{SparkConf, keys};
-use crate::submit::plan::error::PlanError;
+use cloakroom_spark::{SparkConf, keys};
+use crate::plan::error::PlanError;
 
 /// Of the executors.
-pub(in crate::submit::plan) const TEMPLATE: TemplateKeys = TemplateKeys {
+pub(in crate::plan) const TEMPLATE: TemplateKeys = TemplateKeys {
     whose: "executors",
     volumes: &keys::EXECUTOR_VOLUMES,
     file: keys::EXECUTOR_POD_TEMPLATE,
@@ -17,7 +17,7 @@ pub(in crate::submit::plan) const TEMPLATE: TemplateKeys = TemplateKeys {
 };
 
 /// The executors' template, with the init-container if they are to have it.
-pub(in crate::submit::plan) fn template(
+pub(in crate::plan) fn template(
     conf: &SparkConf,
     init: Option<&InitContainer>,
     user: Option<String>,

@@ -3,18 +3,18 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::spark::SparkConf;
-use crate::spark::keys::{Key, VolumeKeys};
-use crate::spark::version::SparkVersion;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::spec::append;
-use crate::submit::plan::template::parse_pod;
+use cloakroom_spark::SparkConf;
+use cloakroom_spark::keys::{Key, VolumeKeys};
+use cloakroom_spark::version::SparkVersion;
+use crate::plan::error::PlanError;
+use crate::plan::spec::append;
+use crate::plan::template::parse_pod;
 
 /// The user of this program's image.
 const NOBODY: u32 = 65532;
 
 /// Whose template it is.
-pub(in crate::submit::plan) struct TemplateKeys {
+pub(in crate::plan) struct TemplateKeys {
     /// Whose pod.
     pub whose: &'static str,
     /// Its volumes by settings.
@@ -28,7 +28,7 @@ pub(in crate::submit::plan) struct TemplateKeys {
 }
 
 /// What is added to a template.
-pub(in crate::submit::plan) struct Additions {
+pub(in crate::plan) struct Additions {
     pub init_container: Value,
     pub volumes: Vec<Value>,
     /// Of the container that Spark takes.
@@ -99,7 +99,7 @@ fn absolute(path: &str) -> String {
 }
 
 /// The user's template, as Spark reads it; an empty one where there is none.
-pub(in crate::submit::plan) fn parsed(
+pub(in crate::plan) fn parsed(
     conf: &SparkConf,
     keys: &TemplateKeys,
     text: Option<&str>,
@@ -109,7 +109,7 @@ pub(in crate::submit::plan) fn parsed(
 }
 
 /// The template with our additions behind what is there.
-pub(in crate::submit::plan) fn merged(
+pub(in crate::plan) fn merged(
     conf: &SparkConf,
     keys: &TemplateKeys,
     mut pod: Map<String, Value>,

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::protocol::v1::Ticket;
-use crate::resource::ResourceId;
-use crate::spark::{Properties, keys, properties_text};
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::ResourceId;
+use cloakroom_spark::{Properties, keys, properties_text};
 
 /// Where the secret is mounted.
 pub(super) const SECRET_FOLDER: &str = "/mnt/secrets/spark-init";
@@ -27,7 +27,7 @@ pub struct InitObjects {
     pub(super) config_map: String,
     pub(super) secret: String,
     /// By which both are found beside the application.
-    pub(in crate::submit::plan) labels: BTreeMap<&'static str, String>,
+    pub(in crate::plan) labels: BTreeMap<&'static str, String>,
     /// All but the ids. Addresses among them may be secrets.
     pub(super) properties: BTreeMap<String, String>,
     pub(super) certificate: Option<Vec<u8>>,
@@ -52,12 +52,12 @@ impl InitObjects {
     }
 
     /// The staging server, as the init-container is told of it.
-    pub(in crate::submit) fn server(&self) -> Option<&str> {
+    pub(in crate) fn server(&self) -> Option<&str> {
         self.properties.get(&*keys::SERVER_URI).map(String::as_str)
     }
 
     /// The objects, with the tickets as far as they are known.
-    pub(in crate::submit) fn make(&self, jars: Option<&Ticket>, files: Option<&Ticket>) -> Vec<Value> {
+    pub(in crate) fn make(&self, jars: Option<&Ticket>, files: Option<&Ticket>) -> Vec<Value> {
         let mut properties = self.properties.clone();
         let mut secrets = Map::new();
         let tickets = [
@@ -114,15 +114,15 @@ impl InitObjects {
 }
 
 /// What the objects of one run say.
-pub(in crate::submit) struct Tickets {
+pub(in crate) struct Tickets {
     /// As the init-container is told of it.
-    pub(in crate::submit) server: String,
+    pub(in crate) server: String,
     /// Ids with their secrets; at least one.
-    pub(in crate::submit) tickets: Vec<(ResourceId, String)>,
+    pub(in crate) tickets: Vec<(ResourceId, String)>,
 }
 
 /// Reads objects as [`InitObjects::make`] makes them; nothing where they are of another form.
-pub(in crate::submit) fn tickets_of(config_map: Option<&Value>, secret: &Value) -> Option<Tickets> {
+pub(in crate) fn tickets_of(config_map: Option<&Value>, secret: &Value) -> Option<Tickets> {
     let of_secret = |key: &str| {
         let bytes = STANDARD.decode(secret["data"][key].as_str()?).ok()?;
         String::from_utf8(bytes).ok()

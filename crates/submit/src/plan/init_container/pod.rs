@@ -16,7 +16,7 @@ const FILES_VOLUME: &str = "download-files";
 impl InitContainer {
     /// The container, as the restricted pod security standard wants it. Which user it is, is the image's own affair:
     /// clusters that choose users themselves refuse a fixed one.
-    pub(in crate::submit::plan) fn container<'a>(
+    pub(in crate::plan) fn container<'a>(
         &self,
         variables: impl Iterator<Item = (&'a str, &'a str)>,
         resources: &Value,
@@ -52,7 +52,7 @@ impl InitContainer {
         container
     }
 
-    pub(in crate::submit::plan) fn volumes(&self) -> [Value; 4] {
+    pub(in crate::plan) fn volumes(&self) -> [Value; 4] {
         let (kind, source) = self.objects.properties_source(PROPERTIES_FILE);
         [
             json!({"name": JARS_VOLUME, "emptyDir": {}}),
@@ -63,7 +63,7 @@ impl InitContainer {
     }
 
     /// Of what is brought.
-    pub(in crate::submit::plan) fn mounts(&self) -> [Value; 2] {
+    pub(in crate::plan) fn mounts(&self) -> [Value; 2] {
         [
             json!({"name": JARS_VOLUME, "mountPath": self.jars}),
             json!({"name": FILES_VOLUME, "mountPath": self.files}),

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::objects;
-use crate::client::{RetryPolicy, SecretFileError, ServerAddress, TrustedCertificates, UploadToken};
-use crate::spark::keys::Key;
-use crate::spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
-use crate::submit::advice::Named;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::folder;
-use crate::submit::plan::machine::Machine;
-use crate::submit::plan::request::Question;
-use crate::telemetry::chain;
+use cloakroom_transfer::client::{RetryPolicy, SecretFileError, ServerAddress, TrustedCertificates, UploadToken};
+use cloakroom_spark::keys::Key;
+use cloakroom_spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
+use crate::advice::Named;
+use crate::plan::error::PlanError;
+use crate::plan::folder;
+use crate::plan::machine::Machine;
+use crate::plan::request::Question;
+use cloakroom_core::text::chain;
 
 /// Keys of one side: whether TLS is on, certificate and Java store to trust.
 struct TrustKeys {
@@ -35,7 +35,7 @@ const INTERNAL: TrustKeys = TrustKeys {
 };
 
 /// A staging server that is used.
-pub(in crate::submit::plan) struct StagingServer {
+pub(in crate::plan) struct StagingServer {
     pub address: ServerAddress,
     pub token: Option<UploadToken>,
     /// How long it is waited for.

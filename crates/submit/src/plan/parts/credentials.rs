@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::spark::{SettingError, SparkConf, keys};
-use crate::submit::plan::folder::read_file;
-use crate::submit::plan::machine::Machine;
+use cloakroom_spark::{SettingError, SparkConf, keys};
+use crate::plan::folder::read_file;
+use crate::plan::machine::Machine;
 
 /// What is read, as what it goes into the secret, and which property says where it is mounted.
-pub(in crate::submit::plan) const PARTS: [(&str, &str, &str); 4] = [
+pub(in crate::plan) const PARTS: [(&str, &str, &str); 4] = [
     (keys::DRIVER_TOKEN.name(), "oauth-token", "oauthTokenFile"),
     (keys::DRIVER_CA_CERT_FILE.name(), "ca-cert", "caCertFile"),
     (keys::DRIVER_CLIENT_KEY_FILE.name(), "client-key", "clientKeyFile"),
@@ -17,7 +17,7 @@ pub(in crate::submit::plan) const PARTS: [(&str, &str, &str); 4] = [
 ];
 
 /// Data of the secret, in base64 by their key; none where the driver gets no credentials.
-pub(in crate::submit::plan) struct Credentials(pub Map<String, Value>);
+pub(in crate::plan) struct Credentials(pub Map<String, Value>);
 
 impl Credentials {
     /// Reads the files that the settings name.

@@ -1,16 +1,16 @@
 //! The executors' pod template, as it stands in its file.
 
-use crate::spark::SparkConf;
-use crate::spark::keys::EXECUTOR_POD_TEMPLATE;
-use crate::spark::version::SparkVersion;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::folder::text_by;
-use crate::submit::plan::machine::Machine;
-use crate::submit::plan::source;
-use crate::submit::plan::template;
+use cloakroom_spark::SparkConf;
+use cloakroom_spark::keys::EXECUTOR_POD_TEMPLATE;
+use cloakroom_spark::version::SparkVersion;
+use crate::plan::error::PlanError;
+use crate::plan::folder::text_by;
+use crate::plan::machine::Machine;
+use crate::plan::source;
+use crate::plan::template;
 
 /// The template's text. The driver is the one that understands it, so what is odd about it is only a warning.
-pub(in crate::submit::plan) fn read(
+pub(in crate::plan) fn read(
     conf: &SparkConf,
     machine: Machine,
     warnings: &mut Vec<String>,

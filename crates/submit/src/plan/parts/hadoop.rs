@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::spark::version::SparkVersion;
-use crate::spark::{SparkConf, keys};
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::folder;
-use crate::submit::plan::machine::Machine;
-use crate::submit::plan::needs::FolderNeed;
-use crate::submit::plan::submitter::Submitter;
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{SparkConf, keys};
+use crate::plan::error::PlanError;
+use crate::plan::folder;
+use crate::plan::machine::Machine;
+use crate::plan::needs::FolderNeed;
+use crate::plan::submitter::Submitter;
 
-pub(in crate::submit::plan) const VARIABLE: &str = "HADOOP_CONF_DIR";
+pub(in crate::plan) const VARIABLE: &str = "HADOOP_CONF_DIR";
 
 /// Where Hadoop's configuration comes from.
-pub(in crate::submit::plan) enum HadoopConf {
+pub(in crate::plan) enum HadoopConf {
     /// Name and text of each file of `HADOOP_CONF_DIR`, and what was left out.
     Folder(BTreeMap<String, String>, Vec<String>),
     /// The config map that `spark.kubernetes.hadoop.configMapName` names.

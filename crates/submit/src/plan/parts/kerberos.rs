@@ -6,36 +6,36 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::hadoop::HadoopConf;
-use crate::spark::keys::{
+use cloakroom_spark::keys::{
     HADOOP, KEYTAB, KRB5_CONFIG_MAP, KRB5_FILE, PRINCIPAL, TOKEN_SECRET, TOKEN_SECRET_ITEM,
 };
-use crate::spark::version::SparkVersion;
-use crate::spark::{SettingError, SparkConf};
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::folder::{read_file, text_by};
-use crate::submit::plan::machine::Machine;
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{SettingError, SparkConf};
+use crate::plan::error::PlanError;
+use crate::plan::folder::{read_file, text_by};
+use crate::plan::machine::Machine;
 
 const AUTHENTICATION: &str = "hadoop.security.authentication";
 
 /// What the driver needs for Kerberos.
 #[derive(Default)]
-pub(in crate::submit::plan) struct Kerberos {
+pub(in crate::plan) struct Kerberos {
     pub krb5: Option<Krb5>,
     pub keytab: Option<Keytab>,
     pub token: Option<TokenSecret>,
 }
 
-pub(in crate::submit::plan) enum Krb5 {
+pub(in crate::plan) enum Krb5 {
     File { name: String, text: String },
     ConfigMap(String),
 }
 
-pub(in crate::submit::plan) struct Keytab {
+pub(in crate::plan) struct Keytab {
     pub name: String,
     pub base64: String,
 }
 
-pub(in crate::submit::plan) struct TokenSecret {
+pub(in crate::plan) struct TokenSecret {
     pub name: String,
     pub item: String,
 }
@@ -84,7 +84,7 @@ fn both_or_neither(conf: &SparkConf, one: &str, other: &str) -> Result<(), Setti
 }
 
 /// With Kerberos, and neither a keytab nor a secret with tokens, Spark would log in here and fetch tokens.
-pub(in crate::submit::plan) fn refuse_login(
+pub(in crate::plan) fn refuse_login(
     conf: &SparkConf,
     hadoop: Option<&HadoopConf>,
 ) -> Result<(), PlanError> {

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::spark::{SparkConf, keys, split_list};
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::machine::Machine;
-use crate::submit::plan::source;
-use crate::submit::plan::template;
+use cloakroom_spark::{SparkConf, keys, split_list};
+use crate::plan::error::PlanError;
+use crate::plan::machine::Machine;
+use crate::plan::source;
+use crate::plan::template;
 
 /// The extra step that is made natively.
-pub(in crate::submit::plan) const CLASS: &str = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
+pub(in crate::plan) const CLASS: &str = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
 
 /// The template of the `PodGroup`, an empty one where no file is named; `None` without the step.
-pub(in crate::submit::plan) fn read(conf: &SparkConf, machine: Machine) -> Result<Option<Value>, PlanError> {
+pub(in crate::plan) fn read(conf: &SparkConf, machine: Machine) -> Result<Option<Value>, PlanError> {
     if !is_asked_for(conf) {
         return Ok(None);
     }
@@ -35,6 +35,6 @@ fn pod_group(group: Value) -> Result<Map<String, Value>, String> {
 }
 
 /// Whether the step was asked for.
-pub(in crate::submit::plan) fn is_asked_for(conf: &SparkConf) -> bool {
+pub(in crate::plan) fn is_asked_for(conf: &SparkConf) -> bool {
     split_list(conf.get(&keys::EXTRA_STEPS).unwrap_or_default()).any(|asked| asked == CLASS)
 }

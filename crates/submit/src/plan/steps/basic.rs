@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::labels;
-use crate::spark::{SettingError, SparkConf, keys, split_list};
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::memory::{self, DriverMemory};
-use crate::submit::plan::ports::DriverPorts;
-use crate::submit::plan::spec::{DriverSpec, append, merge, merge_inside};
+use cloakroom_spark::{SettingError, SparkConf, keys, split_list};
+use crate::plan::application::Application;
+use crate::plan::error::PlanError;
+use crate::plan::memory::{self, DriverMemory};
+use crate::plan::ports::DriverPorts;
+use crate::plan::spec::{DriverSpec, append, merge, merge_inside};
 
 const CONTAINER_NAME: &str = "spark-kubernetes-driver";
 
@@ -59,13 +59,13 @@ fn configure_container(
 }
 
 /// CPU and memory of a container, by their names.
-pub(in crate::submit::plan) struct Amounts {
+pub(in crate::plan) struct Amounts {
     pub requests: Map<String, Value>,
     pub limits: Map<String, Value>,
 }
 
 /// The driver's.
-pub(in crate::submit::plan) fn amounts(
+pub(in crate::plan) fn amounts(
     conf: &SparkConf,
     memory: DriverMemory,
 ) -> Result<Amounts, SettingError> {

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::conf_volume;
-use crate::spark::{MainResource, keys};
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::spec::{DriverSpec, append};
+use cloakroom_spark::{MainResource, keys};
+use crate::plan::application::Application;
+use crate::plan::error::PlanError;
+use crate::plan::spec::{DriverSpec, append};
 
 const PYTHON: &str = "PYSPARK_PYTHON";
 const DRIVER_PYTHON: &str = "PYSPARK_DRIVER_PYTHON";

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::spark::keys;
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::properties::properties_file;
-use crate::submit::plan::spec::DriverSpec;
+use cloakroom_spark::keys;
+use crate::plan::application::Application;
+use crate::plan::error::PlanError;
+use crate::plan::properties::properties_file;
+use crate::plan::spec::DriverSpec;
 
 /// Where Spark's images look for their configuration.
-pub(in crate::submit::plan) const PATH: &str = "/opt/spark/conf";
+pub(in crate::plan) const PATH: &str = "/opt/spark/conf";
 /// What they come in.
-pub(in crate::submit::plan) const VOLUME: &str = "spark-conf-volume-driver";
+pub(in crate::plan) const VOLUME: &str = "spark-conf-volume-driver";
 /// What it reads there.
-pub(in crate::submit::plan) const PROPERTIES: &str = "spark.properties";
+pub(in crate::plan) const PROPERTIES: &str = "spark.properties";
 /// `rw-r--r--`
 const MODE: u32 = 0o644;
 

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::spark::{SparkConf, keys};
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::parts::credentials::{Credentials, PARTS};
-use crate::submit::plan::spec::DriverSpec;
+use cloakroom_spark::{SparkConf, keys};
+use crate::plan::application::Application;
+use crate::plan::error::PlanError;
+use crate::plan::parts::credentials::{Credentials, PARTS};
+use crate::plan::spec::DriverSpec;
 
 /// What the API server gives a pod that names none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -43,7 +43,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
 
 /// The service account whose rights the driver of this pod has; none where settings give it credentials of its own, or say
 /// where somebody has mounted them.
-pub(in crate::submit::plan) fn account(conf: &SparkConf, pod: &Value) -> Option<String> {
+pub(in crate::plan) fn account(conf: &SparkConf, pod: &Value) -> Option<String> {
     let is_own =
         |rest: &str| rest.contains(TOKEN) || rest.contains("clientKey") || rest.contains("clientCert");
     if conf.prefixed(keys::OF_DRIVER_CREDENTIALS).any(|(rest, _)| is_own(rest)) {

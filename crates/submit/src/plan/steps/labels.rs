@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::spark::{SettingError, keys};
-use crate::submit::plan::application::Application;
-use crate::submit::plan::metadata::{check_label, checked_annotations};
-use crate::submit::plan::names::APP_ID_LABEL;
+use cloakroom_spark::{SettingError, keys};
+use crate::plan::application::Application;
+use crate::plan::metadata::{check_label, checked_annotations};
+use crate::plan::names::APP_ID_LABEL;
 
 pub(super) const ROLE_LABEL: &str = "spark-role";
 const APP_NAME_LABEL: &str = "spark-app-name";

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::spark::keys;
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::spec::DriverSpec;
+use cloakroom_spark::keys;
+use crate::plan::application::Application;
+use crate::plan::error::PlanError;
+use crate::plan::spec::DriverSpec;
 
 const VARIABLE: &str = "SPARK_LOCAL_DIRS";
 /// Volumes of such names are local folders already.

@@ -22,7 +22,7 @@ use super::application::Application;
 use super::error::PlanError;
 use super::parts::volcano::CLASS;
 use super::spec::DriverSpec;
-use crate::spark::{SettingError, SparkConf, keys};
+use cloakroom_spark::{SettingError, SparkConf, keys};
 
 /// Adds to the driver what its settings ask for.
 type Step = fn(&Application, DriverSpec) -> Result<DriverSpec, PlanError>;
@@ -84,5 +84,5 @@ fn excluded(application: &Application) -> Result<Vec<&str>, SettingError> {
 }
 
 fn classes<'a>(conf: &'a SparkConf, key: &str) -> impl Iterator<Item = &'a str> {
-    crate::spark::split_list(conf.get(key).unwrap_or_default())
+    cloakroom_spark::split_list(conf.get(key).unwrap_or_default())
 }

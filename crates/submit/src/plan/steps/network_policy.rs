@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::labels::ROLE_LABEL;
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::names::APP_ID_LABEL;
-use crate::submit::plan::spec::DriverSpec;
+use crate::plan::application::Application;
+use crate::plan::error::PlanError;
+use crate::plan::names::APP_ID_LABEL;
+use crate::plan::spec::DriverSpec;
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {

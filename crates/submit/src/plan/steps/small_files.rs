@@ -6,12 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::submit::plan::application::Application;
-use crate::submit::plan::dependencies::small_files::{FOLDER, SmallFile};
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::folder;
-use crate::submit::plan::names::APP_ID_LABEL;
-use crate::submit::plan::spec::DriverSpec;
+use crate::plan::application::Application;
+use crate::plan::dependencies::small_files::{FOLDER, SmallFile};
+use crate::plan::error::PlanError;
+use crate::plan::folder;
+use crate::plan::names::APP_ID_LABEL;
+use crate::plan::spec::DriverSpec;
 
 const VOLUME: &str = "submitted-files";
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::spec::{DriverSpec, merge};
+use crate::plan::application::Application;
+use crate::plan::error::PlanError;
+use crate::plan::spec::{DriverSpec, merge};
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {

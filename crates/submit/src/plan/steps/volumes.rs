@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::spark::keys;
-use crate::submit::plan::application::Application;
-use crate::submit::plan::error::PlanError;
-use crate::submit::plan::names::APP_ID_LABEL;
-use crate::submit::plan::spec::{DriverSpec, merge};
-use crate::submit::plan::volumes::{Claim, Volume, VolumeSource, volumes};
+use cloakroom_spark::keys;
+use crate::plan::application::Application;
+use crate::plan::error::PlanError;
+use crate::plan::names::APP_ID_LABEL;
+use crate::plan::spec::{DriverSpec, merge};
+use crate::plan::volumes::{Claim, Volume, VolumeSource, volumes};
 
 const ON_DEMAND: &str = "OnDemand";
 

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::spark::Origin;
+use cloakroom_spark::Origin;
 
 fn pod(text: &str) -> Result<Map<String, Value>, String> {
     parse_pod(text, SparkVersion::of(&SparkConf::default()).unwrap().0)

@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 use serde_saphyr::Span;
 
-use crate::submit::plan::memory::java_double;
+use crate::plan::memory::java_double;
 
 /// A scalar by YAML's JSON schema (YAML 1.2, 10.2), which Spark's library keeps to: `True`, `0x10` and `~` are texts.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Details that recordings of Spark showed.
 
 use super::Bed;
-use crate::spark::MainResource;
+use cloakroom_spark::MainResource;
 
 const VERSION: &str = "spark.kubernetes.cloakroom.sparkVersion";
 

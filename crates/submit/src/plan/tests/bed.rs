@@ -9,12 +9,12 @@ use rand::rngs::StdRng;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments};
-use crate::submit::inputs::Local;
-use crate::submit::plan::{Asking, PlanError, Request, Submitter};
-use crate::submit::run::planned;
-use crate::submit::stage::NamedServer;
-use crate::submit::{Drawn, Log, Submission};
+use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments};
+use crate::inputs::Local;
+use crate::plan::{Asking, PlanError, Request, Submitter};
+use crate::run::planned;
+use crate::stage::NamedServer;
+use crate::{Drawn, Log, Submission};
 
 /// The application of the reference, to which tests add.
 pub(super) struct Bed {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Bed, of_kind};
-use crate::submit::Submission;
+use crate::Submission;
 
 /// What was drawn, by the words that stand for it below.
 fn drawn(submission: &Submission) -> BTreeMap<&'static str, String> {

@@ -8,8 +8,8 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 use super::bed::Bed;
-use crate::submit::Drawn;
-use crate::submit::plan::{Facts, Kind, Place, needs, plan};
+use crate::Drawn;
+use crate::plan::{Facts, Kind, Place, needs, plan};
 
 #[test]
 fn the_same_request_facts_and_draws_make_the_same_plan_without_any_file() {

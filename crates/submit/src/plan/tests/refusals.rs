@@ -1,5 +1,5 @@
 use super::Bed;
-use crate::spark::MainResource;
+use cloakroom_spark::MainResource;
 
 /// Every refusal that comes with a key names it, its value and what is allowed, in one line.
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use serde_json::json;
 
 use super::{Bed, object};
-use crate::spark::MainResource;
+use cloakroom_spark::MainResource;
 
 const JARS: &str = "file:///var/spark-data/spark-jars";
 const FILES: &str = "file:///var/spark-data/spark-files";

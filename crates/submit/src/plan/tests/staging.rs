@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{Bed, object};
-use crate::spark::{InitContainerProperties, MainResource, Properties};
-use crate::submit::Submission;
+use cloakroom_spark::{InitContainerProperties, MainResource, Properties};
+use crate::Submission;
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "file:///var/spark-data/spark-jars";
@@ -18,7 +18,7 @@ fn staged() -> Bed {
         .with("spark.kubernetes.initContainer.image", IMAGE)
 }
 
-fn names(bundle: Option<&std::sync::Arc<crate::bundle::PackPlan>>) -> Vec<String> {
+fn names(bundle: Option<&std::sync::Arc<cloakroom_transfer::bundle::PackPlan>>) -> Vec<String> {
     bundle.into_iter().flat_map(|plan| plan.files()).map(|file| file.name.clone()).collect()
 }
 
@@ -395,7 +395,7 @@ async fn addresses_that_the_init_container_fetches_are_in_nothing_but_a_secret()
     assert_eq!(last_argument(&submission), &format!("{JARS}/app.jar"));
     let text = init_properties(&submission);
     let read = InitContainerProperties::from(&Properties::parse("init", &text).unwrap()).unwrap();
-    let jars: Vec<_> = read.remote_jars.iter().map(crate::spark::RemoteUri::as_str).collect();
+    let jars: Vec<_> = read.remote_jars.iter().map(cloakroom_spark::RemoteUri::as_str).collect();
     assert_eq!(jars, ["https://h/app.jar?sig=hush"]);
     assert_eq!(read.remote_files.len(), 2);
     let objects = submission.after_pod.iter().filter(|object| object["kind"] != "Secret");

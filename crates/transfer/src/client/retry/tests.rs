@@ -1,6 +1,6 @@
 use super::super::answer::Answer;
 use super::*;
-use crate::protocol::Word;
+use cloakroom_core::protocol::Word;
 
 const REFUSED: Failure = Failure::Refused;
 const SILENT: Failure = Failure::NoAnswer { after: Duration::from_secs(10) };

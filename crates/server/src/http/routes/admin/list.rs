@@ -8,12 +8,12 @@ use super::access::Administrator;
 use super::filter::{self, Filter};
 use super::{QueryPairs, describe};
 use crate::cleaner::Decision;
-use crate::ledger::{LedgerError, Listed};
-use crate::protocol::admin::ResourcePage;
-use crate::resource::ResourceId;
-use crate::server::error::ApiError;
-use crate::server::state::AppState;
-use crate::staging::AccessError;
+use cloakroom_staging::ledger::{LedgerError, Listed};
+use cloakroom_core::protocol::admin::ResourcePage;
+use cloakroom_core::resource::ResourceId;
+use crate::http::error::ApiError;
+use crate::http::state::AppState;
+use cloakroom_staging::AccessError;
 
 /// Looked at in one go, before other requests have their turn.
 const CHUNK: u32 = 1000;

@@ -15,14 +15,14 @@ use tracing::field::display;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::ledger::{LedgerError, UnreadableRow};
-use crate::protocol::admin::{Removal, ResourceDetails, SweepReport};
-use crate::protocol::problem::Code;
-use crate::resource::{DeletionReason, Resource, RowName, State as LifeState};
-use crate::server::error::ApiError;
-use crate::server::proxies::Sender;
-use crate::server::state::AppState;
-use crate::staging::AccessError;
+use cloakroom_staging::ledger::{LedgerError, UnreadableRow};
+use cloakroom_core::protocol::admin::{Removal, ResourceDetails, SweepReport};
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::resource::{DeletionReason, Resource, RowName, State as LifeState};
+use crate::http::error::ApiError;
+use crate::http::proxies::Sender;
+use crate::http::state::AppState;
+use cloakroom_staging::AccessError;
 use access::Administrator;
 
 /// Pairs as they come, because a label may be repeated.

@@ -8,18 +8,18 @@ use tracing::field::display;
 use super::access::Administrator;
 use super::describe;
 use crate::cleaner::{Accepted, ClusterCheck, ClusterState, NotAccepted};
-use crate::ledger::UnreadableRow;
+use cloakroom_staging::ledger::UnreadableRow;
 use crate::owners::{ClusterIdentity, NoAnswer, WatchReport};
-use crate::protocol::admin::{
+use cloakroom_core::protocol::admin::{
     AcceptedCluster, ClusterStatus, ServerLimits, ServerStatus, UnreadableResource, WatchStatus,
 };
-use crate::protocol::problem::Code;
-use crate::protocol::standing::ClusterStanding;
-use crate::server::error::ApiError;
-use crate::server::proxies::Sender;
-use crate::server::state::AppState;
-use crate::staging::AccessError;
-use crate::staging::{Limits, Share};
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::standing::ClusterStanding;
+use crate::http::error::ApiError;
+use crate::http::proxies::Sender;
+use crate::http::state::AppState;
+use cloakroom_staging::AccessError;
+use cloakroom_staging::{Limits, Share};
 
 /// How the server is: room, watches, sweeps.
 #[utoipa::path(

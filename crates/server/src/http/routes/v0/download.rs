@@ -5,14 +5,14 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
-use crate::resource::{ResourceId, ResourceSecret};
-use crate::server::auth::credentials;
-use crate::server::error::ApiError;
-use crate::server::measure::not_sent;
-use crate::server::routes::described::{BundleBody, Conditions, PartOfBundle};
-use crate::server::routes::send::{Ranges, send};
-use crate::server::state::AppState;
-use crate::staging::{AccessError, Download};
+use cloakroom_core::resource::{ResourceId, ResourceSecret};
+use crate::http::auth::credentials;
+use crate::http::error::ApiError;
+use crate::http::measure::not_sent;
+use crate::http::routes::described::{BundleBody, Conditions, PartOfBundle};
+use crate::http::routes::send::{Ranges, send};
+use crate::http::state::AppState;
+use cloakroom_staging::{AccessError, Download};
 
 /// Download a bundle: the whole, or the part that Range names.
 #[utoipa::path(

@@ -3,12 +3,12 @@
 
 use axum::body::Bytes;
 
-use crate::protocol::multipart::{Event, MultipartError, PartHeaders};
-use crate::protocol::problem::Code;
-use crate::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
-use crate::resource::{FileName, Holder};
-use crate::server::error::ApiError;
-use crate::staging::{NewUpload, Staging, Upload};
+use cloakroom_core::protocol::multipart::{Event, MultipartError, PartHeaders};
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
+use cloakroom_core::resource::{FileName, Holder};
+use crate::http::error::ApiError;
+use cloakroom_staging::{NewUpload, Staging, Upload};
 
 /// An owner is some labels; this is far more than any.
 const LARGEST_OWNER: usize = 64 << 10;

@@ -7,7 +7,7 @@ mod upload;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::server::state::AppState;
+use crate::http::state::AppState;
 
 /// The routes, with their documentation.
 pub(super) fn routes() -> OpenApiRouter<AppState> {

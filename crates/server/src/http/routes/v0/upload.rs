@@ -9,20 +9,20 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 
 use super::form::{Form, no_owner, no_resources};
-use crate::metrics::UploadMeasurement;
+use cloakroom_core::metrics::UploadMeasurement;
 use crate::owners::Admission;
-use crate::protocol::multipart::{Limits, Parser, boundary_of};
-use crate::protocol::problem::Code;
-use crate::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
-use crate::resource::{Holder, Lifetime, Owner, OwnerKind};
-use crate::server::auth::Uploader;
-use crate::server::error::ApiError;
-use crate::server::measure::not_stored;
-use crate::server::proxies::Sender;
-use crate::server::routes::described::UploadRefusals;
-use crate::server::routes::receive::Receiver;
-use crate::server::state::{AppState, Settings};
-use crate::staging::{Terms, Upload};
+use cloakroom_core::protocol::multipart::{Limits, Parser, boundary_of};
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
+use cloakroom_core::resource::{Holder, Lifetime, Owner, OwnerKind};
+use crate::http::auth::Uploader;
+use crate::http::error::ApiError;
+use crate::http::measure::not_stored;
+use crate::http::proxies::Sender;
+use crate::http::routes::described::UploadRefusals;
+use crate::http::routes::receive::Receiver;
+use crate::http::state::{AppState, Settings};
+use cloakroom_staging::{Terms, Upload};
 
 /// What a form may have besides the bundle: boundaries, headers, the owner.
 const FORM_BYTES: u64 = 1 << 20;

@@ -6,11 +6,11 @@ use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
 use super::resource::ticket;
-use crate::server::error::ApiError;
-use crate::server::measure::not_sent;
-use crate::server::routes::described::{BundleBody, Conditions, PartOfBundle};
-use crate::server::routes::send::{Ranges, send};
-use crate::server::state::AppState;
+use crate::http::error::ApiError;
+use crate::http::measure::not_sent;
+use crate::http::routes::described::{BundleBody, Conditions, PartOfBundle};
+use crate::http::routes::send::{Ranges, send};
+use crate::http::state::AppState;
 
 /// Download a bundle: the whole, or the part that Range names.
 #[utoipa::path(

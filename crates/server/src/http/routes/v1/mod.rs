@@ -9,7 +9,7 @@ mod upload;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::server::state::AppState;
+use crate::http::state::AppState;
 
 pub use parameters::Parameters;
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::protocol::problem::Code;
-use crate::protocol::v1::query;
-use crate::resource::{Lifetime, Owner, OwnerKind};
-use crate::server::error::ApiError;
-use crate::server::state::{Lifetimes, Settings};
-use crate::spark::{SparkDuration, format_duration};
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::v1::query;
+use cloakroom_core::resource::{Lifetime, Owner, OwnerKind};
+use crate::http::error::ApiError;
+use crate::http::state::{Lifetimes, Settings};
+use cloakroom_core::time::{SparkDuration, format_duration};
 
 /// What the query of an upload asks for.
 #[derive(Debug)]

@@ -6,13 +6,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 
 use crate::cleaner::{Decision, Judge};
-use crate::protocol::digest;
-use crate::protocol::v1::Metadata;
-use crate::resource::{Ready, Resource, ResourceId, ResourceSecret, State as LifeState};
-use crate::server::auth::credentials;
-use crate::server::error::ApiError;
-use crate::server::state::AppState;
-use crate::staging::AccessError;
+use cloakroom_core::protocol::digest;
+use cloakroom_core::protocol::v1::Metadata;
+use cloakroom_core::resource::{Ready, Resource, ResourceId, ResourceSecret, State as LifeState};
+use crate::http::auth::credentials;
+use crate::http::error::ApiError;
+use crate::http::state::AppState;
+use cloakroom_staging::AccessError;
 
 /// The ticket of a request: no secret is `401`, an id that is none is as unknown as any other.
 pub(super) fn ticket(

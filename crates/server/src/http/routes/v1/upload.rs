@@ -12,17 +12,17 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
 use super::parameters::Parameters;
-use crate::metrics::UploadMeasurement;
-use crate::protocol::problem::Code;
-use crate::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
-use crate::resource::{FileName, Holder};
-use crate::server::error::ApiError;
-use crate::server::measure::not_stored;
-use crate::server::proxies::Sender;
-use crate::server::routes::described::{BundleBody, UploadParameters, UploadRefusals};
-use crate::server::routes::receive::Receiver;
-use crate::server::state::{AppState, Settings};
-use crate::staging::{NewUpload, Staged, Terms, Upload};
+use cloakroom_core::metrics::UploadMeasurement;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
+use cloakroom_core::resource::{FileName, Holder};
+use crate::http::error::ApiError;
+use crate::http::measure::not_stored;
+use crate::http::proxies::Sender;
+use crate::http::routes::described::{BundleBody, UploadParameters, UploadRefusals};
+use crate::http::routes::receive::Receiver;
+use crate::http::state::{AppState, Settings};
+use cloakroom_staging::{NewUpload, Staged, Terms, Upload};
 
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Peer = ConnectInfo<SocketAddr>;

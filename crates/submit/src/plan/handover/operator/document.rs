@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::resource::{Owner, OwnerError, OwnerKind};
+use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 
 /// The operator's API group.
 const GROUP: &str = "sparkoperator.k8s.io";

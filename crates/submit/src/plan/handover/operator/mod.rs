@@ -13,7 +13,7 @@ mod tests;
 use serde_json::{Map, Value, json};
 
 use super::Handover;
-use crate::spark::keys::{self, Key};
+use cloakroom_spark::keys::{self, Key};
 
 pub use document::{ApplicationFile, FileError};
 pub use settings::FileSetting;

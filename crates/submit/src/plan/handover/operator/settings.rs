@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::LISTS;
 use super::document::{ApplicationFile, FileError};
-use crate::spark::keys;
+use cloakroom_spark::keys;
 
 /// Fields below `spec` that the operator makes a setting of. They win over `sparkConf`.
 const FIELDS: [(&str, &str); 11] = [

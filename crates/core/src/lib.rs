@@ -1,0 +1,19 @@
+//! Words that the server and its clients share; nothing here reads a file or asks the network.
+//!
+//! - [`resource`]: ids, secrets, owners, states
+//! - [`protocol`]: what goes over the wire
+//! - [`size`], [`time`]: sizes and times, as people write and read them
+//! - [`text`]: what comes from elsewhere, made fit to be shown
+//! - [`clock`]: what time it is, as a parameter
+//! - [`metrics`]: what Prometheus is told
+//! - [`oauth_token`]: bearer tokens that settings give
+
+pub mod clock;
+pub mod metrics;
+pub mod oauth_token;
+pub mod protocol;
+mod quantity;
+pub mod resource;
+pub mod size;
+pub mod text;
+pub mod time;

@@ -1,0 +1,120 @@
+//! Credentials for the API server as settings give them, each with the key that messages name.
+
+use std::path::Path;
+
+use cloakroom_cluster::{Credentials, Given, TokenSource};
+use cloakroom_core::oauth_token::OauthToken;
+use cloakroom_spark::{ApiServerProperties, SubmissionCredentials, keys};
+
+/// Those of the staging server's properties file.
+pub fn of_server(properties: &ApiServerProperties) -> Credentials {
+    let ApiServerProperties { oauth_token, oauth_token_file, .. } = properties;
+    Credentials {
+        token: token(
+            (oauth_token.as_ref(), &keys::AUTHENTICATE_OAUTH_TOKEN),
+            (oauth_token_file.as_deref(), &keys::AUTHENTICATE_OAUTH_TOKEN_FILE),
+        ),
+        ca_cert_file: file(properties.ca_cert_file.as_deref(), &keys::AUTHENTICATE_CA_CERT_FILE),
+        client_cert_files: file(
+            properties.client_cert_file.as_deref(),
+            &keys::AUTHENTICATE_CLIENT_CERT_FILE,
+        )
+        .zip(file(properties.client_key_file.as_deref(), &keys::AUTHENTICATE_CLIENT_KEY_FILE)),
+    }
+}
+
+/// Those of a submission's settings.
+pub fn of_submission(credentials: &SubmissionCredentials) -> Credentials {
+    let SubmissionCredentials { oauth_token, oauth_token_file, .. } = credentials;
+    Credentials {
+        token: token(
+            (oauth_token.as_ref(), &keys::SUBMISSION_TOKEN),
+            (oauth_token_file.as_deref(), &keys::SUBMISSION_TOKEN_FILE),
+        ),
+        ca_cert_file: file(credentials.ca_cert_file.as_deref(), &keys::SUBMISSION_CA_CERT_FILE),
+        client_cert_files: file(
+            credentials.client_cert_file.as_deref(),
+            &keys::SUBMISSION_CLIENT_CERT_FILE,
+        )
+        .zip(file(credentials.client_key_file.as_deref(), &keys::SUBMISSION_CLIENT_KEY_FILE)),
+    }
+}
+
+/// A key, as messages quote it.
+pub fn quoted(key: &str) -> String {
+    format!("`{key}`")
+}
+
+fn file(path: Option<&Path>, key: &str) -> Option<Given<std::path::PathBuf>> {
+    path.map(|path| Given::new(path.to_owned(), quoted(key)))
+}
+
+fn token(
+    (text, text_key): (Option<&OauthToken>, &str),
+    (path, path_key): (Option<&Path>, &str),
+) -> Option<Given<TokenSource>> {
+    let text = text.map(|text| Given::new(TokenSource::Text(text.clone()), quoted(text_key)));
+    text.or_else(|| path.map(|path| Given::new(TokenSource::File(path.to_owned()), quoted(path_key))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use cloakroom_spark::{Origin, Properties, SparkConf, StagingServerProperties};
+
+    use super::*;
+
+    const OF_SERVER: &str = "spark.kubernetes.authenticate.resourceStagingServer";
+    const OF_SUBMISSION: &str = "spark.kubernetes.authenticate.submission";
+    const LEAVES: [&str; 4] = ["oauthTokenFile", "caCertFile", "clientCertFile", "clientKeyFile"];
+
+    fn server(lines: &str) -> Credentials {
+        let properties = Properties::parse(Path::new("server.properties"), lines).unwrap();
+        of_server(&StagingServerProperties::from(&properties).unwrap().api_server)
+    }
+
+    fn submission(settings: &[(String, &str)]) -> Credentials {
+        let mut conf = SparkConf::default();
+        for (key, value) in settings {
+            conf.set(key, *value, Origin::Conf);
+        }
+        of_submission(&SubmissionCredentials::from(&conf).unwrap())
+    }
+
+    fn expected(prefix: &str) -> Credentials {
+        let given =
+            |leaf: &str| Given::new(PathBuf::from(format!("/{leaf}")), format!("`{prefix}.{leaf}`"));
+        let Given { value, setting } = given(LEAVES[0]);
+        Credentials {
+            token: Some(Given { value: TokenSource::File(value), setting }),
+            ca_cert_file: Some(given(LEAVES[1])),
+            client_cert_files: Some((given(LEAVES[2]), given(LEAVES[3]))),
+        }
+    }
+
+    #[test]
+    fn each_file_is_named_by_its_key() {
+        let lines: String =
+            LEAVES.iter().map(|leaf| format!("{OF_SERVER}.{leaf}=/{leaf}\n")).collect();
+        assert_eq!(server(&lines), expected(OF_SERVER));
+        let values = LEAVES.map(|leaf| format!("/{leaf}"));
+        let settings: Vec<_> = LEAVES
+            .iter()
+            .zip(&values)
+            .map(|(leaf, value)| (format!("{OF_SUBMISSION}.{leaf}"), value.as_str()))
+            .collect();
+        assert_eq!(submission(&settings), expected(OF_SUBMISSION));
+    }
+
+    #[test]
+    fn a_token_in_the_settings_is_named_by_its_key() {
+        let named = |prefix: &str| {
+            let token = TokenSource::Text(OauthToken::new("t0ken"));
+            Some(Given::new(token, format!("`{prefix}.oauthToken`")))
+        };
+        assert_eq!(server(&format!("{OF_SERVER}.oauthToken=t0ken\n")).token, named(OF_SERVER));
+        let settings = [(format!("{OF_SUBMISSION}.oauthToken"), "t0ken")];
+        assert_eq!(submission(&settings).token, named(OF_SUBMISSION));
+    }
+}
