@@ -7,32 +7,8 @@
 #![expect(clippy::pedantic, reason = "a bench is read for what it measures")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]
 
-#[path = "../../tests/real/control_plane/mod.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
-mod control_plane;
-#[path = "../../tests/real/dist.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
-mod dist;
-#[path = "../transfers/files.rs"]
-#[expect(dead_code, reason = "shared with the other bench")]
-mod files;
-#[path = "../../tests/runs/jobs.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
-mod jobs;
-#[path = "../../tests/real/needs.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
-mod needs;
 mod place;
 mod run;
-#[path = "../../tests/runs/runner/mod.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
-mod runner;
-#[path = "../transfers/spread.rs"]
-#[expect(dead_code, reason = "shared with the other bench")]
-mod spread;
-#[path = "../../tests/runs/support.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
-mod support;
 
 use place::Place;
 use run::{Figures, Way};
@@ -40,7 +16,7 @@ use run::{Figures, Way};
 const ROUNDS: usize = 5;
 
 fn main() {
-    if !files::have(&["time", "setpriv", "unshare", "sync"]) {
+    if !cloakroom_testing::files::have(&["time", "setpriv", "unshare", "sync"]) {
         return;
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();

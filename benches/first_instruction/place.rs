@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::control_plane::ControlPlane;
-use crate::needs::path;
-use crate::runner::image::Entrypoint;
-use crate::runner::{Image, Runner};
-use crate::support::cluster::{Account, Api, Cluster as _};
-use crate::support::process::Cloakroom;
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Api, Cluster as _};
+use cloakroom_testing::control_plane::ControlPlane;
+use cloakroom_testing::needs::path;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::runner::image::Entrypoint;
+use cloakroom_testing::runner::{Image, Runner};
+use cloakroom_testing::wait::until;
 
 pub const NAMESPACE: &str = "bench";
 
@@ -91,7 +91,7 @@ impl Place {
     pub async fn counter(&self, name: &str) -> f64 {
         let answer = reqwest::Client::builder()
             .no_proxy()
-            .tls_backend_preconfigured(crate::support::tls::no_roots())
+            .tls_backend_preconfigured(cloakroom_testing::tls::no_roots())
             .build()
             .unwrap();
         let text = answer.get(self.server.url("/metrics")).send().await.unwrap().text().await.unwrap();

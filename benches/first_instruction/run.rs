@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::files::settle;
-use crate::needs::path;
 use crate::place::{DRIVER_IMAGE, NAMESPACE, Place};
-use crate::spread::Spread;
-use crate::support::cluster::{Account, Cluster as _, text};
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Cluster as _, text};
+use cloakroom_testing::files::settle;
+use cloakroom_testing::needs::path;
+use cloakroom_testing::spread::Spread;
+use cloakroom_testing::wait::until;
 
 const DRIVER: &str = "driver";
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::files::{have, noise};
-use crate::process::Cloakroom;
-use crate::spread::Spread;
 use crate::{lifecycle, memory, nginx};
+use cloakroom_testing::files::{have, noise};
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::spread::Spread;
 
 /// Names the builds: paths, separated by colons.
 const BINARIES: &str = "CLOAKROOM_BENCH_BINARIES";
@@ -71,7 +71,7 @@ impl Build {
     fn transfer(&mut self, bundle: &Path) {
         let folder = tempfile::tempdir().unwrap();
         let server = self.serve(folder.path(), &["--no-kubernetes"]);
-        crate::files::settle();
+        cloakroom_testing::files::settle();
         let (up, down) = nginx::ours(&server, bundle);
         self.upload.add(up);
         self.download.add(down);
@@ -82,7 +82,7 @@ impl Build {
         let folder = tempfile::tempdir().unwrap();
         let server = self.serve(folder.path(), &["--no-kubernetes"]);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        crate::files::settle();
+        cloakroom_testing::files::settle();
         let began = Instant::now();
         runtime.block_on(memory::load(&server, AT_ONCE, AT_ONCE));
         self.burst.add(began.elapsed());

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::files::{have, is_on_path, noise, settle, time};
 use crate::nginx::Nginx;
-use crate::process::Cloakroom;
-use crate::spread::{Spread, ratio};
+use cloakroom_testing::files::{have, is_on_path, noise, settle, time};
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::spread::{Spread, ratio};
 
 const ROUNDS: usize = 10;
 const BUNDLE_BYTES: u64 = 1 << 30;

@@ -8,25 +8,12 @@
 
 mod binaries;
 mod durable;
-mod files;
 mod lifecycle;
 mod memory;
 mod nginx;
-#[path = "../../tests/it/support/process.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
-mod process;
-mod spread;
 mod stage_fetch;
 mod startup;
 mod submit;
-#[path = "../../tests/it/support/wait.rs"]
-#[expect(dead_code, reason = "shared with the tests")]
-mod wait;
-
-/// `process` looks for its neighbour here.
-mod support {
-    pub(crate) use crate::wait;
-}
 
 const SCENARIOS: [(&str, fn()); 8] = [
     ("startup", startup::run),

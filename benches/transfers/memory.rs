@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Body, Client};
 
-use crate::process::Cloakroom;
+use cloakroom_testing::process::Cloakroom;
 
 const AT_ONCE: usize = 32;
 const BUNDLE_BYTES: usize = 256 << 20;

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::files::{have, noise, settle, time};
-use crate::process::Cloakroom;
-use crate::spread::{Spread, ratio};
+use cloakroom_testing::files::{have, noise, settle, time};
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::spread::{Spread, ratio};
 
 const PAIRS: usize = 10;
 const BUNDLE_BYTES: u64 = 1 << 30;

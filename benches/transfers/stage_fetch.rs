@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::files::{have, settle, time};
-use crate::process::Cloakroom;
-use crate::spread::{Spread, ratio};
+use cloakroom_testing::files::{have, settle, time};
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::spread::{Spread, ratio};
 
 const JARS: &str = "CLOAKROOM_TEST_SPARK_JARS";
 const INPUT_BYTES: u64 = 1 << 30;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::process::command;
-use crate::spread::Spread;
+use cloakroom_testing::process::command;
+use cloakroom_testing::spread::Spread;
 
 pub fn run() {
     let (mut empty, mut used) = (Spread::default(), Spread::default());

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use cloakroom_fuzz::two;
 use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
 use cloakroom_spark::conf::Surroundings;
 use cloakroom_spark::{Properties, SubmitArguments};
-use cloakroom_fuzz::two;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

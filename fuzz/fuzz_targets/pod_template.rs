@@ -7,11 +7,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use cloakroom_fuzz::two;
 use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
 use cloakroom_submit::inputs::{Inputs as _, Local};
 use cloakroom_submit::plan::{Asking, PlanError, Request, Submitter, needs, plan};
 use cloakroom_submit::{Drawn, Submission};
-use cloakroom_fuzz::two;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use rand::SeedableRng as _;

@@ -2,8 +2,8 @@
 //! which no fuzzer guesses.
 #![no_main]
 
-use cloakroom_transfer::bundle::{UnpackLimits, unpack};
 use cloakroom_fuzz::{Target, assert_readable};
+use cloakroom_transfer::bundle::{UnpackLimits, unpack};
 use libfuzzer_sys::fuzz_target;
 
 const LIMITS: UnpackLimits = UnpackLimits { max_entries: 40, max_bytes: 64 << 10 };

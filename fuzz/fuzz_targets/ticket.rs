@@ -3,10 +3,10 @@
 
 use std::path::{Component, Path};
 
-use cloakroom_transfer::fetch::Receipt;
 use cloakroom_core::protocol::v0::SubmittedResourceIdAndSecret;
 use cloakroom_core::protocol::v1::{Metadata, Ticket};
 use cloakroom_core::resource::{FileName, ResourceId};
+use cloakroom_transfer::fetch::Receipt;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -1,9 +1,9 @@
 //! Dependencies of Spark, and addresses of servers.
 #![no_main]
 
-use cloakroom_transfer::client::ServerAddress;
 use cloakroom_server::http::PublicUrl;
 use cloakroom_spark::{DependencyUri, FileUri, RemoteUri, parse_list, split_list};
+use cloakroom_transfer::client::ServerAddress;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

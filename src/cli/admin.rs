@@ -8,12 +8,12 @@ use clap::{ArgGroup, Args, ValueEnum};
 use super::giver;
 use super::serve::DEFAULT_DATA_DIR;
 
-use cloakroom_server::cleaner::Why;
-use cloakroom_transfer::client::{Selection, ServerAddress};
 use cloakroom_core::protocol::admin::DUE;
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind, RowName};
 use cloakroom_core::time::SparkDuration;
+use cloakroom_server::cleaner::Why;
 use cloakroom_spark::Origin;
+use cloakroom_transfer::client::{Selection, ServerAddress};
 
 /// The flag that names a file with an admin token, for messages.
 pub const TOKEN_FLAG: &str = "--admin-token-file";

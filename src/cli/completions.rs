@@ -6,9 +6,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Args, Command, ValueHint};
 use clap_complete::Shell;
 
-use cloakroom_server::cleaner::Why;
 use cloakroom_core::protocol::admin::{DUE, WITHOUT_UID};
 use cloakroom_core::resource::OwnerKind;
+use cloakroom_server::cleaner::Why;
 
 /// Print what a shell needs to complete this program's command lines
 #[derive(Debug, Clone, Args)]

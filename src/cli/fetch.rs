@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use cloakroom_transfer::fetch::TERMINATION_LOG;
 use cloakroom_core::size::ByteSize;
 use cloakroom_core::time::SparkDuration;
 use cloakroom_spark::Origin;
+use cloakroom_transfer::fetch::TERMINATION_LOG;
 
 use super::giver;
 

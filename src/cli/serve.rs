@@ -7,12 +7,12 @@ use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::{Args, ValueEnum};
 
 use super::retention::Retention;
+use crate::telemetry::LogFormat;
 use cloakroom_core::resource::{Namespaces, OwnerKinds};
-use cloakroom_server::http::{PublicUrl, TrustedProxies};
 use cloakroom_core::size::ByteSize;
 use cloakroom_core::time::SparkDuration;
+use cloakroom_server::http::{PublicUrl, TrustedProxies};
 use cloakroom_staging::Share;
-use crate::telemetry::LogFormat;
 
 /// Where bundles and ledger are unless it is said.
 pub const DEFAULT_DATA_DIR: &str = "./cloakroom-data";

@@ -7,10 +7,10 @@ use clap::Args;
 use super::giver;
 use super::handover::HandoverArgs;
 
-use cloakroom_transfer::client::ServerAddress;
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 use cloakroom_core::time::SparkDuration;
 use cloakroom_spark::Origin;
+use cloakroom_transfer::client::ServerAddress;
 
 const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
 const CA_VARIABLE: &str = "CLOAKROOM_CA_FILE";

@@ -15,11 +15,8 @@ pub fn of_server(properties: &ApiServerProperties) -> Credentials {
             (oauth_token_file.as_deref(), &keys::AUTHENTICATE_OAUTH_TOKEN_FILE),
         ),
         ca_cert_file: file(properties.ca_cert_file.as_deref(), &keys::AUTHENTICATE_CA_CERT_FILE),
-        client_cert_files: file(
-            properties.client_cert_file.as_deref(),
-            &keys::AUTHENTICATE_CLIENT_CERT_FILE,
-        )
-        .zip(file(properties.client_key_file.as_deref(), &keys::AUTHENTICATE_CLIENT_KEY_FILE)),
+        client_cert_files: file(properties.client_cert_file.as_deref(), &keys::AUTHENTICATE_CLIENT_CERT_FILE)
+            .zip(file(properties.client_key_file.as_deref(), &keys::AUTHENTICATE_CLIENT_KEY_FILE)),
     }
 }
 
@@ -32,11 +29,8 @@ pub fn of_submission(credentials: &SubmissionCredentials) -> Credentials {
             (oauth_token_file.as_deref(), &keys::SUBMISSION_TOKEN_FILE),
         ),
         ca_cert_file: file(credentials.ca_cert_file.as_deref(), &keys::SUBMISSION_CA_CERT_FILE),
-        client_cert_files: file(
-            credentials.client_cert_file.as_deref(),
-            &keys::SUBMISSION_CLIENT_CERT_FILE,
-        )
-        .zip(file(credentials.client_key_file.as_deref(), &keys::SUBMISSION_CLIENT_KEY_FILE)),
+        client_cert_files: file(credentials.client_cert_file.as_deref(), &keys::SUBMISSION_CLIENT_CERT_FILE)
+            .zip(file(credentials.client_key_file.as_deref(), &keys::SUBMISSION_CLIENT_KEY_FILE)),
     }
 }
 
@@ -83,8 +77,7 @@ mod tests {
     }
 
     fn expected(prefix: &str) -> Credentials {
-        let given =
-            |leaf: &str| Given::new(PathBuf::from(format!("/{leaf}")), format!("`{prefix}.{leaf}`"));
+        let given = |leaf: &str| Given::new(PathBuf::from(format!("/{leaf}")), format!("`{prefix}.{leaf}`"));
         let Given { value, setting } = given(LEAVES[0]);
         Credentials {
             token: Some(Given { value: TokenSource::File(value), setting }),
@@ -95,8 +88,7 @@ mod tests {
 
     #[test]
     fn each_file_is_named_by_its_key() {
-        let lines: String =
-            LEAVES.iter().map(|leaf| format!("{OF_SERVER}.{leaf}=/{leaf}\n")).collect();
+        let lines: String = LEAVES.iter().map(|leaf| format!("{OF_SERVER}.{leaf}=/{leaf}\n")).collect();
         assert_eq!(server(&lines), expected(OF_SERVER));
         let values = LEAVES.map(|leaf| format!("/{leaf}"));
         let settings: Vec<_> = LEAVES

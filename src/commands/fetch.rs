@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 use super::{UsageError, old_entrypoint, refuse, tell};
 use crate::cli::FetchArgs;
 
+use cloakroom_core::text::chain;
+use cloakroom_core::time::format_duration;
+use cloakroom_spark::{InitContainerProperties, Properties};
 use cloakroom_transfer::bundle::UnpackLimits;
 use cloakroom_transfer::client::{HttpClient, Timeouts};
 use cloakroom_transfer::fetch::{
     self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, PlanError, SourceReport,
 };
-use cloakroom_core::time::format_duration;
-use cloakroom_spark::{InitContainerProperties, Properties};
-use cloakroom_core::text::chain;
 
 /// 128 and the number of SIGTERM, as shells show it.
 const EXIT_TERMINATED: u8 = 143;

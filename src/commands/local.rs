@@ -11,9 +11,9 @@ use anyhow::{Context as _, bail};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
-use cloakroom_transfer::client::{AdminToken, ServerAddress};
 use cloakroom_core::resource::ResourceSecret;
 use cloakroom_server::http::{TokenFile, TokenUse};
+use cloakroom_transfer::client::{AdminToken, ServerAddress};
 
 /// Two lines: the token, and the address that it is for.
 const FILE: &str = "admin-token";

@@ -21,14 +21,15 @@ use tokio::task::JoinHandle;
 
 use super::{UsageError, local};
 use crate::cli::ServeArgs;
+use crate::telemetry;
+use cloakroom_core::metrics::Metrics;
+use cloakroom_core::text::chain;
 use cloakroom_server::cleaner;
 use cloakroom_server::descriptors::Allotment;
-use cloakroom_core::metrics::Metrics;
 use cloakroom_server::http::{Admin, AppState, Edge, TokenFile};
 use cloakroom_server::shutdown::Shutdown;
 use cloakroom_staging::Staging;
 use cloakroom_staging::store::DataDirectory;
-use crate::telemetry;
 use reload::Files;
 use settings::ServeSettings;
 use sockets::{Addresses, Sockets};
@@ -43,7 +44,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         UsageError::new(format!(
             "--log {} is not a level or a filter: write info, debug, or directives as in RUST_LOG: {}",
             args.log.log,
-            telemetry::chain(&error)
+            chain(&error)
         ))
     })?;
     let metrics = Metrics::new();

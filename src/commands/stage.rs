@@ -12,11 +12,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackLimits};
-use cloakroom_transfer::client::{HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken};
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_core::size::format_size;
 use cloakroom_submit::Uploading;
+use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackLimits};
+use cloakroom_transfer::client::{
+    HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken,
+};
 
 use self::progress::StageProgress;
 use crate::cli::{StageArgs, token_giver};

@@ -9,11 +9,11 @@ use crate::api_server::Call;
 use crate::comparison::{Difference, Rules, compare};
 use crate::differences;
 use crate::effect;
-use crate::needs::trial;
 use crate::normal_form::NormalForm;
 use crate::outcome::{ObservedEffect, Outcome};
 use crate::properties;
 use crate::sets::Set;
+use cloakroom_testing::needs::trial;
 
 const APP: &str = "spark-fabd0a7aef5a43e28322961053f1545b";
 

@@ -10,9 +10,6 @@ mod comparison_tests;
 mod differences;
 mod effect;
 mod live;
-#[path = "../real/needs.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod needs;
 mod normal_form;
 mod outcome;
 mod properties;

@@ -6,9 +6,9 @@ use libtest_mimic::Trial;
 
 use crate::comparison::{Rules, compare};
 use crate::effect;
-use crate::needs::trial;
 use crate::outcome::{self, Recording};
 use crate::sets::{self, VERSIONS};
+use cloakroom_testing::needs::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![

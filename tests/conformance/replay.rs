@@ -7,10 +7,10 @@ use libtest_mimic::Trial;
 use crate::comparison::{ABSENT, Difference, Rules, compare};
 use crate::differences::{self, Allowed};
 use crate::effect;
-use crate::needs::trial;
 use crate::outcome::{ObservedEffect, Outcome, Recording};
 use crate::scene::{self, Program, Run};
 use crate::sets::{self, Call, Set, VERSIONS};
+use cloakroom_testing::needs::trial;
 
 /// The file beside this one.
 const DIFFERENCES: &str = include_str!("differences.yaml");

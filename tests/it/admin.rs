@@ -12,10 +12,11 @@ use reqwest::{Method, Response};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::TestApp;
 use crate::support::app::{Directory, Options, problem};
-use crate::support::clock::ManualClock;
-use crate::support::wait::until;
-use crate::support::{TestApp, logs};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
 
 pub const TOKEN: &str = "admin-horse-battery-staple";
 const MINUTE: Duration = Duration::from_mins(1);

@@ -6,11 +6,12 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::admin::{Administered, TOKEN};
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::process::{self, stderr};
-use crate::support::scripted::{Answer, Scripted, closed_port};
-use crate::support::wire::ask;
-use crate::support::{Cloakroom, TestApp};
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::{self, stderr};
+use cloakroom_testing::scripted::{Answer, Scripted, closed_port};
+use cloakroom_testing::wire::ask;
 
 /// A command of an admin at `url`.
 pub fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {

@@ -9,9 +9,10 @@ use cloakroom_server::http::{TokenFile, TokenUse, UploadAuth};
 use reqwest::Response;
 use tempfile::TempDir;
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::wait::until;
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
 
 const OLD: &str = "correct-horse-battery";
 const NEW: &str = "staple-battery-horse";

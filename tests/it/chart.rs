@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::manifests::known::{parse, text};
+use cloakroom_testing::known::{parse, text};
 
 #[test]
 fn the_charts_alerts_and_dashboard_are_those_of_the_manifests() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::process::{self, stderr};
+use cloakroom_testing::process::{self, stderr};
 
 const COMMANDS: [&str; 10] =
     ["serve", "stage", "submit", "fetch", "ls", "show", "rm", "clean", "completions", "man"];

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use cloakroom_spark::version::NEWEST_SPARK;
 use tempfile::TempDir;
 
-use crate::support::{Cloakroom, process, tls};
+use cloakroom_testing::{process, process::Cloakroom, tls};
 
 mod limits;
 

@@ -6,11 +6,10 @@ pub mod place;
 mod service_account;
 mod submission;
 
-use cloakroom_cluster::{Access, ApiFailure, ApiServer, ConnectError, Timeouts};
-use cloakroom_spark::ApiServerProperties;
-use place::{Place, answer, properties, quick, version};
+use cloakroom_cluster::{Access, ApiFailure, ApiServer, ConnectError, Credentials, Timeouts};
+use place::{Place, answer, ca, certificate, nobody, quick, token, token_file, version};
 
-use crate::support::scripted::{Reply, Scripted, closed_port};
+use cloakroom_testing::scripted::{Reply, Scripted, closed_port};
 
 fn refused(access: &Access) -> String {
     cloakroom_core::text::chain(&ApiServer::connect(access).unwrap_err())
@@ -21,11 +20,7 @@ async fn nothing_is_sent_at_connect_and_an_api_server_that_is_down_may_come_late
     let place = Place::new();
     place.write("token", "correct-horse-battery");
     let url = format!("http://127.0.0.1:{}", closed_port());
-    let access = Access::Properties {
-        url,
-        properties: ApiServerProperties { oauth_token_file: Some(place.path("token")), ..properties() },
-        folder: place.path("nowhere"),
-    };
+    let access = place.access_without_account(&url, token_file(place.path("token")));
     let server = ApiServer::connect(&access).unwrap();
     let failure = version(&server).await.unwrap_err();
     assert!(matches!(failure, ApiFailure::Unreachable { .. }), "{failure}");
@@ -58,40 +53,34 @@ async fn explicit_credentials_win_over_the_service_account() {
     place.account("of-the-account", None);
     place.write("explicit", "  of-the-file\n");
     let server = Scripted::start(|_, _| answer(200, "{}").into()).await;
-    let shown = async |properties| {
-        let access = Access::Properties { url: server.url(), properties, folder: place.path("account") };
+    let shown = async |access| {
         version(&ApiServer::connect_with(&access, quick()).unwrap()).await.unwrap();
         server.requests().last().unwrap().header("authorization").map(str::to_owned)
     };
-    assert_eq!(shown(properties()).await.as_deref(), Some("Bearer of-the-account"));
-    let of_file = ApiServerProperties { oauth_token_file: Some(place.path("explicit")), ..properties() };
-    assert_eq!(shown(of_file).await.as_deref(), Some("Bearer of-the-file"));
-    assert_eq!(shown(place::with_token("given-in-clear")).await.as_deref(), Some("Bearer given-in-clear"));
-    let nobody = ApiServerProperties { use_service_account_credentials: false, ..properties() };
-    assert_eq!(shown(nobody).await, None);
+    let with = |credentials| place.access(&server.url(), credentials);
+    let of_account = shown(with(Credentials::default())).await;
+    assert_eq!(of_account.as_deref(), Some("Bearer of-the-account"));
+    let of_file = shown(with(token_file(place.path("explicit")))).await;
+    assert_eq!(of_file.as_deref(), Some("Bearer of-the-file"));
+    let given = shown(with(token("given-in-clear"))).await;
+    assert_eq!(given.as_deref(), Some("Bearer given-in-clear"));
+    assert_eq!(shown(nobody(&server.url())).await, None);
     let pem = place.certificate("client");
-    let certificate = ApiServerProperties {
-        client_cert_file: Some(pem.cert),
-        client_key_file: Some(pem.key),
-        ..properties()
-    };
-    assert_eq!(shown(certificate).await, None, "a client certificate is a credential of its own");
+    let of_certificate = shown(with(certificate(pem.cert, pem.key))).await;
+    assert_eq!(of_certificate, None, "a client certificate is a credential of its own");
 }
 
 #[tokio::test]
 async fn a_credential_never_travels_in_clear() {
     let place = Place::new();
     place.account("of-the-account", Some(&place.certificate("server").ca));
-    let access = |properties| Access::Properties {
-        url: "http://192.0.2.1:8080".to_owned(),
-        properties,
-        folder: place.path("account"),
-    };
+    let url = "http://192.0.2.1:8080".to_owned();
+    let access = |credentials| place.access(&url, credentials);
     for (access, setting) in [
-        (access(place::with_token("s3cret-s3cret")), "oauthToken`"),
-        (access(properties()), "the mounted service account"),
+        (access(token("s3cret-s3cret")), "oauthToken`"),
+        (access(Credentials::default()), "the mounted service account"),
         (
-            Access::ServiceAccount { url: "http://192.0.2.1:8080".to_owned(), folder: place.path("account") },
+            Access::ServiceAccount { url: url.clone(), folder: place.path("account") },
             "the mounted service account",
         ),
     ] {
@@ -99,8 +88,7 @@ async fn a_credential_never_travels_in_clear() {
         assert!(said.contains("http://192.0.2.1:8080") && said.contains(setting), "{said}");
         assert!(!said.contains("s3cret-s3cret") && !said.contains("of-the-account"), "{said}");
     }
-    let nobody = ApiServerProperties { use_service_account_credentials: false, ..properties() };
-    ApiServer::connect(&access(nobody)).unwrap();
+    ApiServer::connect(&nobody(&url)).unwrap();
 }
 
 #[tokio::test]
@@ -109,55 +97,19 @@ async fn files_that_cannot_be_used_are_named_with_their_property() {
     let (one, other) = (place.certificate("one"), place.certificate("other"));
     place.write("empty", "\n");
     place.write("words", "two words");
-    let missing = || Some(place.path("missing"));
-    for (properties, key, why) in [
-        (ApiServerProperties { ca_cert_file: missing(), ..properties() }, "caCertFile", "No such file"),
-        (
-            ApiServerProperties { ca_cert_file: Some(place.path("words")), ..properties() },
-            "caCertFile",
-            "no certificate",
-        ),
-        (
-            ApiServerProperties { oauth_token_file: missing(), ..properties() },
-            "oauthTokenFile",
-            "No such file",
-        ),
-        (
-            ApiServerProperties { oauth_token_file: Some(place.path("empty")), ..properties() },
-            "oauthTokenFile",
-            "is empty",
-        ),
-        (
-            ApiServerProperties { oauth_token_file: Some(place.path("words")), ..properties() },
-            "oauthTokenFile",
-            "no bearer token",
-        ),
-        (place::with_token("two words"), "oauthToken`", "no bearer token"),
-        (
-            ApiServerProperties {
-                client_cert_file: Some(one.cert.clone()),
-                client_key_file: Some(other.key),
-                ..properties()
-            },
-            "clientKeyFile",
-            "does not fit the certificate in",
-        ),
-        (
-            ApiServerProperties {
-                client_cert_file: Some(one.cert.clone()),
-                client_key_file: Some(one.cert),
-                ..properties()
-            },
-            "clientKeyFile",
-            "no private key",
-        ),
-        (properties(), "useServiceAccountCredentials", "oauthTokenFile"),
+    let missing = || place.path("missing");
+    for (credentials, key, why) in [
+        (ca(missing()), "caCertFile", "No such file"),
+        (ca(place.path("words")), "caCertFile", "no certificate"),
+        (token_file(missing()), "oauthTokenFile", "No such file"),
+        (token_file(place.path("empty")), "oauthTokenFile", "is empty"),
+        (token_file(place.path("words")), "oauthTokenFile", "no bearer token"),
+        (token("two words"), "oauthToken`", "no bearer token"),
+        (certificate(one.cert.clone(), other.key), "clientKeyFile", "does not fit the certificate in"),
+        (certificate(one.cert.clone(), one.cert), "clientKeyFile", "no private key"),
+        (Credentials::default(), "useServiceAccountCredentials", "oauthTokenFile"),
     ] {
-        let access = Access::Properties {
-            url: "https://192.0.2.1".to_owned(),
-            properties,
-            folder: place.path("nowhere"),
-        };
+        let access = place.access_without_account("https://192.0.2.1", credentials);
         let said = refused(&access);
         assert!(said.contains(key) && said.contains(why), "{key}, {why}: {said}");
         assert!(!said.contains("two words"), "{said}");
@@ -167,11 +119,7 @@ async fn files_that_cannot_be_used_are_named_with_their_property() {
 #[tokio::test]
 async fn nothing_secret_is_in_debug_output() {
     let place = Place::new();
-    let access = Access::Properties {
-        url: "https://192.0.2.1".to_owned(),
-        properties: place::with_token("s3cret-s3cret"),
-        folder: place.path("nowhere"),
-    };
+    let access = place.access_without_account("https://192.0.2.1", token("s3cret-s3cret"));
     let server = ApiServer::connect(&access).unwrap();
     let shown = format!("{access:?} {server:?} {access}");
     assert!(shown.contains("192.0.2.1") && !shown.contains("s3cret"), "{shown}");

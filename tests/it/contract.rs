@@ -7,9 +7,10 @@ use cloakroom_core::protocol::problem::Code;
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::wire::ask;
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
+use cloakroom_testing::wire::ask;
 
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 const METHODS: [&str; 7] = ["get", "head", "post", "put", "delete", "patch", "options"];
@@ -83,7 +84,7 @@ async fn every_route_in_the_source_is_in_the_document() {
     let app = TestApp::start().await;
     let documented = documented(&document(&app).await);
     let mut files = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/server"), &mut files);
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/server/src/http"), &mut files);
     let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     // Routes without utoipa's macro are those of these constants.
     let by_hand: BTreeSet<&str> = between(&text, ".route(", ',').into_iter().map(str::trim).collect();
@@ -107,7 +108,7 @@ async fn every_route_in_the_source_is_in_the_document() {
 async fn operations_may_have_a_listener_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--ops-listen", "127.0.0.1:0", "--min-free-space", "0b"];
-    let mut server = crate::support::Cloakroom::serve(folder.path(), &flags);
+    let mut server = cloakroom_testing::process::Cloakroom::serve(folder.path(), &flags);
     let line = server.wait_for_log("health checks are on http://");
     let operations = line.rsplit_once("://").unwrap().1.trim().trim_end_matches("\u{1b}[0m").parse().unwrap();
     let main = server.address.parse().unwrap();

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom_staging::ledger::Stored;
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_staging::ledger::Stored;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::clock::ManualClock;
 use crate::support::faults::{Fault, Step};
-use crate::support::wait::until;
-use crate::support::wire::Wire;
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::Wire;
 
 const UPLOAD: [Step; 5] =
     [Step::LedgerBegin, Step::StoreBegin, Step::StoreWrite, Step::StoreCommit, Step::LedgerComplete];

@@ -8,9 +8,10 @@ use cloakroom_core::protocol::v1::Ticket;
 use reqwest::Method;
 
 use crate::admin::{Administered, read};
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
 
 /// What the table's own rules allow, or would if SQLite held to them: `CHECK` does not see what is text.
 const DAMAGE: [(&str, &str); 17] = [

@@ -5,10 +5,10 @@ use std::process::Command;
 
 use cloakroom_core::protocol::v1::Ticket;
 
-use crate::support::Cloakroom;
-use crate::support::process::{command, run};
-use crate::support::wait::until;
-use crate::support::wire::{Wire, ask, download_request, upload_head};
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::{command, run};
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::{Wire, ask, download_request, upload_head};
 
 /// The command line under a hard limit of open files.
 fn limited(limit: usize, args: &[&str]) -> Command {

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
 use crate::support::app::problem;
-use crate::support::wire::{Answer, ask};
+use cloakroom_testing::wire::{Answer, ask};
 
 const BUNDLE: &str = "0123456789";
 

@@ -7,8 +7,8 @@ use cloakroom_core::protocol::v1::Ticket;
 use reqwest::Client;
 use tempfile::TempDir;
 
-use crate::support::wait::until_true;
-use crate::support::{Cloakroom, process, tls};
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::{process, process::Cloakroom, tls};
 
 const CALLS: &str = "fdatasync,fsync,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,write,writev,pwrite64,\
                      sendto,sendmsg,openat";

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom_server::cleaner::Policy;
-use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret};
+use cloakroom_server::cleaner::Policy;
+use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom_staging::store::DataDirectory;
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::clock::ManualClock;
-use crate::support::wait::until;
-use crate::support::wire::Wire;
-use crate::support::{TestApp, logs};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::Wire;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const ALMOST: Duration = Duration::from_millis(1);

@@ -7,7 +7,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::TestApp;
 use crate::support::app::Options;
-use crate::support::wire::{Wire, upload_head};
+use cloakroom_testing::wire::{Wire, upload_head};
 
 const PLACES: usize = 8;
 

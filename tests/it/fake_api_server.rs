@@ -3,8 +3,8 @@
 mod faults;
 mod kube_client;
 
-use crate::scenarios::probes;
-use crate::support::api_server::FakeApiServer;
+use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::scenarios::probes;
 
 macro_rules! probes {
     ($($name:ident),+ $(,)?) => {

@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::bundles::{header, octal, tgz, tgz_with_raw_header};
 use crate::support::pod::{ID, Pod, SECRET, all_names, bundle, noise};
-use crate::support::scripted::{Answer, Reply, Scripted, ServedFile};
+use cloakroom_testing::bundles::{header, octal, tgz, tgz_with_raw_header};
+use cloakroom_testing::scripted::{Answer, Reply, Scripted, ServedFile};
 
 #[tokio::test]
 async fn a_bundle_comes_with_the_ticket_and_is_readable_for_all() {

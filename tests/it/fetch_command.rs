@@ -10,10 +10,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use cloakroom_core::protocol::digest::to_hex;
 use sha2::{Digest as _, Sha256};
 
-use crate::support::bundles::tgz;
-use crate::support::process::{command, stderr};
-use crate::support::scripted::{Answer, Reply, Scripted, ServedFile, closed_port};
-use crate::support::tls;
+use cloakroom_testing::bundles::tgz;
+use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::scripted::{Answer, Reply, Scripted, ServedFile, closed_port};
+use cloakroom_testing::tls;
 
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 const SECRET: &str = "s3cret-of-the-ticket";
@@ -83,7 +83,7 @@ fn is_empty(folder: &Path) -> bool {
 
 fn served(
     content: &'static [u8],
-) -> impl Fn(usize, &crate::support::scripted::Request) -> Reply + Send + Sync {
+) -> impl Fn(usize, &cloakroom_testing::scripted::Request) -> Reply + Send + Sync {
     let file = ServedFile::new(tgz(&[("app.jar", content)]), "a");
     move |_, request| file.answer(request).into()
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::bundles::tgz;
 use crate::support::pod::{Pod, all_names, bundle, noise};
-use crate::support::scripted::{Answer, Request, Scripted, ServedFile};
+use cloakroom_testing::bundles::tgz;
+use cloakroom_testing::scripted::{Answer, Request, Scripted, ServedFile};
 
 #[tokio::test]
 async fn a_download_that_is_cut_goes_on_where_it_stopped() {

@@ -3,9 +3,9 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use crate::support::bundles::tgz;
 use crate::support::pod::{ID, Pod, all_names, bundle};
-use crate::support::scripted::{Answer, Scripted, ServedFile};
+use cloakroom_testing::bundles::tgz;
+use cloakroom_testing::scripted::{Answer, Scripted, ServedFile};
 
 const OTHER: &str = "00000000-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 

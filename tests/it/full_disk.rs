@@ -4,9 +4,10 @@
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::TestApp;
 use crate::support::faults::{Fault, Step};
-use crate::support::process::command;
-use crate::support::{Cloakroom, TestApp};
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::command;
 
 /// Starts a server whose files may have 300 blocks, of 512 bytes or 1 KiB by the shell.
 fn serve_with_little_room(folder: &std::path::Path) -> Cloakroom {
@@ -109,6 +110,6 @@ async fn an_upload_past_the_limit_on_file_sizes_is_refused_and_the_server_lives(
 }
 
 fn client() -> reqwest::Client {
-    let tls = crate::support::tls::no_roots();
+    let tls = cloakroom_testing::tls::no_roots();
     reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::process::stderr;
+use cloakroom_testing::process::stderr;
 
 const VARIABLE: &str = "CLOAKROOM_SPARK_SUBMIT";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cloakroom");

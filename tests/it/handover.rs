@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::manifests::known::{parse, rights_of};
 use crate::submit_rights::rights;
-use crate::support::api_server::{FakeApiServer, Fault, SECRET, Verb};
-use crate::support::cluster::{
+use cloakroom_testing::api_server::{FakeApiServer, Fault, SECRET, Verb};
+use cloakroom_testing::cluster::{
     CONFIG_MAP, Cluster as _, Kind, NAMESPACE, SPARK_APPLICATION, kubeconfig, text,
 };
-use crate::support::front::{Front, Turn};
-use crate::support::process::{Cloakroom, command, output_in_time, stderr};
-use crate::support::tls;
+use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::known::{parse, rights_of};
+use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
+use cloakroom_testing::tls;
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "local:///var/spark-data/spark-jars";

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use crate::support::TestApp;
 use crate::support::app::Options;
-use crate::support::bundles::hostile;
-use crate::support::process::{command, stderr};
-use crate::support::{Cloakroom, TestApp};
+use cloakroom_testing::bundles::hostile;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::{command, stderr};
 
 /// Everything below a folder, with what it has.
 fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {

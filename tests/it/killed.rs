@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_staging::store::{BlobStore as _, DataDirectory, DiskStore};
 use rand::RngExt as _;
 use reqwest::Client;
 
-use crate::support::{Cloakroom, tls};
+use cloakroom_testing::{process::Cloakroom, tls};
 
 const ROUNDS: usize = 15;
 const UPLOADERS: u64 = 4;

@@ -4,16 +4,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_staging::store::{BlobStore as _, DataDirectory, DiskStore};
 use rand::RngExt as _;
 use reqwest::Client;
 
-use crate::support::api_server::FakeApiServer;
-use crate::support::cluster::{Account, Cluster as _};
-use crate::support::wait::until;
-use crate::support::{Cloakroom, tls};
+use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::cluster::{Account, Cluster as _};
+use cloakroom_testing::wait::until;
+use cloakroom_testing::{process::Cloakroom, tls};
 
 const BUNDLES: usize = 60;
 const OWNED: usize = 20;

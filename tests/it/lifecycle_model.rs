@@ -4,20 +4,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cloakroom_server::cleaner::Policy;
 use cloakroom_core::clock::Clock as _;
-use cloakroom_server::owners::{Owners as _, Presence, WatchState};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
+use cloakroom_server::cleaner::Policy;
+use cloakroom_server::owners::{Owners as _, Presence, WatchState};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
 use crate::support::WatchedApp;
-use crate::support::api_server::{Fault, Verb};
 use crate::support::owners::owner;
-use crate::support::wait::until_true;
 use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
+use cloakroom_testing::api_server::{Fault, Verb};
+use cloakroom_testing::wait::until_true;
 
 const SEEDS: u64 = 12;
 const STEPS: usize = 150;

@@ -1,7 +1,7 @@
 //! The lifecycle of resources, on the fake API server (tests/real runs the same on a real one).
 
-use crate::scenarios::{kinds, outages, pods};
-use crate::support::api_server::FakeApiServer;
+use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::scenarios::{kinds, outages, pods};
 
 macro_rules! scenarios {
     ($($module:ident::$name:ident),+ $(,)?) => {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use cloakroom_core::protocol::v1::Ticket;
 use reqwest::Response;
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::clock::ManualClock;
 use crate::support::faults::{Fault, Step};
-use crate::support::wait::{until, until_true};
-use crate::support::wire::{Wire, download_request, upload_head};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::{until, until_true};
+use cloakroom_testing::wire::{Wire, download_request, upload_head};
 
 fn total(max_total_size: u64) -> Options {
     let mut options = Options::default();
@@ -196,7 +197,7 @@ async fn more_connections_than_allowed_wait_until_one_is_idle() {
     assert_eq!(first.answer().await.status, 100);
     let mut second = Wire::connect(app.address).await;
     second.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
-    let nothing = tokio::time::timeout(crate::support::wire::SOON, second.0.readable()).await;
+    let nothing = tokio::time::timeout(cloakroom_testing::wire::SOON, second.0.readable()).await;
     assert!(nothing.is_err(), "the second connection was served beside the first");
     first.send("jars").await;
     assert_eq!(first.answer().await.status, 201);

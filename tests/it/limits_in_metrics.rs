@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::support::app::Options;
 use crate::support::faults::USED_BY_OTHERS;
-use crate::support::wait::{until, until_true};
-use crate::support::wire::{Wire, download_request};
 use crate::support::{TestApp, WatchedApp};
+use cloakroom_testing::wait::{until, until_true};
+use cloakroom_testing::wire::{Wire, download_request};
 
 /// Enough to fill the buffers of both sockets.
 const LARGE: usize = 40_000_000;

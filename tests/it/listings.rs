@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::admin::Administered;
 use crate::admin_commands::{command, output, run, stdout};
-use crate::support::process::stderr;
-use crate::support::terminal::Terminal;
+use cloakroom_testing::process::stderr;
+use cloakroom_testing::terminal::Terminal;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_what_goes_and_what_went_are_in_the_order_that_was_asked_for() {

@@ -18,9 +18,6 @@ mod contract;
 mod crashes;
 mod damaged_rows;
 mod descriptors;
-#[path = "../documentation/mod.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod documentation;
 mod documents;
 mod downloads;
 mod durability;

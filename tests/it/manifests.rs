@@ -2,7 +2,6 @@
 //! tests/real/manifests.rs.
 
 mod expressions;
-pub mod known;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use cloakroom_core::protocol::{HEALTHZ, METRICS, READYZ};
 use cloakroom_core::time::SparkDuration;
 use serde_json::Value;
 
-use known::{list, parse, rights_for_owner_kinds, rights_of, text};
+use cloakroom_testing::known::{self, list, parse, rights_for_owner_kinds, rights_of, text};
 
 #[test]
 fn every_environment_name_is_a_flag_of_serve() {
@@ -77,7 +76,7 @@ fn no_manifest_has_a_secret_or_stands_in_the_way_of_a_drain() {
 #[test]
 fn the_pod_has_time_for_the_whole_shutdown() {
     // The cleaner's and the ledger's last words (LAST_WORDS in src/commands/serve.rs, twice), then the last answers
-    // (LAST_ANSWERS in src/server/connection.rs).
+    // (LAST_ANSWERS in crates/server/src/http/connection.rs).
     const LAST_WORDS_SECONDS: u64 = 6 + 1;
     let pod = pod();
     let deadline: SparkDuration = known::default_of("--shutdown-deadline").parse().unwrap();
@@ -212,7 +211,7 @@ fn cells(line: &str) -> Vec<&str> {
 fn every_alert_says_what_to_do() {
     let alerts = alerts();
     assert!(alerts.len() >= 7);
-    let commands = String::from_utf8(crate::support::process::run(&["--help"]).stdout).unwrap();
+    let commands = String::from_utf8(cloakroom_testing::process::run(&["--help"]).stdout).unwrap();
     for alert in alerts {
         let name = text(&alert["alert"]);
         let annotations = &alert["annotations"];

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use cloakroom_core::clock::Clock as _;
-use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
-use cloakroom_server::owners::Presence;
 use cloakroom_core::protocol::v1::Metadata;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, ResourceId, ResourceSecret, Sighting};
+use cloakroom_server::owners::Presence;
+use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom_staging::store::DataDirectory;
 
+use crate::support::TestApp;
 use crate::support::app::{Directory, Options};
-use crate::support::clock::ManualClock;
 use crate::support::owners::{ScriptedOwners, owner};
 use crate::support::watched::{HOUR, MINUTE, SECOND};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
 
 /// A server with so many resources, without their bytes; each has an owner that was seen, `driver-0`, `driver-1`…
 struct Crowd {

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::support::Cloakroom;
-use crate::support::wire::{Wire, upload_head};
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::wire::{Wire, upload_head};
 
 /// What one upload may take on top of what the server takes anyway. In ordinary pieces it is 6 MiB.
 const MOST_MIB: u64 = 20;

@@ -9,10 +9,11 @@ use reqwest::header::RANGE;
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
+use crate::support::TestApp;
 use crate::support::app::Options;
-use crate::support::wait::until;
-use crate::support::wire::{Wire, download_request, upload_head};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::{Wire, download_request, upload_head};
 
 /// Enough to fill the buffers of both sockets.
 const LARGE: usize = 40_000_000;

@@ -6,10 +6,11 @@ use cloakroom_core::protocol::problem::Problem;
 use cloakroom_staging::{NewUpload, StageError, Upload};
 
 use crate::limits::{begun, finish};
+use crate::support::TestApp;
 use crate::support::app::Options;
-use crate::support::wait::until_true;
-use crate::support::wire::{Answer, Wire};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::{Answer, Wire};
 
 const SIX_MINUTES: Duration = Duration::from_mins(6);
 

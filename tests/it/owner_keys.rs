@@ -1,15 +1,15 @@
 //! What was asked for once is not asked for ever: label keys and kinds go with the resources that need them.
 
-use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
+use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
 
 use crate::support::WatchedApp;
-use crate::support::api_server::Verb;
 use crate::support::app::problem;
 use crate::support::owners::owner;
-use crate::support::wait::until_true;
-use crate::support::wire::Wire;
+use cloakroom_testing::api_server::Verb;
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::Wire;
 
 const TEAM: &str = "namespace=demo&label=team%3Detl";
 

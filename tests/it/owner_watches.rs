@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Namespaces;
+use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
 
 use crate::support::WatchedApp;
-use crate::support::api_server::{Call, FakeApiServer, Fault, Verb};
-use crate::support::cluster::{CLOAKROOM_USER, NAMESPACE, POD, rights};
 use crate::support::owners::owner;
-use crate::support::wait::until_true;
 use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
+use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, Verb};
+use cloakroom_testing::cluster::{CLOAKROOM_USER, NAMESPACE, POD, rights};
+use cloakroom_testing::wait::until_true;
 
 const DEMO: [(&str, &str); 1] = [("app", "demo")];
 
@@ -283,7 +283,7 @@ async fn a_dead_watch_that_is_still_open_costs_nothing_and_begins_anew() {
     watched.until(&owner, Presence::Present).await;
     watched.sweep().await;
     watched.assert_kept(&ticket, "owner-present").await;
-    let said = crate::support::logs::lines_with("the watch did not know of an owner that is there");
+    let said = cloakroom_testing::logs::lines_with("the watch did not know of an owner that is there");
     assert!(!said.is_empty());
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
 
-use crate::support::process::{command, stderr};
-use crate::support::{Cloakroom, tls};
+use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::{process::Cloakroom, tls};
 
 const NAME: &str = "staging.cloakroom.test";
 

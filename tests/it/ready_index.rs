@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom_server::owners::{Presence, Unknown};
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_server::owners::{Presence, Unknown};
 use cloakroom_staging::OWNER_MEMORY_BYTES;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;

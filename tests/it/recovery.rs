@@ -9,23 +9,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloakroom_staging::ledger::{
-    Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource, SqliteLedger,
-};
 use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret,
 };
 use cloakroom_staging::Recovered;
+use cloakroom_staging::ledger::{
+    Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource, SqliteLedger,
+};
 use cloakroom_staging::store::{Begun, BlobStore as _, DataDirectory, DiskStore};
 use jiff::Timestamp;
 use sqlx::ConnectOptions as _;
 use tempfile::TempDir;
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::clock::ManualClock;
-use crate::support::wait::until;
-use crate::support::wire::Wire;
-use crate::support::{TestApp, logs, process};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::Wire;
+use cloakroom_testing::{logs, process};
 
 const RESERVE_BYTES: u64 = 4 << 20;
 

@@ -6,8 +6,8 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::wait::until;
-use crate::support::wire::{Wire, ask, upload_head};
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::{Wire, ask, upload_head};
 
 async fn refused(app: &TestApp, what: &str, request: RequestBuilder, status: u16, code: &str) -> Problem {
     let refused = problem(request.send().await.unwrap()).await;

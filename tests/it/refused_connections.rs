@@ -6,8 +6,8 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::support::TestApp;
 use crate::support::app::Options;
-use crate::support::wait::until_true;
-use crate::support::wire::{Answer, Wire, upload_head};
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::{Answer, Wire, upload_head};
 
 const HEADER_TIMEOUT: Duration = Duration::from_millis(150);
 

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloakroom_core::protocol::v1::Ticket;
 
-use crate::support::front::{Front, Turn};
-use crate::support::noise::noise;
-use crate::support::port::ReservedPort;
-use crate::support::process::{Cloakroom, command, read_until, stderr};
+use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::noise::noise;
+use cloakroom_testing::port::ReservedPort;
+use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
 
 /// More than a connection takes that is held after a little of it.
 const LARGE: usize = 8 << 20;

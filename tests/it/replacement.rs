@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use cloakroom_core::protocol::v1::Ticket;
 use sqlx::ConnectOptions as _;
 
-use crate::support::Cloakroom;
-use crate::support::port::ReservedPort;
-use crate::support::process::{command, stderr};
-use crate::support::wait::{until, until_true};
-use crate::support::wire::{Answer, Wire, ask, download_request, upload_head};
+use cloakroom_testing::port::ReservedPort;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::wait::{until, until_true};
+use cloakroom_testing::wire::{Answer, Wire, ask, download_request, upload_head};
 
 const WAITING: &str = "waiting for the data directory";
 

@@ -14,11 +14,12 @@ use cloakroom_server::http::UploadAuth;
 use cloakroom_staging::NewUpload;
 use serde_json::{Value, json};
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::clock::ManualClock;
-use crate::support::wait::until_true;
-use crate::support::wire::Wire;
-use crate::support::{TestApp, logs};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::Wire;
 
 mod floods;
 

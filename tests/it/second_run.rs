@@ -6,8 +6,8 @@ use std::process::Output;
 use cloakroom_core::protocol::v1::Ticket;
 
 use crate::support::TestApp;
-use crate::support::bundles::tgz;
-use crate::support::process::{command, stderr};
+use cloakroom_testing::bundles::tgz;
+use cloakroom_testing::process::{command, stderr};
 
 struct Scene {
     app: TestApp,

@@ -7,9 +7,9 @@ use reqwest::Response;
 use crate::limits::assert_refused;
 use crate::support::TestApp;
 use crate::support::app::Options;
-use crate::support::clock::ManualClock;
-use crate::support::wait::until_true;
-use crate::support::wire::{Wire, download_request};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::{Wire, download_request};
 
 fn shared() -> Options {
     let mut options = Options::default();

@@ -7,17 +7,18 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_staging::store::DataDirectory;
 use tokio::io::AsyncReadExt as _;
 
+use crate::support::TestApp;
 use crate::support::app::Options;
-use crate::support::clock::ManualClock;
-use crate::support::process::{command, stderr};
-use crate::support::wait::{BOUND, until, until_true};
-use crate::support::wire::{Wire, ask, download_request, upload_head};
-use crate::support::{Cloakroom, TestApp};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::wait::{BOUND, until, until_true};
+use cloakroom_testing::wire::{Wire, ask, download_request, upload_head};
 
 const DEADLINE: Duration = Duration::from_millis(200);
 
@@ -123,7 +124,7 @@ async fn requests_that_keep_coming_do_not_keep_the_server() {
     let (told, mut is_told) = tokio::sync::mpsc::channel(1);
     let client = reqwest::Client::builder()
         .no_proxy()
-        .tls_backend_preconfigured(crate::support::tls::no_roots())
+        .tls_backend_preconfigured(cloakroom_testing::tls::no_roots())
         .build()
         .unwrap();
     // Each asks again at once until nobody listens any more.

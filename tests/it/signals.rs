@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::path::Path;
 
-use crate::support::process::{command, stderr};
-use crate::support::wait::until_true;
-use crate::support::wire::ask;
-use crate::support::{Cloakroom, tls};
+use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::ask;
+use cloakroom_testing::{process::Cloakroom, tls};
 
 const OLD: &str = "correct-horse-battery";
 const NEW: &str = "staple-battery-horse";

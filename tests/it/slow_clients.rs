@@ -9,8 +9,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::wait::until_true;
-use crate::support::wire::{Wire, download_request, upload_head};
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::{Wire, download_request, upload_head};
 
 const SHORT: Duration = Duration::from_millis(150);
 const LONG: Duration = Duration::from_hours(1);

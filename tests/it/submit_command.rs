@@ -10,10 +10,10 @@ use std::time::Instant;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
-use crate::support::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
-use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
-use crate::support::process::{command, ended_in_time, output_in_time, stderr};
-use crate::support::wait::BOUND;
+use cloakroom_testing::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
+use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::process::{command, ended_in_time, output_in_time, stderr};
+use cloakroom_testing::wait::BOUND;
 
 const JAR: &str = "local:///opt/spark/examples/jars/spark-examples.jar";
 

@@ -15,10 +15,10 @@ use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{Event, Events, Log, Submission};
 use serde_json::{Value, json};
 
-use crate::support::api_server::{Call, FakeApiServer, Fault, POD_GROUP, Verb};
-use crate::support::cluster::{CLAIM, CONFIG_MAP, Kind, POD, SERVICE};
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, claim, pod_group, submission};
-use crate::support::wait::{BOUND, until_true};
+use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, POD_GROUP, Verb};
+use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, Kind, POD, SERVICE};
+use cloakroom_testing::wait::{BOUND, until_true};
 
 const NAMESPACE: &str = "spark";
 
@@ -27,7 +27,7 @@ fn start() -> FakeApiServer {
     for kind in [SERVICE, CLAIM, CONFIG_MAP, POD_GROUP] {
         server.define(kind);
     }
-    server.add(crate::support::cluster::NAMESPACE, "", json!({"metadata": {"name": NAMESPACE}}));
+    server.add(cloakroom_testing::cluster::NAMESPACE, "", json!({"metadata": {"name": NAMESPACE}}));
     server
 }
 

@@ -13,10 +13,10 @@ use cloakroom_submit::follow::{FollowError, Outcome, Pace};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::api_server::{EVENT, FakeApiServer, Fault, Verb};
-use crate::support::cluster::POD;
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, hurried, submission};
-use crate::support::wait::{BOUND, until_true};
+use cloakroom_testing::api_server::{EVENT, FakeApiServer, Fault, Verb};
+use cloakroom_testing::cluster::POD;
+use cloakroom_testing::wait::{BOUND, until_true};
 
 const NAMESPACE: &str = "spark";
 const CONTAINER: &str = "spark-kubernetes-driver";

@@ -4,12 +4,12 @@ use cloakroom_cluster::Timeouts;
 use cloakroom_submit::jobs::{JobError, SubmissionId, kill, status};
 use serde_json::{Value, json};
 
-use crate::connecting::place::tls_config;
-use crate::support::api_server::{FakeApiServer, Fault, Verb};
-use crate::support::cluster::{Cluster as _, POD};
-use crate::support::scripted::{Answer, Scripted};
 use crate::support::submitter::Submitter;
-use crate::support::tls::signed_by_ca;
+use cloakroom_testing::api_server::{FakeApiServer, Fault, Verb};
+use cloakroom_testing::cluster::{Cluster as _, POD};
+use cloakroom_testing::scripted::{Answer, Scripted};
+use cloakroom_testing::tls::server_config;
+use cloakroom_testing::tls::signed_by_ca;
 
 const MASTER: &str = "k8s://https://kubernetes.example:6443";
 const DRIVER: [(&str, &str); 2] = [("spark-role", "driver"), ("spark-app-selector", "spark-app1")];
@@ -200,7 +200,8 @@ async fn what_is_no_api_server_and_what_is_not_trusted_have_their_own_words() {
     let [shown, trusted] = folders.each_ref().map(|folder| signed_by_ca(folder.path(), &["127.0.0.1"]));
     let proxy =
         Scripted::start(|_, _| Answer::new(302, "").header("location", "https://sso.example/x").into()).await;
-    let stranger = Scripted::start_tls(tls_config(&shown, None), |_, _| Answer::new(200, "{}").into()).await;
+    let stranger =
+        Scripted::start_tls(server_config(&shown, None), |_, _| Answer::new(200, "{}").into()).await;
     for (server, ca, words) in [
         (&proxy, None, "what answers is no API server (302, it redirects to sso.example): check --master"),
         (&stranger, Some(&*trusted.ca), "spark.kubernetes.authenticate.submission.caCertFile"),

@@ -8,13 +8,13 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
-use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
-use crate::support::noise::noise;
-use crate::support::port::ReservedPort;
-use crate::support::process::{Cloakroom, command, read_until};
-use crate::support::terminal::Terminal;
-use crate::support::wait::BOUND;
+use cloakroom_testing::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
+use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::noise::noise;
+use cloakroom_testing::port::ReservedPort;
+use cloakroom_testing::process::{Cloakroom, command, read_until};
+use cloakroom_testing::terminal::Terminal;
+use cloakroom_testing::wait::BOUND;
 
 const DRIVER: &str = "app-driver";
 /// More than the buffers of a connection take.

@@ -9,13 +9,13 @@ use cloakroom_submit::follow::Outcome;
 use cloakroom_submit::jobs::{SubmissionId, kill, status};
 use serde_json::{Value, json};
 
-use crate::manifests::known::{parse, rights_of};
-use crate::support::api_server::{
+use crate::support::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
+use cloakroom_testing::api_server::{
     Call, EVENT, FakeApiServer, Fault, NETWORK_POLICY, POD_GROUP, SECRET, Verb,
 };
-use crate::support::cluster::{CLAIM, CONFIG_MAP, NAMESPACE, SERVICE};
-use crate::support::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
-use crate::support::wait::until_true;
+use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, NAMESPACE, SERVICE};
+use cloakroom_testing::known::{parse, rights_of};
+use cloakroom_testing::wait::until_true;
 
 const SPARK: &str = "spark";
 

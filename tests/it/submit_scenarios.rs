@@ -1,8 +1,8 @@
 //! Submissions on the fake API server (tests/real runs the same on a real one).
 
 use crate::scenarios::submissions;
-use crate::support::api_server::FakeApiServer;
-use crate::support::cluster::{CLAIM, CONFIG_MAP, SERVICE};
+use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, SERVICE};
 
 macro_rules! scenarios {
     ($($name:ident),+ $(,)?) => {

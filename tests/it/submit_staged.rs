@@ -20,11 +20,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
-use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
-use crate::support::front::{Front, Turn};
-use crate::support::noise::noise;
-use crate::support::process::{Cloakroom, command, read_until, stderr};
+use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
+use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::noise::noise;
+use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const DRIVER: &str = "app-driver";

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 
-use crate::support::api_server::{Fault, Verb};
-use crate::support::checkpoint::{Accident, Extent, Passed};
-use crate::support::cluster::CONFIG_MAP;
-use crate::support::process::{read_until, stderr};
+use cloakroom_testing::api_server::{Fault, Verb};
+use cloakroom_testing::checkpoint::{Accident, Extent, Passed};
+use cloakroom_testing::cluster::CONFIG_MAP;
+use cloakroom_testing::process::{read_until, stderr};
 use place::{CLUSTER, Place, State, Way, send};
 
 /// Most of the time is spent waiting.

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_server::cleaner::{Policy, Why};
 use cloakroom_server::owners::{Presence, Unknown};
-use cloakroom_core::protocol::v1::Ticket;
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};
 use crate::support::owners::{ScriptedOwners, owner};
-use crate::support::wait::until;
 use crate::support::watched::{HOUR, MINUTE, SECOND};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
 
 const STEPS: [Step; 4] = [Step::LedgerObserve, Step::LedgerCondemn, Step::StoreDelete, Step::LedgerBury];
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_server::http::{ServerTls, ServerTlsError};
 use cloakroom_core::text::chain;
+use cloakroom_server::http::{ServerTls, ServerTlsError};
 use reqwest::Client;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -16,12 +16,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::process::{command, stderr};
-use crate::support::tls::{Pem, no_roots, signed_by_ca, trusting};
-use crate::support::wait::{until, until_true};
-use crate::support::wire::{Wire, upload_head};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
+use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::tls::{Pem, no_roots, signed_by_ca, trusting};
+use cloakroom_testing::wait::{until, until_true};
+use cloakroom_testing::wire::{Wire, upload_head};
 
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 

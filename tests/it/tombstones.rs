@@ -7,9 +7,10 @@ use cloakroom_core::protocol::admin::ResourceDetails;
 use cloakroom_core::resource::Stage;
 
 use crate::admin::Administered;
+use crate::support::TestApp;
 use crate::support::app::{Options, change_ledger, problem};
-use crate::support::clock::ManualClock;
-use crate::support::{TestApp, logs};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -8,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::Cloakroom;
-use crate::support::process::{self, stderr};
-use crate::support::wait::BOUND;
-use crate::support::wire::ask;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::{self, stderr};
+use cloakroom_testing::wait::BOUND;
+use cloakroom_testing::wire::ask;
 
 /// A server as a person starts it, and the folder that this happens in.
 struct Desk {

@@ -4,8 +4,9 @@ use cloakroom_core::protocol::admin::{Removal, ServerStatus};
 use reqwest::Method;
 
 use crate::admin::{Administered, read};
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
 
 fn damage(id: &str, what: &str) -> String {
     format!("UPDATE resources SET {what} WHERE id = '{id}'")

@@ -11,9 +11,10 @@ use reqwest::Response;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::wire::{Wire, ask, download_request};
-use crate::support::{TestApp, logs};
+use cloakroom_testing::logs;
+use cloakroom_testing::wire::{Wire, ask, download_request};
 
 const OWNER: &str = "namespace=demo&label=app%3Ddemo";
 

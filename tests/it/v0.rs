@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::wait::until;
-use crate::support::wire::{Answer, Wire, ask};
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::{Answer, Wire, ask};
 
 const RECORDED: &[u8] = include_bytes!("fixtures/okhttp-upload.http");
 const OWNER: &str = r#"{"ownerNamespace":"demo","ownerLabels":{"app":"demo"},"ownerType":"Pod"}"#;

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
-use crate::needs::path;
 use crate::shell::{At, BOUND, run, until, until_within};
-use crate::world;
-use crate::{dist, images};
+use crate::{images, world};
+
+use cloakroom_testing::dist;
+use cloakroom_testing::needs::path;
 
 use config::{API_SERVER, Config};
 pub use network::{LAPTOP, NODE_ADDRESS};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::images::{SPARK_HOMES, VERSIONS};
-use crate::jobs::SHORT_LIVED_JAVA;
-use crate::needs::path;
+use cloakroom_testing::jobs::SHORT_LIVED_JAVA;
+use cloakroom_testing::needs::path;
 
 /// What its driver prints when all jars are there.
 pub const COUNTED: &str = "counted 9900";

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::jobs::SHORT_LIVED_JAVA;
+use cloakroom_testing::jobs::SHORT_LIVED_JAVA;
 
 /// The versions of Spark that do the jobs.
 pub const VERSIONS: [&str; 2] = ["4.3.0", "3.5.9"];
@@ -22,7 +22,7 @@ pub fn spark(version: &str) -> String {
     format!("apache/spark:{version}")
 }
 
-/// This project's image, as the manifests name it; its archive names it so itself ([`crate::dist::image`]).
+/// This project's image, as the manifests name it; its archive names it so itself ([`cloakroom_testing::dist::image`]).
 pub const CLOAKROOM: &str = concat!("cloakroom:", env!("CARGO_PKG_VERSION"));
 
 /// What the documentation's examples run beside it.
@@ -117,7 +117,7 @@ pub fn all(work: &Path) -> Vec<Image> {
             config: json!({"Env": ["PATH=/bin"], "Cmd": ["sh"]}),
         },
     ];
-    let root = Layer::of(&crate::needs::path(SPARK_ROOT), "", work.join("spark-root.tar"));
+    let root = Layer::of(&cloakroom_testing::needs::path(SPARK_ROOT), "", work.join("spark-root.tar"));
     images.extend(VERSIONS.map(|version| with_spark(version, &root, work)));
     images
 }
@@ -148,7 +148,7 @@ fn busybox(work: &Path) -> Layer {
 
 /// As Spark's own image: /opt/spark, user 185, an entrypoint that knows `driver` and `executor`.
 fn with_spark(version: &str, root: &Layer, work: &Path) -> Image {
-    let home = crate::needs::path(SPARK_HOMES).join(format!("spark-{version}"));
+    let home = cloakroom_testing::needs::path(SPARK_HOMES).join(format!("spark-{version}"));
     let spark = Layer::of(&home, "/opt/spark", work.join(format!("spark-{version}.tar")));
     let folder = work.join(format!("entrypoint-{version}"));
     std::fs::create_dir(&folder).unwrap();

@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use libtest_mimic::Trial;
 
-use crate::needs::{Need, trial};
 use crate::world;
+use cloakroom_testing::needs::{Need, trial};
 
 /// All journeys.
 pub fn trials() -> Vec<Trial> {

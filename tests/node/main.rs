@@ -12,20 +12,9 @@
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
 mod cluster;
-#[path = "../real/dist.rs"]
-mod dist;
-#[path = "../documentation/mod.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod documentation;
 mod example;
 mod images;
-#[path = "../runs/jobs.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod jobs;
 mod journeys;
-#[path = "../real/needs.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod needs;
 mod shell;
 mod world;
 

@@ -10,12 +10,12 @@ use libtest_mimic::Trial;
 use reqwest::Client;
 use tempfile::TempDir;
 
-use crate::control_plane::{ASSETS, ControlPlane};
-use crate::needs::{Need, trial};
-use crate::process::{Cloakroom, command, stderr};
-use crate::support::cluster::{Account, Cluster as _, NAMESPACE, Object};
-use crate::support::tls;
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Cluster as _, NAMESPACE, Object};
+use cloakroom_testing::control_plane::{ASSETS, ControlPlane};
+use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::process::{Cloakroom, command, stderr};
+use cloakroom_testing::tls;
+use cloakroom_testing::wait::until;
 
 const ADMIN_TOKEN: &str = "a-token-of-the-admin";
 

@@ -1,10 +1,8 @@
 //! A real API server: what the fake one of the other tests must do alike, and the scenarios on the real thing.
 
-use std::path::Path;
 use std::sync::OnceLock;
 
-use cloakroom_cluster::{Access, ApiServer, SubmissionAccess, Timeouts};
-use cloakroom_spark::SubmissionCredentials;
+use cloakroom_cluster::{Access, ApiServer, Credentials, Given, PropertiesAccess, Timeouts};
 use cloakroom_submit::create::Undo;
 use cloakroom_submit::jobs::{SubmissionId, kill, status};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -16,12 +14,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, RwLock};
 
 use crate::chart::{helm, installed, notes};
-use crate::control_plane::{ASSETS, ControlPlane, WatchCache};
-use crate::needs::{Need, trial};
-use crate::scenarios::{kinds, outages, pods, probes, submissions};
-use crate::support::cluster::{Account, Cluster, Next, Object, POD, rights, text};
+use crate::scenarios::submissions;
 use crate::support::submitter::{DRIVER, Submitter, pod_group, submission};
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Cluster, Next, Object, POD, rights, text};
+use cloakroom_testing::control_plane::{ASSETS, ControlPlane, WatchCache};
+use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::scenarios::{kinds, outages, pods, probes};
+use cloakroom_testing::tls::of_version_1::{CERTIFICATE, KEY};
+use cloakroom_testing::wait::until;
 
 /// One control plane for all of them. Those that disturb the others have it for themselves.
 static PLANE: OnceCell<RwLock<ControlPlane>> = OnceCell::const_new();
@@ -158,28 +158,24 @@ async fn the_role_of_the_submitter_is_enough(plane: &ControlPlane) {
 
 /// `openssl x509 -req` makes such a certificate unless it is told more.
 async fn a_client_certificate_of_version_1_is_taken(plane: &ControlPlane) {
-    const CERTIFICATE: &str = include_str!("../it/fixtures/client-of-version-1/cert.pem");
-    const KEY: &str = include_str!("../it/fixtures/client-of-version-1/key.pem");
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
-        Some(path)
+        Given::new(path, name)
     };
-    let credentials = SubmissionCredentials {
-        ca_cert_file: plane.ca().map(Path::to_owned),
-        client_cert_file: file("client.pem", CERTIFICATE),
-        client_key_file: file("client.key", KEY),
-        ..SubmissionCredentials::default()
+    let credentials = Credentials {
+        token: None,
+        ca_cert_file: plane.ca().map(|path| Given::new(path.to_owned(), "its CA")),
+        client_cert_files: Some((file("client.pem", CERTIFICATE), file("client.key", KEY))),
     };
-    let access = SubmissionAccess {
-        url: format!("https://{}", plane.address()),
+    let access = PropertiesAccess {
+        url: Given::new(format!("https://{}", plane.address()), "its address"),
         credentials,
-        context: None,
-        kubeconfig: None,
-        folder: folder.path().to_owned(),
+        account: None,
+        token_file_setting: String::new(),
     };
-    let server = ApiServer::connect(&Access::Submission(Box::new(access))).unwrap();
+    let server = ApiServer::connect(&Access::Properties(Box::new(access))).unwrap();
     let review: SelfSubjectReview = Api::all(server.client())
         .create(&PostParams::default(), &SelfSubjectReview::default())
         .await
@@ -203,7 +199,7 @@ async fn a_compacted_version_is_a_410_without_the_watch_cache(plane: &ControlPla
     plane.compact().await;
     let since = format!("resourceVersion={}", text(&list["metadata"]["resourceVersion"]));
     let mut watch = admin.watch(&path, &since, "application/json").await;
-    let Next::Event(event) = watch.next(crate::support::wait::BOUND).await else { panic!("no event") };
+    let Next::Event(event) = watch.next(cloakroom_testing::wait::BOUND).await else { panic!("no event") };
     assert_eq!((event["type"].as_str(), event["object"]["code"].as_u64()), (Some("ERROR"), Some(410)));
     Cluster::stop(plane).await;
     Cluster::start(plane).await;

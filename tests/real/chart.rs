@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 
 use libtest_mimic::Trial;
 
-use crate::documentation::block;
 use crate::manifests::{combined, everything, of_the_page, render, render_own, rendered::Rendered, wiring};
-use crate::needs::trial;
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::needs::trial;
 use comparison::differences;
 use helm::{Helm, values_of};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::needs::{Need, trial};
-use crate::process::Cloakroom;
+use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::process::Cloakroom;
 
 pub fn trials() -> Vec<Trial> {
     let needs = || [Need::Root, Need::Namespaces, Need::Program("chroot"), Need::Program("setpriv")];
@@ -30,7 +30,7 @@ impl Image {
         let folder = tempfile::tempdir().unwrap();
         open_to_all(folder.path());
         let image = Self { folder };
-        crate::dist::lay_out(&image.root());
+        cloakroom_testing::dist::lay_out(&image.root());
         std::fs::create_dir(image.data()).unwrap();
         image
     }
@@ -82,7 +82,7 @@ fn serve() {
 }
 
 fn stage(address: &str, scheme: &str, file: &Path, ca: Option<&Path>) -> serde_json::Value {
-    let mut command = crate::process::command();
+    let mut command = cloakroom_testing::process::command();
     command.args([
         "stage",
         "--server",

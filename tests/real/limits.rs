@@ -11,9 +11,9 @@ use libtest_mimic::Trial;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
 
-use crate::control_group::ControlGroup;
-use crate::needs::{Need, trial};
-use crate::process::{Cloakroom, command};
+use cloakroom_testing::control_group::ControlGroup;
+use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::process::{Cloakroom, command};
 
 /// What `manifests/base/deployment.yaml` says.
 const MEMORY: u64 = 512 << 20;
@@ -233,7 +233,7 @@ fn inside(group: &ControlGroup, command: &Command) -> Command {
 }
 
 fn client() -> reqwest::Client {
-    let tls = crate::support::tls::no_roots();
+    let tls = cloakroom_testing::tls::no_roots();
     reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
 }
 

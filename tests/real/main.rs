@@ -9,22 +9,9 @@
 mod another_cluster;
 mod api_server;
 mod chart;
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod control_group;
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod control_plane;
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod dist;
-#[path = "../documentation/mod.rs"]
-mod documentation;
 mod image;
-#[path = "../it/manifests/known.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod known;
 mod limits;
 mod manifests;
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod needs;
 mod old_client;
 mod pages;
 mod read_only;
@@ -36,8 +23,6 @@ mod support;
 mod try_it;
 
 use libtest_mimic::{Arguments, Trial};
-
-use support::process;
 
 fn main() {
     let arguments = Arguments::from_args();

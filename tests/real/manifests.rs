@@ -8,10 +8,10 @@ use std::process::{Command, Output};
 
 use libtest_mimic::Trial;
 
-use crate::documentation::block;
-use crate::known;
-use crate::needs::{Need, kubectl, trial};
-use crate::process;
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::known;
+use cloakroom_testing::needs::{Need, kubectl, trial};
+use cloakroom_testing::process;
 use rendered::Rendered;
 
 pub fn trials() -> Vec<Trial> {

@@ -5,8 +5,8 @@ use std::process::{Command, Output};
 
 use libtest_mimic::Trial;
 
-use crate::needs::{Need, path, trial};
-use crate::process::{Cloakroom, command};
+use cloakroom_testing::needs::{Need, path, trial};
+use cloakroom_testing::process::{Cloakroom, command};
 
 const JAR: &str = "CLOAKROOM_TEST_OLD_CLIENT";
 

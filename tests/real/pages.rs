@@ -2,15 +2,14 @@
 
 mod member;
 mod rotation;
-mod terminal;
 
 use libtest_mimic::Trial;
 
-use crate::dist;
-use crate::documentation::table::{By, TABLE};
-use crate::documentation::{self, Block};
-use crate::needs::{Need, trial};
-use terminal::Terminal;
+use cloakroom_testing::dist;
+use cloakroom_testing::documentation::table::{By, TABLE};
+use cloakroom_testing::documentation::{self, Block};
+use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::page_shell::Terminal;
 
 /// Starts a server where the page expects one, and shows what it said.
 const SERVE: &str = "cloakroom serve >said 2>&1 & server=$!

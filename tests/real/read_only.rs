@@ -8,8 +8,8 @@ use cloakroom_core::protocol::v1::Ticket;
 use libtest_mimic::Trial;
 use reqwest::{RequestBuilder, StatusCode};
 
-use crate::needs::{Need, trial};
-use crate::process::{Cloakroom, command, stderr};
+use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::process::{Cloakroom, command, stderr};
 
 const TOKEN: &str = "admin-horse-battery-staple";
 
@@ -95,6 +95,6 @@ fn administer(server: &Cloakroom, tokens: &Path, args: &[&str]) -> Output {
 }
 
 fn client() -> reqwest::Client {
-    let tls = crate::support::tls::no_roots();
+    let tls = cloakroom_testing::tls::no_roots();
     reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
 }

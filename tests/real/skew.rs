@@ -10,8 +10,8 @@ use std::process::{Command, Output, Stdio};
 use cloakroom_core::protocol::v1::Ticket;
 use libtest_mimic::Trial;
 
-use crate::needs::{Need, path, trial};
-use crate::process::{Cloakroom, command, stderr};
+use cloakroom_testing::needs::{Need, path, trial};
+use cloakroom_testing::process::{Cloakroom, command, stderr};
 
 const OLD_BINARY: &str = "CLOAKROOM_TEST_SKEW_BINARY";
 const ADMIN_TOKEN: &str = "admin-horse-battery-staple";

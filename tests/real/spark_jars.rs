@@ -7,8 +7,8 @@ use std::process::Output;
 use libtest_mimic::Trial;
 use sha2::{Digest as _, Sha256};
 
-use crate::needs::{Need, path, trial};
-use crate::process::{Cloakroom, command, stderr};
+use cloakroom_testing::needs::{Need, path, trial};
+use cloakroom_testing::process::{Cloakroom, command, stderr};
 
 const JARS: &str = "CLOAKROOM_TEST_SPARK_JARS";
 

@@ -4,8 +4,8 @@ use std::process::{Command, Output};
 
 use libtest_mimic::Trial;
 
-use crate::needs::{Need, trial};
-use crate::process::Cloakroom;
+use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::process::Cloakroom;
 
 pub fn trials() -> Vec<Trial> {
     let curl = || [Need::Program("curl")];

@@ -9,13 +9,13 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::documentation::block;
 use crate::failures::running::{Ended, Running};
-use crate::needs::{Need, path};
 use crate::stage::{ACCOUNT, MACHINE, Stage, World};
-use crate::support::cluster::{Account, Api, Cluster as _, text};
-use crate::support::process;
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, text};
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::needs::{Need, path};
+use cloakroom_testing::process;
+use cloakroom_testing::wait::until;
 
 /// Names a Python environment with Airflow and its providers for Spark and Kubernetes (`.ci/run` makes one).
 const AIRFLOW: &str = "CLOAKROOM_TEST_AIRFLOW";

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 
-use crate::jobs::Job;
 use crate::stage::{JOBS, Stage, VERSIONS};
 use crate::submission::{Submission, Submitter};
+use cloakroom_testing::jobs::Job;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let [latest, older] = VERSIONS;

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::desk::Desk;
-use crate::jobs::{Job, SERIALIZER};
 use crate::sight::Sight;
 use crate::stage::{CLOAKROOM, MACHINE, Stage, VERSIONS, World};
 use crate::submission::{DRIVER, Submission, Submitter};
 use crate::submitted::goes_with_its_driver;
 use crate::submitted::tickets;
-use crate::support::cluster::Cluster as _;
-use crate::support::tls;
+use cloakroom_testing::cluster::Cluster as _;
+use cloakroom_testing::jobs::{Job, SERIALIZER};
+use cloakroom_testing::scenarios::desk::Desk;
+use cloakroom_testing::tls;
 
 /// What the server wants to see from whoever uploads.
 const UPLOAD_TOKEN: &str = "a-token-that-nobody-else-has";

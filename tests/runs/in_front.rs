@@ -8,9 +8,9 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
-use crate::jobs::{Job, SHORT_LIVED_JAVA};
 use crate::stage::{Stage, VERSIONS, spark_home};
-use crate::support::process;
+use cloakroom_testing::jobs::{Job, SHORT_LIVED_JAVA};
+use cloakroom_testing::process;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let each = VERSIONS.into_iter().flat_map(|version| {

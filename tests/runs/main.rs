@@ -7,35 +7,17 @@
 
 mod airflow;
 mod applications;
-#[path = "../real/control_plane/mod.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod control_plane;
-#[path = "../it/scenarios/desk.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod desk;
-#[path = "../real/dist.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod dist;
-#[path = "../documentation/mod.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod documentation;
 mod executors;
 mod failures;
 mod handed_over;
 mod in_front;
-mod jobs;
-#[path = "../real/needs.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod needs;
 mod operator;
 mod pages;
 mod pods;
-mod runner;
 mod sight;
 mod stage;
 mod submission;
 mod submitted;
-mod support;
 mod web;
 
 use std::sync::Arc;

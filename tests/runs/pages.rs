@@ -1,20 +1,17 @@
 //! The submission that README shows, as a reader types it, where pods run.
 
-#[path = "../real/pages/terminal.rs"]
-mod terminal;
-
 use std::path::Path;
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
 
-use crate::documentation::blocks;
-use crate::needs::Need;
 use crate::stage::Stage;
-use crate::support::cluster::{Account, Cluster as _};
-use crate::support::process;
-use crate::support::wait::until;
-use terminal::Terminal;
+use cloakroom_testing::cluster::{Account, Cluster as _};
+use cloakroom_testing::documentation::blocks;
+use cloakroom_testing::needs::Need;
+use cloakroom_testing::page_shell::Terminal;
+use cloakroom_testing::process;
+use cloakroom_testing::wait::until;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let name = "pages::the_submission_of_readme_says_why_it_failed_and_ends_with_the_applications_code";

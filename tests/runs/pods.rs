@@ -6,9 +6,9 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stage::{CLOAKROOM, MACHINE, Stage};
-use crate::support::cluster::{Api, Next, text};
-use crate::support::process::{Cloakroom, command, stderr};
-use crate::support::wait::{BOUND, until};
+use cloakroom_testing::cluster::{Api, Next, text};
+use cloakroom_testing::process::{Cloakroom, command, stderr};
+use cloakroom_testing::wait::{BOUND, until};
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![

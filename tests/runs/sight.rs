@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::stage::World;
-use crate::support::cluster::{Account, Api, Cluster as _, Next, text};
-use crate::support::wait::BOUND;
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, Next, text};
+use cloakroom_testing::wait::BOUND;
 
 /// Executors' objects are gone when an application has ended: they are seen while they are there.
 pub struct Sight<'a> {

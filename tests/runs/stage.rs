@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-use crate::control_plane::{ASSETS, ControlPlane};
-use crate::jobs::{self, Job};
-use crate::needs::{Need, path, trial};
-use crate::runner::{Image, Runner};
-use crate::support::cluster::{Account, Api, Cluster as _, text};
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, text};
+use cloakroom_testing::control_plane::{ASSETS, ControlPlane};
+use cloakroom_testing::jobs::{self, Job};
+use cloakroom_testing::needs::{Need, path, trial};
+use cloakroom_testing::runner::{Image, Runner};
+use cloakroom_testing::wait::until;
 
 /// Names the folder that has `spark-VERSION` for each of [`VERSIONS`].
 const SPARK_HOMES: &str = "CLOAKROOM_TEST_SPARK_HOMES";

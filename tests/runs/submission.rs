@@ -4,11 +4,11 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::json;
 
-use crate::jobs::{EXIT_CODE, Job, SHORT_LIVED_JAVA};
 use crate::stage::{ACCOUNT, World, image, spark_home};
-use crate::support::cluster::{Account, Cluster as _};
-use crate::support::process;
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Cluster as _};
+use cloakroom_testing::jobs::{EXIT_CODE, Job, SHORT_LIVED_JAVA};
+use cloakroom_testing::process;
+use cloakroom_testing::wait::until;
 
 /// The name of the driver's pod.
 pub const DRIVER: &str = "driver";

@@ -8,12 +8,12 @@ use cloakroom_core::protocol::v1::Ticket;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
-use crate::jobs::Job;
 use crate::stage::{CLOAKROOM, Stage, VERSIONS};
 use crate::submission::{DRIVER, Submission, Submitter};
-use crate::support::cluster::{Api, Cluster as _, text};
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Api, Cluster as _, text};
+use cloakroom_testing::jobs::Job;
+use cloakroom_testing::scenarios::desk::Desk;
+use cloakroom_testing::wait::until;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let each = VERSIONS.into_iter().flat_map(|version| [(version, Job::Java), (version, Job::Python)]);

@@ -10,10 +10,10 @@ use libtest_mimic::Trial;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::jobs::Job;
 use crate::sight::Sight;
 use crate::stage::{CLOAKROOM, Stage, VERSIONS};
 use crate::submission::{Submission, Submitter};
+use cloakroom_testing::jobs::Job;
 
 /// What the web server wants to see in the query.
 const SIGNATURE: &str = "signedByNobodyElse";

@@ -19,7 +19,7 @@ use crate::connection::{Answer, Connection};
 use crate::round::Beside;
 use crate::scene::{ABUSER, Scene, Server};
 use crate::secrets::Secrets;
-use crate::support::cluster::Api;
+use cloakroom_testing::cluster::Api;
 
 /// After a refusal or a broken connection; no abuser who wants to have an effect waits any longer.
 const PAUSE: Duration = Duration::from_millis(200);

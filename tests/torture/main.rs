@@ -8,25 +8,13 @@
 mod abuser;
 mod abuses;
 mod connection;
-#[path = "../real/control_group.rs"]
-mod control_group;
-#[path = "../real/control_plane/mod.rs"]
-#[expect(dead_code, reason = "shared with the other test binary")]
-mod control_plane;
 mod figures;
 mod honest;
-#[path = "../it/manifests/known.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod known;
 mod long;
-#[path = "../real/needs.rs"]
-#[expect(dead_code, reason = "shared with the other test binaries")]
-mod needs;
 mod round;
 mod scene;
 mod secrets;
 mod short;
-mod support;
 
 use std::sync::OnceLock;
 
@@ -34,8 +22,8 @@ use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 
-use control_group::ControlGroup;
-use needs::{Need, trial};
+use cloakroom_testing::control_group::ControlGroup;
+use cloakroom_testing::needs::{Need, trial};
 use scene::Scene;
 
 fn main() {
@@ -56,7 +44,10 @@ fn main() {
 /// A test of the torture.
 fn torture(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
     let needs = [
-        Need::Path(control_plane::ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"),
+        Need::Path(
+            cloakroom_testing::control_plane::ASSETS,
+            "a folder with etcd and kube-apiserver (tests/envtest/build)",
+        ),
         Need::Working("a control group for memory", ControlGroup::can_be_made),
     ];
     trial(name, &needs, test)

@@ -12,7 +12,7 @@ use crate::figures::Measured;
 use crate::honest::Honest;
 use crate::scene::{HONEST, Scene, Server};
 use crate::secrets::Secrets;
-use crate::support::wait::until;
+use cloakroom_testing::wait::until;
 
 /// How often a probe asks (`periodSeconds` of the manifest).
 const PROBE_PERIOD: Duration = Duration::from_secs(1);

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::connection::{Answer, Connection};
-use crate::control_group::ControlGroup;
-use crate::control_plane::ControlPlane;
-use crate::known;
 use crate::secrets::Secrets;
-use crate::support::cluster::{Account, Api, Cluster as _, Object, POD};
-use crate::support::port::ReservedPort;
-use crate::support::process::Cloakroom;
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, Object, POD};
+use cloakroom_testing::control_group::ControlGroup;
+use cloakroom_testing::control_plane::ControlPlane;
+use cloakroom_testing::known;
+use cloakroom_testing::port::ReservedPort;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::wait::until;
 
 /// The namespace of the tenant who must notice nothing.
 pub const HONEST: &str = "honest";

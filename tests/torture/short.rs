@@ -4,12 +4,12 @@ use libtest_mimic::Trial;
 
 use crate::abuses::{ALL, Abuse};
 use crate::figures::figures_are_those_of_the_requests_that_succeeded;
-use crate::needs::trial;
 use crate::round::{Beside, Field, Round};
 use crate::scene::ABUSER;
 use crate::secrets::planted_secrets_are_found;
-use crate::support::wait::until;
 use crate::{runtime, scene, torture};
+use cloakroom_testing::needs::trial;
+use cloakroom_testing::wait::until;
 
 /// Of one bundle: what a server without optimisation takes six times in a second beside other work.
 const SIZE_BYTES: usize = 2 << 20;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::uri::{DependencyUri, RemoteUri, split_list};
-use cloakroom_core::time::TimeUnit;
 use super::{Properties, PropertyError, java_store, keys};
+use cloakroom_core::time::TimeUnit;
 
 #[cfg(test)]
 mod tests;

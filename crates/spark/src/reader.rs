@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::uri::DependencyUri;
-use cloakroom_core::time::{TimeUnit, parse_duration};
 use super::{Place, Properties, PropertyError};
+use cloakroom_core::time::{TimeUnit, parse_duration};
 
 /// Reads typed values; keys that nobody asked for are warned about in the end.
 pub(super) struct Reader<'a> {

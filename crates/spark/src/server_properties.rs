@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::reader::Reader;
-use cloakroom_core::time::TimeUnit;
-use cloakroom_core::oauth_token::OauthToken;
 use super::{Properties, PropertyError, java_store, keys};
+use cloakroom_core::oauth_token::OauthToken;
+use cloakroom_core::time::TimeUnit;
 
 #[cfg(test)]
 mod tests;
@@ -112,7 +112,7 @@ fn api_server(reader: &mut Reader<'_>) -> Result<ApiServerProperties, PropertyEr
         ca_cert_file,
         client_key_file,
         client_cert_file,
-        oauth_token: reader.text(&keys::AUTHENTICATE_OAUTH_TOKEN).map(|token| OauthToken(token.to_owned())),
+        oauth_token: reader.text(&keys::AUTHENTICATE_OAUTH_TOKEN).map(OauthToken::new),
         oauth_token_file: reader.path(&keys::AUTHENTICATE_OAUTH_TOKEN_FILE)?,
         use_service_account_credentials: reader.boolean(&keys::AUTHENTICATE_USE_SERVICE_ACCOUNT, true)?,
     })

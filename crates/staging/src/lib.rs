@@ -9,6 +9,7 @@ mod staging;
 pub mod store;
 
 pub use staging::{
-    AccessError, CapacityLimits, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom, OWNER_MEMORY_BYTES,
-    Recovered, Share, ShareError, StageError, Staged, Staging, TOMBSTONES_FOR_EACH, TOMBSTONE_LIFE, Terms, Upload,
+    AccessError, CapacityLimits, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom,
+    OWNER_MEMORY_BYTES, Recovered, Share, ShareError, StageError, Staged, Staging, TOMBSTONE_LIFE,
+    TOMBSTONES_FOR_EACH, Terms, Upload,
 };

@@ -1,8 +1,8 @@
 //! What somebody who stages can do where the staging server does not do what it should: the settings by the names that they were
 //! given by.
 
-use cloakroom_transfer::client::Failure;
 use cloakroom_spark::{Origin, SparkConf, keys};
+use cloakroom_transfer::client::Failure;
 
 /// How the settings that lead to the staging server were given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::log::{Level, Lines, Status};
-use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom_core::clock::{Clock, SystemClock};
+use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]

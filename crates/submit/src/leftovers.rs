@@ -12,8 +12,8 @@ use super::calls::{Calls, ObjectPath};
 use super::plan::handover::{LABEL, MANAGED_BY, MANAGER};
 use super::plan::{Tickets, tickets_of};
 use super::stage::StagePlan;
-use cloakroom_transfer::client::{HttpClient, ServerAddress, Timeouts};
 use cloakroom_cluster::{ApiFailure, ApiServer};
+use cloakroom_transfer::client::{HttpClient, ServerAddress, Timeouts};
 
 /// Nobody waits longer for a favour.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);

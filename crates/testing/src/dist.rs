@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::{process, project};
+
 /// Names the folder of the files.
 const DIST: &str = "CLOAKROOM_TEST_DIST";
 
@@ -11,7 +13,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The static binary for this machine. Without a release, the one that cargo made for the tests.
 pub fn binary() -> PathBuf {
     let name = format!("cloakroom-{VERSION}-linux-{}", std::env::consts::ARCH);
-    of_the_release(&name).unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_cloakroom")))
+    of_the_release(&name).unwrap_or_else(process::binary)
 }
 
 /// The image as an archive. Without a release, of that binary, packed below `work` by the release's script.
@@ -34,7 +36,7 @@ pub fn image(work: &Path) -> PathBuf {
 /// Manifests, chart and documentation: what the release's archive has, unpacked below `work`. Without a release, the source.
 pub fn tree(work: &Path) -> PathBuf {
     let name = format!("cloakroom-{VERSION}-linux-{}", std::env::consts::ARCH);
-    let Some(archive) = of_the_release(&format!("{name}.tar.gz")) else { return project().to_owned() };
+    let Some(archive) = of_the_release(&format!("{name}.tar.gz")) else { return project() };
     run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(work));
     work.join(name)
 }
@@ -48,10 +50,6 @@ fn of_the_release(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os(DIST)?).join(name);
     assert!(path.exists(), "{DIST} names a folder without {name}: packaging/release --quick makes it");
     Some(path)
-}
-
-fn project() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn run(command: &mut Command) {

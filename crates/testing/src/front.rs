@@ -6,7 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::support::wait::{BOUND, until_true};
+use crate::wait::{BOUND, until_true};
 
 const STOPPING: &str =
     "{\"status\":503,\"code\":\"shutting-down\",\"detail\":\"this server is about to stop\"}";

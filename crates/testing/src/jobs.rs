@@ -138,7 +138,7 @@ fn zip(parent: &Path, folder: &str, archive: &Path) {
 }
 
 fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/jobs")
+    crate::project().join("tests/runs/jobs")
 }
 
 fn run(command: &mut Command) {

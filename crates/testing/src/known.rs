@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cloakroom_core::resource::OwnerKinds;
 use serde_json::Value;
 
-use crate::support::process;
+use crate::process;
 
 /// Every document of a YAML text.
 pub fn parse(text: &str) -> Vec<Value> {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use tempfile::TempDir;
 
 use crate::documentation::{Block, Shown};
-use crate::support::wait::BOUND;
+use crate::wait::BOUND;
 
 /// Begins the line behind all that a command said; its exit code follows.
 const ENDED: &str = "=== ended with ";

@@ -2,16 +2,22 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::support::wait::BOUND;
+use crate::wait::BOUND;
+
+/// The binary that cargo built for the tests of the root package.
+pub fn binary() -> PathBuf {
+    let path = std::env::var_os("CARGO_BIN_EXE_cloakroom");
+    path.expect("cargo says where the binary is to those that it runs: cargo test, cargo bench").into()
+}
 
 /// The binary with a clean environment.
 pub fn command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cloakroom"));
+    let mut command = Command::new(binary());
     command.env_clear().stdin(Stdio::null());
     command
 }

@@ -134,7 +134,9 @@ impl ServedFile {
     fn described(&self, answer: Answer) -> Answer {
         use sha2::Digest;
         let sha256 = sha2::Sha256::digest(&self.bytes).into();
-        answer.header("etag", &self.etag).header("repr-digest", cloakroom_core::protocol::digest::format(&sha256))
+        answer
+            .header("etag", &self.etag)
+            .header("repr-digest", cloakroom_core::protocol::digest::format(&sha256))
     }
 }
 

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ClientConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 /// A CA, or a self-signed certificate, and what it signed, as PEM files.
 pub struct Pem {
@@ -42,8 +45,6 @@ pub fn no_roots() -> ClientConfig {
 
 /// A client configuration that trusts one CA.
 pub fn trusting(ca: &Path) -> ClientConfig {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject as _;
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
     client_config(roots)
@@ -70,4 +71,30 @@ fn write(folder: &Path, ca: &str, cert: &str, key: &str) -> Pem {
         std::fs::write(path, text).unwrap();
     }
     pem
+}
+
+/// TLS with this certificate; clients must show one that `clients` signed, if that is given.
+pub fn server_config(pem: &Pem, clients: Option<&Path>) -> ServerConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(ca) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            builder.with_client_cert_verifier(verifier.build().unwrap())
+        }
+    };
+    let chain = vec![CertificateDer::from_pem_file(&pem.cert).unwrap()];
+    builder.with_single_cert(chain, PrivateKeyDer::from_pem_file(&pem.key).unwrap()).unwrap()
+}
+
+/// A client certificate as `openssl x509 -req` makes it unless it is told more, and who signed it: without extensions, which
+/// came with version 3.
+pub mod of_version_1 {
+    pub const CA: &str = include_str!("../fixtures/client-of-version-1/ca.pem");
+    pub const CERTIFICATE: &str = include_str!("../fixtures/client-of-version-1/cert.pem");
+    pub const KEY: &str = include_str!("../fixtures/client-of-version-1/key.pem");
 }

@@ -1,12 +1,12 @@
 //! Writes what every fuzz target begins with, from the tests' own cases, into `FOLDER/TARGET/`.
 
-#[path = "../../../tests/it/support/bundles.rs"]
-mod bundles;
 mod sets;
 mod texts;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
+
+use cloakroom_testing::bundles;
 
 /// Larger ones make a fuzzer slow, and say nothing new.
 const LARGEST_BYTES: usize = 16 << 10;

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use cloakroom_transfer::client::Selection;
 use cloakroom_core::protocol::admin::{ServerStatus, StagedResource};
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::harmless;
+use cloakroom_transfer::client::Selection;
 
 use super::columns::{self, Columns};
 use super::warnings::warnings;

@@ -18,8 +18,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-use cloakroom_transfer::client::{AdminClient, AdminToken, HttpClient, Selection, ServerAddress, Timeouts};
 use cloakroom_core::resource::RowName;
+use cloakroom_transfer::client::{AdminClient, AdminToken, HttpClient, Selection, ServerAddress, Timeouts};
 
 use super::local::LocalAdmin;
 use crate::cli::{ADMIN_TOKEN_FLAG as TOKEN_FLAG, AdminArgs, ResourceArg, Structured, admin_token_giver};

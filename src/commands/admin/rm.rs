@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use cloakroom_transfer::client::{AdminClient, AdminError, Selection};
 use cloakroom_core::protocol::Word;
 use cloakroom_core::protocol::admin::{Removal, ResourcePage, StagedResource};
 use cloakroom_core::resource::{DeletionReason, RowName};
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::{chain, harmless};
+use cloakroom_transfer::client::{AdminClient, AdminError, Selection};
 
 use super::columns::{Columns, terminal_width};
 use super::ls::sort;

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 
 use cloakroom_core::protocol::Word;
-use cloakroom_core::protocol::admin::{ClusterStatus, ServerStatus, UnreadableResource, WITHOUT_UID, WatchStatus};
+use cloakroom_core::protocol::admin::{
+    ClusterStatus, ServerStatus, UnreadableResource, WITHOUT_UID, WatchStatus,
+};
 use cloakroom_core::protocol::standing::ClusterStanding;
 use cloakroom_core::size::format_size;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::cli::ServeArgs;
 use crate::commands::refuse;
-use cloakroom_server::http::UploadAuth;
 use cloakroom_core::size::{ByteSize, format_size};
+use cloakroom_server::http::UploadAuth;
 use cloakroom_staging::{
     CapacityLimits, LEAST_CHARGE, Limits, OWNER_MEMORY_BYTES, Share, TOMBSTONES_FOR_EACH,
 };

@@ -11,18 +11,18 @@ use super::{descriptors, limits};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use crate::commands::refuse;
-use cloakroom_server::cleaner::Policy;
-use cloakroom_core::clock::SystemClock;
-use cloakroom_server::descriptors::Allotment;
 use cloakroom_cluster::{ApiServer, Reviews};
+use cloakroom_core::clock::SystemClock;
 use cloakroom_core::metrics::Metrics;
-use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
+use cloakroom_core::size::format_size;
+use cloakroom_core::time::format_duration;
+use cloakroom_server::cleaner::Policy;
+use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::{
     Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
 };
-use cloakroom_core::size::format_size;
-use cloakroom_core::time::format_duration;
-use cloakroom_spark::{Properties, StagingServerProperties};
+use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
+use cloakroom_spark::{Properties, StagingServerProperties, keys};
 use cloakroom_staging::Limits;
 
 /// The original's port.
@@ -68,6 +68,10 @@ impl ServeSettings {
         let limits = limits::resolve(args, &upload_auth, &mut warnings)?;
         let server = Settings {
             upload_auth,
+            token_hint: format!(
+                "cloakroom stage: --token-file; cloakroom submit: {}",
+                keys::CLOAKROOM_UPLOAD_TOKEN_FILE
+            ),
             owner_kinds: args.kubernetes.owner_kinds.clone(),
             namespaces: args.kubernetes.namespaces.clone(),
             lifetimes,

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::cluster::Pod;
 use super::settings::{self, ServeSettings};
 use crate::cli::ServeArgs;
-use cloakroom_server::cleaner::Sweeper;
 use cloakroom_core::clock::SystemClock;
-use cloakroom_server::descriptors::Allotment;
-use cloakroom_staging::ledger::{LedgerError, SqliteLedger};
 use cloakroom_core::metrics::Metrics;
+use cloakroom_server::cleaner::Sweeper;
+use cloakroom_server::descriptors::Allotment;
 use cloakroom_staging::Staging;
+use cloakroom_staging::ledger::{LedgerError, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, LocalDisk as _, Storage, StoreError};
 
 /// How long the server waits for its predecessor to let go of the data directory: more than twice the time that the

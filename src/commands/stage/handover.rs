@@ -18,7 +18,6 @@ use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
 use crate::commands::tell;
 
-use cloakroom_transfer::client::StageObserver;
 use cloakroom_cluster::ApiServer;
 use cloakroom_core::size::format_size;
 use cloakroom_submit::create::{Companions, CreateError, Undo, try_companions};
@@ -27,6 +26,7 @@ use cloakroom_submit::plan::handover::Handover;
 use cloakroom_submit::run;
 use cloakroom_submit::stage::{NamedServer, StagedBundles, Stager as _, StagingError};
 use cloakroom_submit::{Drawn, Event, Events, Log, Uploading, remove_leftovers};
+use cloakroom_transfer::client::StageObserver;
 use tokio_util::sync::CancellationToken;
 
 const UNPRINTED: &str = "what was asked for cannot be printed on stdout";

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use cloakroom_transfer::client::{RetryNotice, StageObserver};
 use cloakroom_core::size::format_size;
 use cloakroom_submit::Uploading;
+use cloakroom_transfer::client::{RetryNotice, StageObserver};
 
 use crate::commands::screen::{Screen, columns, template};
 

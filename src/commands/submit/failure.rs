@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-use cloakroom_submit::run::RunError;
 use cloakroom_core::text::chain;
+use cloakroom_submit::run::RunError;
 
 /// A submission that failed: what it means, and in a line of its own why.
 ///

@@ -4,9 +4,7 @@ use std::cmp::Reverse;
 
 use cloakroom_spark::arguments::{CommandLine, Purpose, Switch};
 use cloakroom_spark::conf::shown_redacted;
-use cloakroom_spark::{
-    DependencyUri, MainResource, RemoteUri, SparkConf, SubmitArguments, keys, split_list,
-};
+use cloakroom_spark::{DependencyUri, MainResource, RemoteUri, SparkConf, SubmitArguments, keys, split_list};
 
 /// Names that Spark gives to settings, with their keys, in its order.
 const SETTINGS: [(&str, &str); 6] = [

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cloakroom_core::resource::{DeletionReason, ResourceId, State};
 use cloakroom_staging::ledger::{
     Authority, Condition, Deletion, LEASE_TIME, LeaseId, Ledger, LedgerError, SqliteLedger,
 };
-use cloakroom_core::resource::{DeletionReason, ResourceId, State};
 
 use super::ledger::{completion, new_id, pending};
-use crate::support::clock::ManualClock;
+use cloakroom_testing::clock::ManualClock;
 
 /// A ledger that is opened anew for each rule, and its clock.
 struct Leased {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use cloakroom_staging::ledger::{
-    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Ledger, LedgerError, MemoryLimits,
-    PendingResource, SqliteLedger, Stored,
-};
 use cloakroom_core::resource::{
     Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerKind, Ready, Resource,
     ResourceId, ResourceSecret, Sighting, Stage, State, Tombstone, UploadHandle,
+};
+use cloakroom_staging::ledger::{
+    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Ledger, LedgerError, MemoryLimits,
+    PendingResource, SqliteLedger, Stored,
 };
 use futures_util::future::join_all;
 use jiff::Timestamp;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use cloakroom_core::resource::{Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, Ledger, LedgerError, MemoryLimits,
     Shortage, SqliteLedger, Taken,
 };
-use cloakroom_core::resource::{Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
 
 use super::ledger::{completion, new_id, pending};
 

@@ -2,30 +2,22 @@
 
 use std::sync::{Arc, Mutex};
 
-use cloakroom_cluster::{Access, ApiServer};
-use cloakroom_spark::ApiServerProperties;
+use cloakroom_cluster::{Access, ApiServer, Credentials};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme};
 
-use super::place::{Place, answer, properties, quick, version};
+use super::place::{Place, answer, ca, certificate, quick, version};
 use super::refused;
-use crate::support::scripted::Scripted;
-
-/// Made by `openssl x509 -req -in client.csr -CA ca.pem -CAkey ca.key`, without extensions.
-const CERTIFICATE: &str = include_str!("../fixtures/client-of-version-1/cert.pem");
-const KEY: &str = include_str!("../fixtures/client-of-version-1/key.pem");
+use cloakroom_testing::scripted::Scripted;
+use cloakroom_testing::tls::of_version_1::{CERTIFICATE, KEY};
 
 fn access(place: &Place, url: &str) -> Access {
-    let properties = ApiServerProperties {
-        ca_cert_file: Some(place.path("server/ca.pem")),
-        client_cert_file: Some(place.path("client.pem")),
-        client_key_file: Some(place.path("client.key")),
-        ..properties()
-    };
-    Access::Properties { url: url.to_owned(), properties, folder: place.path("nowhere") }
+    let of_client = certificate(place.path("client.pem"), place.path("client.key"));
+    let credentials = Credentials { ca_cert_file: ca(place.path("server/ca.pem")).ca_cert_file, ..of_client };
+    place.access_without_account(url, credentials)
 }
 
 #[tokio::test]

@@ -6,10 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_cluster::{Access, ApiServer};
 
-use super::place::{Place, answer, quick, tls_config, version};
+use super::place::{Place, answer, quick, version};
 use super::refused;
-use crate::support::logs;
-use crate::support::scripted::Scripted;
+use cloakroom_testing::logs;
+use cloakroom_testing::scripted::Scripted;
+use cloakroom_testing::tls::server_config;
 
 /// One context with these lines of a cluster and of a user, in flow form.
 fn config(cluster: &str, user: &str) -> String {
@@ -42,7 +43,7 @@ async fn files_beside_a_kubeconfig_and_data_in_it_are_the_same() {
     let pem = place.certificate("kube");
     let client = place.certificate("kube/client");
     let server =
-        Scripted::start_tls(tls_config(&pem, Some(&client.ca)), |_, _| answer(200, "{}").into()).await;
+        Scripted::start_tls(server_config(&pem, Some(&client.ca)), |_, _| answer(200, "{}").into()).await;
     let inline = |path| STANDARD.encode(std::fs::read(path).unwrap());
     let address = server.url();
     for (cluster, user) in [

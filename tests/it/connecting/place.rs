@@ -1,19 +1,16 @@
 //! A folder with credentials, and servers that look at them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom_cluster::{Access, ApiFailure, ApiServer, Timeouts};
-use cloakroom_spark::{ApiServerProperties, Properties, StagingServerProperties};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use cloakroom_cluster::{
+    Access, ApiFailure, ApiServer, Credentials, Given, PropertiesAccess, Timeouts, TokenSource,
+};
+use cloakroom_core::oauth_token::OauthToken;
 use tempfile::TempDir;
 
-use crate::support::scripted::{Answer, Scripted};
-use crate::support::tls::{self, Pem};
+use cloakroom_testing::scripted::{Answer, Scripted};
+use cloakroom_testing::tls::{self, Pem};
 
 pub struct Place(TempDir);
 
@@ -55,24 +52,64 @@ impl Place {
 
     /// A server over plain HTTP on this machine, without credentials.
     pub fn in_clear(&self, server: &Scripted) -> Access {
-        let properties = ApiServerProperties { use_service_account_credentials: false, ..properties() };
-        Access::Properties { url: server.url(), properties, folder: self.path("account") }
+        nobody(&server.url())
+    }
+
+    /// Access with these credentials, which the service account fills in.
+    pub fn access(&self, url: &str, credentials: Credentials) -> Access {
+        self.access_in("account", url, credentials)
+    }
+
+    /// The same where no service account is mounted.
+    pub fn access_without_account(&self, url: &str, credentials: Credentials) -> Access {
+        self.access_in("nowhere", url, credentials)
+    }
+
+    fn access_in(&self, folder: &str, url: &str, credentials: Credentials) -> Access {
+        let account = Some(named(self.path(folder), "useServiceAccountCredentials"));
+        properties(url, credentials, account)
     }
 }
 
-/// No property is set.
-pub fn properties() -> ApiServerProperties {
-    parsed("")
+/// Access without credentials.
+pub fn nobody(url: &str) -> Access {
+    properties(url, Credentials::default(), None)
 }
 
-/// The token stands in the properties file.
-pub fn with_token(token: &str) -> ApiServerProperties {
-    parsed(&format!("spark.kubernetes.authenticate.resourceStagingServer.oauthToken={token}\n"))
+fn properties(url: &str, credentials: Credentials, account: Option<Given<PathBuf>>) -> Access {
+    let url = named(url.to_owned(), "url");
+    Access::Properties(Box::new(PropertiesAccess {
+        url,
+        credentials,
+        account,
+        token_file_setting: "`oauthTokenFile`".to_owned(),
+    }))
 }
 
-fn parsed(text: &str) -> ApiServerProperties {
-    let properties = Properties::parse(Path::new("server.properties"), text).unwrap();
-    StagingServerProperties::from(&properties).unwrap().api_server
+/// A value, with the setting that gives it.
+pub fn named<T>(value: T, setting: &str) -> Given<T> {
+    Given::new(value, format!("`{setting}`"))
+}
+
+/// The settings have the token itself.
+pub fn token(text: &str) -> Credentials {
+    let token = named(TokenSource::Text(OauthToken::new(text)), "oauthToken");
+    Credentials { token: Some(token), ..Credentials::default() }
+}
+
+/// The settings name the token's file.
+pub fn token_file(path: PathBuf) -> Credentials {
+    let token = named(TokenSource::File(path), "oauthTokenFile");
+    Credentials { token: Some(token), ..Credentials::default() }
+}
+
+pub fn ca(path: PathBuf) -> Credentials {
+    Credentials { ca_cert_file: Some(named(path, "caCertFile")), ..Credentials::default() }
+}
+
+pub fn certificate(cert: PathBuf, key: PathBuf) -> Credentials {
+    let files = (named(cert, "clientCertFile"), named(key, "clientKeyFile"));
+    Credentials { client_cert_files: Some(files), ..Credentials::default() }
 }
 
 /// Files are looked at again before every call.
@@ -88,22 +125,4 @@ pub fn answer(status: u16, body: &str) -> Answer {
 pub async fn version(server: &ApiServer) -> Result<(), ApiFailure> {
     let client = server.client();
     server.call(client.apiserver_version()).await.map(drop)
-}
-
-/// TLS with this certificate; clients must show one that `clients` signed, if that is given.
-pub fn tls_config(pem: &Pem, clients: Option<&Path>) -> ServerConfig {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
-    let builder = builder.with_safe_default_protocol_versions().unwrap();
-    let builder = match clients {
-        None => builder.with_no_client_auth(),
-        Some(ca) => {
-            let mut roots = RootCertStore::empty();
-            roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            builder.with_client_cert_verifier(verifier.build().unwrap())
-        }
-    };
-    let chain = vec![CertificateDer::from_pem_file(&pem.cert).unwrap()];
-    builder.with_single_cert(chain, PrivateKeyDer::from_pem_file(&pem.key).unwrap()).unwrap()
 }

@@ -1,15 +1,15 @@
 //! The mounted service account over TLS, and what happens when files rotate.
 
-use cloakroom_cluster::{Access, ApiFailure, ApiServer};
-use cloakroom_spark::ApiServerProperties;
+use cloakroom_cluster::{Access, ApiFailure, ApiServer, Credentials};
 
-use super::place::{Place, answer, properties, quick, tls_config, version};
-use crate::support::logs;
-use crate::support::scripted::Scripted;
+use super::place::{Place, answer, ca, certificate, quick, version};
+use cloakroom_testing::logs;
+use cloakroom_testing::scripted::Scripted;
+use cloakroom_testing::tls::server_config;
 
 /// A server with a certificate of a CA of its own.
 async fn api_server(place: &Place, name: &str) -> Scripted {
-    Scripted::start_tls(tls_config(&place.certificate(name), None), |_, _| answer(200, "{}").into()).await
+    Scripted::start_tls(server_config(&place.certificate(name), None), |_, _| answer(200, "{}").into()).await
 }
 
 fn account(place: &Place, server: &Scripted) -> Access {
@@ -96,15 +96,11 @@ async fn a_client_certificate_is_shown_and_read_again_when_it_rotates() {
     let place = Place::new();
     let (server_pem, old, new) =
         (place.certificate("server"), place.certificate("client"), place.certificate("next"));
-    let config = tls_config(&server_pem, Some(&new.ca));
+    let config = server_config(&server_pem, Some(&new.ca));
     let server = Scripted::start_tls(config, |_, _| answer(200, "{}").into()).await;
-    let properties = ApiServerProperties {
-        ca_cert_file: Some(server_pem.ca),
-        client_cert_file: Some(old.cert),
-        client_key_file: Some(old.key),
-        ..properties()
-    };
-    let access = Access::Properties { url: server.url(), properties, folder: place.path("nowhere") };
+    let of_client = certificate(old.cert, old.key);
+    let credentials = Credentials { ca_cert_file: ca(server_pem.ca).ca_cert_file, ..of_client };
+    let access = place.access_without_account(&server.url(), credentials);
     let asked = ApiServer::connect_with(&access, quick()).unwrap();
     let failure = version(&asked).await.unwrap_err();
     assert!(matches!(failure, ApiFailure::Unreachable { .. }), "{failure}");

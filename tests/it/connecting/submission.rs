@@ -1,26 +1,30 @@
 //! Submissions: the address is the master's, and settings win over the kubeconfig, which wins over the service account.
 
-use cloakroom_cluster::{Access, ApiServer, SubmissionAccess};
-use cloakroom_spark::{OauthToken, SubmissionCredentials};
+use cloakroom_cluster::{Access, ApiServer, Credentials, Given, SubmissionAccess};
 
-use super::place::{Place, answer, quick, tls_config, version};
+use super::place::{Place, answer, ca, quick, token, version};
 use super::refused;
-use crate::support::scripted::Scripted;
+use cloakroom_testing::scripted::Scripted;
+use cloakroom_testing::tls::server_config;
 
-fn access(place: &Place, url: &str, credentials: SubmissionCredentials) -> SubmissionAccess {
+fn access(place: &Place, url: &str, credentials: Credentials) -> SubmissionAccess {
     let path = place.path("kube/config");
     let kubeconfig = path.exists().then(|| (vec![path], "KUBECONFIG".to_owned()));
     SubmissionAccess {
-        url: url.to_owned(),
+        url: Given::new(url.to_owned(), "--master"),
         credentials,
+        credentials_setting: "submission.*".to_owned(),
+        ca_setting: "`caCertFile`".to_owned(),
+        trust_certificates: None,
         context: None,
         kubeconfig,
         folder: place.path("account"),
     }
 }
 
-fn token(text: &str) -> SubmissionCredentials {
-    SubmissionCredentials { oauth_token: Some(OauthToken::new(text)), ..SubmissionCredentials::default() }
+/// Takes any certificate.
+fn trusting(access: SubmissionAccess) -> SubmissionAccess {
+    SubmissionAccess { trust_certificates: Some("`trustCertificates`".to_owned()), ..access }
 }
 
 fn kubeconfig(place: &Place, cluster: &str, user: &str) {
@@ -35,7 +39,10 @@ fn kubeconfig(place: &Place, cluster: &str, user: &str) {
 /// Which token is shown to a server on this machine.
 async fn shown(access: SubmissionAccess) -> Option<String> {
     let server = Scripted::start(|_, _| answer(200, "{}").into()).await;
-    let access = Access::Submission(Box::new(SubmissionAccess { url: server.url(), ..access }));
+    let access = Access::Submission(Box::new(SubmissionAccess {
+        url: Given::new(server.url(), "--master"),
+        ..access
+    }));
     version(&ApiServer::connect_with(&access, quick()).unwrap()).await.unwrap();
     server.requests().last().unwrap().header("authorization").map(str::to_owned)
 }
@@ -43,7 +50,7 @@ async fn shown(access: SubmissionAccess) -> Option<String> {
 #[tokio::test]
 async fn settings_win_over_the_kubeconfig_which_wins_over_the_service_account() {
     let place = Place::new();
-    let none = SubmissionCredentials::default;
+    let none = Credentials::default;
     assert_eq!(shown(access(&place, "", none())).await, None);
     let pem = place.certificate("account");
     place.account("of-the-account", None);
@@ -60,29 +67,20 @@ async fn settings_win_over_the_kubeconfig_which_wins_over_the_service_account() 
 async fn the_ca_of_the_kubeconfig_is_trusted_for_the_master() {
     let place = Place::new();
     let pem = place.certificate("kube");
-    let server = Scripted::start_tls(tls_config(&pem, None), |_, _| answer(200, "{}").into()).await;
+    let server = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;
     kubeconfig(&place, "server: 'https://elsewhere.invalid', certificate-authority: ca.pem", "token: t");
-    let submission = access(&place, &server.url(), SubmissionCredentials::default());
+    let submission = access(&place, &server.url(), Credentials::default());
     version(&ApiServer::connect(&Access::Submission(Box::new(submission))).unwrap()).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_token_goes_to_nobody_who_cannot_prove_who_it_is() {
     let place = Place::new();
-    let said =
-        |url: &str, credentials| refused(&Access::Submission(Box::new(access(&place, url, credentials))));
-    let clear = said("http://192.0.2.1:6443", token("hunter2"));
-    assert!(
-        clear.contains("`spark.kubernetes.authenticate.submission.oauthToken` would travel in clear"),
-        "{clear}"
-    );
-    let trusting = SubmissionCredentials { trust_certificates: true, ..token("hunter2") };
-    let anybody = said("https://192.0.2.1:6443", trusting);
-    assert!(
-        anybody
-            .contains("name the API server's CA with `spark.kubernetes.authenticate.submission.caCertFile`"),
-        "{anybody}"
-    );
+    let said = |access| refused(&Access::Submission(Box::new(access)));
+    let clear = said(access(&place, "http://192.0.2.1:6443", token("hunter2")));
+    assert!(clear.contains("`oauthToken` would travel in clear"), "{clear}");
+    let anybody = said(trusting(access(&place, "https://192.0.2.1:6443", token("hunter2"))));
+    assert!(anybody.contains("name the API server's CA with `caCertFile`"), "{anybody}");
     assert!(!clear.contains("hunter2") && !anybody.contains("hunter2"));
 }
 
@@ -90,13 +88,11 @@ async fn a_token_goes_to_nobody_who_cannot_prove_who_it_is() {
 async fn any_certificate_is_taken_where_it_was_asked_for_and_nothing_secret_is_sent() {
     let place = Place::new();
     let pem = place.certificate("kube");
-    let server = Scripted::start_tls(tls_config(&pem, None), |_, _| answer(200, "{}").into()).await;
-    let connect = |credentials| {
-        ApiServer::connect(&Access::Submission(Box::new(access(&place, &server.url(), credentials)))).unwrap()
-    };
-    assert!(version(&connect(SubmissionCredentials::default())).await.is_err());
-    let trusting = SubmissionCredentials { trust_certificates: true, ..SubmissionCredentials::default() };
-    version(&connect(trusting)).await.unwrap();
+    let server = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;
+    let connect = |access| ApiServer::connect(&Access::Submission(Box::new(access))).unwrap();
+    let strict = access(&place, &server.url(), Credentials::default());
+    assert!(version(&connect(strict.clone())).await.is_err());
+    version(&connect(trusting(strict))).await.unwrap();
 }
 
 #[tokio::test]
@@ -105,7 +101,7 @@ async fn a_context_that_is_not_there_is_refused_with_those_that_are() {
     kubeconfig(&place, "server: 'https://h'", "token: t");
     let wanted = SubmissionAccess {
         context: Some("nowhere".to_owned()),
-        ..access(&place, "https://h", SubmissionCredentials::default())
+        ..access(&place, "https://h", Credentials::default())
     };
     let said = refused(&Access::Submission(Box::new(wanted)));
     assert!(said.contains("it has no context “nowhere”; it has “here”, “there”"), "{said}");
@@ -122,7 +118,7 @@ async fn several_kubeconfigs_are_one_as_for_kubectl() {
          - {name: u, user: {token: of-the-second}}\n",
     );
     let files = Some((vec![contexts, users], "KUBECONFIG".to_owned()));
-    let submission = access(&place, "", SubmissionCredentials::default());
+    let submission = access(&place, "", Credentials::default());
     let merged = SubmissionAccess { kubeconfig: files, ..submission };
     assert_eq!(shown(merged).await.as_deref(), Some("Bearer of-the-second"));
 }
@@ -132,28 +128,27 @@ async fn a_kubeconfig_that_trusts_anybody_is_refused_unless_a_ca_is_named() {
     let place = Place::new();
     let pem = place.certificate("kube");
     kubeconfig(&place, "server: 'https://h', insecure-skip-tls-verify: true", "token: t");
-    let insecure = access(&place, "https://192.0.2.1", SubmissionCredentials::default());
+    let insecure = access(&place, "https://192.0.2.1", Credentials::default());
     let said = refused(&Access::Submission(Box::new(insecure)));
     assert!(
         said.contains("insecure-skip-tls-verify of the cluster “c”") && said.contains("caCertFile"),
         "{said}"
     );
-    let with_ca = SubmissionCredentials { ca_cert_file: Some(pem.ca), ..SubmissionCredentials::default() };
-    let access = access(&place, "https://192.0.2.1", with_ca);
+    let access = access(&place, "https://192.0.2.1", ca(pem.ca));
     assert!(ApiServer::connect(&Access::Submission(Box::new(access))).is_ok());
 }
 
 #[test]
 fn it_is_said_whose_credentials_are_shown() {
     let place = Place::new();
-    let nobody = access(&place, "", SubmissionCredentials::default());
+    let nobody = access(&place, "", Credentials::default());
     assert!(nobody.to_string().starts_with("nobody: there is neither a kubeconfig"), "{nobody}");
     kubeconfig(&place, "server: 'https://h'", "token: t");
-    let config = access(&place, "", SubmissionCredentials::default());
+    let config = access(&place, "", Credentials::default());
     assert_eq!(
         config.to_string(),
         format!("the current context of {} says", place.path("kube/config").display())
     );
     let given = access(&place, "", token("x"));
-    assert_eq!(given.to_string(), "spark.kubernetes.authenticate.submission.* says");
+    assert_eq!(given.to_string(), "submission.* says");
 }

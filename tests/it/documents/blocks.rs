@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::documentation::table::{By, Row};
-use crate::documentation::{self, Block};
+use cloakroom_testing::documentation::table::{By, Row};
+use cloakroom_testing::documentation::{self, Block};
 
 /// What is wrong with the pages, or with the table. `read` gives the text of a file of the project.
 pub fn about(blocks: &[Block], table: &[Row], read: impl Fn(&str) -> Option<String>) -> Vec<String> {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::page;
-use crate::support::Cloakroom;
-use crate::support::process::{self, stderr};
-use crate::support::scripted::closed_port;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::{self, stderr};
+use cloakroom_testing::scripted::closed_port;
 
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use cloakroom_spark::keys::{Entry, TABLES, Table};
 
+use super::repository;
+
 /// What the tables stand between.
-const BEGIN: &str = "<!-- keys: made from src/spark/keys by CLOAKROOM_TESTS_WRITE_DOCS=1 cargo test --test it documents::keys -->\n";
+const BEGIN: &str = "<!-- keys: made from crates/spark/src/keys by CLOAKROOM_TESTS_WRITE_DOCS=1 cargo test --test it documents::keys -->\n";
 const END: &str = "<!-- end of keys -->\n";
 
 /// Tables of kubespark's properties files, which docs/migrating.md is about.
@@ -14,7 +16,7 @@ const OF_OLD_FILES: &str = "properties file";
 
 #[test]
 fn the_submit_page_has_the_tables_of_the_registry() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/submit.md");
+    let path = repository().join("docs/submit.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has no place for the tables");
     let (_, after) = rest.split_once(END).expect("the tables have no end");
@@ -79,11 +81,12 @@ fn meaning(entry: &Entry) -> String {
 
 #[test]
 fn keys_are_written_in_the_registry_and_in_tests_alone() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = repository();
     let mut files = Vec::new();
-    sources(&root, &mut files);
+    sources(&root.join("src"), &mut files);
+    sources(&root.join("crates"), &mut files);
     assert!(files.len() > 100, "the sources were not found");
-    let literals: Vec<String> = files.iter().flat_map(|path| literals(&root, path)).collect();
+    let literals: Vec<String> = files.iter().flat_map(|path| literals(root, path)).collect();
     assert!(literals.is_empty(), "keys outside the registry:\n{}", literals.join("\n"));
 }
 
@@ -91,8 +94,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap();
-        let is_skipped =
-            ["tests", "tests.rs", "keys", "reading_tests.rs"].iter().any(|skipped| name == *skipped);
+        let is_skipped = ["tests", "tests.rs", "testing", "keys", "reading_tests.rs"]
+            .iter()
+            .any(|skipped| name == *skipped);
         if path.is_dir() && !is_skipped {
             sources(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") && !is_skipped {

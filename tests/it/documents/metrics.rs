@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cloakroom_server::cleaner::Why;
 use cloakroom_cluster::ApiFailure;
 use cloakroom_core::metrics::{ApiCall, LimitUse, Limited, Metrics, Stock, SweepOutcome};
-use cloakroom_server::owners::{RESTART_CAUSES, WatchState};
 use cloakroom_core::resource::{DeletionReason, State};
+use cloakroom_server::cleaner::Why;
+use cloakroom_server::owners::{RESTART_CAUSES, WatchState};
 use jiff::Timestamp;
 
 use super::markdown::Page;
@@ -101,7 +101,7 @@ fn read(text: &str) -> BTreeMap<String, Metric> {
 
 /// The names that the source registers, without prefix and suffix.
 pub fn registered() -> BTreeSet<String> {
-    let source = std::fs::read_to_string(repository().join("src/metrics/families.rs")).unwrap();
+    let source = std::fs::read_to_string(repository().join("crates/core/src/metrics/families.rs")).unwrap();
     let packed: String = source.split_whitespace().collect();
     let calls = packed.split("(\"").skip(1).filter_map(|call| call.split_once("\",\""));
     calls.map(|(name, _)| name.to_owned()).filter(|name| !name.contains('"')).collect()

@@ -5,8 +5,8 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::api_server::{FakeApiServer, Fault, Verb};
-use crate::support::cluster::{Account, Api, Cluster, DEPLOYMENT, Kind, Next, Object, POD, text};
+use cloakroom_testing::api_server::{FakeApiServer, Fault, Verb};
+use cloakroom_testing::cluster::{Account, Api, Cluster, DEPLOYMENT, Kind, Next, Object, POD, text};
 
 const SOON: Duration = Duration::from_millis(200);
 const BOUND: Duration = Duration::from_secs(20);
@@ -56,7 +56,7 @@ async fn throttling_says_when_to_come_again() {
     server.fail(Verb::List, Fault::TooManyRequests(Duration::from_secs(7)));
     let url = format!("http://{}{}", server.address(), pods());
     let client =
-        reqwest::Client::builder().no_proxy().tls_backend_preconfigured(crate::support::tls::no_roots());
+        reqwest::Client::builder().no_proxy().tls_backend_preconfigured(cloakroom_testing::tls::no_roots());
     let request = client.build().unwrap().get(url).bearer_auth(server.token(Account::Cloakroom));
     let response = request.send().await.unwrap();
     assert_eq!(response.status(), 429);
@@ -154,7 +154,7 @@ async fn calls_are_written_down() {
     api.get(&format!("{}?labelSelector=app%3Ddemo&limit=1", pods())).await;
     let calls = server.calls_to(Verb::List);
     assert_eq!((calls.len(), calls[0].path.as_str()), (1, pods().as_str()));
-    assert_eq!(calls[0].user, crate::support::cluster::CLOAKROOM_USER);
+    assert_eq!(calls[0].user, cloakroom_testing::cluster::CLOAKROOM_USER);
     assert_eq!(
         (calls[0].parameter("labelSelector"), calls[0].parameter("limit")),
         (Some("app=demo"), Some("1"))

@@ -9,8 +9,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::watcher::{self, Event, InitialListStrategy, watcher};
 use kube::{Api, Client, Config, ResourceExt as _};
 
-use crate::support::api_server::{FakeApiServer, Verb};
-use crate::support::cluster::{Account, Cluster};
+use cloakroom_testing::api_server::{FakeApiServer, Verb};
+use cloakroom_testing::cluster::{Account, Cluster};
 
 const BOUND: Duration = Duration::from_secs(20);
 

@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom_transfer::client::{HttpClient, ServerAddress, Timeouts};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::ResourceId;
+use cloakroom_transfer::client::{HttpClient, ServerAddress, Timeouts};
 
 use super::*;
-use crate::support::cluster::{Account, CLOAKROOM_USER};
-use crate::support::wait::BOUND;
+use cloakroom_testing::cluster::{Account, CLOAKROOM_USER};
+use cloakroom_testing::wait::BOUND;
 
 const REMOVED: &str = "removed from namespace demo what earlier runs had left there";
 const MAP_KEY: &str = "download-submitted-files";

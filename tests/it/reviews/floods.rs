@@ -6,7 +6,7 @@ use futures_util::stream::FuturesUnordered;
 
 use super::{Duration, Guarded, Mood, OTHER_TOKEN, TOKEN, guarded, problem};
 use crate::limits_in_metrics::limit;
-use crate::support::wait::{until, until_true};
+use cloakroom_testing::wait::{until, until_true};
 
 /// Far more than are asked about, and than may wait.
 const FLOOD: usize = 60;

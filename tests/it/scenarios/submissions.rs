@@ -9,9 +9,9 @@ use cloakroom_submit::follow::Outcome;
 use cloakroom_submit::jobs::{SubmissionId, kill};
 use serde_json::{Value, json};
 
-use crate::support::cluster::{Account, Api, CLAIM, CONFIG_MAP, Cluster, Kind, POD, SERVICE};
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, claim, hurried, pod_group, submission};
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Api, CLAIM, CONFIG_MAP, Cluster, Kind, POD, SERVICE};
+use cloakroom_testing::wait::until;
 
 const SERVICE_NAME: &str = "my-app-driver-svc";
 const CONFIG_MAP_NAME: &str = "spark-drv-conf-map";
@@ -169,7 +169,7 @@ pub async fn drivers_are_killed_by_the_beginning_of_their_names(cluster: &dyn Cl
         ("a-3-exec-1", "executor"),
         ("b-driver", "driver"),
     ] {
-        let object = crate::support::cluster::Object::pod(namespace, name, &[("spark-role", role)]);
+        let object = cloakroom_testing::cluster::Object::pod(namespace, name, &[("spark-role", role)]);
         admin.create(&object).await;
     }
     let id = SubmissionId::parse(&format!("{namespace}:a-*"), "default").unwrap();

@@ -8,12 +8,12 @@ use cloakroom_submit::create::{Cause, Undo};
 use serde_json::json;
 
 use super::{NAMESPACE, POD_GROUP, refused, start, with_volcano};
-use crate::connecting::place::tls_config;
-use crate::support::api_server::{Fault, Verb};
-use crate::support::cluster::Cluster as _;
-use crate::support::scripted::{Answer, Scripted};
 use crate::support::submitter::{Submitter, submission};
-use crate::support::tls::signed_by_ca;
+use cloakroom_testing::api_server::{Fault, Verb};
+use cloakroom_testing::cluster::Cluster as _;
+use cloakroom_testing::scripted::{Answer, Scripted};
+use cloakroom_testing::tls::server_config;
+use cloakroom_testing::tls::signed_by_ca;
 
 #[tokio::test]
 async fn refusals_are_told_in_one_line_that_says_what_to_do() {
@@ -103,7 +103,8 @@ async fn a_certificate_that_is_not_trusted_is_told_with_what_names_its_ca() {
     for (shown, trusted, words) in
         [(&ours, &others, "invalid peer certificate: "), (&elsewhere, &elsewhere, "not valid for name")]
     {
-        let server = Scripted::start_tls(tls_config(shown, None), |_, _| Answer::new(200, "{}").into()).await;
+        let server =
+            Scripted::start_tls(server_config(shown, None), |_, _| Answer::new(200, "{}").into()).await;
         let address = server.url().strip_prefix("https://").unwrap().parse().unwrap();
         let said = refused_at(address, Some(&trusted.ca)).await;
         for part in

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::good;
 use super::place::{Place, State, Way};
-use crate::support::checkpoint::{Accident, Extent};
+use cloakroom_testing::checkpoint::{Accident, Extent};
 
 /// Where output goes that nobody gets.
 #[derive(Debug, Clone, Copy)]

@@ -6,30 +6,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom_server::cleaner::{self, Policy, Sweeper, Swept};
-use cloakroom_staging::ledger::{Ledger, SqliteLedger};
 use cloakroom_core::metrics::Metrics;
-use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_core::protocol::problem::Problem;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{OwnerKinds, Ready, Resource, ResourceId};
+use cloakroom_server::cleaner::{self, Policy, Sweeper, Swept};
 use cloakroom_server::http::{
     self, Admin, AppState, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile,
     TrustedProxies, UploadAuth,
 };
+use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_server::shutdown::Shutdown;
-use cloakroom_staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging};
+use cloakroom_staging::ledger::{Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, Storage, StoreError};
+use cloakroom_staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging};
 use reqwest::{Client, RequestBuilder, Response};
 use sqlx::Connection as _;
 use tempfile::TempDir;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
-use super::clock::ManualClock;
 use super::faults::{Faults, FaultyLedger, FaultyStore};
-use super::logs;
-use super::wait::until_true;
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until_true;
 
 /// What a test may want different.
 pub struct Options {
@@ -38,7 +38,7 @@ pub struct Options {
     pub connections: Connections,
     pub policy: Policy,
     pub owners: Arc<dyn Owners>,
-    pub tls: Option<server::ServerTls>,
+    pub tls: Option<http::ServerTls>,
     /// What the disk pretends to have free.
     pub free_bytes: Option<u64>,
     /// Who is an admin. With it there is a cleaner in the background, which sweeps at the start and when asked.
@@ -68,6 +68,7 @@ impl Default for Options {
             },
             settings: Settings {
                 upload_auth: UploadAuth::None,
+                token_hint: "as the client says".to_owned(),
                 owner_kinds: OwnerKinds::parse(OwnerKinds::DEFAULT).unwrap(),
                 namespaces: None,
                 lifetimes: Lifetimes {
@@ -195,7 +196,7 @@ impl TestApp {
             shutdown,
             client: Client::builder()
                 .no_proxy()
-                .tls_backend_preconfigured(super::tls::no_roots())
+                .tls_backend_preconfigured(cloakroom_testing::tls::no_roots())
                 .build()
                 .unwrap(),
             store,

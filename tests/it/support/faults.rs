@@ -5,12 +5,16 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use cloakroom_core::resource::{
+    BlobKey, Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle,
+};
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
     MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
 };
-use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
-use cloakroom_staging::store::{Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob};
+use cloakroom_staging::store::{
+    Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
+};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 

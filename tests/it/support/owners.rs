@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use cloakroom_core::resource::{Owner, OwnerKind};
 use cloakroom_server::owners::{
     Admission, ClusterIdentity, NoAnswer, NoUid, NotAdmitted, Owners, Presence, WatchReport,
 };
-use cloakroom_core::resource::{Owner, OwnerKind};
 
 /// An owner in the namespace `demo`: a pod with these labels (`app=demo,role=driver`), or of this name.
 pub fn owner(selector: &str) -> Owner {

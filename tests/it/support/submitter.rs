@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom_core::clock::SystemClock;
 use cloakroom_cluster::{Access, ApiServer, Timeouts};
+use cloakroom_core::clock::SystemClock;
 use cloakroom_submit::create::{CreateError, Created};
 use cloakroom_submit::follow::{FollowError, Outcome, Pace, follow_at};
 use cloakroom_submit::inputs::Local;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::cluster::{Account, Cluster};
+use cloakroom_testing::cluster::{Account, Cluster};
 
 pub const APP_ID: &str = "spark-0123456789abcdef0123456789abcdef";
 pub const DRIVER: &str = "my-app-0123456789abcdef-driver";
@@ -66,7 +66,7 @@ impl Submitter {
     pub fn at(address: SocketAddr, ca: Option<&Path>, token: &str, timeouts: Timeouts) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
-        let kubeconfig = super::cluster::kubeconfig(ca, address, token);
+        let kubeconfig = cloakroom_testing::cluster::kubeconfig(ca, address, token);
         std::fs::write(&path, kubeconfig).unwrap();
         let access =
             Access::Kubeconfig { paths: vec![path], context: None, setting: "--kubeconfig".to_owned() };

@@ -9,8 +9,8 @@ use super::network::{NODE_ADDRESS, PODS};
 use super::program::Program;
 use super::{ASSETS, CNI_PLUGINS, NODE};
 use crate::images::PAUSE;
-use crate::needs::path;
 use crate::world;
+use cloakroom_testing::needs::path;
 
 /// Where containerd listens.
 pub const CONTAINERD: &str = "/run/containerd.sock";

@@ -7,13 +7,13 @@ use super::Journey;
 use super::deploy::server;
 use super::transfers::goes_after_the_grace;
 use crate::cluster::{Cluster, cluster};
-use crate::documentation::block;
 use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
-use crate::jobs::{self, EXIT_CODE, Job, SERIALIZER};
-use crate::needs::path;
 use crate::shell::{At, Ran, laptop, run, start, until};
 use crate::world;
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::jobs::{self, EXIT_CODE, Job, SERIALIZER};
+use cloakroom_testing::needs::path;
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("the_local_files_of_the_submit_page_travel", of_the_page),

@@ -10,13 +10,13 @@ use super::external::stage;
 use super::jobs::{arguments, home, namespace, ticket_of};
 use super::transfers::goes_after_the_grace;
 use crate::cluster::{Cluster, NODE_ADDRESS};
-use crate::documentation::block;
 use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
-use crate::jobs::Job;
-use crate::needs::{Need, path};
 use crate::shell::{At, Background, laptop, run, start, until};
 use crate::world;
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::jobs::Job;
+use cloakroom_testing::needs::{Need, path};
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("the_application_of_the_operators_page_runs", of_the_page),

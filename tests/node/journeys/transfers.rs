@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::Journey;
 use super::deploy::{GRACE_SECONDS, SERVER, server};
-use crate::documentation::block;
 use crate::shell::{At, laptop, run, until};
+use cloakroom_testing::documentation::block;
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("an_upload_by_curl_from_another_network_comes_back_whole", curl),

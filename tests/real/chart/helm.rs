@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::known;
 use crate::manifests::rendered::Rendered;
-use crate::needs::{Need, path};
+use cloakroom_testing::known;
+use cloakroom_testing::needs::{Need, path};
 
 /// Names the folder that `tests/chart/build` made.
 pub const CHART_TOOLS: &str = "CLOAKROOM_TEST_CHART_TOOLS";

@@ -6,10 +6,10 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use super::helm::{CHART_TOOLS, Helm};
-use crate::control_plane::ControlPlane;
-use crate::documentation::block;
-use crate::needs::path;
-use crate::support::cluster::{Account, Cluster as _};
+use cloakroom_testing::cluster::{Account, Cluster as _};
+use cloakroom_testing::control_plane::ControlPlane;
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::needs::path;
 
 /// The kinds that Kubernetes does not have, in the versions that `tests/chart/build` names.
 const DEFINITIONS: [&str; 4] = ["http-route-v1.2.1", "servicemonitors", "prometheusrules", "certificates"];

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use super::helm::Helm;
 use super::installed::define;
-use crate::control_plane::ControlPlane;
-use crate::dist;
-use crate::support::tls;
+use cloakroom_testing::control_plane::ControlPlane;
+use cloakroom_testing::dist;
+use cloakroom_testing::tls;
 
 /// A way to the server, and what is said about it.
 struct Way {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::known::{list, text};
+use cloakroom_testing::known::{list, text};
 
 #[derive(Clone)]
 pub struct Rendered(Vec<Value>);

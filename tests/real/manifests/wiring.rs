@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rendered::Rendered;
-use crate::known::{list, text};
+use cloakroom_testing::known::{list, text};
 
 /// Mistakes that must be noticed: kind, name, JSON pointer, value.
 pub const PLANTED: [(&str, &str, &str, &str); 28] = [

@@ -6,18 +6,18 @@ use libtest_mimic::Trial;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::terminal::Terminal;
 use super::{blocks, needs, plain};
 use crate::api_server::{shared, token_with_a_shipped_role};
-use crate::control_plane::ControlPlane;
-use crate::dist;
-use crate::documentation::block;
-use crate::documentation::table::By;
-use crate::known::{parse, text};
-use crate::needs::{Need, kubectl};
-use crate::support::cluster::{Cluster as _, kubeconfig};
-use crate::support::process::Cloakroom;
-use crate::support::tls;
+use cloakroom_testing::cluster::{Cluster as _, kubeconfig};
+use cloakroom_testing::control_plane::ControlPlane;
+use cloakroom_testing::dist;
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::documentation::table::By;
+use cloakroom_testing::known::{parse, text};
+use cloakroom_testing::needs::{Need, kubectl};
+use cloakroom_testing::page_shell::Terminal;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::tls;
 
 /// Where pages have the staging server.
 const NODE: &str = "NODE:31000";

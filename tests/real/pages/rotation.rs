@@ -8,13 +8,13 @@ use tempfile::TempDir;
 
 use super::member::with_kubectl;
 use crate::api_server::shared;
-use crate::control_plane::ControlPlane;
-use crate::dist;
-use crate::documentation::{block, blocks};
-use crate::needs::kubectl;
-use crate::support::cluster::{Account, Cluster as _};
-use crate::support::process::Cloakroom;
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Cluster as _};
+use cloakroom_testing::control_plane::ControlPlane;
+use cloakroom_testing::dist;
+use cloakroom_testing::documentation::{block, blocks};
+use cloakroom_testing::needs::kubectl;
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::wait::until;
 
 const PAGE: &str = "docs/operations.md";
 const CHAPTER: &str = "Change tokens and certificate";

@@ -6,7 +6,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use super::{Age, New, Old, Place};
-use crate::process::{Cloakroom, stderr};
+use cloakroom_testing::process::{Cloakroom, stderr};
 
 const REFUSED: &str = "it may come from a newer cloakroom";
 

@@ -9,9 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{Age, New, Old, Place};
-use crate::process::{Cloakroom, stderr};
-use crate::support::api_server::{FakeApiServer, NETWORK_POLICY, SECRET};
-use crate::support::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::api_server::{FakeApiServer, NETWORK_POLICY, SECRET};
+use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::process::{Cloakroom, stderr};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 

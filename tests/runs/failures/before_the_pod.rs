@@ -13,9 +13,9 @@ use super::{
     NO_TOKEN, NO_TRUST, QUOTA, QUOTA_LATER, TOO_LARGE, WRONG_TOKEN,
 };
 use crate::stage::{CLOAKROOM, Stage};
-use crate::support::cluster::{Account, Cluster as _};
-use crate::support::tls::signed_by_ca;
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Cluster as _};
+use cloakroom_testing::tls::signed_by_ca;
+use cloakroom_testing::wait::until;
 
 const TOKEN_FILE: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
 

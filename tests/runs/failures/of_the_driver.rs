@@ -8,8 +8,8 @@ use super::before_the_pod::limit;
 use super::place::Place;
 use super::running::Ended;
 use super::{NO_ROOM_FOR_EXECUTORS, POWERLESS};
-use crate::jobs::Job;
 use crate::stage::{Stage, VERSIONS, World, image};
+use cloakroom_testing::jobs::Job;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![

@@ -11,8 +11,8 @@ use super::running::Ended;
 use super::tap::Tap;
 use super::{NOT_REACHED, OTHER_SECRET, REPLACED, REPLACED_EMPTY};
 use crate::stage::Stage;
-use crate::support::cluster::text;
-use crate::support::port::ReservedPort;
+use cloakroom_testing::cluster::text;
+use cloakroom_testing::port::ReservedPort;
 
 const INTERNAL_URI: &str = "spark.kubernetes.resourceStagingServer.internal.uri";
 const TIMEOUT: &str = "spark.kubernetes.mountdependencies.mountTimeout";

@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use super::page::Block;
 use super::running::{Ended, Running};
 use crate::stage::{ACCOUNT, CLOAKROOM, MACHINE, World};
-use crate::support::cluster::{Account, Api, Cluster as _, text};
-use crate::support::port::ReservedPort;
-use crate::support::process::{Cloakroom, command};
-use crate::support::wait::until;
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, text};
+use cloakroom_testing::port::ReservedPort;
+use cloakroom_testing::process::{Cloakroom, command};
+use cloakroom_testing::wait::until;
 
 /// The name of the driver's pod.
 pub const DRIVER: &str = "report-driver";

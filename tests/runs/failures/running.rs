@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::support::wait::until_true;
+use cloakroom_testing::wait::until_true;
 
 /// A submission that was started. Killed when dropped.
 pub struct Running {

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::support::wait::{BOUND, until_true};
+use cloakroom_testing::wait::{BOUND, until_true};
 
 /// So much passes before the first download stops.
 const BEFORE_IT_STOPS: usize = 1 << 20;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::identity::{Identity, believed};
 use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Ready, Resource};
-use cloakroom_staging::{AccessError, Download, Staging};
 use cloakroom_core::text::chain;
+use cloakroom_staging::{AccessError, Download, Staging};
 
 /// Notes downloads.
 #[derive(Clone)]

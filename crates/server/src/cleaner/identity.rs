@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::owners::{ClusterIdentity, NoAnswer, NoUid, Owners, Presence, Unknown};
 use cloakroom_core::protocol::admin::WITHOUT_UID;
-use cloakroom_staging::{AccessError, Staging};
 use cloakroom_core::text::chain;
+use cloakroom_staging::{AccessError, Staging};
 
 /// Which cluster answers, beside the one that the ledger knows. Uids are those of the namespaces `kube-system`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Sweeper, Swept};
 use crate::shutdown::Shutdown;
-use cloakroom_staging::AccessError;
 use cloakroom_core::text::chain;
+use cloakroom_staging::AccessError;
 
 /// Sweeps that were asked for and wait for the one in progress.
 const WAITING: usize = 16;

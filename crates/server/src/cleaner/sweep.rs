@@ -14,12 +14,12 @@ use super::identity::{Identity, believed};
 use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
 use super::{Decision, Downloads, Judge, Policy, Why, decide};
-use cloakroom_staging::ledger::{Epoch, Listed};
-use cloakroom_core::metrics::SweepOutcome;
 use crate::owners::{Owners, Presence, Unknown, WatchState};
-use cloakroom_core::resource::{DeletionReason, Life, Owner, ResourceId, Sighting};
-use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging};
 use candidates::Candidate;
+use cloakroom_core::metrics::SweepOutcome;
+use cloakroom_core::resource::{DeletionReason, Life, Owner, ResourceId, Sighting};
+use cloakroom_staging::ledger::{Epoch, Listed};
+use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging};
 use rand::seq::SliceRandom as _;
 
 /// Resources looked at together.

@@ -14,9 +14,6 @@ use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{Owner, ResourceSecret};
 use cloakroom_core::text::chain;
 
-/// The setting of `cloakroom submit` that names the file with the upload token.
-const SUBMIT_TOKEN_SETTING: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
-
 /// How uploads are authorised.
 #[derive(Debug)]
 pub enum UploadAuth {
@@ -60,13 +57,13 @@ impl Uploader {
 
 impl UploadAuth {
     /// Lets the request pass or says what is missing. What it is for must be permitted as well.
-    pub(super) async fn identify(&self, headers: &HeaderMap) -> Result<Uploader, ApiError> {
+    /// `token_hint` is what the refusal adds for clients.
+    pub(super) async fn identify(&self, headers: &HeaderMap, token_hint: &str) -> Result<Uploader, ApiError> {
         let shown = |which: &str| {
             credentials(headers).ok_or_else(|| {
                 ApiError::unauthorized(&format!(
                     "uploads to this server need {which}: send it as “Authorization: Bearer TOKEN” \
-                     (cloakroom stage: --token-file; cloakroom submit: {})",
-                    SUBMIT_TOKEN_SETTING
+                     ({token_hint})"
                 ))
             })
         };

@@ -10,13 +10,13 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::request_id;
-use cloakroom_staging::ledger::LedgerError;
 use crate::owners::NotAdmitted;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
 use cloakroom_core::resource::{DeletionReason, OwnerError};
-use cloakroom_staging::{AccessError, StageError};
-use cloakroom_staging::store::StoreError;
 use cloakroom_core::text::chain;
+use cloakroom_staging::ledger::LedgerError;
+use cloakroom_staging::store::StoreError;
+use cloakroom_staging::{AccessError, StageError};
 
 /// The word for a refusal that concerns one namespace or user alone.
 pub(super) const SHARE: &str = "share";

@@ -19,8 +19,8 @@ use super::seats::{Seat, Seats};
 use super::state::AppState;
 use super::tls::ServerTls;
 use super::turns::Turns;
-use cloakroom_core::metrics::{Limited, Metrics};
 use crate::shutdown::Shutdown;
+use cloakroom_core::metrics::{Limited, Metrics};
 
 /// What one connection holds of a body, at most twice: much while there are few connections, for speed, and less
 /// when there are many, for memory.

@@ -11,8 +11,8 @@ use super::auth::UploadAuth;
 use super::proxies::TrustedProxies;
 use super::tokens::TokenFile;
 use crate::cleaner::{Cleaner, Downloads, Identity, Judge};
-use cloakroom_core::metrics::Metrics;
 use crate::owners::Owners;
+use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
 use cloakroom_staging::Staging;
 
@@ -30,6 +30,8 @@ pub struct Lifetimes {
 pub struct Settings {
     /// Who may upload.
     pub upload_auth: UploadAuth,
+    /// Which settings of clients show a token, for the refusal of an upload without one.
+    pub token_hint: String,
     /// Owner kinds that are accepted.
     pub owner_kinds: OwnerKinds,
     /// Namespaces that owners may be in; all without.

@@ -238,7 +238,7 @@ impl Owners for ClusterOwners {
         };
         let resource = match follower.resource().await {
             Ok(resource) => resource,
-            Err(Unresolved::Failed(failure)) => return Presence::Unknown(Unknown::from(&failure)),
+            Err(Unresolved::Failed(failure)) => return Presence::unknown_after(&failure),
             Err(_) => return Presence::Unknown(Unknown::NoSuchKind),
         };
         let fresh = match fresh::read(&self.client, &resource, owner, patience).await {

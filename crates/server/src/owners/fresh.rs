@@ -6,7 +6,7 @@ use kube::api::{DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::ApiResource;
 use kube::{Api, Client, ResourceExt as _};
 
-use super::{ClusterIdentity, NoUid, Presence, Unknown};
+use super::{ClusterIdentity, NoUid, Presence};
 use cloakroom_cluster::{ApiFailure, within};
 use cloakroom_core::resource::{Owner, POD};
 
@@ -133,5 +133,5 @@ pub(super) async fn after_failure(
         kind = %owner.kind(), namespace = owner.namespace(), error = %failure,
         "cannot read whether an owner is there"
     );
-    Presence::Unknown(Unknown::from(failure))
+    Presence::unknown_after(failure)
 }

@@ -42,12 +42,13 @@ pub enum Presence {
     NotAsked,
 }
 
-impl From<&ApiFailure> for Unknown {
-    fn from(failure: &ApiFailure) -> Self {
-        match failure {
-            ApiFailure::Forbidden { .. } => Self::Forbidden,
-            _ => Self::Failing,
-        }
+impl Presence {
+    /// Nobody can tell after this failure.
+    fn unknown_after(failure: &ApiFailure) -> Self {
+        Self::Unknown(match failure {
+            ApiFailure::Forbidden { .. } => Unknown::Forbidden,
+            _ => Unknown::Failing,
+        })
     }
 }
 

@@ -5,13 +5,12 @@ use jiff::Timestamp;
 use super::WatchState;
 use cloakroom_cluster::ApiFailure;
 
-impl WatchState {
-    pub(super) fn after(failure: &ApiFailure) -> Self {
-        match failure {
-            ApiFailure::Forbidden { .. } => Self::Forbidden,
-            ApiFailure::NotFound { .. } => Self::NoSuchKind,
-            _ => Self::Failing,
-        }
+/// How a watch is after this failure.
+pub(super) fn state_after(failure: &ApiFailure) -> WatchState {
+    match failure {
+        ApiFailure::Forbidden { .. } => WatchState::Forbidden,
+        ApiFailure::NotFound { .. } => WatchState::NoSuchKind,
+        _ => WatchState::Failing,
     }
 }
 

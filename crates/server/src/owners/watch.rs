@@ -17,6 +17,7 @@ use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
 use super::kinds::Unresolved;
 use super::objects::Source;
+use super::standing::state_after;
 use cloakroom_cluster::{ApiFailure, within};
 
 /// Not even an API server that asks for it is left alone for longer.
@@ -222,7 +223,7 @@ impl Watch {
     }
 
     async fn fail(&mut self, failure: &ApiFailure) {
-        let mut state = WatchState::after(failure);
+        let mut state = state_after(failure);
         let namespace = self.scope().namespace.clone();
         if let (WatchState::Forbidden, Some(namespace)) = (state, &namespace) {
             let patience = self.follower.settings.call_timeout;

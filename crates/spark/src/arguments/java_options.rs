@@ -30,7 +30,7 @@ pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
 /// Words as the launcher takes them apart (`CommandBuilderUtils.parseOptionString`): quotation marks of both kinds hold
 /// blanks together, and a backslash stands for the character behind it, except within single ones. None where one of them
 /// has no end.
-pub(in crate) fn words(text: &str) -> Option<Vec<String>> {
+pub(crate) fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

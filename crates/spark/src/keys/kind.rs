@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Key;
-use cloakroom_core::resource::{is_dns_label, is_dns_subdomain, is_quantity};
 use crate::java_text::trim;
 use crate::version::SparkVersion;
+use cloakroom_core::resource::{is_dns_label, is_dns_subdomain, is_quantity};
 use cloakroom_core::size::{SizeUnit, parse_size};
 use cloakroom_core::time::{TimeUnit, parse_duration};
 

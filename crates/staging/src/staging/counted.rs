@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-use cloakroom_core::resource::Bundle;
 use crate::store::{BlobWriter, StoreError};
+use cloakroom_core::resource::Bundle;
 
 /// A writer that knows what went through it.
 pub(super) struct CountedWriter {

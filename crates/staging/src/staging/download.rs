@@ -12,8 +12,8 @@ use super::lease::Lease;
 use super::transfers::Transfer;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
-use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId, ResourceSecret};
 use crate::store::{StoreError, StoredBlob};
+use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId, ResourceSecret};
 use cloakroom_core::text::chain;
 
 /// Downloads within this time of one that was noted count as the same use: a thousand executors that start together, or

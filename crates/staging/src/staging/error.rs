@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use super::NoRoom;
 use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
+use crate::store::StoreError;
 use cloakroom_core::resource::{DeletionReason, Ending, Holder, ResourceId, RowName, State};
 use cloakroom_core::size::format_size;
-use crate::store::StoreError;
 
 /// What an upload, a deletion and a sweep say alike. What was done before it is finished by a later sweep.
 const NOT_WRITABLE: &str = "the server cannot write to its data directory: the disk is read-only, or it fails; what is \

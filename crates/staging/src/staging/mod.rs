@@ -26,12 +26,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use cloakroom_core::clock::Clock;
 use crate::ledger::{Epoch, Ledger, LedgerError, MemoryLimits, Stored, Unreadable, UnreadableRow};
-use cloakroom_core::metrics::Metrics;
-use cloakroom_core::resource::{DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::Storage;
 use capacity::Capacity;
+use cloakroom_core::clock::Clock;
+use cloakroom_core::metrics::Metrics;
+use cloakroom_core::resource::{DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use lease::Leases;
 use stock::CountedStates;
 use transfers::Transfers;

@@ -4,8 +4,10 @@ use jiff::Timestamp;
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Authority, Condition, Deletion, LedgerError};
-use cloakroom_core::resource::{BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use crate::store::StoreError;
+use cloakroom_core::resource::{
+    BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State,
+};
 
 impl Staging {
     /// Deletes a resource for its ticket holder. One that is deleted already is fine.

@@ -4,8 +4,8 @@ use super::capacity::{Beginning, Hold, NoRoom, Shortage};
 use super::lease::Lease;
 use super::{Parts, StageError};
 use crate::ledger::{Charge, LedgerError, PendingResource};
-use cloakroom_core::resource::{Holder, ResourceId};
 use crate::store::StoreError;
+use cloakroom_core::resource::{Holder, ResourceId};
 
 impl Parts {
     /// A place, and a row with what it is charged.

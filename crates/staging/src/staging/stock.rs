@@ -7,9 +7,9 @@ use tokio::sync::Mutex;
 
 use super::{Parts, Staging, TOMBSTONES_FOR_EACH};
 use crate::ledger::{LedgerError, Taken};
+use crate::store::Space;
 use cloakroom_core::metrics::{LimitUse, Limited, Stock};
 use cloakroom_core::resource::State;
-use crate::store::Space;
 use cloakroom_core::text::chain;
 
 /// Counting reads all of an index, so a count holds for this many times as long as it took: however many ask, and

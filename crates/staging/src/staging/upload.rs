@@ -12,9 +12,11 @@ use super::counted::CountedWriter;
 use super::lease::Lease;
 use super::{Parts, StageError, Staging};
 use crate::ledger::{Authority, Completion, PendingResource};
-use cloakroom_core::metrics::UploadMeasurement;
-use cloakroom_core::resource::{BlobKey, Bundle, FileName, Holder, Lifetime, Owner, ResourceId, ResourceSecret};
 use crate::store::{Begun, StoreError};
+use cloakroom_core::metrics::UploadMeasurement;
+use cloakroom_core::resource::{
+    BlobKey, Bundle, FileName, Holder, Lifetime, Owner, ResourceId, ResourceSecret,
+};
 use cloakroom_core::text::chain;
 
 /// What is known when an upload begins.

@@ -10,13 +10,13 @@ use serde_json::Value;
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A part of a path or of a query.
-pub(in crate) fn encoded(part: &str) -> String {
+pub(crate) fn encoded(part: &str) -> String {
     utf8_percent_encode(part, RESERVED).to_string()
 }
 
 /// The path of one object, and how people and roles call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate) struct ObjectPath {
+pub(crate) struct ObjectPath {
     group: String,
     version: String,
     kind: String,
@@ -35,7 +35,7 @@ pub struct PathError {
 
 impl ObjectPath {
     /// The path of `object` in `namespace`.
-    pub(in crate) fn of(object: &Value, namespace: &str) -> Result<Self, PathError> {
+    pub(crate) fn of(object: &Value, namespace: &str) -> Result<Self, PathError> {
         let text = |value: &Value, missing| value.as_str().map(str::to_owned).ok_or(PathError { missing });
         let api_version = text(&object["apiVersion"], "apiVersion")?;
         let kind = text(&object["kind"], "kind")?;
@@ -47,16 +47,16 @@ impl ObjectPath {
     }
 
     /// `networkpolicies.networking.k8s.io`: what `kubectl` and error messages call the kind.
-    pub(in crate) fn resource(&self) -> String {
+    pub(crate) fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    pub(in crate) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// `config map x`: the object in a sentence.
-    pub(in crate) fn called(&self) -> String {
+    pub(crate) fn called(&self) -> String {
         let mut words = String::new();
         for (index, letter) in self.kind.char_indices() {
             if letter.is_ascii_uppercase() && index > 0 {

@@ -16,18 +16,15 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// How long a call is tried.
 #[derive(Clone, Copy)]
-pub(in crate) struct Patience<'a> {
+pub(crate) struct Patience<'a> {
     /// No further attempt after this.
-    pub(in crate) stop: &'a CancellationToken,
+    pub(crate) stop: &'a CancellationToken,
     /// Whether silence is worth another attempt.
-    pub(in crate) after_timeouts: bool,
+    pub(crate) after_timeouts: bool,
 }
 
 /// Makes a call, and makes it again where another attempt may have another outcome.
-pub(in crate) async fn retried<T, F>(
-    patience: Patience<'_>,
-    call: impl Fn() -> F,
-) -> Result<T, ApiFailure>
+pub(crate) async fn retried<T, F>(patience: Patience<'_>, call: impl Fn() -> F) -> Result<T, ApiFailure>
 where
     F: Future<Output = Result<T, ApiFailure>>,
 {
@@ -35,7 +32,7 @@ where
 }
 
 /// The same, and whether an attempt that failed may have done its work.
-pub(in crate) async fn retried_with_doubt<T, F>(
+pub(crate) async fn retried_with_doubt<T, F>(
     patience: Patience<'_>,
     call: impl Fn() -> F,
 ) -> (Result<T, ApiFailure>, bool)
@@ -81,7 +78,7 @@ fn pause_after(failure: &ApiFailure, pause: Duration) -> Duration {
 }
 
 /// Whether the call may have done its work all the same.
-pub(in crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
+pub(crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
     matches!(
         failure,
         ApiFailure::Unreachable { .. }
@@ -93,12 +90,12 @@ pub(in crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
 
 /// Whether what answers has shown a certificate that nobody here trusts. Only rustls's words say so: the connector
 /// hands on its error as text.
-pub(in crate) fn is_untrusted(why: &str) -> bool {
+pub(crate) fn is_untrusted(why: &str) -> bool {
     why.contains("invalid peer certificate")
 }
 
 /// A failure in the words of somebody who submits.
-pub(in crate) fn said(failure: &ApiFailure) -> String {
+pub(crate) fn said(failure: &ApiFailure) -> String {
     match failure {
         ApiFailure::Unauthorized { message } => {
             format!("the API server does not accept the credentials (401 {message})")

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::LOGGER;
-use cloakroom_spark::keys;
 use crate::calls::Calls;
 use crate::events::Log;
 use crate::log::Level;
 use crate::submission::Submission;
+use cloakroom_spark::keys;
 
 /// No submission waits longer for an answer that only helps.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

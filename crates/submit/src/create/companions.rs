@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Cause, CreateError, Leftover, Undo};
 use super::{explain, is_about_dry_runs};
-use cloakroom_cluster::{ApiFailure, ApiServer};
 use crate::calls::{Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
+use cloakroom_cluster::{ApiFailure, ApiServer};
 
 /// Asks the API server whether it would make the objects. Makes nothing.
 pub async fn try_companions(

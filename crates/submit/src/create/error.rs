@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use cloakroom_cluster::ApiFailure;
 use crate::calls::{PathError, said};
+use cloakroom_cluster::ApiFailure;
 
 /// A submission that was not created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Cause, CreateError, Undo};
 use super::explain;
-use cloakroom_cluster::{ApiFailure, ApiServer};
 use crate::calls::{Calls, ObjectPath, Patience, retried};
+use cloakroom_cluster::{ApiFailure, ApiServer};
 
 /// What the API server says of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What a refused call means to somebody who wants to submit an application.
 
 use super::error::Cause;
-use cloakroom_cluster::ApiFailure;
 use crate::calls::{Calls, ObjectPath, is_untrusted};
 use crate::submission::Submission;
+use cloakroom_cluster::ApiFailure;
 
 /// A call, in the words of its refusal.
 struct Call<'a> {

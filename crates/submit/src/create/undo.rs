@@ -5,11 +5,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Leftover, Undo};
 use super::{APP_LABEL, Created};
-use cloakroom_cluster::ApiFailure;
-use crate::calls::{
-    Answer, Calls, ObjectPath, Patience, delete_options, is_ambiguous, retried, said,
-};
+use crate::calls::{Answer, Calls, ObjectPath, Patience, delete_options, is_ambiguous, retried, said};
 use crate::submission::Submission;
+use cloakroom_cluster::ApiFailure;
 
 /// Kinds of which a submission draws the names, so that none of them can have existed before.
 const DRAWN: [&str; 4] = ["configmaps", "networkpolicies.networking.k8s.io", "secrets", "services"];

@@ -6,8 +6,8 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Pace;
-use cloakroom_cluster::ApiFailure;
 use crate::calls::Calls;
+use cloakroom_cluster::ApiFailure;
 
 /// Looks at the events of one object from time to time, until this is dropped.
 pub(super) struct Events {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use cloakroom_spark::keys;
 use crate::log::in_one_line;
+use cloakroom_spark::keys;
 
 /// What Spark's driver ends with once too many executors have failed (`SparkExitCode.EXCEED_MAX_EXECUTOR_FAILURES`).
 const TOO_MANY_EXECUTORS_FAILED: u8 = 11;

@@ -11,8 +11,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Pace;
-use cloakroom_cluster::ApiFailure;
 use crate::calls::{Calls, Select, said};
+use cloakroom_cluster::ApiFailure;
 
 /// What was seen. `T` is as much of a pod as is of use.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use cloakroom_transfer::bundle::Sources;
 
 pub use local::Local;
 #[cfg(test)]
-pub(in crate) use local::read as read_here;
+pub(crate) use local::read as read_here;
 
 /// What brings a submission its files.
 #[async_trait]

@@ -20,10 +20,10 @@ use super::request::{Question, Request};
 use super::submitter::Submitter;
 use super::template::PodTemplate;
 use super::{aliases, checks, left_to_spark, volumes};
+use crate::drawn::Drawn;
 use cloakroom_spark::hadoop_user::short_name;
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
-use crate::drawn::Drawn;
 
 /// What the steps read.
 pub(super) struct Application {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::{ExitCodeRule, FollowSettings};
 use cloakroom_spark::arguments::check_amounts;
 use cloakroom_spark::{SettingError, SparkConf, keys};
-use crate::{ExitCodeRule, FollowSettings};
 
 /// What spark-submit checks before anything else, and what an API server would refuse anyway.
 pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {

@@ -86,8 +86,8 @@ fn fitting(file: &FolderFile, facts: &Facts, taken: u64, max_size: u64) -> Resul
 mod tests {
     use super::super::needs::Needs;
     use super::*;
-    use cloakroom_spark::Origin;
     use crate::inputs::read_here;
+    use cloakroom_spark::Origin;
     use std::fs;
 
     fn read_folder(files: &[(&str, &[u8])], max_size: &str) -> (ConfFolder, Vec<String>) {

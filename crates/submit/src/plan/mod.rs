@@ -42,8 +42,8 @@ use serde_json::Value;
 
 use super::drawn::Drawn;
 use super::{FollowSettings, Submission};
-use cloakroom_spark::{MainResource, keys};
 use application::Application;
+use cloakroom_spark::{MainResource, keys};
 use spec::DriverSpec;
 
 pub use cloakroom_spark::version::NEWEST_SPARK;

@@ -1,9 +1,9 @@
 //! What is asked for, with the machine that it is asked on.
 
 use super::submitter::Submitter;
-use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates};
-use cloakroom_spark::SubmitArguments;
 use crate::advice::Named;
+use cloakroom_spark::SubmitArguments;
+use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates};
 
 /// An application to submit.
 #[derive(Clone)]

@@ -7,9 +7,9 @@ use super::dependencies::Dependencies;
 use super::error::PlanError;
 use super::init_container::InitContainer;
 use super::names::APP_ID_LABEL;
-use cloakroom_transfer::bundle::PackPlan;
-use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use crate::StagePlan;
+use cloakroom_core::resource::{Owner, OwnerKind, POD};
+use cloakroom_transfer::bundle::PackPlan;
 
 /// Staged bundles belong to the driver's pod, by the label that no other one has.
 pub(super) fn staging(application: &Application) -> Result<Option<StagePlan>, PlanError> {

@@ -1,8 +1,8 @@
 //! Which image the staging server says that init-containers are to have.
 
-use cloakroom_transfer::client::{HttpClient, Timeouts, Told};
 use crate::plan::{PlanError, Question};
 use cloakroom_core::text::chain;
+use cloakroom_transfer::client::{HttpClient, Timeouts, Told};
 
 /// Asks the server. It may know none.
 pub async fn advertised(question: &Question, told: Told<'_>) -> Result<Option<String>, PlanError> {

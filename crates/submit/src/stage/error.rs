@@ -1,7 +1,7 @@
 //! Why what a submission needs is not on the staging server.
 
-use cloakroom_transfer::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
 use crate::advice::{Named, advice, and_advice};
+use cloakroom_transfer::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
 
 /// Files that were not staged, or are not there any more. No pod was made.
 #[derive(Debug, thiserror::Error)]

@@ -18,14 +18,14 @@ use super::advice::Named;
 use super::events::{Event, Log, Uploading};
 use super::plan::InitObjects;
 use super::submission::Submission;
+use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::Owner;
+use cloakroom_core::time::{SparkDuration, format_duration};
 use cloakroom_transfer::bundle::{PackPlan, Sources};
 use cloakroom_transfer::client::{
     Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageRequest,
     Timeouts, TrustedCertificates, UploadToken,
 };
-use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_core::resource::Owner;
-use cloakroom_core::time::{SparkDuration, format_duration};
 
 use advertised::advertised;
 pub use error::StagingError;

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{StagePlan, StagedBundles, StagingError, advertised};
-use cloakroom_transfer::client::RetryNotice;
 use crate::events::Log;
 use crate::inputs::Inputs;
 use crate::plan::{PlanError, Question};
+use cloakroom_transfer::client::RetryNotice;
 
 /// Stages and releases.
 #[async_trait]

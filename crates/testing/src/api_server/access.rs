@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::{CLOAKROOM_USER, NOBODY_USER, rights};
+use crate::cluster::{CLOAKROOM_USER, NOBODY_USER, rights};
 
 /// Somebody whose token is known.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
-use crate::support::cluster::Kind;
+use crate::cluster::Kind;
 
 /// A call that failed, as a `Status` object.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::Kind;
+use crate::cluster::Kind;
 
 /// The document at a path of discovery; `None` if there is nothing.
 pub fn document(kinds: &[Kind], segments: &[&str]) -> Option<Value> {

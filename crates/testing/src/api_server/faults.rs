@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::cluster::Kind;
+use crate::cluster::Kind;
 
 /// What a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -55,7 +55,7 @@ pub const NETWORK_POLICY: Kind =
     Kind { group: "networking.k8s.io", plural: "networkpolicies", kind: "NetworkPolicy", ..POD };
 
 /// Everything that the API server knows.
-pub(in crate::support::api_server) struct Inside {
+pub(in crate::api_server) struct Inside {
     kinds: Vec<Kind>,
     world: World,
     access: Access,
@@ -69,7 +69,7 @@ pub(in crate::support::api_server) struct Inside {
 
 /// Its state, and the signal that something changed.
 #[derive(Clone)]
-pub(in crate::support::api_server) struct Shared {
+pub(in crate::api_server) struct Shared {
     inside: Arc<Mutex<Inside>>,
     changed: tokio::sync::watch::Sender<u64>,
 }

@@ -6,7 +6,7 @@ use axum::http::{Method, header};
 use super::access::Attributes;
 use super::answers::Form;
 use super::faults::Verb;
-use crate::support::cluster::Kind;
+use crate::cluster::Kind;
 
 /// Where a path leads.
 #[derive(Debug, Clone)]

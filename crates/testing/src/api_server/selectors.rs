@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::EVENT;
-use crate::support::cluster::{Kind, NAMESPACE, POD};
+use crate::cluster::{Kind, NAMESPACE, POD};
 
 /// What both selectors of a request ask for.
 #[derive(Debug, Clone, Default)]

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Inside;
 use super::answers::{Form, Refusal};
 use super::selectors::Selectors;
-use crate::support::cluster::Kind;
+use crate::cluster::Kind;
 
 /// What a client asked to watch.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::answers::{Refusal, qualified};
 use super::selectors::Selectors;
-use crate::support::cluster::{Kind, NAMESPACE, POD};
+use crate::cluster::{Kind, NAMESPACE, POD};
 
 /// One change of one object.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use rustls::ClientConfig;
 use serde_json::{Value, json};
 
 use super::kind::{NAMESPACE, Object};
-use crate::support::wait::until;
+use crate::wait::until;
 
 /// Longer than any of these calls takes.
 const CALL: Duration = Duration::from_secs(10);

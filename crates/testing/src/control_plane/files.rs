@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
 
-use crate::support::cluster::{CLOAKROOM_USER, kubeconfig};
-use crate::support::tls;
+use crate::cluster::{CLOAKROOM_USER, kubeconfig};
+use crate::tls;
 
 /// The token of the group system:masters.
 pub const ADMIN_TOKEN: &str = "admin-of-the-tests";
@@ -16,7 +16,7 @@ pub const ADMIN_TOKEN: &str = "admin-of-the-tests";
 pub const LASTING_TOKEN: &str = "cloakroom-of-the-tests";
 
 /// Signed the client certificate of version 1 that stands beside it.
-const CLIENTS_CA: &str = include_str!("../../it/fixtures/client-of-version-1/ca.pem");
+const CLIENTS_CA: &str = tls::of_version_1::CA;
 
 /// What was written.
 pub struct Files {

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
+use crate::cluster::{Account, Api, Cluster, SPARK_APPLICATION, kubeconfig, text};
 use crate::needs::path;
-use crate::support::cluster::{Account, Api, Cluster, SPARK_APPLICATION, kubeconfig, text};
-use crate::support::port::ReservedPort;
-use crate::support::tls;
-use crate::support::wait::until;
+use crate::port::ReservedPort;
+use crate::tls;
+use crate::wait::until;
 
 use child::Program;
 use files::{ADMIN_TOKEN, Files, LASTING_TOKEN};
@@ -208,7 +208,7 @@ impl ControlPlane {
 
     /// Applies a kustomization of this project.
     pub fn apply(&self, folder: &str) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let folder = crate::project().join(folder);
         let output = self.kubectl(&["apply", "--server-side", "-k", folder.to_str().unwrap()]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::{Account, Api, Kind, POD};
-use crate::support::wait::until;
+use crate::cluster::{Account, Api, Kind, POD};
+use crate::wait::until;
 
 const NAMESPACE: &str = "cloakroom";
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/cloakroom";

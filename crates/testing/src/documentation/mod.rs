@@ -2,8 +2,6 @@
 
 pub mod table;
 
-use std::path::Path;
-
 /// A block of code of a page, without its indentation.
 #[derive(Debug)]
 pub struct Block {
@@ -56,7 +54,7 @@ impl Block {
 
 /// The text of a page of this project.
 pub fn page(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let path = crate::project().join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 

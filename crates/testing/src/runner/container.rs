@@ -15,7 +15,7 @@ use super::process::{Bind, Plan, Process, Stop};
 use super::status::{End, State};
 use super::volume;
 use super::waiting::Waiting;
-use crate::support::cluster::text;
+use crate::cluster::text;
 
 /// The longest name of a host (RFC 1123).
 const LONGEST_HOST_NAME: usize = 63;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::objects::{Objects, items};
 use super::waiting::Waiting;
-use crate::support::cluster::text;
+use crate::cluster::text;
 
 /// Names and values; of two of a name the later one counts.
 pub type Environment = Vec<(String, String)>;

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::{NODE, Node};
-use crate::support::tls::self_signed;
+use crate::tls::self_signed;
 
 /// Registers the node, and serves what its containers have written.
 pub async fn serve(node: Arc<Node>) -> JoinHandle<()> {

@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::support::cluster::{Account, Api, Cluster, Next, text};
-use crate::support::wait::BOUND;
+use crate::cluster::{Account, Api, Cluster, Next, text};
+use crate::wait::BOUND;
 
 pub use image::Image;
 use network::Network;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::support::cluster::text;
+use crate::cluster::text;
 
 /// Where in-cluster clients look for the API server.
 const API_SERVER_PORT: u16 = 443;

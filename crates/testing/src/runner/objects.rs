@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::{Api, text};
+use crate::cluster::{Api, text};
 
 /// Reads, and asks for tokens, in one namespace.
 pub struct Objects {

@@ -15,7 +15,7 @@ use super::process::Stop;
 use super::status::{Container, State, Status};
 use super::waiting::Waiting;
 use super::{NODE, Node, volume};
-use crate::support::cluster::text;
+use crate::cluster::text;
 
 /// How often it is tried again to start what has to wait.
 const RETRY: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! One container's process, in namespaces of its own (tests/runs/run-container).
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl Plan {
 
     pub fn start(&self) -> Process {
         let pid_file = self.folder.join("pid");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/run-container");
+        let script = crate::project().join("tests/runs/run-container");
         let mut command = Command::new(script);
         let groups: Vec<String> = self.groups.iter().map(u32::to_string).collect();
         command

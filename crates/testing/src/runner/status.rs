@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::waiting::Waiting;
-use crate::support::cluster::text;
+use crate::cluster::text;
 
 /// The kubelet's word for the end of what it does not find.
 const LOST: i32 = 137;

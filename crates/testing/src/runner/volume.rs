@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::environment::field;
 use super::objects::{Objects, items};
 use super::waiting::Waiting;
-use crate::support::cluster::text;
+use crate::cluster::text;
 
 /// Content and mode by path in the volume.
 type Files = BTreeMap<String, (Vec<u8>, u32)>;

@@ -10,10 +10,10 @@ use reqwest::{Client, Response};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use crate::support::cluster::{Account, Api, Cluster, Object};
-use crate::support::process::Cloakroom;
-use crate::support::tls;
-use crate::support::wait::{BOUND, until};
+use crate::cluster::{Account, Api, Cluster, Object};
+use crate::process::Cloakroom;
+use crate::tls;
+use crate::wait::{BOUND, until};
 
 /// The orphan grace of all scenarios that do not say another.
 pub const GRACE: Duration = Duration::from_millis(1500);

@@ -4,7 +4,7 @@ use cloakroom_core::protocol::problem::Problem;
 use jiff::Timestamp;
 
 use super::desk::{Desk, GRACE};
-use crate::support::cluster::{Cluster, DEPLOYMENT, JOB, Kind, Object, SPARK_APPLICATION, STATEFUL_SET};
+use crate::cluster::{Cluster, DEPLOYMENT, JOB, Kind, Object, SPARK_APPLICATION, STATEFUL_SET};
 
 /// Built-in kinds, and one that a CustomResourceDefinition defines.
 pub async fn an_owner_may_be_of_any_kind(cluster: &dyn Cluster) {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::desk::{Desk, GRACE};
-use crate::support::cable::Cable;
-use crate::support::cluster::{Account, Cluster, Object};
-use crate::support::wait::until;
+use crate::cable::Cable;
+use crate::cluster::{Account, Cluster, Object};
+use crate::wait::until;
 
 const APP: &[(&str, &str)] = &[("app", "outage")];
 

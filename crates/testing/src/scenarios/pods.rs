@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::desk::{Desk, GRACE};
-use crate::support::cluster::{Cluster, Object};
+use crate::cluster::{Cluster, Object};
 
 const APP: &[(&str, &str)] = &[("spark-app-selector", "spark-0a1b"), ("spark-role", "driver")];
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::{
+use crate::cluster::{
     Account, Cluster, DEPLOYMENT, JOB, NAMESPACE, Next, Object, POD, SPARK_APPLICATION, text,
 };
 
@@ -142,7 +142,7 @@ pub async fn rights_are_asked_for(cluster: &dyn Cluster) {
     admin.create_namespace("probe-rights").await;
     let nobody = cluster.api(Account::Nobody);
     let (status, refused) = nobody.get(&DEPLOYMENT.path(Some("probe-rights"))).await;
-    let user = crate::support::cluster::NOBODY_USER;
+    let user = crate::cluster::NOBODY_USER;
     let message = format!(
         "deployments.apps is forbidden: User \"{user}\" cannot list resource \"deployments\" in API group \"apps\" \
          in the namespace \"probe-rights\""
@@ -172,7 +172,7 @@ pub async fn reviews_say_who_it_is_and_what_they_may(cluster: &dyn Cluster) {
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
     let (status, known) = admin.post(path, &review(&cluster.token(Account::Cloakroom))).await;
     assert_eq!((status, &known["status"]["authenticated"]), (201, &json!(true)), "{known}");
-    let user = crate::support::cluster::CLOAKROOM_USER;
+    let user = crate::cluster::CLOAKROOM_USER;
     assert_eq!(known["status"]["user"]["username"], user);
     let (status, unknown) = admin.post(path, &review("not-a-token")).await;
     assert_eq!((status, unknown["status"].get("authenticated")), (201, None));

@@ -16,9 +16,6 @@ mod pack;
 mod sources;
 
 #[cfg(test)]
-#[path = "../../tests/it/support/bundles.rs"]
-mod bundles;
-#[cfg(test)]
 mod round_trip;
 
 pub use names::unique_names;

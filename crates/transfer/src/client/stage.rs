@@ -18,8 +18,8 @@ use crate::bundle::{PackError, PackPlan, Sources};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
 use cloakroom_core::size::format_size;
-use cloakroom_core::time::{SparkDuration, format_duration};
 use cloakroom_core::text::chain;
+use cloakroom_core::time::{SparkDuration, format_duration};
 
 /// A server that said nothing to all of an upload is given one more chance, and not all of them.
 const MOST_SILENCES: u32 = 2;

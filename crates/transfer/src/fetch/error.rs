@@ -8,8 +8,8 @@ use super::plan::{Origin, PlanError, Source};
 use crate::bundle::{PlaceError, UnpackError};
 use crate::client::{Answer, Failure};
 use cloakroom_core::protocol::digest;
-use cloakroom_core::time::format_duration;
 use cloakroom_core::text::chain;
+use cloakroom_core::time::format_duration;
 
 /// Why a fetch did not succeed. Except for [`FetchError::Place`] and [`FetchError::Target`], nothing was put into place.
 #[derive(Debug, thiserror::Error)]

@@ -7,11 +7,11 @@ use futures_util::{StreamExt as _, stream};
 
 use super::super::{Decision, Readings, Why, decide};
 use super::{Now, Sweeper, Swept};
-use cloakroom_staging::ledger::{Authority, LedgerError, Listed};
 use crate::owners::{Presence, Unknown};
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
-use cloakroom_staging::AccessError;
 use cloakroom_core::text::chain;
+use cloakroom_staging::AccessError;
+use cloakroom_staging::ledger::{Authority, LedgerError, Listed};
 
 /// Fresh reads at once.
 const READS_AT_ONCE: usize = 8;

@@ -7,10 +7,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::descriptors;
-use cloakroom_core::metrics::{self, LimitUse, Limited};
-use crate::owners::WatchState;
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
+use crate::owners::WatchState;
+use cloakroom_core::metrics::{self, LimitUse, Limited};
 
 /// All metrics, in the text format of `OpenMetrics`. What cannot be looked up is left out, the rest is there. Not part of the
 /// contract: generators of clients do not know the format.

@@ -8,11 +8,11 @@ use axum::body::{Body, Bytes};
 use http_body_util::BodyExt as _;
 use tokio::time::sleep;
 
-use cloakroom_core::protocol::problem::Code;
 use crate::http::body::too_slow;
 use crate::http::error::ApiError;
-use cloakroom_staging::Upload;
+use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::text::chain;
+use cloakroom_staging::Upload;
 
 /// A frame costs some five microseconds of the processor, however small it is. So many that are smaller than [`TINY`], in
 /// less than [`ENOUGH`] bytes, are followed by a rest: then one upload takes less than a fiftieth of a processor for them.

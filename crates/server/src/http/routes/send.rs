@@ -13,14 +13,14 @@ use futures_util::TryStreamExt as _;
 
 use super::conditional::{Outcome, evaluate, range_counts};
 use super::range::{Requested, parse};
-use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
-use cloakroom_core::resource::{Bundle, FileName};
 use crate::http::error::ApiError;
 use crate::http::measure::Sending;
 use crate::http::state::AppState;
-use cloakroom_staging::Download;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
+use cloakroom_core::resource::{Bundle, FileName};
 use cloakroom_core::text::chain;
+use cloakroom_staging::Download;
 
 /// A proxy must neither keep what a secret protects nor change bytes that have a digest.
 const CACHING: HeaderValue = HeaderValue::from_static("private, no-transform");

@@ -8,10 +8,10 @@ use std::time::Duration;
 use super::index::Index;
 use super::operation::Freed;
 use super::room::Rooms;
-use cloakroom_core::clock::Clock;
 use crate::ledger::{
     Account, Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, MemoryLimits, Shortage, Stored, Taken,
 };
+use cloakroom_core::clock::Clock;
 use cloakroom_core::resource::{ResourceId, RowName};
 
 /// What stands behind rows at this moment.

@@ -2,8 +2,8 @@
 
 use super::Capacity;
 use crate::ledger::{Account, Charge, LedgerError};
-use cloakroom_core::resource::Holder;
 use crate::staging::Share;
+use cloakroom_core::resource::Holder;
 
 impl Capacity {
     /// What an upload of `holder` is charged that may bring `bytes`. Shares come first: what a holder may not have anyway is no

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::Beginning;
 use super::flight::Flight;
 use super::no_room::{NoRoom, Shortage};
-use cloakroom_core::resource::{Holder, ResourceId};
 use crate::staging::Limits;
+use cloakroom_core::resource::{Holder, ResourceId};
 
 /// Uploads by their resource.
 #[derive(Debug, Default)]

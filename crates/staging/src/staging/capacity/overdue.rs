@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::Capacity;
 use super::flights::Flights;
 use super::no_room::{NoRoom, Shortage};
-use cloakroom_core::resource::ResourceId;
 use crate::staging::StageError;
+use cloakroom_core::resource::ResourceId;
 
 /// How long the clean-up of uploads that were ended is waited for.
 const CLEAN_UP: Duration = Duration::from_secs(5);

@@ -2,8 +2,8 @@
 
 use super::Capacity;
 use crate::ledger::Taken;
-use cloakroom_core::metrics::{LimitUse, Limited};
 use crate::store::Space;
+use cloakroom_core::metrics::{LimitUse, Limited};
 
 impl Capacity {
     /// How much of its limits is used, given what the ledger knows and how much the disk has. Of the disk everything counts that

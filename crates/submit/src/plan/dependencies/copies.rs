@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::entries::{Entry, List, keeps_fragment};
 use super::{APPLICATION, FOUND_IN_JARS, UPLOAD_PATH};
-use cloakroom_spark::{DependencyUri, SparkConf};
 use crate::drawn::Drawn;
 use crate::plan::error::PlanError;
 use crate::plan::machine::Machine;
 use crate::upload::Upload;
+use cloakroom_spark::{DependencyUri, SparkConf};
 
 /// The folder that files are copied to: as it was written, and where it is.
 struct Target {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use super::APPLICATION;
 use super::file_names::folder_fault;
 use super::local_files::LocalEntry;
-use cloakroom_spark::keys::{ARCHIVES, DEPENDENCY_LISTS};
-use cloakroom_spark::{DependencyUri, MainResource, RemoteUri, SparkConf, split_list};
 use crate::plan::error::PlanError;
 use crate::plan::machine::Machine;
 use crate::plan::needs::is_pattern;
+use cloakroom_spark::keys::{ARCHIVES, DEPENDENCY_LISTS};
+use cloakroom_spark::{DependencyUri, MainResource, RemoteUri, SparkConf, split_list};
 
 /// One entry of a list, or the application.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::entries::{Entry, List, keeps_fragment};
 use super::source::Source;
-use cloakroom_spark::DependencyUri;
 use crate::plan::error::PlanError;
+use cloakroom_spark::DependencyUri;
 
 /// Names, each with what has it.
 #[derive(Default)]

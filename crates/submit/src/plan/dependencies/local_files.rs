@@ -4,11 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::file_names::file_uri;
-use cloakroom_spark::{DependencyUri, FileUri};
 use crate::plan::error::PlanError;
 use crate::plan::facts::{Facts, Kind};
 use crate::plan::machine::Machine;
 use crate::plan::needs::is_pattern;
+use cloakroom_spark::{DependencyUri, FileUri};
 
 /// What to do where a list was divided in the middle of a URL, or a URL was taken for a path.
 const URL_RULE: &str = "in a URL a comma must be written %2C, and a blank %20";

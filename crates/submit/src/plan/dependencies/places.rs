@@ -11,9 +11,9 @@ use super::file_names::{file_uri, fitting, unfit};
 use super::holders::Holders;
 use super::source::{Source, sources};
 use super::{APPLICATION, JARS};
-use cloakroom_transfer::bundle::unique_names;
-use cloakroom_spark::RemoteUri;
 use crate::plan::error::PlanError;
+use cloakroom_spark::RemoteUri;
+use cloakroom_transfer::bundle::unique_names;
 
 /// Where things are for the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]

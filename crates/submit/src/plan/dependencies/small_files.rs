@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::no_way::no_way;
-use cloakroom_core::size::format_size;
 use crate::plan::error::PlanError;
 use crate::plan::facts::{Facts, Kind};
 use crate::plan::folder;
+use cloakroom_core::size::format_size;
 
 /// Where the secret is mounted.
 pub(in crate::plan) const FOLDER: &str = "/etc/spark-submitted-files";
@@ -22,10 +22,7 @@ pub(in crate::plan) struct SmallFile {
 }
 
 /// Reads the files, unless they are too large together.
-pub(in crate::plan) fn read(
-    files: &[(PathBuf, String)],
-    facts: &Facts,
-) -> Result<Vec<SmallFile>, PlanError> {
+pub(in crate::plan) fn read(files: &[(PathBuf, String)], facts: &Facts) -> Result<Vec<SmallFile>, PlanError> {
     let refuse = |path: &PathBuf, problem: String| PlanError::LocalFile {
         place: PLACE,
         file: path.display().to_string(),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::APPLICATION;
 use super::entries::{Entry, keeps_fragment};
 use super::file_names::{is_split, unfit};
-use cloakroom_transfer::bundle::check_file_name;
-use cloakroom_spark::RemoteUri;
 use crate::plan::error::PlanError;
+use cloakroom_spark::RemoteUri;
+use cloakroom_transfer::bundle::check_file_name;
 
 /// Where a file comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

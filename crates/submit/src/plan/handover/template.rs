@@ -6,12 +6,12 @@ use super::super::init_container::InitContainer;
 use super::super::init_container::merging::{Additions, TemplateKeys, merged, parsed};
 use super::super::spec::merge;
 use super::super::steps::conf_volume;
-use cloakroom_core::resource::{Owner, POD};
-use cloakroom_spark::version::SparkVersion;
-use cloakroom_spark::{MainResource, SparkConf, keys};
 use crate::plan::error::PlanError;
 use crate::plan::memory::DriverMemory;
 use crate::plan::steps::basic::{self, Amounts};
+use cloakroom_core::resource::{Owner, POD};
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{MainResource, SparkConf, keys};
 
 /// Of the driver.
 pub(super) const DRIVER: TemplateKeys = TemplateKeys {

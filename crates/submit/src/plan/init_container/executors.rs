@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::InitContainer;
 use super::merging::{Additions, TemplateKeys, merged, parsed};
-use cloakroom_spark::{SparkConf, keys};
 use crate::plan::error::PlanError;
+use cloakroom_spark::{SparkConf, keys};
 
 /// Of the executors.
 pub(in crate::plan) const TEMPLATE: TemplateKeys = TemplateKeys {

@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use cloakroom_spark::SparkConf;
-use cloakroom_spark::keys::{Key, VolumeKeys};
-use cloakroom_spark::version::SparkVersion;
 use crate::plan::error::PlanError;
 use crate::plan::spec::append;
 use crate::plan::template::parse_pod;
+use cloakroom_spark::SparkConf;
+use cloakroom_spark::keys::{Key, VolumeKeys};
+use cloakroom_spark::version::SparkVersion;
 
 /// The user of this program's image.
 const NOBODY: u32 = 65532;

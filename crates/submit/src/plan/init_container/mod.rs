@@ -14,12 +14,12 @@ use super::error::PlanError;
 use super::machine::Machine;
 use super::names::{APP_ID_LABEL, Names};
 use super::request::{Asking, Question};
-use cloakroom_spark::{SettingError, SparkConf, keys};
 use crate::advice::Named;
+use cloakroom_spark::{SettingError, SparkConf, keys};
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
 pub use objects::InitObjects;
-pub(in crate) use objects::{Tickets, tickets_of};
+pub(crate) use objects::{Tickets, tickets_of};
 pub(super) use server::StagingServer;
 
 /// What a preview says in place of the image that only the server knows.

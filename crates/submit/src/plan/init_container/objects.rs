@@ -52,12 +52,12 @@ impl InitObjects {
     }
 
     /// The staging server, as the init-container is told of it.
-    pub(in crate) fn server(&self) -> Option<&str> {
+    pub(crate) fn server(&self) -> Option<&str> {
         self.properties.get(&*keys::SERVER_URI).map(String::as_str)
     }
 
     /// The objects, with the tickets as far as they are known.
-    pub(in crate) fn make(&self, jars: Option<&Ticket>, files: Option<&Ticket>) -> Vec<Value> {
+    pub(crate) fn make(&self, jars: Option<&Ticket>, files: Option<&Ticket>) -> Vec<Value> {
         let mut properties = self.properties.clone();
         let mut secrets = Map::new();
         let tickets = [
@@ -114,15 +114,15 @@ impl InitObjects {
 }
 
 /// What the objects of one run say.
-pub(in crate) struct Tickets {
+pub(crate) struct Tickets {
     /// As the init-container is told of it.
-    pub(in crate) server: String,
+    pub(crate) server: String,
     /// Ids with their secrets; at least one.
-    pub(in crate) tickets: Vec<(ResourceId, String)>,
+    pub(crate) tickets: Vec<(ResourceId, String)>,
 }
 
 /// Reads objects as [`InitObjects::make`] makes them; nothing where they are of another form.
-pub(in crate) fn tickets_of(config_map: Option<&Value>, secret: &Value) -> Option<Tickets> {
+pub(crate) fn tickets_of(config_map: Option<&Value>, secret: &Value) -> Option<Tickets> {
     let of_secret = |key: &str| {
         let bytes = STANDARD.decode(secret["data"][key].as_str()?).ok()?;
         String::from_utf8(bytes).ok()

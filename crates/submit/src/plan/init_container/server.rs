@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use super::objects;
-use cloakroom_transfer::client::{RetryPolicy, SecretFileError, ServerAddress, TrustedCertificates, UploadToken};
-use cloakroom_spark::keys::Key;
-use cloakroom_spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
 use crate::advice::Named;
 use crate::plan::error::PlanError;
 use crate::plan::folder;
 use crate::plan::machine::Machine;
 use crate::plan::request::Question;
 use cloakroom_core::text::chain;
+use cloakroom_spark::keys::Key;
+use cloakroom_spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
+use cloakroom_transfer::client::{
+    RetryPolicy, SecretFileError, ServerAddress, TrustedCertificates, UploadToken,
+};
 
 /// Keys of one side: whether TLS is on, certificate and Java store to trust.
 struct TrustKeys {

@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use cloakroom_spark::{SettingError, SparkConf, keys};
 use crate::plan::folder::read_file;
 use crate::plan::machine::Machine;
+use cloakroom_spark::{SettingError, SparkConf, keys};
 
 /// What is read, as what it goes into the secret, and which property says where it is mounted.
 pub(in crate::plan) const PARTS: [(&str, &str, &str); 4] = [

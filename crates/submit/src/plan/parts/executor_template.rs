@@ -1,13 +1,13 @@
 //! The executors' pod template, as it stands in its file.
 
-use cloakroom_spark::SparkConf;
-use cloakroom_spark::keys::EXECUTOR_POD_TEMPLATE;
-use cloakroom_spark::version::SparkVersion;
 use crate::plan::error::PlanError;
 use crate::plan::folder::text_by;
 use crate::plan::machine::Machine;
 use crate::plan::source;
 use crate::plan::template;
+use cloakroom_spark::SparkConf;
+use cloakroom_spark::keys::EXECUTOR_POD_TEMPLATE;
+use cloakroom_spark::version::SparkVersion;
 
 /// The template's text. The driver is the one that understands it, so what is odd about it is only a warning.
 pub(in crate::plan) fn read(

@@ -6,14 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::hadoop::HadoopConf;
+use crate::plan::error::PlanError;
+use crate::plan::folder::{read_file, text_by};
+use crate::plan::machine::Machine;
 use cloakroom_spark::keys::{
     HADOOP, KEYTAB, KRB5_CONFIG_MAP, KRB5_FILE, PRINCIPAL, TOKEN_SECRET, TOKEN_SECRET_ITEM,
 };
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SettingError, SparkConf};
-use crate::plan::error::PlanError;
-use crate::plan::folder::{read_file, text_by};
-use crate::plan::machine::Machine;
 
 const AUTHENTICATION: &str = "hadoop.security.authentication";
 
@@ -84,10 +84,7 @@ fn both_or_neither(conf: &SparkConf, one: &str, other: &str) -> Result<(), Setti
 }
 
 /// With Kerberos, and neither a keytab nor a secret with tokens, Spark would log in here and fetch tokens.
-pub(in crate::plan) fn refuse_login(
-    conf: &SparkConf,
-    hadoop: Option<&HadoopConf>,
-) -> Result<(), PlanError> {
+pub(in crate::plan) fn refuse_login(conf: &SparkConf, hadoop: Option<&HadoopConf>) -> Result<(), PlanError> {
     let key = HADOOP.of(&[AUTHENTICATION]);
     if conf.contains(&KEYTAB) || conf.contains(&TOKEN_SECRET) {
         return Ok(());

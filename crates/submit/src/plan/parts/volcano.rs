@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use cloakroom_spark::{SparkConf, keys, split_list};
 use crate::plan::error::PlanError;
 use crate::plan::machine::Machine;
 use crate::plan::source;
 use crate::plan::template;
+use cloakroom_spark::{SparkConf, keys, split_list};
 
 /// The extra step that is made natively.
 pub(in crate::plan) const CLASS: &str = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";

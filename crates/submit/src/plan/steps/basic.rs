@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::labels;
-use cloakroom_spark::{SettingError, SparkConf, keys, split_list};
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::memory::{self, DriverMemory};
 use crate::plan::ports::DriverPorts;
 use crate::plan::spec::{DriverSpec, append, merge, merge_inside};
+use cloakroom_spark::{SettingError, SparkConf, keys, split_list};
 
 const CONTAINER_NAME: &str = "spark-kubernetes-driver";
 
@@ -65,10 +65,7 @@ pub(in crate::plan) struct Amounts {
 }
 
 /// The driver's.
-pub(in crate::plan) fn amounts(
-    conf: &SparkConf,
-    memory: DriverMemory,
-) -> Result<Amounts, SettingError> {
+pub(in crate::plan) fn amounts(conf: &SparkConf, memory: DriverMemory) -> Result<Amounts, SettingError> {
     let memory = json!(format!("{}Mi", memory.mebibytes));
     // `02` is a number to Spark, which writes it anew; a request is sent as it was written.
     let cores = match (conf.get(&keys::DRIVER_REQUEST_CORES), conf.read(&keys::DRIVER_CORES)?) {

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::conf_volume;
-use cloakroom_spark::{MainResource, keys};
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::spec::{DriverSpec, append};
+use cloakroom_spark::{MainResource, keys};
 
 const PYTHON: &str = "PYSPARK_PYTHON";
 const DRIVER_PYTHON: &str = "PYSPARK_DRIVER_PYTHON";

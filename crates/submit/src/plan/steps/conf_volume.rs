@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use cloakroom_spark::keys;
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::properties::properties_file;
 use crate::plan::spec::DriverSpec;
+use cloakroom_spark::keys;
 
 /// Where Spark's images look for their configuration.
 pub(in crate::plan) const PATH: &str = "/opt/spark/conf";

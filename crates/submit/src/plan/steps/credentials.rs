@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use cloakroom_spark::{SparkConf, keys};
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::parts::credentials::{Credentials, PARTS};
 use crate::plan::spec::DriverSpec;
+use cloakroom_spark::{SparkConf, keys};
 
 /// What the API server gives a pod that names none.
 const DEFAULT_ACCOUNT: &str = "default";

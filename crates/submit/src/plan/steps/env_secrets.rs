@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use cloakroom_spark::keys;
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::spec::DriverSpec;
+use cloakroom_spark::keys;
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let conf = &application.conf;

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use cloakroom_spark::keys::EXECUTOR_POD_TEMPLATE;
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::spec::DriverSpec;
+use cloakroom_spark::keys::EXECUTOR_POD_TEMPLATE;
 const VOLUME: &str = "pod-template-volume";
 const PATH: &str = "/opt/spark/pod-template";
 const FILE: &str = "pod-spec-template.yml";

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use cloakroom_spark::keys;
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::parts::hadoop::{HadoopConf, VARIABLE};
 use crate::plan::spec::DriverSpec;
+use cloakroom_spark::keys;
 
 const VOLUME: &str = "hadoop-properties";
 const PATH: &str = "/opt/hadoop/conf";

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use cloakroom_spark::keys;
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::init_container::merging::Additions;
 use crate::plan::spec::{DriverSpec, append};
+use cloakroom_spark::keys;
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let Some(init) = &application.init_container else { return Ok(spec) };

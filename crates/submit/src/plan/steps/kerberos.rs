@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use cloakroom_spark::keys::KEYTAB;
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::parts::kerberos::{Kerberos, Keytab, Krb5};
 use crate::plan::spec::DriverSpec;
+use cloakroom_spark::keys::KEYTAB;
 
 const KRB5_VOLUME: &str = "krb5-file";
 const KEYTAB_VOLUME: &str = "kerberos-keytab";

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cloakroom_spark::{SettingError, keys};
 use crate::plan::application::Application;
 use crate::plan::metadata::{check_label, checked_annotations};
 use crate::plan::names::APP_ID_LABEL;
+use cloakroom_spark::{SettingError, keys};
 
 pub(super) const ROLE_LABEL: &str = "spark-role";
 const APP_NAME_LABEL: &str = "spark-app-name";

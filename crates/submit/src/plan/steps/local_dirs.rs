@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use cloakroom_spark::keys;
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::spec::DriverSpec;
+use cloakroom_spark::keys;
 
 const VARIABLE: &str = "SPARK_LOCAL_DIRS";
 /// Volumes of such names are local folders already.

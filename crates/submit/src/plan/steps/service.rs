@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::labels;
-use cloakroom_spark::{SettingError, keys};
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::metadata;
 use crate::plan::names::APP_ID_LABEL;
 use crate::plan::ports::{self, DriverPorts};
 use crate::plan::spec::{DriverSpec, merge};
+use cloakroom_spark::{SettingError, keys};
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let conf = &application.conf;

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use cloakroom_spark::keys;
 use crate::plan::application::Application;
 use crate::plan::error::PlanError;
 use crate::plan::names::APP_ID_LABEL;
 use crate::plan::spec::{DriverSpec, merge};
 use crate::plan::volumes::{Claim, Volume, VolumeSource, volumes};
+use cloakroom_spark::keys;
 
 const ON_DEMAND: &str = "OnDemand";
 

@@ -9,12 +9,12 @@ use rand::rngs::StdRng;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments};
 use crate::inputs::Local;
 use crate::plan::{Asking, PlanError, Request, Submitter};
 use crate::run::planned;
 use crate::stage::NamedServer;
 use crate::{Drawn, Log, Submission};
+use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments};
 
 /// The application of the reference, to which tests add.
 pub(super) struct Bed {

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{Bed, object};
-use cloakroom_spark::{InitContainerProperties, MainResource, Properties};
 use crate::Submission;
+use cloakroom_spark::{InitContainerProperties, MainResource, Properties};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "file:///var/spark-data/spark-jars";

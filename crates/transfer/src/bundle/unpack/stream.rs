@@ -153,7 +153,7 @@ impl<R: Read> Read for Marked<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::bundles;
+    use cloakroom_testing::bundles;
 
     #[test]
     fn a_bomb_is_refused_long_before_the_limit_of_bytes() {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::bundle::bundles::{self, header, octal};
+use cloakroom_testing::bundles::{self, header, octal};
 
 /// A folder to unpack into, with a neighbour that must stay as it is.
 struct Target {

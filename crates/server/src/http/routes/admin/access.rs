@@ -6,11 +6,11 @@ use std::sync::Arc;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 
-use cloakroom_core::protocol::problem::Code;
 use crate::http::auth::credentials;
 use crate::http::error::ApiError;
 use crate::http::proxies::Sender;
 use crate::http::state::{Admin, AppState};
+use cloakroom_core::protocol::problem::Code;
 
 /// The request showed an admin token.
 pub(super) struct Administrator {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::cleaner::{Decision, Judge, Swept};
-use cloakroom_staging::ledger::Listed;
 use cloakroom_core::protocol::admin::{ResourceDetails, StagedResource, SweepReport};
 use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::OwnerMetadata;
 use cloakroom_core::resource::{Resource, Stage, Tombstone};
 use cloakroom_core::time::format_duration;
+use cloakroom_staging::ledger::Listed;
 
 /// One row of a list, given what a sweep would do.
 pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 
 use super::QueryPairs;
 use crate::cleaner::{Decision, Why};
-use cloakroom_staging::ledger::Listed;
+use crate::http::error::ApiError;
 use cloakroom_core::protocol::admin::{DUE, MAX_PAGE, StagedResource, query};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{Owner, OwnerKind, ResourceId};
-use crate::http::error::ApiError;
 use cloakroom_core::time::SparkDuration;
+use cloakroom_staging::ledger::Listed;
 
 /// What the query of a list asks for.
 #[derive(Debug)]

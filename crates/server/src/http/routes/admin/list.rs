@@ -8,12 +8,12 @@ use super::access::Administrator;
 use super::filter::{self, Filter};
 use super::{QueryPairs, describe};
 use crate::cleaner::Decision;
-use cloakroom_staging::ledger::{LedgerError, Listed};
-use cloakroom_core::protocol::admin::ResourcePage;
-use cloakroom_core::resource::ResourceId;
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
+use cloakroom_core::protocol::admin::ResourcePage;
+use cloakroom_core::resource::ResourceId;
 use cloakroom_staging::AccessError;
+use cloakroom_staging::ledger::{LedgerError, Listed};
 
 /// Looked at in one go, before other requests have their turn.
 const CHUNK: u32 = 1000;

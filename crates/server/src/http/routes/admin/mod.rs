@@ -15,15 +15,15 @@ use tracing::field::display;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use cloakroom_staging::ledger::{LedgerError, UnreadableRow};
-use cloakroom_core::protocol::admin::{Removal, ResourceDetails, SweepReport};
-use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::resource::{DeletionReason, Resource, RowName, State as LifeState};
 use crate::http::error::ApiError;
 use crate::http::proxies::Sender;
 use crate::http::state::AppState;
-use cloakroom_staging::AccessError;
 use access::Administrator;
+use cloakroom_core::protocol::admin::{Removal, ResourceDetails, SweepReport};
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::resource::{DeletionReason, Resource, RowName, State as LifeState};
+use cloakroom_staging::AccessError;
+use cloakroom_staging::ledger::{LedgerError, UnreadableRow};
 
 /// Pairs as they come, because a label may be repeated.
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;

@@ -8,17 +8,17 @@ use tracing::field::display;
 use super::access::Administrator;
 use super::describe;
 use crate::cleaner::{Accepted, ClusterCheck, ClusterState, NotAccepted};
-use cloakroom_staging::ledger::UnreadableRow;
+use crate::http::error::ApiError;
+use crate::http::proxies::Sender;
+use crate::http::state::AppState;
 use crate::owners::{ClusterIdentity, NoAnswer, WatchReport};
 use cloakroom_core::protocol::admin::{
     AcceptedCluster, ClusterStatus, ServerLimits, ServerStatus, UnreadableResource, WatchStatus,
 };
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::standing::ClusterStanding;
-use crate::http::error::ApiError;
-use crate::http::proxies::Sender;
-use crate::http::state::AppState;
 use cloakroom_staging::AccessError;
+use cloakroom_staging::ledger::UnreadableRow;
 use cloakroom_staging::{Limits, Share};
 
 /// How the server is: room, watches, sweeps.

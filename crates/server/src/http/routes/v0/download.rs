@@ -5,13 +5,13 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
-use cloakroom_core::resource::{ResourceId, ResourceSecret};
 use crate::http::auth::credentials;
 use crate::http::error::ApiError;
 use crate::http::measure::not_sent;
 use crate::http::routes::described::{BundleBody, Conditions, PartOfBundle};
 use crate::http::routes::send::{Ranges, send};
 use crate::http::state::AppState;
+use cloakroom_core::resource::{ResourceId, ResourceSecret};
 use cloakroom_staging::{AccessError, Download};
 
 /// Download a bundle: the whole, or the part that Range names.

@@ -3,11 +3,11 @@
 
 use axum::body::Bytes;
 
+use crate::http::error::ApiError;
 use cloakroom_core::protocol::multipart::{Event, MultipartError, PartHeaders};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
 use cloakroom_core::resource::{FileName, Holder};
-use crate::http::error::ApiError;
 use cloakroom_staging::{NewUpload, Staging, Upload};
 
 /// An owner is some labels; this is far more than any.

@@ -9,12 +9,6 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 
 use super::form::{Form, no_owner, no_resources};
-use cloakroom_core::metrics::UploadMeasurement;
-use crate::owners::Admission;
-use cloakroom_core::protocol::multipart::{Limits, Parser, boundary_of};
-use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
-use cloakroom_core::resource::{Holder, Lifetime, Owner, OwnerKind};
 use crate::http::auth::Uploader;
 use crate::http::error::ApiError;
 use crate::http::measure::not_stored;
@@ -22,6 +16,12 @@ use crate::http::proxies::Sender;
 use crate::http::routes::described::UploadRefusals;
 use crate::http::routes::receive::Receiver;
 use crate::http::state::{AppState, Settings};
+use crate::owners::Admission;
+use cloakroom_core::metrics::UploadMeasurement;
+use cloakroom_core::protocol::multipart::{Limits, Parser, boundary_of};
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
+use cloakroom_core::resource::{Holder, Lifetime, Owner, OwnerKind};
 use cloakroom_staging::{Terms, Upload};
 
 /// What a form may have besides the bundle: boundaries, headers, the owner.
@@ -69,7 +69,8 @@ async fn stage(
     body: Body,
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
-    let uploader = state.settings.upload_auth.identify(&headers).await?;
+    let settings = &state.settings;
+    let uploader = settings.upload_auth.identify(&headers, &settings.token_hint).await?;
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), &headers);

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 
-use cloakroom_core::protocol::v1::ServerInfo;
 use crate::http::state::AppState;
+use cloakroom_core::protocol::v1::ServerInfo;
 
 /// The server's version, and the image that its bundles are fetched with.
 #[utoipa::path(

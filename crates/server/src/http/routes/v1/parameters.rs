@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use crate::http::error::ApiError;
+use crate::http::state::{Lifetimes, Settings};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v1::query;
 use cloakroom_core::resource::{Lifetime, Owner, OwnerKind};
-use crate::http::error::ApiError;
-use crate::http::state::{Lifetimes, Settings};
 use cloakroom_core::time::{SparkDuration, format_duration};
 
 /// What the query of an upload asks for.

@@ -6,12 +6,12 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 
 use crate::cleaner::{Decision, Judge};
-use cloakroom_core::protocol::digest;
-use cloakroom_core::protocol::v1::Metadata;
-use cloakroom_core::resource::{Ready, Resource, ResourceId, ResourceSecret, State as LifeState};
 use crate::http::auth::credentials;
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
+use cloakroom_core::protocol::digest;
+use cloakroom_core::protocol::v1::Metadata;
+use cloakroom_core::resource::{Ready, Resource, ResourceId, ResourceSecret, State as LifeState};
 use cloakroom_staging::AccessError;
 
 /// The ticket of a request: no secret is `401`, an id that is none is as unknown as any other.

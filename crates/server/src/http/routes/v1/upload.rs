@@ -12,16 +12,16 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
 use super::parameters::Parameters;
-use cloakroom_core::metrics::UploadMeasurement;
-use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
-use cloakroom_core::resource::{FileName, Holder};
 use crate::http::error::ApiError;
 use crate::http::measure::not_stored;
 use crate::http::proxies::Sender;
 use crate::http::routes::described::{BundleBody, UploadParameters, UploadRefusals};
 use crate::http::routes::receive::Receiver;
 use crate::http::state::{AppState, Settings};
+use cloakroom_core::metrics::UploadMeasurement;
+use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
+use cloakroom_core::resource::{FileName, Holder};
 use cloakroom_staging::{NewUpload, Staged, Terms, Upload};
 
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
@@ -120,7 +120,7 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
 async fn take(request: Request, measured: UploadMeasurement) -> Result<Response, ApiError> {
     let Request { state, peer, headers, query, file_name, body } = request;
     let settings = &state.settings;
-    let uploader = settings.upload_auth.identify(&headers).await?;
+    let uploader = settings.upload_auth.identify(&headers, &settings.token_hint).await?;
     let Sender { address, proxy } = settings.trusted_proxies.sender(peer.ip(), &headers);
     let uploaded_by = uploader.called(address);
     refuse_wrong_kind(&headers)?;

@@ -1,0 +1,55 @@
+//! What tests of several crates are made of; it uses the words of the core and no other room.
+//!
+//! - the program: [`process`] starts it, [`dist`] finds the release's, [`logs`] has what the libraries log in a test
+//! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] either of them to a test, and
+//!   [`runner`] has the pods of one that has no nodes; [`scenarios`] run on both
+//! - HTTP: [`scripted`] servers, [`wire`] for what no well-behaved client sends, [`tls`]; what is between a client and a server
+//!   is a [`cable`], a [`checkpoint`] or a [`front`]
+//! - input: [`bundles`], honest and hostile, [`noise`], the [`jobs`] that Spark runs
+//! - people: a [`terminal`], and a [`page_shell`] that types what the [`documentation`] says
+//! - manifests: [`known`] has what they are held against
+//! - time: a [`clock`] that is moved by hand, [`wait`]
+//! - the machine: what a test [`needs`], [`port`], [`control_group`]; [`files`] and [`spread`] for measurements
+#![expect(
+    missing_docs,
+    clippy::pedantic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests are read for what they check"
+)]
+
+pub mod api_server;
+pub mod bundles;
+pub mod cable;
+pub mod checkpoint;
+pub mod clock;
+pub mod cluster;
+pub mod control_group;
+pub mod control_plane;
+pub mod dist;
+pub mod documentation;
+pub mod files;
+pub mod front;
+pub mod jobs;
+pub mod known;
+pub mod logs;
+pub mod needs;
+pub mod noise;
+pub mod page_shell;
+pub mod port;
+pub mod process;
+pub mod runner;
+pub mod scenarios;
+pub mod scripted;
+pub mod spread;
+pub mod terminal;
+pub mod tls;
+pub mod wait;
+pub mod wire;
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the project.
+pub fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
