@@ -53,6 +53,7 @@ const INSTALL: &str = "docs/install.md";
 const OPERATIONS: &str = "docs/operations.md";
 const OPERATOR: &str = "docs/spark-operator.md";
 const SUBMIT: &str = "docs/submit.md";
+const TROUBLES: &str = "docs/submit-troubleshooting.md";
 const VERSIONS: &str = "docs/versions.md";
 const CHART: &str = "charts/cloakroom/README.md";
 
@@ -226,22 +227,22 @@ pub const TABLE: &[Row] = &[
     ),
     row(
         SUBMIT,
-        "Submitting applications",
+        "The first submission",
         "cloakroom submit",
         By::None("the examples of Spark's image are in no package; README submits the same jar"),
     ),
-    row(SUBMIT, "Submitting applications", "ln -s", By::Reader),
     row(SUBMIT, "Local files", "cloakroom submit", By::Test("tests/node/journeys/jobs.rs")),
     row(SUBMIT, "Local files", "--conf", By::Test("tests/node/journeys/jobs.rs")),
+    row(SUBMIT, "While it waits", "", By::Text),
+    row(SUBMIT, "Under the name spark-submit", "ln -s", By::Reader),
     row(
         SUBMIT,
         IN_FRONT,
         "ln -s",
         By::None("it needs a whole Spark; `tests/runs/in_front.rs` stands in front of two versions of it"),
     ),
-    row(SUBMIT, "While it waits", "", By::Text),
-    row(SUBMIT, "When it goes wrong", "", By::Test("tests/runs/failures/page.rs")),
-    row(SUBMIT, "What is created, and what is taken back", "26/11/21", By::Text),
+    row(TROUBLES, "Failures and what to do", "", By::Test("tests/runs/failures/page.rs")),
+    row(TROUBLES, "What is left after a failure", "26/11/21", By::Text),
     row(
         VERSIONS,
         "New since the version before",
