@@ -41,7 +41,8 @@ pub fn complaints(held: &[Block]) -> Vec<String> {
 }
 
 fn page() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/submit-troubleshooting.md")).unwrap()
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/submit-troubleshooting.md"))
+        .unwrap()
 }
 
 /// Each block by its heading and number, with its lines. A line that is indented further goes on with the one before.
