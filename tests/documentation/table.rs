@@ -212,7 +212,6 @@ pub const TABLE: &[Row] = &[
     row(OPERATIONS, "When an upgrade fails", "helm upgrade", By::Test("tests/node/journeys/chart.rs")),
     row(OPERATIONS, "When an upgrade fails", "kubectl describe", By::Test("tests/node/journeys/chart.rs")),
     row(OPERATIONS, "Change tokens and certificate", "", By::Test("tests/real/pages/rotation.rs")),
-    row(OPERATIONS, "Looking after it", "kubectl exec", By::Chapter(OPERATIONS, "Administration")),
     row("docs/security.md", "Who uploaded", "name=alice", By::Text),
     row(OPERATOR, "Stage and apply", "apiVersion:", By::Test("tests/node/journeys/operator.rs")),
     row(OPERATOR, "Stage and apply", "export", By::Test("tests/node/journeys/operator.rs")),
