@@ -95,8 +95,8 @@ pub const TABLE: &[Row] = &[
     row(README, "Deploy", "$ printf", By::Test("tests/node/journeys/chart.rs")),
     row(README, "Deploy", "$ export CLOAKROOM_SERVER", By::Test("tests/node/journeys/deploy.rs")),
     row(README, "Deploy", "$ kubectl create namespace spark", By::Test("tests/node/journeys/deploy.rs")),
-    row(README, "Forget about it", "", By::Text),
-    row(README, "See and free what is staged", "$ ", By::Reader),
+    row(README, "Automatic cleanup", "", By::Text),
+    row(README, "List and remove resources", "$ ", By::Reader),
     row("CONTRIBUTING.md", "Fuzzing", "fuzz/run", OF_CI),
     row(
         "CONTRIBUTING.md",
