@@ -150,7 +150,7 @@ pub const TABLE: &[Row] = &[
     row(CLIENTS, FOR_SPARK_SUBMIT, "export CLOAKROOM_SERVER", By::Member),
     row(CLIENTS, FOR_SPARK_SUBMIT, "$ cloakroom stage", By::Member),
     row(CLIENTS, FOR_SPARK_SUBMIT, "args=", By::Test("tests/node/journeys/external.rs")),
-    row(CLIENTS, FOR_SPARK_SUBMIT, "removed from", By::Text),
+    row(CLIENTS, "What stays in the namespace", "removed from", By::Text),
     row(CLIENTS, "fetch", "$ ", By::Reader),
     row(CLIENTS, "In a pod", "ID=", By::Test("tests/node/journeys/transfers.rs")),
     row(CLIENTS, "In a pod", "apiVersion: v1", By::Test("tests/node/journeys/transfers.rs")),
