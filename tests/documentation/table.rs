@@ -119,7 +119,7 @@ pub const TABLE: &[Row] = &[
     row(AIRFLOW, "Install", "ln -s", By::Reader),
     row(AIRFLOW, "The connection", "export AIRFLOW_CONN_SPARK_K8S", By::Test("tests/runs/airflow.rs")),
     row(AIRFLOW, "A task", "report = ", By::Text),
-    row(AIRFLOW, "What stays of a task", "clean_up = ", By::Test("tests/real/pages/member.rs")),
+    row(AIRFLOW, "Remove what a task leaves", "clean_up = ", By::Test("tests/real/pages/member.rs")),
     row(API, "Stage", "$ ", By::Reader),
     row(API, "Fetch", "$ ", By::Reader),
     row(API, "Metadata and release", "$ ", By::Reader),
