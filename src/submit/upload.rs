@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use super::left::Left;
+
 /// What may be read by everybody: images run as other users.
 const FILE_MODE: u32 = 0o644;
 /// Between two of them is asked whether it is to stop.
@@ -72,11 +74,11 @@ impl Upload {
     }
 
     /// Takes the copy away, and the folder that was made for it. What stays is said.
-    pub fn undo(&self) -> Option<String> {
+    pub fn undo(&self) -> Option<Left> {
         let folder = self.to.parent().unwrap_or(Path::new("/"));
         let removed =
             absent_is_fine(fs::remove_file(&self.to)).and_then(|()| absent_is_fine(fs::remove_dir(folder)));
-        removed.err().map(|error| format!("{} could not be removed: {error}", self.to.display()))
+        removed.err().map(|error| Left::Copy { path: self.to.display().to_string(), why: error.to_string() })
     }
 }
 
@@ -127,7 +129,7 @@ mod tests {
         let to = folder.path().join("x/a.jar");
         fs::create_dir_all(&to).unwrap();
         let upload = Upload { from: folder.path().join("a.jar"), to: to.clone() };
-        let left = upload.undo().unwrap();
+        let left = upload.undo().unwrap().to_string();
         assert!(left.starts_with(&format!("{} could not be removed: ", to.display())), "{left}");
     }
 

@@ -51,6 +51,12 @@ pub enum PlanError {
         /// What is wrong with which file, and what to do.
         problem: String,
     },
+    /// The file of an application that cannot be merged with what is staged.
+    #[error("{problem}")]
+    ApplicationFile {
+        /// Which file, what is wrong with it, and what to do.
+        problem: String,
+    },
     /// Nothing that an init-container would bring.
     #[error(
         "there is nothing to stage: every file that is named is in the image or left to Spark; spark-submit takes them as \

@@ -18,7 +18,9 @@ pub async fn planned(
 ) -> Result<Submission, PlanError> {
     let needs = plan::needs(request)?;
     let facts = collected(inputs, &needs, stager, log, |facts| plan::question(request, facts, drawn)).await?;
-    plan::plan(request, &facts, drawn)
+    let submission = plan::plan(request, &facts, drawn)?;
+    log.warn(&submission.warnings);
+    Ok(submission)
 }
 
 /// Plans what is staged for an application that is not submitted here.
@@ -32,7 +34,9 @@ pub async fn handed_over(
     let needs = handover::needs(request)?;
     let facts =
         collected(inputs, &needs, stager, log, |facts| handover::question(request, facts, drawn)).await?;
-    handover::hand_over(request, &facts, drawn)
+    let handover = handover::hand_over(request, &facts, drawn)?;
+    log.warn(&handover.warnings);
+    Ok(handover)
 }
 
 async fn collected(

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use self::operator::ApplicationFile;
 use super::application::namespace;
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
@@ -27,7 +28,7 @@ use super::submitter::Submitter;
 use super::{aliases, checks, source};
 use crate::resource::{Owner, OwnerKind, POD};
 use crate::spark::keys::DEPENDENCY_LISTS;
-use crate::spark::{DependencyUri, MainResource, Origin, SparkConf, keys, split_list};
+use crate::spark::{DependencyUri, MainResource, Origin, SparkConf, SparkDuration, keys, split_list};
 use crate::submit::StagePlan;
 use crate::submit::drawn::Drawn;
 
@@ -67,6 +68,12 @@ pub struct HandoverRequest {
     pub name: String,
     /// Whom the files live for, if not for the pod that is made by the template.
     pub owner: Option<Owner>,
+    /// The file of the application, where there is one.
+    pub file: Option<ApplicationFile>,
+    /// Upper bound on the bundles' life.
+    pub ttl: Option<SparkDuration>,
+    /// How long they may stay without being downloaded, instead of what the server says.
+    pub unused_timeout: Option<SparkDuration>,
     /// Whether the submitter itself says which containers are Spark's, by Spark's own names for them.
     pub names_containers: bool,
     /// Who stages, and from where.
@@ -101,6 +108,8 @@ pub struct Handover {
     pub driver: Map<String, Value>,
     /// The executors' pod template, where they get the init-container as well.
     pub executor: Option<String>,
+    /// The file of the application with what was staged in it, where there is one. Then nothing is made but by that file.
+    pub file: Option<ApplicationFile>,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
@@ -171,8 +180,18 @@ pub fn question(
     InitContainer::question(request.asking, &begun.conf, machine, &begun.dependencies)
 }
 
-/// Checks everything that is to be staged, and makes the templates.
+/// Checks everything that is to be staged, makes the templates, and merges the file of the application with them.
 pub fn hand_over(request: &HandoverRequest, facts: &Facts, drawn: &Drawn) -> Result<Handover, PlanError> {
+    let mut handover = templates(request, facts, drawn)?;
+    if let Some(staging) = &mut handover.staging {
+        (staging.ttl, staging.unused_timeout) = (request.ttl, request.unused_timeout);
+    }
+    let merged = request.file.as_ref().map(|file| file.merged(&handover)).transpose();
+    handover.file = merged.map_err(|error| PlanError::ApplicationFile { problem: error.to_string() })?;
+    Ok(handover)
+}
+
+fn templates(request: &HandoverRequest, facts: &Facts, drawn: &Drawn) -> Result<Handover, PlanError> {
     let machine = Machine { submitter: &request.submitter, facts };
     let begun = Begun::gather(request, machine, drawn)?;
     let Begun { conf, resource, names, namespace, dependencies, driver, executor, mut warnings } = begun;
@@ -209,6 +228,7 @@ pub fn hand_over(request: &HandoverRequest, facts: &Facts, drawn: &Drawn) -> Res
         pod_name: owner.name().filter(|_| owner.kind().as_str() == POD).map(str::to_owned),
         id: names.app_id,
         namespace,
+        file: None,
         warnings,
     })
 }

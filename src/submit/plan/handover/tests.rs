@@ -30,6 +30,9 @@ fn request(folder: &tempfile::TempDir, key: &str) -> HandoverRequest {
         application: Some(MainResource::Java(jar.display().to_string())),
         name: "app".to_owned(),
         owner: None,
+        file: None,
+        ttl: None,
+        unused_timeout: None,
         names_containers: false,
         submitter: Submitter {
             system: BTreeMap::new(),
