@@ -5,6 +5,7 @@ mod error;
 mod planned;
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +16,7 @@ use super::inputs::Inputs;
 use super::stage::{StagedBundles, Stager};
 use super::submission::Submission;
 use super::upload::Upload;
+use crate::bundle::Sources;
 use crate::kubernetes::ApiServer;
 
 pub use error::RunError;
@@ -79,7 +81,7 @@ impl Run<'_> {
         if uploads.is_empty() {
             return Ok(create::make(server, submission, log, stop).await?);
         }
-        let made = match self.heard(copy(uploads.clone(), stop.clone())).await {
+        let made = match self.heard(copy(uploads.clone(), self.inputs.sources(), stop.clone())).await {
             Ok(()) => create::make(server, submission, log, stop).await.map_err(RunError::from),
             Err(error) => Err(error),
         };
@@ -122,8 +124,12 @@ fn say_left(left: impl IntoIterator<Item = String>, log: &Log) -> bool {
 }
 
 /// Not on the thread that hears signals: a shared folder may be slow.
-async fn copy(uploads: Vec<Upload>, stop: CancellationToken) -> Result<(), RunError> {
-    let copying = move || uploads.iter().try_for_each(|upload| upload.run(&stop));
+async fn copy(
+    uploads: Vec<Upload>,
+    sources: Arc<dyn Sources>,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let copying = move || uploads.iter().try_for_each(|upload| upload.run(&*sources, &stop));
     Ok(tokio::task::spawn_blocking(copying).await.map_err(RunError::NotCopied)??)
 }
 
