@@ -8,9 +8,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use cloakroom::spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom::submit::inputs::{Inputs as _, Local};
-use cloakroom::submit::plan::{Asking, PlanError, Request, Submitter, needs, plan};
-use cloakroom::submit::{Drawn, Submission};
+use cloakroom::submit::inputs::Local;
+use cloakroom::submit::plan::{Asking, PlanError, Request, Submitter};
+use cloakroom::submit::run;
+use cloakroom::submit::stage::NamedServer;
+use cloakroom::submit::{Drawn, Log, Submission};
 use cloakroom_fuzz::two;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
@@ -75,8 +77,7 @@ fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, 
     let now = Timestamp::from_millisecond(1_795_223_152_157).expect("a time");
     let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
     let request = Request { arguments, submitter, asking: Asking::Preview };
-    let facts = RUNTIME.block_on(Local.collect(&needs(&request)?));
-    plan(&request, &facts, &drawn)
+    RUNTIME.block_on(run::planned(&request, &Local, &NamedServer, &drawn, &Log::new(|_| {})))
 }
 
 /// The pod is one that runs the application, whatever the template says.

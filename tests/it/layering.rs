@@ -174,14 +174,7 @@ fn the_plan_reads_no_file_no_network_no_clock_and_draws_nothing() {
     let tests: Vec<_> =
         sources.iter().flat_map(|(file, text)| modules_of_tests(&tokens(text), file)).collect();
     let is_test = |file: &Path| tests.iter().any(|module| file.with_extension("").starts_with(module));
-    let plan = sources.iter().filter(|(file, _)| file.starts_with("submit/plan") && !is_test(file));
-    let impure: Vec<_> = plan
-        .flat_map(|(file, text)| {
-            let tokens = code_without_tests(&tokens(text));
-            let found = purity::impure(&tokens);
-            found.map(|(line, what)| format!("{}:{line}: {what}", file.display())).collect::<Vec<_>>()
-        })
-        .collect();
+    let impure = purity::violations(&sources, is_test);
     assert!(impure.is_empty(), "in src:\n{}", impure.join("\n"));
 }
 

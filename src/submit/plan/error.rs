@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::facts::Uncollected;
 use crate::client::GivenUp;
 use crate::resource::OwnerError;
 use crate::spark::SettingError;
@@ -19,6 +20,9 @@ pub enum PlanError {
     /// A user that cannot be one.
     #[error(transparent)]
     User(#[from] NoUser),
+    /// No file was looked at.
+    #[error(transparent)]
+    Uncollected(#[from] Uncollected),
     /// A file of the submitting machine.
     #[error("{place}: {file} {problem}")]
     LocalFile {

@@ -7,6 +7,7 @@ mod hand_over;
 mod planned;
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use super::left::Left;
 use super::stage::{StagePlan, StagedBundles, Stager};
 use super::submission::Submission;
 use super::upload::Upload;
+use crate::bundle::Sources;
 use crate::kubernetes::ApiServer;
 
 pub use error::{Failed, NotTaken, RunError};
@@ -89,7 +91,7 @@ impl Run<'_> {
         if uploads.is_empty() {
             return Ok(create::make(server, submission, log, stop).await?);
         }
-        let made = match self.heard(copy(uploads.clone(), stop.clone())).await {
+        let made = match self.heard(copy(uploads.clone(), self.inputs.sources(), stop.clone())).await {
             Ok(()) => create::make(server, submission, log, stop).await.map_err(RunError::from),
             Err(error) => Err(error),
         };
@@ -138,8 +140,12 @@ fn say_taken_back(how: TakenBack, left: impl IntoIterator<Item = Left>, log: &Lo
 }
 
 /// Not on the thread that hears signals: a shared folder may be slow.
-async fn copy(uploads: Vec<Upload>, stop: CancellationToken) -> Result<(), RunError> {
-    let copying = move || uploads.iter().try_for_each(|upload| upload.run(&stop));
+async fn copy(
+    uploads: Vec<Upload>,
+    sources: Arc<dyn Sources>,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let copying = move || uploads.iter().try_for_each(|upload| upload.run(&*sources, &stop));
     Ok(tokio::task::spawn_blocking(copying).await.map_err(RunError::NotCopied)??)
 }
 

@@ -125,13 +125,16 @@ pub fn roots(tokens: &[Token], file: &Path) -> Vec<(String, usize)> {
             _ => continue,
         };
         if tokens.get(after).is_some_and(|next| next.text == "::") {
-            names(&tokens[after + 1..], &mut found);
+            let mut below = Vec::new();
+            names(&tokens[after + 1..], &mut below);
+            // The root has modules only.
+            found.extend(below.into_iter().filter(|(name, _)| name.starts_with(char::is_lowercase)));
         }
     }
     found
 }
 
-/// Names right below the module `room` that a file in it refers to, by `crate::` or by as many `super::` as lead there.
+/// Names right below the module `room` that a file refers to: by `crate::`, or in it by as many `super::` as lead there.
 pub fn names_below(tokens: &[Token], file: &Path, room: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let path: Vec<String> = room.iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -147,7 +150,7 @@ pub fn names_below(tokens: &[Token], file: &Path, room: &Path) -> Vec<String> {
             }
             "super" => {
                 let supers = tokens[at..].chunks(2).take_while(|pair| pair[0].text == "super").count();
-                if depth_of(file) != path.len() + supers {
+                if !file.starts_with(room) || depth_of(file) != path.len() + supers {
                     continue;
                 }
                 at + 2 * supers - 1
@@ -169,7 +172,7 @@ fn depth_of(file: &Path) -> usize {
 
 /// The name that comes next, or the first names of everything in a group.
 fn names(tokens: &[Token], found: &mut Vec<(String, usize)>) {
-    let is_name = |token: &Token| token.text.starts_with(|c: char| c.is_lowercase());
+    let is_name = |token: &Token| token.text.starts_with(char::is_alphabetic);
     match tokens.first() {
         Some(group) if group.text == "{" => {
             let mut depth = 0;
