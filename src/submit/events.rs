@@ -173,7 +173,9 @@ impl Log {
 
     /// Tells of each warning.
     pub(super) fn warn(&self, warnings: &[String]) {
-        warnings.iter().for_each(|warning| self.tell(&Event::Warned { warning: warning.clone() }));
+        for warning in warnings {
+            self.tell(&Event::Warned { warning: warning.clone() });
+        }
     }
 
     /// A server is asked again.

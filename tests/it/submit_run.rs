@@ -98,13 +98,13 @@ async fn the_tickets_of_the_stager_reach_the_pod() {
     assert_eq!(place.submit().await.unwrap(), Ended::Deployed);
     assert_eq!(place.stager.bundles(), ["id-of-the-files", "id-of-the-jars"]);
     let objects = place.objects();
-    let map = objects.iter().find_map(|name| Some(name.strip_prefix("ConfigMap ")?)).unwrap();
+    let map = objects.iter().find_map(|name| name.strip_prefix("ConfigMap ")).unwrap();
     assert!(map.ends_with("-init-config"), "{objects:?}");
     let map = place.api_server.object(CONFIG_MAP, DEFAULT, map).unwrap();
     for id in place.stager.bundles() {
         assert!(map["data"].to_string().contains(&id), "{map}");
     }
-    let pod = objects.iter().find_map(|name| Some(name.strip_prefix("Pod ")?)).unwrap();
+    let pod = objects.iter().find_map(|name| name.strip_prefix("Pod ")).unwrap();
     let pod = place.api_server.object(POD, DEFAULT, pod).unwrap();
     assert_eq!(pod["spec"]["initContainers"][0]["image"], IMAGE);
 }

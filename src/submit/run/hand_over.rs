@@ -55,7 +55,7 @@ impl HandOver<'_> {
             Some(plan) => stager.stage(plan, inputs, log, stop).await?,
             None => StagedBundles::default(),
         };
-        let objects = plan.map_or_else(|| handover.objects.unticketed(), |plan| staged.objects(plan));
+        let objects = staged.fill(&handover.objects);
         let handed_over = self.hand_over(handover, objects, uid.as_deref(), take).await;
         if let (Err(_), Some(plan)) = (&handed_over, plan) {
             take_back(stager, plan, &staged, log, false).await;
@@ -67,9 +67,8 @@ impl HandOver<'_> {
 
     /// The unique id of the file's application, if that is in the cluster. Objects without a file are tried.
     async fn look(&self, handover: &Handover) -> Result<Option<String>, RunError> {
-        let (Some(server), namespace, stop) = (self.server, &handover.namespace, self.stop) else {
-            return Ok(None);
-        };
+        let Some(server) = self.server else { return Ok(None) };
+        let (namespace, stop) = (&handover.namespace, self.stop);
         let Some(file) = &handover.file else {
             try_companions(server, namespace, &handover.objects.unticketed(), stop).await?;
             return Ok(None);
@@ -108,16 +107,14 @@ impl HandOver<'_> {
 
     /// Removes what earlier runs left, as far as that is certain. What was asked for is done: this can fail nothing.
     async fn tidy(&self, handover: &Handover) {
-        let (Some(server), Some(plan), namespace) = (self.server, &handover.staging, &handover.namespace)
-        else {
-            return;
-        };
+        let (Some(server), Some(plan)) = (self.server, &handover.staging) else { return };
+        let namespace = handover.namespace.clone();
         let secrets = tokio::select! {
-            removed = remove_leftovers(server, namespace, plan) => removed,
+            removed = remove_leftovers(server, &namespace, plan) => removed,
             () = self.stop.cancelled() => return,
         };
         if !secrets.is_empty() {
-            self.log.tell(&Event::LeftoversRemoved { namespace: namespace.clone(), secrets });
+            self.log.tell(&Event::LeftoversRemoved { namespace, secrets });
         }
     }
 }

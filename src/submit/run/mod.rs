@@ -124,11 +124,11 @@ fn may_leave_pod(error: &RunError) -> bool {
 async fn take_back(
     stager: &dyn Stager,
     plan: &StagePlan,
-    staged: &StagedBundles,
+    bundles: &StagedBundles,
     log: &Log,
     may_leave_pod: bool,
 ) {
-    let left = stager.release(plan, staged).await;
+    let left = stager.release(plan, bundles).await;
     say_taken_back(TakenBack::Released, left, log, may_leave_pod);
 }
 

@@ -101,14 +101,14 @@ impl StagedBundles {
     }
 
     /// The objects with the tickets in them.
-    pub(super) fn objects(&self, plan: &StagePlan) -> Vec<Value> {
-        plan.objects.make(self.jars.as_ref(), self.files.as_ref())
+    pub(super) fn fill(&self, objects: &InitObjects) -> Vec<Value> {
+        objects.make(self.jars.as_ref(), self.files.as_ref())
     }
 
     /// The submission with the tickets in its objects.
     pub(super) fn complete(&self, plan: &StagePlan, submission: &Submission) -> Submission {
         let mut complete = submission.clone();
-        for object in self.objects(plan) {
+        for object in self.fill(&plan.objects) {
             let is_it = |other: &&mut Value| {
                 other["kind"] == object["kind"] && other["metadata"]["name"] == object["metadata"]["name"]
             };
