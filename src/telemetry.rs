@@ -17,21 +17,21 @@ const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
 
 /// Rooms as filters name them, and where they are: a filter stays good when a room moves to another crate.
 const ROOMS: [(&str, &str); 11] = [
-    ("cloakroom::bundle", "cloakroom_transfer::bundle"),
-    ("cloakroom::cleaner", "cloakroom_server::cleaner"),
-    ("cloakroom::client", "cloakroom_transfer::client"),
-    ("cloakroom::fetch", "cloakroom_transfer::fetch"),
-    ("cloakroom::kubernetes", "cloakroom_cluster"),
-    ("cloakroom::ledger", "cloakroom_staging::ledger"),
-    ("cloakroom::owners", "cloakroom_server::owners"),
-    ("cloakroom::server", "cloakroom_server::http"),
-    ("cloakroom::shutdown", "cloakroom_server::shutdown"),
-    ("cloakroom::staging", "cloakroom_staging::staging"),
-    ("cloakroom::submit", "cloakroom_submit"),
+    ("cloakroom_transfer::bundle", "cloakroom_transfer::bundle"),
+    ("cloakroom_server::cleaner", "cloakroom_server::cleaner"),
+    ("cloakroom_transfer::client", "cloakroom_transfer::client"),
+    ("cloakroom_transfer::fetch", "cloakroom_transfer::fetch"),
+    ("cloakroom_cluster", "cloakroom_cluster"),
+    ("cloakroom_staging::ledger", "cloakroom_staging::ledger"),
+    ("cloakroom_server::owners", "cloakroom_server::owners"),
+    ("cloakroom_server::http", "cloakroom_server::http"),
+    ("cloakroom_server::shutdown", "cloakroom_server::shutdown"),
+    ("cloakroom_staging", "cloakroom_staging::staging"),
+    ("cloakroom_submit", "cloakroom_submit"),
 ];
 
 /// Starts logging. `filter` is in the syntax of `RUST_LOG`, for example `info`, `cloakroom=debug` or
-/// `cloakroom::staging=debug`.
+/// `cloakroom_staging=debug`.
 pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
     let filter = ROOMS.iter().fold(filter.to_owned(), |filter, (room, path)| filter.replace(room, path));
     let quiet =

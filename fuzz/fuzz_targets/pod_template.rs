@@ -7,6 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
+use cloakroom_submit::inputs::Local;
+use cloakroom_submit::plan::{Asking, PlanError, Request, Submitter};
+use cloakroom_submit::run;
+use cloakroom_submit::stage::NamedServer;
+use cloakroom_submit::{Drawn, Log, Submission};
 use cloakroom_fuzz::two;
 use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
 use cloakroom_submit::inputs::{Inputs as _, Local};
@@ -75,8 +81,7 @@ fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, 
     let now = Timestamp::from_millisecond(1_795_223_152_157).expect("a time");
     let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
     let request = Request { arguments, submitter, asking: Asking::Preview };
-    let facts = RUNTIME.block_on(Local.collect(&needs(&request)?));
-    plan(&request, &facts, &drawn)
+    RUNTIME.block_on(run::planned(&request, &Local, &NamedServer, &drawn, &Log::new(|_| {})))
 }
 
 /// The pod is one that runs the application, whatever the template says.

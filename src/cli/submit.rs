@@ -15,7 +15,7 @@ pub struct SubmitArgs {
     pub arguments: Vec<OsString>,
 }
 
-/// Variables that stand for no option, and what they are for. Spark's own are in docs/submit.md.
+/// Variables that stand for no option, and what they are for. Spark's own are in docs/submit-reference.md.
 pub const VARIABLES: [(&str, &str); 4] = [
     ("CLOAKROOM_SERVER", "Stands for --conf spark.kubernetes.resourceStagingServer.uri=URL."),
     (
@@ -122,7 +122,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
 const AFTER: &str = "\
 Local files:
   Jars, files, archives and scripts of this machine travel through a staging
-  server, which these settings name (docs/submit.md has all of them):
+  server, which these settings name (all: docs/submit-reference.md):
   --conf spark.kubernetes.resourceStagingServer.uri=URL
       Its address [env: CLOAKROOM_SERVER]
   --conf spark.kubernetes.resourceStagingServer.internal.uri=URL

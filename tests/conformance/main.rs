@@ -4,7 +4,6 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
-mod api_server;
 mod comparison;
 mod comparison_tests;
 mod differences;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::admin::{Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport};
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::{DeletionReason, Why};
 use cloakroom_server::http::{TokenFile, TokenUse};
 use reqwest::{Method, Response};
 use serde_json::Value;
@@ -356,8 +357,8 @@ async fn a_sweep_that_was_asked_for_answers_when_it_is_done_with_what_it_did() {
     server.app.clock.advance(30 * MINUTE);
     let young = server.app.stage("jars").await;
     let report: SweepReport = read(server.ask(Method::POST, "/admin/v1/sweeps").await).await;
-    assert_eq!(report.deleted, [("unused".to_owned(), 1)].into());
-    assert_eq!(report.kept, [("not-used-yet".to_owned(), 1)].into());
+    assert_eq!(report.deleted, [(DeletionReason::Unused.into(), 1)].into());
+    assert_eq!(report.kept, [(Why::NotUsedYet.into(), 1)].into());
     assert_eq!(server.ids("").await, set([&young]));
     let gone = problem(server.app.download(&old).send().await.unwrap()).await;
     assert_eq!(gone.deletion_reason.as_deref(), Some("unused"));

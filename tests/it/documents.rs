@@ -52,7 +52,7 @@ fn every_flag_is_documented_with_its_environment_name_and_default() {
         ("serve", "docs/operations.md", "Flags"),
         ("stage", "docs/clients.md", "Flags of stage"),
         ("fetch", "docs/clients.md", "Flags of fetch"),
-        ("submit", "docs/submit.md", "Options"),
+        ("submit", "docs/submit-reference.md", "Options"),
         ("ls", "docs/operations.md", "Flags of ls"),
         ("show", "docs/operations.md", "Flags of show"),
         ("rm", "docs/operations.md", "Flags of rm"),

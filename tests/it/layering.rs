@@ -170,18 +170,12 @@ fn no_modules_of_the_plan_import_each_other_in_a_circle() {
 
 #[test]
 fn the_plan_reads_no_file_no_network_no_clock_and_draws_nothing() {
-    let found = complaints(&plan(&sources()), |tokens| purity::impure(tokens).collect());
-    assert!(found.is_empty(), "{}", found.join("\n"));
-}
-
-/// What a package is called, and what its code depends on.
-fn dependencies(of: &Path) -> (String, BTreeSet<String>) {
-    let manifest = std::fs::read_to_string(project().join(of).join("Cargo.toml")).unwrap();
-    let name = manifest.lines().find_map(|line| line.strip_prefix("name = ")).unwrap().trim_matches('"');
-    let section = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
-    let entries = section.take_while(|line| !line.starts_with('[')).filter(|line| !line.starts_with('#'));
-    let names = entries.filter_map(|line| line.split(['.', ' ']).next()).filter(|name| !name.is_empty());
-    (name.to_owned(), names.map(str::to_owned).collect())
+    let sources = sources();
+    let tests: Vec<_> =
+        sources.iter().flat_map(|(file, text)| modules_of_tests(&tokens(text), file)).collect();
+    let is_test = |file: &Path| tests.iter().any(|module| file.with_extension("").starts_with(module));
+    let impure = purity::violations(&sources, is_test);
+    assert!(impure.is_empty(), "in src:\n{}", impure.join("\n"));
 }
 
 #[test]

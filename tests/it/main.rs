@@ -75,6 +75,7 @@ mod submit_follow;
 mod submit_jobs;
 mod submit_progress;
 mod submit_rights;
+mod submit_run;
 mod submit_scenarios;
 mod submit_staged;
 mod submit_steps;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_cluster::ApiFailure;
+use cloakroom_server::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
 use cloakroom_core::protocol::admin::{AcceptedCluster, ClusterStatus, ServerStatus};
 use cloakroom_core::protocol::standing::ClusterStanding;
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_server::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
+use cloakroom_core::resource::{DeletionReason, Why};
 use reqwest::Method;
 
 use crate::admin::{Administered, read};
@@ -164,7 +165,7 @@ async fn absences_that_are_seen_in_another_cluster_do_not_count() {
         assert_eq!(server.app.sweep().await.deleted, [].into(), "the grace begins anew");
     }
     server.app.clock.advance(SECOND);
-    assert_eq!(server.app.sweep().await.deleted, [("orphaned", 1)].into());
+    assert_eq!(server.app.sweep().await.deleted, [(DeletionReason::Orphaned, 1)].into());
 }
 
 #[tokio::test]
@@ -185,7 +186,7 @@ async fn an_owner_that_is_seen_in_another_cluster_was_not_seen() {
     }
     // What nobody downloads goes after its time in any cluster.
     server.app.clock.advance(Duration::from_hours(8 * 24));
-    assert_eq!(server.app.sweep().await.deleted, [("max-unused-reached", 1)].into());
+    assert_eq!(server.app.sweep().await.deleted, [(DeletionReason::MaxUnusedReached, 1)].into());
 }
 
 #[tokio::test]
@@ -196,7 +197,10 @@ async fn a_cluster_that_changes_while_a_sweep_reads_deletes_nothing() {
     owners.cluster_changes_with_the_next_read(uid("after-the-read"));
     server.app.clock.advance(2 * MINUTE);
     let swept = server.app.sweep().await;
-    assert_eq!((swept.deleted, swept.kept), ([].into(), [("other-cluster", 1)].into()));
+    assert_eq!(
+        (swept.deleted, swept.kept),
+        ([].into(), [(Why::OwnerUnknown(Unknown::OtherCluster), 1)].into())
+    );
     assert_eq!(owners.take_reads().len(), 1);
     assert_eq!(kept_after_the_grace(&server, &ticket).await.as_deref(), Some("other-cluster"));
 }

@@ -3,18 +3,21 @@
 mod account;
 mod refusals;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_cluster::Timeouts;
+use cloakroom_submit::Submission;
 use cloakroom_submit::create::{CreateError, Undo};
 use cloakroom_submit::follow::Pace;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::run::{Ended, Run};
 use cloakroom_submit::stage::NamedServer;
-use cloakroom_submit::{Event, Events, Log, Submission};
 use serde_json::{Value, json};
 
+use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, POD_GROUP, Verb};
+use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, Kind, POD, SERVICE};
+use crate::support::kept::Kept;
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, claim, pod_group, submission};
 use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, POD_GROUP, Verb};
 use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, Kind, POD, SERVICE};
@@ -394,21 +397,11 @@ async fn whoever_stops_it_is_told_at_once_that_it_is_taken_back() {
     assert_eq!(submitter.lines.all().len(), 1);
 }
 
-/// Keeps what happens.
-#[derive(Default)]
-struct Kept(Mutex<Vec<Value>>);
-
-impl Events for Kept {
-    fn happened(&self, event: &Event) {
-        self.0.lock().unwrap().push(serde_json::to_value(event).unwrap());
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_whole_use_case_runs_on_another_thread_and_tells_what_happens_as_data() {
     let server = start();
     let kept = Arc::new(Kept::default());
-    let (submitter, log) = (Submitter::new(&server), Log::to(Arc::clone(&kept) as Arc<dyn Events>));
+    let (submitter, log) = (Submitter::new(&server), kept.log());
     let mut planned = submission(NAMESPACE);
     planned.follow.wait = false;
     let ended = tokio::spawn(async move {
@@ -419,7 +412,7 @@ async fn the_whole_use_case_runs_on_another_thread_and_tells_what_happens_as_dat
     });
     assert_eq!(ended.await.unwrap(), Ended::Deployed);
     assert_eq!(made(&server)[..2], ["TRY pods", "POST pods"]);
-    let events = kept.0.lock().unwrap();
+    let events = kept.all();
     let deployed = events.last().unwrap();
     assert_eq!((&deployed["event"], &deployed["level"]), (&json!("said"), &json!("info")));
     assert!(deployed["message"].as_str().unwrap().contains(DRIVER), "{deployed}");

@@ -1,30 +1,28 @@
 //! `cloakroom submit` with files of this machine: they reach the pod through a real server, and a failure leaves nothing of
 //! them.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom_submit::inputs::{Inputs as _, Local};
-use cloakroom_submit::plan::{Asking, Request, Submitter};
-use cloakroom_submit::run::planned;
-use cloakroom_submit::stage::{NamedServer, StagedBundles};
-use cloakroom_submit::{Drawn, Log};
-use jiff::Timestamp;
+use cloakroom_submit::inputs::Local;
+use cloakroom_submit::run::{Run, planned};
+use cloakroom_submit::stage::NamedServer;
+use cloakroom_submit::{BundleKind, Event, Events, Log};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
 use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
+use crate::support::requests;
+use crate::support::submitter::{Submitter, hurried};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const DRIVER: &str = "app-driver";
@@ -398,68 +396,73 @@ fn a_server_that_wants_a_token_gets_that_of_the_file() {
     assert_eq!(place.kept().len(), 2);
 }
 
-/// Hears of uploads, and says nothing.
-fn silent() -> Log {
-    Log::new(|_| {})
+/// Does something after each upload.
+struct AfterUpload<F>(F);
+
+impl<F: Fn(BundleKind, &str) + Send + Sync> Events for AfterUpload<F> {
+    fn happened(&self, event: &Event) {
+        if let Event::Staged { what, resource_id, .. } = event {
+            (self.0)(*what, resource_id);
+        }
+    }
 }
 
-/// Bundles that are on the server, as a submission has them before its pod.
-async fn bundles(place: &Place) -> StagedBundles {
-    let mut conf = SparkConf::default();
-    for (key, value) in [
-        ("spark.app.name", "app"),
-        ("spark.jars", "app.jar"),
-        ("spark.kubernetes.container.image", "repo.example/spark:4"),
-        ("spark.kubernetes.cloakroom.retryTimeout", "0s"),
-        ("spark.kubernetes.resourceStagingServer.uri", &place.server.url("")),
-        ("spark.kubernetes.resourceStagingServer.internal.uri", &place.server.url("")),
-    ] {
-        conf.set(key, value, Origin::Conf);
-    }
-    let resource = MainResource::Java("app.jar".to_owned());
-    let main_class = "org.example.App".to_owned();
-    let arguments = SubmitArguments { conf, resource, main_class, arguments: Vec::new(), proxy_user: None };
-    let submitter = Submitter {
-        system: BTreeMap::new(),
-        variables: BTreeMap::new(),
-        user: Ok("me".to_owned()),
-        working_folder: place.folder.path().to_owned(),
-    };
-    let request = Request { arguments, submitter, asking: Asking::Allowed { attempts: None } };
-    let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
-    let submission = planned(&request, &Local, &NamedServer, &drawn, &silent()).await.unwrap();
-    let stage_plan = submission.staging.as_ref().unwrap();
-    stage_plan.upload(Local.sources(), &silent(), &CancellationToken::new()).await.unwrap()
+/// Why a submission fails in which something happens after each upload, before the pod is made.
+async fn refused_after(
+    api_server: &FakeApiServer,
+    folder: &Path,
+    server: &str,
+    happens: impl Fn(BundleKind, &str) + Send + Sync + 'static,
+) -> String {
+    let log = Log::to(Arc::new(AfterUpload(happens)));
+    let request = requests::application(folder, server);
+    let drawn = requests::drawn();
+    let submission = planned(&request, &Local, &NamedServer, &drawn, &log).await.unwrap();
+    let Submitter { server, stop, .. } = &Submitter::new(api_server);
+    let run = Run { server, inputs: &Local, stager: &NamedServer, log: &log, stop, pace: hurried() };
+    run.run(&submission).await.unwrap_err().to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
-    let place = Place::new();
-    let staged = bundles(&place).await;
-    let never = CancellationToken::new();
-    staged.check(&silent(), &never).await.unwrap();
-    assert_eq!(staged.release().await, [""; 0]);
-    let lost = staged.check(&silent(), &never).await.unwrap_err().to_string();
+    let tokens = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&tokens, "admin-horse-battery-staple\n").unwrap();
+    let tokens = tokens.into_temp_path();
+    let admin = ["--fetch-image", IMAGE, "--admin-token-file", tokens.to_str().unwrap()];
+    let place = Place::with_flags(&admin);
+    let url = place.server.url("");
+    let admin_url = url.clone();
+    let remove = move |_, id: &str| {
+        let mut remove = command();
+        remove.args(["rm", "--yes", id, "--admin-url", &admin_url, "--admin-token-file"]).arg(&tokens);
+        assert!(remove.output().unwrap().status.success());
+    };
+    let lost = refused_after(&place.api_server, place.folder.path(), &url, remove).await;
     assert!(
         lost.starts_with("the jars were staged as ") && lost.contains("no longer to be had at http"),
         "{lost}"
     );
-    assert_eq!(staged.release().await, [""; 0], "what is gone is released");
+    assert!(lost.ends_with(" (nothing is left on the server)"), "{lost}");
+    place.assert_nothing_is_left(&lost);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them() {
-    let place = Place::new();
-    let staged = bundles(&place).await;
-    let Place { server, api_server, folder } = place;
+    let Place { server, api_server, folder } = Place::new();
     let url = server.url("");
-    server.kill();
-    let unsaid = staged.check(&silent(), &CancellationToken::new()).await.unwrap_err().to_string();
+    let server = Mutex::new(Some(server));
+    let kill = move |what, _: &str| {
+        if what == BundleKind::Files {
+            server.lock().unwrap().take().unwrap().kill();
+        }
+    };
+    let unsaid = refused_after(&api_server, folder.path(), &url, kill).await;
     let line = format!(
         ", and {url} does not say whether they are still there: connection refused; check the address ("
     );
     assert!(unsaid.contains(&line) && !unsaid.contains("replaced"), "{unsaid}");
-    drop((api_server, folder));
+    assert!(unsaid.contains(" (still there: the staged jars (resource "), "{unsaid}");
+    assert_eq!(api_server.everything_in("default"), [""; 0]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Rows of the ledger that this version cannot read.
 
 use cloakroom_core::protocol::admin::{Removal, ServerStatus};
+use cloakroom_core::resource::DeletionReason;
 use reqwest::Method;
 
 use crate::admin::{Administered, read};
@@ -55,7 +56,7 @@ async fn a_row_that_becomes_unreadable_while_the_server_runs_holds_up_no_sweep()
     server.app.change_ledger(&damage(&broken.resource_id, "owner_kind = 'not a kind'")).await;
     server.app.clock.advance(std::time::Duration::from_hours(1));
     let swept = server.app.sweep().await;
-    assert_eq!(swept.deleted, [("unused", 1)].into());
+    assert_eq!(swept.deleted, [(DeletionReason::Unused, 1)].into());
     assert_eq!(server.app.download(&good).send().await.unwrap().status(), 410);
     assert_eq!(server.app.download(&broken).send().await.unwrap().status(), 500);
     server.app.sweep().await;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use super::left::Left;
 use super::log::{Level, Lines, Status};
-use cloakroom_core::clock::{Clock, SystemClock};
+use super::stage::BundleKind;
 use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
+use cloakroom_core::clock::{Clock, SystemClock};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,6 +39,11 @@ pub enum Event {
         /// The line.
         line: String,
     },
+    /// What the user should know, in one line.
+    Warned {
+        /// Without `warning:`.
+        warning: String,
+    },
     /// A server does not do what it is asked to, and is asked again.
     Waits {
         /// Which, and why.
@@ -44,8 +51,8 @@ pub enum Event {
     },
     /// A bundle is on the staging server.
     Staged {
-        /// `jars` or `files`.
-        what: &'static str,
+        /// Which one.
+        what: BundleKind,
         /// Its id, which is no secret.
         resource_id: String,
         /// The bundle's.
@@ -55,15 +62,19 @@ pub enum Event {
     },
     /// A bundle is not on the staging server. What follows from that is told elsewhere.
     NotStaged {
-        /// `jars` or `files`.
-        what: &'static str,
+        /// Which one.
+        what: BundleKind,
     },
     /// It is to stop, and files are under way.
     Stopping,
     /// Something is left that should be gone.
-    Left {
-        /// What, and why.
-        what: String,
+    Left(Left),
+    /// What earlier runs of `stage --for` had left is removed, because the server has deleted their files.
+    LeftoversRemoved {
+        /// Where.
+        namespace: String,
+        /// The names of the secrets; their config maps are removed as well.
+        secrets: Vec<String>,
     },
     /// Nothing is left of the files.
     TakenBack {
@@ -107,8 +118,8 @@ pub trait Events: Send + Sync {
     /// Something did.
     fn happened(&self, event: &Event);
 
-    /// A bundle is going to be uploaded: `jars` or `files`. What is returned hears how that gets on.
-    fn uploading(&self, _what: &'static str, _upload: &Uploading) -> Arc<dyn StageObserver> {
+    /// A bundle is going to be uploaded. What is returned hears how that gets on.
+    fn uploading(&self, _what: BundleKind, _upload: &Uploading) -> Arc<dyn StageObserver> {
         Arc::new(Unheard)
     }
 }
@@ -160,6 +171,13 @@ impl Log {
         self.tell(&Event::Printed { line: line.to_owned() });
     }
 
+    /// Tells of each warning.
+    pub(super) fn warn(&self, warnings: &[String]) {
+        for warning in warnings {
+            self.tell(&Event::Warned { warning: warning.clone() });
+        }
+    }
+
     /// A server is asked again.
     pub(super) fn waits(&self, notice: &RetryNotice) {
         self.tell(&Event::Waits { notice: notice.to_string() });
@@ -169,7 +187,7 @@ impl Log {
         self.0.happened(event);
     }
 
-    pub(super) fn uploading(&self, what: &'static str, upload: &Uploading) -> Arc<dyn StageObserver> {
+    pub(super) fn uploading(&self, what: BundleKind, upload: &Uploading) -> Arc<dyn StageObserver> {
         self.0.uploading(what, upload)
     }
 }
@@ -186,11 +204,16 @@ mod tests {
 
     #[test]
     fn an_event_is_data_that_can_be_sent_on() {
-        let event =
-            Event::Staged { what: "jars", resource_id: "0123".to_owned(), size_bytes: 7, seconds: 0.5 };
+        let (what, resource_id) = (BundleKind::Jars, "0123".to_owned());
+        let event = Event::Staged { what, resource_id: resource_id.clone(), size_bytes: 7, seconds: 0.5 };
         assert_eq!(
             serde_json::to_string(&event).unwrap(),
             r#"{"event":"staged","what":"jars","resource_id":"0123","size_bytes":7,"seconds":0.5}"#
+        );
+        let (server, why) = ("https://h".to_owned(), "refused".to_owned());
+        assert_eq!(
+            serde_json::to_string(&Event::Left(Left::Staged { what, resource_id, server, why })).unwrap(),
+            r#"{"event":"left","kind":"staged","what":"jars","resource_id":"0123","server":"https://h","why":"refused"}"#
         );
         let upload = Uploading { server: "https://h".to_owned(), files: 2, size_bytes: 7 };
         assert_eq!(

@@ -6,8 +6,7 @@
 //! - [`follow`]: waits for the driver's end, and tells what happens on the way
 //! - [`jobs`]: `--kill` and `--status`
 //! - [`inputs`]: where files come from
-//! - [`run`]: all of it, with everything that happens told as data
-//! - [`remove_leftovers`]: what staging for other submitters left behind
+//! - [`run`]: all of it, and the same for applications that something else submits; everything that happens is told as data
 
 mod advice;
 mod calls;
@@ -18,6 +17,7 @@ mod exit_code;
 pub mod follow;
 pub mod inputs;
 pub mod jobs;
+mod left;
 mod leftovers;
 mod log;
 pub mod plan;
@@ -29,8 +29,8 @@ mod upload;
 
 pub use drawn::Drawn;
 pub use events::{Event, Events, Log, TakenBack, Uploading};
-pub use leftovers::remove_leftovers;
+pub use left::Left;
 pub use log::{Level, Lines, Status};
-pub use stage::StagePlan;
+pub use stage::{BundleKind, StagePlan};
 pub use submission::{ExitCodeRule, FollowSettings, Submission};
 pub use upload::{Upload, UploadError};

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use cloakroom_core::protocol::Word;
 use cloakroom_core::protocol::admin::{AcceptedCluster, SweepReport};
+use cloakroom_core::resource::Named;
 use cloakroom_core::text::harmless;
 
 use super::{connect, print, print_as};
@@ -65,7 +67,7 @@ fn text(report: &SweepReport) -> String {
 }
 
 /// `deleted 3: 2 unused, 1 orphaned`.
-fn counted(what: &str, counts: &BTreeMap<String, u64>) -> String {
+fn counted<T: Named>(what: &str, counts: &BTreeMap<Word<T>, u64>) -> String {
     let total: u64 = counts.values().sum();
     if total == 0 {
         return format!("{what} nothing");
@@ -76,6 +78,8 @@ fn counted(what: &str, counts: &BTreeMap<String, u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use cloakroom_core::resource::{DeletionReason, Why};
+
     use super::*;
 
     #[test]
@@ -95,11 +99,11 @@ mod tests {
     #[test]
     fn a_sweep_is_told_in_two_lines_and_what_is_unusual_in_more() {
         let mut report = SweepReport {
-            kept: [("owner-present".to_owned(), 9), ("not-used-yet".to_owned(), 3)].into(),
+            kept: [(Why::OwnerPresent.into(), 9), (Word::Other("new-in-2030".to_owned()), 3)].into(),
             ..SweepReport::default()
         };
-        assert_eq!(text(&report), "deleted nothing\nkept 12: 3 not-used-yet, 9 owner-present\n");
-        report.deleted.insert("unused".to_owned(), 2);
+        assert_eq!(text(&report), "deleted nothing\nkept 12: 3 new-in-2030, 9 owner-present\n");
+        report.deleted.insert(DeletionReason::Unused.into(), 2);
         (report.held, report.stray_files) = (120, 1);
         let told = text(&report);
         assert!(told.starts_with("deleted 2: 2 unused\n") && told.contains("\nheld back 120: "), "{told}");

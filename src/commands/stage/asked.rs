@@ -37,7 +37,18 @@ pub fn request(
     };
     let names_containers = choice == SubmitterChoice::SparkOperator;
     let asking = Asking::Allowed { attempts: args.attempts };
-    Ok(HandoverRequest { conf, owner, application, name, names_containers, submitter, asking })
+    Ok(HandoverRequest {
+        conf,
+        application,
+        name,
+        owner,
+        file: file.cloned(),
+        ttl: args.ttl,
+        unused_timeout: args.unused_timeout,
+        names_containers,
+        submitter,
+        asking,
+    })
 }
 
 /// The application's own jar, Python or R file: as an argument, or in its file.

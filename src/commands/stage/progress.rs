@@ -1,12 +1,13 @@
 //! How an upload gets on: a bar on a terminal, a line for each event elsewhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use cloakroom_core::size::format_size;
-use cloakroom_submit::Uploading;
 use cloakroom_transfer::client::{RetryNotice, StageObserver};
+use cloakroom_core::size::format_size;
+use cloakroom_submit::{BundleKind, Uploading};
 
 use crate::commands::screen::{Screen, columns, template};
 
@@ -21,6 +22,26 @@ const COLUMNS_OF_FIGURES: usize = 60;
 const LONGEST_BAR: usize = 40;
 /// A shorter one says nothing.
 const SHORTEST_BAR: usize = 8;
+
+/// The upload that is shown among others, one after the other.
+#[derive(Default)]
+pub struct Uploads(Mutex<Option<Arc<StageProgress>>>);
+
+impl Uploads {
+    /// Begins to show the next one.
+    pub fn begin(&self, progress: StageProgress) -> Arc<StageProgress> {
+        let progress = Arc::new(progress);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&progress));
+        progress
+    }
+
+    /// Takes its bar away.
+    pub fn end(&self) {
+        if let Some(upload) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            upload.end();
+        }
+    }
+}
 
 /// Shows the progress of one upload on stderr.
 pub struct StageProgress {
@@ -48,7 +69,7 @@ impl StageProgress {
     }
 
     /// Begins to show it on a screen where there is more than that.
-    pub fn among_others(screen: &Screen, what: &str, upload: &Uploading) -> Self {
+    pub fn among_others(screen: &Screen, what: BundleKind, upload: &Uploading) -> Self {
         screen.tell(&announced(upload));
         Self::on(screen.clone(), &format!("{what} "), upload, Some(upload.server.clone()))
     }

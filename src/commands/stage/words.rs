@@ -7,13 +7,14 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::file::Merged;
 use super::templates::Templates;
 use crate::cli::SubmitterChoice;
 use crate::commands::tell;
 
 use cloakroom_spark::keys;
-use cloakroom_submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL, operator};
+use cloakroom_submit::plan::handover::operator::{self, ApplicationFile};
+use cloakroom_submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
+use cloakroom_submit::run::HandedOver;
 
 /// What the submitter is to be given.
 pub fn given(
@@ -25,15 +26,6 @@ pub fn given(
         SubmitterChoice::SparkSubmit => Ok(arguments(handover, templates)),
         SubmitterChoice::SparkOperator => fields(handover),
     }
-}
-
-/// Objects for kubectl.
-pub fn objects(handover: &Handover, objects: &[Value]) -> anyhow::Result<String> {
-    let mut objects = objects.to_vec();
-    for object in &mut objects {
-        object["metadata"]["namespace"] = json!(handover.namespace);
-    }
-    documents(&objects)
 }
 
 /// Documents of YAML, one behind the other.
@@ -110,15 +102,6 @@ fn fields(handover: &Handover) -> anyhow::Result<String> {
     yaml(&json!({"spec": spec}))
 }
 
-/// What earlier runs had left, by the names of their secrets.
-pub fn say_removed(namespace: &str, removed: &[String]) {
-    let names = removed.join(", ");
-    tell(&format!(
-        "removed from namespace {namespace} what earlier runs had left there, because the server has deleted their files: \
-         the secrets {names}, and their config maps"
-    ));
-}
-
 /// What to know, and what is left to do.
 pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
     let names = handover.objects.names().join(" and ");
@@ -145,19 +128,20 @@ pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, exp
 }
 
 /// The same where the application was printed with everything that it needs.
-pub fn explain_merged(handover: &Handover, merged: &Merged, expires_at: Option<Timestamp>) {
-    let (kind, name) = (merged.file.kind(), merged.file.name());
+pub fn explain_merged(handover: &Handover, file: &ApplicationFile, handed_over: &HandedOver) {
+    let (kind, name) = (file.kind(), file.name());
     let (names, namespace) = (handover.objects.names().join(" and "), &handover.namespace);
-    let owned = match &merged.uid {
-        Some(_) => format!(
+    let owned = if handed_over.is_owned {
+        format!(
             "they belong to the {kind} that is there, and go with it: do not delete it before you apply this"
-        ),
-        None => format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(handover)),
+        )
+    } else {
+        format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(handover))
     };
     tell(&format!(
         "printed the {kind} {name} with {names} for “kubectl apply -f -” (namespace {namespace}); {owned}"
     ));
-    expires("apply it", expires_at);
+    expires("apply it", handed_over.expires_at);
 }
 
 fn removal(handover: &Handover) -> String {

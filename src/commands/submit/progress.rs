@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::commands::screen::Screen;
-use crate::commands::stage::progress::StageProgress;
+use crate::commands::stage::progress::{StageProgress, Uploads};
 
-use cloakroom_core::size::format_size;
-use cloakroom_submit::{Event, Events, Level, Lines, Log, Status, TakenBack, Uploading};
 use cloakroom_transfer::client::StageObserver;
+use cloakroom_core::size::format_size;
+use cloakroom_submit::{BundleKind, Event, Events, Level, Lines, Log, Status, TakenBack, Uploading};
 
 /// Who tells of uploads.
 const STAGING: &str = "Staging";
@@ -41,7 +41,7 @@ struct Progress {
     screen: Screen,
     lines: Lines,
     status: Mutex<Option<ProgressBar>>,
-    upload: Mutex<Option<Arc<StageProgress>>>,
+    uploads: Uploads,
 }
 
 /// Where everything is told that happens to a submission.
@@ -52,17 +52,11 @@ pub fn log(screen: &Screen) -> Log {
         screen: screen.clone(),
         lines,
         status: Mutex::new(None),
-        upload: Mutex::new(None),
+        uploads: Uploads::default(),
     }))
 }
 
 impl Progress {
-    fn end_upload(&self) {
-        if let Some(upload) = self.upload.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            upload.end();
-        }
-    }
-
     fn say_taken_back(&self, how: TakenBack, may_leave_pod: bool) {
         let what = match how {
             TakenBack::Released => "What was staged is released again",
@@ -85,25 +79,27 @@ impl Events for Progress {
             Event::Status { status, .. } if self.screen.is_live() => show(&self.screen, &self.status, status),
             Event::Waits { notice } => self.screen.tell(notice),
             Event::Staged { what, resource_id, size_bytes, seconds } => {
-                self.end_upload();
+                self.uploads.end();
                 let size = format_size(*size_bytes);
                 let message = format!("Staged the {what}, {size}, as {resource_id} in {seconds:.1} s");
                 self.lines.say(Level::Info, STAGING, &message);
             }
-            Event::NotStaged { .. } => self.end_upload(),
+            Event::NotStaged { .. } => self.uploads.end(),
             Event::Stopping => {
                 let message = "Stopping: no pod was made, and what is under way is taken back";
                 self.lines.say(Level::Warn, STAGING, message);
             }
-            Event::Left { what } => self.lines.say(Level::Warn, STAGING, what),
+            Event::Left(left) => self.lines.say(Level::Warn, STAGING, &left.to_string()),
+            // In spark-submit's form.
+            Event::Warned { warning } => self.screen.tell(&format!("Warning: {warning}")),
             Event::TakenBack { how, may_leave_pod } => self.say_taken_back(*how, *may_leave_pod),
             Event::Said { .. } | Event::Status { .. } | Event::Printed { .. } => self.lines.happened(event),
+            // Only where something else submits.
+            Event::LeftoversRemoved { .. } => {}
         }
     }
 
-    fn uploading(&self, what: &'static str, upload: &Uploading) -> Arc<dyn StageObserver> {
-        let progress = Arc::new(StageProgress::among_others(&self.screen, what, upload));
-        *self.upload.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&progress));
-        progress
+    fn uploading(&self, what: BundleKind, upload: &Uploading) -> Arc<dyn StageObserver> {
+        self.uploads.begin(StageProgress::among_others(&self.screen, what, upload))
     }
 }

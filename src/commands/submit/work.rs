@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 
 use super::signals::Signals;
-use super::{connect, dry_run, progress, tell, warn};
+use super::{connect, dry_run, progress, tell};
 use crate::commands::screen::Screen;
 
 use cloakroom_cluster::ApiServer;
@@ -43,7 +43,6 @@ pub async fn submit(
         planned = run::planned(&request, &Local, &NamedServer, &drawn, &log) => planned,
     };
     let submission = planned?;
-    submission.warnings.iter().for_each(|warning| warn(warning));
     if is_dry_run {
         return dry_run::print(&submission);
     }

@@ -1,4 +1,4 @@
-//! The tables of keys in docs/submit.md are those of the registry, and no key is written anywhere else.
+//! The tables of keys in docs/submit-reference.md are those of the registry, and no key is written anywhere else.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ const END: &str = "<!-- end of keys -->\n";
 const OF_OLD_FILES: &str = "properties file";
 
 #[test]
-fn the_submit_page_has_the_tables_of_the_registry() {
-    let path = repository().join("docs/submit.md");
+fn the_reference_page_of_submit_has_the_tables_of_the_registry() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/submit-reference.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has no place for the tables");
     let (_, after) = rest.split_once(END).expect("the tables have no end");

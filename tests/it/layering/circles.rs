@@ -1,23 +1,35 @@
-//! Modules of one room that import each other in a circle.
+//! Modules of one room that use each other in a circle. A folder counts as one module, and so does the room's own `mod.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::source::{code_without_tests, names_below, tokens};
 
+/// What stands in the file of the room itself.
+const OWN: &str = "mod";
+
 /// Who uses whom among the modules right below `room`, each with all that is in it.
 fn uses(room: &Path, sources: &[(PathBuf, String)]) -> BTreeMap<String, BTreeSet<String>> {
+    let module_of = |file: &Path| {
+        let below = file.strip_prefix(room).ok()?.components().next()?;
+        Some(below.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned())
+    };
+    let modules: BTreeSet<String> = sources.iter().filter_map(|(file, _)| module_of(file)).collect();
     let mut uses = BTreeMap::<String, BTreeSet<String>>::new();
     for (file, text) in sources {
-        let Ok(below) = file.strip_prefix(room) else { continue };
-        let module = below.components().next().unwrap().as_os_str().to_string_lossy();
-        let module = module.trim_end_matches(".rs").to_owned();
-        if module == "mod" {
-            continue;
-        }
-        let others = names_below(&code_without_tests(&tokens(text)), file, room);
-        let others = others.into_iter().filter(|other| *other != module);
-        uses.entry(module.clone()).or_default().extend(others);
+        let Some(module) = module_of(file) else { continue };
+        let tokens = code_without_tests(&tokens(text));
+        // Below its own file the room's modules need no path.
+        let others = match &*module {
+            OWN => {
+                tokens.windows(2).filter(|two| two[1].text == "::").map(|two| two[0].text.clone()).collect()
+            }
+            _ => names_below(&tokens, file, room),
+        };
+        // What is no module stands in the file of the room.
+        let others =
+            others.into_iter().map(|other| if modules.contains(&other) { other } else { OWN.to_owned() });
+        uses.entry(module.clone()).or_default().extend(others.filter(|other| *other != module));
     }
     uses
 }
@@ -51,4 +63,9 @@ fn a_circle_is_found_and_what_only_leads_to_it_is_not_in_it() {
     assert_eq!(circle(room, &sources), [""; 0]);
     sources.push(source("plan/e/y.rs", "use super::super::{b, c};"));
     assert_eq!(circle(room, &sources), ["b", "d", "e"]);
+    sources.pop();
+    sources.push(source("submit/plan/mod.rs", "mod d;\npub use d::Y;\npub fn f() { b::f() }"));
+    assert_eq!(circle(room, &sources), [""; 0]);
+    sources.push(source("submit/plan/e/y.rs", "use super::super::{Y, f};"));
+    assert_eq!(circle(room, &sources), ["b", "d", "e", "mod"]);
 }

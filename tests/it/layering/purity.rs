@@ -1,6 +1,29 @@
-//! What a pure function does not use: files, the network, the clock, chance.
+//! What a pure function does not use: files, the network, the clock, chance. Neither does what it uses of other rooms: those
+//! that are pure are held to the same words, and of the others it may name a few values and functions of values.
 
-use super::source::{Token, tokens};
+use std::path::{Path, PathBuf};
+
+use super::source::{Token, code_without_tests, names_below, roots, tokens};
+
+/// Rooms that are pure as a whole, but for what [`OF_OTHERS`] says of them.
+const PURE: [&str; 3] = ["protocol", "resource", "spark"];
+/// What the plan may name of other rooms, and of those parts of pure ones that read or draw.
+const OF_OTHERS: [(&str, &[&str]); 8] = [
+    ("bundle", &["PackPlan", "PlannedFile", "check_file_name", "unique_names"]),
+    (
+        "client",
+        &["GivenUp", "RetryPolicy", "SecretFileError", "ServerAddress", "TrustedCertificates", "UploadToken"],
+    ),
+    ("resource/id", &[]),
+    ("resource/secret", &[]),
+    ("spark/arguments", &["check_amounts"]),
+    ("spark/jar", &[]),
+    (
+        "submit",
+        &["ExitCodeRule", "FollowSettings", "StagePlan", "Submission", "advice", "drawn", "plan", "upload"],
+    ),
+    ("telemetry", &["chain"]),
+];
 
 /// Names that stand for one of them wherever they begin a path or are a part of it.
 const NAMES: [&str; 12] = [
@@ -30,18 +53,53 @@ const METHODS: [&str; 9] = [
     "read_link",
 ];
 /// Functions that read a file or the clock, by the type that has them.
-const FUNCTIONS: [(&str, &str); 7] = [
+const FUNCTIONS: [(&str, &str); 8] = [
     ("Timestamp", "now"),
     ("SystemTime", "now"),
     ("Zoned", "now"),
     ("PackPlan", "new"),
+    ("SubmitArguments", "new"),
+    ("TrustedCertificates", "read"),
     ("UploadToken", "read"),
-    ("jar", "main_class"),
     ("Uuid", "new_v4"),
 ];
 
+/// Whether a file is held to these rules: of the plan, or of a room that is pure.
+pub fn is_pure(file: &Path) -> bool {
+    let is_excepted = OF_OTHERS.iter().any(|(part, _)| file.with_extension("").starts_with(part));
+    file.starts_with("submit/plan") || PURE.iter().any(|room| file.starts_with(room)) && !is_excepted
+}
+
+/// What a file of the plan uses of other rooms, and may not.
+pub fn foreign(tokens: &[Token], file: &Path) -> Vec<String> {
+    let rooms = roots(tokens, file).into_iter().map(|(room, _)| room);
+    let is_known = |room: &String| {
+        PURE.contains(&&**room) || OF_OTHERS.iter().any(|(part, _)| part.split('/').next() == Some(room))
+    };
+    let mut found: Vec<String> = rooms.filter(|room| !is_known(room)).collect();
+    for (part, allowed) in OF_OTHERS {
+        let names = names_below(tokens, file, Path::new(part)).into_iter();
+        found.extend(names.filter(|name| !allowed.contains(&&**name)).map(|name| format!("{part}/{name}")));
+    }
+    found
+}
+
+/// Everything that is not pure in the plan, and in the rooms that it uses.
+pub fn violations(sources: &[(PathBuf, String)], is_test: impl Fn(&Path) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for (file, text) in sources.iter().filter(|(file, _)| is_pure(file) && !is_test(file)) {
+        let tokens = code_without_tests(&tokens(text));
+        let shown = file.display();
+        found.extend(impure(&tokens).map(|(line, what)| format!("{shown}:{line}: {what}")));
+        if file.starts_with("submit/plan") {
+            found.extend(foreign(&tokens, file).into_iter().map(|what| format!("{shown}: uses {what}")));
+        }
+    }
+    found
+}
+
 /// Each use, with its line.
-pub fn impure(tokens: &[Token]) -> impl Iterator<Item = (usize, String)> {
+fn impure(tokens: &[Token]) -> impl Iterator<Item = (usize, String)> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text.as_str());
     (0..tokens.len()).filter_map(move |at| {
         let (word, after) = (text(at), (text(at + 1), text(at + 2)));
@@ -69,6 +127,7 @@ fn planted_impurities_are_found() {
         "fn f(path: &Path) -> bool { path.is_file() }",
         "async fn f() {}",
         "fn f() { PackPlan::new(&files); }",
+        "fn f() { UploadToken::read(path); }",
         "use crate::client::HttpClient;",
     ] {
         assert!(!found(text).is_empty(), "{text}");
@@ -81,4 +140,20 @@ fn planted_impurities_are_found() {
     ] {
         assert_eq!(found(text), [""; 0], "{text}");
     }
+}
+
+#[test]
+fn only_values_are_taken_from_rooms_that_read() {
+    let found = |text: &str| foreign(&tokens(text), Path::new("submit/plan/steps/x.rs"));
+    for (text, what) in [
+        ("use crate::bundle::{Disk, PackPlan};", "bundle/Disk"),
+        ("use crate::client::HttpClient;", "client/HttpClient"),
+        ("fn f() { crate::spark::jar::main_class(x); }", "spark/jar/main_class"),
+        ("use super::super::super::inputs::Local;", "submit/inputs"),
+        ("use crate::store::Store;", "store"),
+    ] {
+        assert_eq!(found(text), [what], "{text}");
+    }
+    let good = "use crate::bundle::PackPlan; use crate::spark::{SparkConf, keys}; use super::super::spec::DriverSpec;";
+    assert_eq!(found(good), [""; 0]);
 }

@@ -89,7 +89,52 @@ fn raw(rest: &[char]) -> usize {
     length.map_or(rest.len(), |length| start + length + end.len())
 }
 
-/// Names right below the module `room` that a file in it refers to, by `crate::` or by as many `super::` as lead there.
+/// Names right below the crate's root that a file refers to: behind `crate::`, `cloakroom::` and as many
+/// `super::` as lead there, in groups as well.
+pub fn roots(tokens: &[Token], file: &Path) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    // Where modules inside of the file begin: how many braces are open then.
+    let (mut braces, mut inner) = (0, Vec::new());
+    for (at, token) in tokens.iter().enumerate() {
+        match token.text.as_str() {
+            "{" => {
+                braces += 1;
+                if at >= 2 && tokens[at - 2].text == "mod" {
+                    inner.push(braces);
+                }
+            }
+            "}" => {
+                if inner.last() == Some(&braces) {
+                    inner.pop();
+                }
+                braces -= 1;
+            }
+            _ => {}
+        }
+        let depth = depth_of(file) + inner.len();
+        let starts = at == 0 || tokens[at - 1].text != "::";
+        let after = match token.text.as_str() {
+            "crate" | "cloakroom" if starts => at + 1,
+            "super" if starts => {
+                let supers = tokens[at..].chunks(2).take_while(|pair| pair[0].text == "super").count();
+                if supers < depth {
+                    continue;
+                }
+                at + 2 * supers - 1
+            }
+            _ => continue,
+        };
+        if tokens.get(after).is_some_and(|next| next.text == "::") {
+            let mut below = Vec::new();
+            names(&tokens[after + 1..], &mut below);
+            // The root has modules only.
+            found.extend(below.into_iter().filter(|(name, _)| name.starts_with(char::is_lowercase)));
+        }
+    }
+    found
+}
+
+/// Names right below the module `room` that a file refers to: by `crate::`, or in it by as many `super::` as lead there.
 pub fn names_below(tokens: &[Token], file: &Path, room: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let path: Vec<String> = room.iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -105,7 +150,7 @@ pub fn names_below(tokens: &[Token], file: &Path, room: &Path) -> Vec<String> {
             }
             "super" => {
                 let supers = tokens[at..].chunks(2).take_while(|pair| pair[0].text == "super").count();
-                if depth_of(file) != path.len() + supers {
+                if !file.starts_with(room) || depth_of(file) != path.len() + supers {
                     continue;
                 }
                 at + 2 * supers - 1
@@ -127,7 +172,7 @@ fn depth_of(file: &Path) -> usize {
 
 /// The name that comes next, or the first names of everything in a group.
 fn names(tokens: &[Token], found: &mut Vec<(String, usize)>) {
-    let is_name = |token: &Token| token.text.starts_with(|c: char| c.is_lowercase());
+    let is_name = |token: &Token| token.text.starts_with(char::is_alphabetic);
     match tokens.first() {
         Some(group) if group.text == "{" => {
             let mut depth = 0;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom_cluster::{Access, ApiServer, Timeouts};
 use cloakroom_core::clock::SystemClock;
+use cloakroom_cluster::{Access, ApiServer, Timeouts};
 use cloakroom_submit::create::{CreateError, Created};
-use cloakroom_submit::follow::{FollowError, Outcome, Pace, follow_at};
+use cloakroom_submit::follow::{FollowError, Outcome, Pace};
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::run::{Run, RunError};
 use cloakroom_submit::stage::NamedServer;
@@ -74,17 +74,14 @@ impl Submitter {
         Self { server, lines: Lines::default(), stop: CancellationToken::new(), _folder: folder }
     }
 
+    fn run<'a>(&'a self, log: &'a Log, pace: Pace) -> Run<'a> {
+        let (server, stop) = (&self.server, &self.stop);
+        Run { server, inputs: &Local, stager: &NamedServer, log, stop, pace }
+    }
+
     pub async fn create(&self, submission: &Submission) -> Result<Created, CreateError> {
-        let log = self.lines.log();
-        let run = Run {
-            server: &self.server,
-            inputs: &Local,
-            stager: &NamedServer,
-            log: &log,
-            stop: &self.stop,
-            pace: hurried(),
-        };
-        run.create(submission).await.map_err(|error| match error {
+        let created = self.run(&self.lines.log(), hurried()).create(submission).await;
+        created.map_err(|error| match error {
             RunError::Create(error) => error,
             error => panic!("{error}"),
         })
@@ -96,7 +93,7 @@ impl Submitter {
         submission: &Submission,
         created: &Created,
     ) -> Result<Outcome, FollowError> {
-        follow_at(pace, &self.server, submission, created, &self.lines.log(), &self.stop).await
+        self.run(&self.lines.log(), pace).follow(submission, created).await
     }
 }
 

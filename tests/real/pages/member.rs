@@ -171,7 +171,7 @@ async fn clean_up_of_airflow(plane: &ControlPlane) {
         let made = plane.kubectl(&pod);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
-    let task = block("docs/airflow.md", "What stays of a task", "clean_up = ");
+    let task = block("docs/airflow.md", "Remove what a task leaves", "clean_up = ");
     let command = task.split("bash_command=\"").nth(1).unwrap().split('"').next().unwrap();
     desk.terminal.prepare(&command.replace("{{ dag.dag_id }}", "nightly").replace("{{ ts_nodash }}", "one"));
     let left = plane.kubectl(&["get", "pods", "-n", "spark", "-l", "dag=nightly", "-o", "name"]);

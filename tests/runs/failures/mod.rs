@@ -1,5 +1,5 @@
 //! What goes wrong for people who submit applications: each failure as it happens, with what is said of it, which is what
-//! docs/submit.md shows, and with what is left of it.
+//! docs/submit-troubleshooting.md shows, and with what is left of it.
 
 mod before_the_pod;
 mod in_the_pod;

@@ -1,9 +1,9 @@
-//! What docs/submit.md shows of failures, held against what is printed.
+//! What docs/submit-troubleshooting.md shows of failures, held against what is printed.
 
 use std::path::Path;
 
 /// The section with one heading for each failure.
-const SECTION: &str = "## When it goes wrong";
+const SECTION: &str = "## Failures and what to do";
 
 /// Stands for whatever is different each time: within a line for a part of it, alone for any number of lines.
 const ANYTHING: &str = "…";
@@ -41,7 +41,8 @@ pub fn complaints(held: &[Block]) -> Vec<String> {
 }
 
 fn page() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/submit.md")).unwrap()
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/submit-troubleshooting.md"))
+        .unwrap()
 }
 
 /// Each block by its heading and number, with its lines. A line that is indented further goes on with the one before.

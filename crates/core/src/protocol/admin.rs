@@ -191,9 +191,11 @@ pub struct Removal {
 #[serde(rename_all = "camelCase")]
 pub struct SweepReport {
     /// How many resources it deleted, by reason.
-    pub deleted: BTreeMap<String, u64>,
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub deleted: BTreeMap<Word<DeletionReason>, u64>,
     /// How many it kept, by why.
-    pub kept: BTreeMap<String, u64>,
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub kept: BTreeMap<Word<Why>, u64>,
     /// How many it held back because more than half of all used resources at once is more likely a mistake.
     pub held: u64,
     /// Uploads that a crash had interrupted, cleared away.

@@ -1,5 +1,6 @@
 //! One word of the other side, which may be newer than this program.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 
@@ -37,6 +38,19 @@ impl<T: Named> Word<T> {
 impl<T> From<T> for Word<T> {
     fn from(known: T) -> Self {
         Self::Known(known)
+    }
+}
+
+/// In the order of the text, so that a word that is not known stands where it would if it were.
+impl<T: Named + Eq> Ord for Word<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl<T: Named + Eq> PartialOrd for Word<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -16,7 +16,7 @@ pub enum State {
 }
 
 /// Why a resource was deleted. The same word stands in the log, in the answer and in the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeletionReason {
     /// Its ticket holder released it.
     Released,

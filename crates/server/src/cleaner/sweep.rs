@@ -37,9 +37,9 @@ pub struct Swept {
     /// What it deleted, in all.
     pub expired: u64,
     /// What it deleted, by reason.
-    pub deleted: BTreeMap<&'static str, u64>,
+    pub deleted: BTreeMap<DeletionReason, u64>,
     /// What it kept, by why.
-    pub kept: BTreeMap<&'static str, u64>,
+    pub kept: BTreeMap<Why, u64>,
     /// How many it held back because they were too many at once.
     pub held: u64,
     /// Tombstones that it removed.
@@ -74,7 +74,7 @@ impl Swept {
     }
 
     fn keep(&mut self, why: Why) {
-        *self.kept.entry(why.as_str()).or_default() += 1;
+        *self.kept.entry(why).or_default() += 1;
     }
 
     /// It would have gone, and stays for now.
@@ -85,7 +85,7 @@ impl Swept {
 
     fn delete(&mut self, reason: DeletionReason) {
         self.expired += 1;
-        *self.deleted.entry(reason.as_str()).or_default() += 1;
+        *self.deleted.entry(reason).or_default() += 1;
     }
 }
 
@@ -128,7 +128,7 @@ struct Findings {
     /// Whether a sighting says more than that the owner is unknown.
     has_news: bool,
     /// What it kept, by why.
-    kept: BTreeMap<&'static str, u64>,
+    kept: BTreeMap<Why, u64>,
     /// What made all owners unknown.
     doubt: Option<Unknown>,
 }
@@ -187,7 +187,7 @@ impl Sweeper {
         if let Ok(swept) = &mut result {
             self.withheld.set(std::mem::take(&mut swept.withheld));
             self.tell_of_failed_reads(swept.failed_reads);
-            let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (*why, *count)).collect();
+            let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (why.as_str(), *count)).collect();
             metrics.kept(&kept);
             metrics.mass_deletion(self.guard.is_holding(), swept.held);
         }
@@ -364,7 +364,7 @@ impl Sweeper {
 
 impl Findings {
     fn keep(&mut self, why: Why) {
-        *self.kept.entry(why.as_str()).or_default() += 1;
+        *self.kept.entry(why).or_default() += 1;
     }
 
     fn note(&mut self, id: ResourceId, before: Sighting, after: Sighting) {

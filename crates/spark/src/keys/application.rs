@@ -15,7 +15,8 @@ keys! { "The application":
     APP_NAME: String = text("spark.app.name").or("the main class, or the file's name");
     /// where everything is created
     NAMESPACE: String = namespace("spark.kubernetes.namespace").or("default").substituted();
-    /// jars; those of this machine are [staged](#local-files) or copied, the others are left to the driver
+    /// jars; those of this machine are [staged](submit.md#local-files) or copied, the driver gets the others as they
+    /// are
     JARS: String = list("spark.jars").file();
     /// files for the working directories, likewise
     FILES: String = list("spark.files").file();
@@ -25,11 +26,11 @@ keys! { "The application":
     PY_FILES: String = list("spark.submit.pyFiles").file();
     /// Maven coordinates; the driver resolves them
     PACKAGES: String = list("spark.jars.packages");
-    /// what to leave out of them
+    /// dependencies of these packages to leave out
     EXCLUDED_PACKAGES: String = list("spark.jars.excludes");
-    /// where to look for them
+    /// repositories to search for these packages
     REPOSITORIES: String = list("spark.jars.repositories");
-    /// where files of this machine are copied to without a staging server, each into a folder of its own
+    /// folder for copies of this machine's files, if there is no staging server; each gets a folder of its own
     UPLOAD_PATH: String = text("spark.kubernetes.file.upload.path").substituted();
     /// Python of driver and executors; else the variable `PYSPARK_PYTHON` of this machine
     PYTHON: String = text("spark.pyspark.python").substituted();
@@ -40,20 +41,20 @@ keys! { "The application":
     EXECUTOR_MEMORY: u64 = memory("spark.executor.memory").or("1g");
     /// cores of an executor; only checked
     EXECUTOR_CORES: i32 = count("spark.executor.cores").or("1");
-    /// how many executors; only checked. With dynamic allocation there may be none to begin with
+    /// how many executors; only checked. With dynamic allocation it may be 0
     EXECUTOR_INSTANCES: i32 = count_or_none("spark.executor.instances").or("2");
-    /// whether there may be no executors to begin with
+    /// whether the number of executors changes; then it may begin with 0
     DYNAMIC_ALLOCATION: bool = bare_boolean("spark.dynamicAllocation.enabled").or("false");
-    /// whether executors are kept as long as their shuffle files are needed; the driver's
+    /// whether the driver keeps executors as long as their shuffle files are needed
     SHUFFLE_TRACKING: bool = boolean("spark.dynamicAllocation.shuffleTracking.enabled").or("true");
-    /// a warning, if it is `true`: see [above](#dynamic-allocation-without-a-shuffle-service)
+    /// a warning, if it is `true` ([why](submit.md#dynamic-allocation-without-a-shuffle-service))
     SHUFFLE_SERVICE: bool = boolean("spark.shuffle.service.enabled").or("false");
-    /// Spark Connect's, refused
+    /// Spark Connect's: refused
     REMOTE: String = text("spark.remote");
-    /// the standalone cluster's, without an effect
+    /// the standalone cluster's: does nothing
     MOST_CORES: i32 = count("spark.cores.max");
-    /// settings of Ivy: a file of this machine, which nothing here reads
+    /// settings of Ivy; nothing here reads the file
     IVY_SETTINGS: String = text("spark.jars.ivySettings").file();
-    /// version of Python, which must be 3
+    /// version of Python; must be 3
     PYTHON_VERSION: String = text("spark.kubernetes.pyspark.pythonVersion").until("4.0");
 }

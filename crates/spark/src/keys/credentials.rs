@@ -19,14 +19,14 @@ keys! { "Credentials, Hadoop and Kerberos":
     SUBMISSION_CLIENT_KEY_FILE: String = text("spark.kubernetes.authenticate.submission.clientKeyFile").file();
     /// client certificate (PEM)
     SUBMISSION_CLIENT_CERT_FILE: String = text("spark.kubernetes.authenticate.submission.clientCertFile").file();
-    /// whether any certificate of the API server is taken
+    /// whether to accept any certificate of the API server
     TRUST_CERTIFICATES: bool = boolean("spark.kubernetes.trust.certificates").or("false").substituted();
     /// context of the kubeconfig
     CONTEXT: String = text("spark.kubernetes.context").or("the current one").substituted();
-    /// bound on a connection to the API server
+    /// limit for a connection to the API server
     CONNECTION_TIMEOUT: u32 =
         bare_milliseconds("spark.kubernetes.submission.connectionTimeout").or("10000").substituted();
-    /// bound on a call
+    /// limit for a call
     REQUEST_TIMEOUT: u32 = bare_milliseconds("spark.kubernetes.submission.requestTimeout").or("10000").substituted();
     /// grace period of `--kill`
     DELETION_GRACE_PERIOD: u64 = bare_seconds("spark.kubernetes.appKillPodDeletionGracePeriod").substituted();
@@ -55,10 +55,10 @@ keys! { "Credentials, Hadoop and Kerberos":
     KRB5_CONFIG_MAP: String = text("spark.kubernetes.kerberos.krb5.configMapName").substituted();
     /// keytab; it travels in a secret, unless it is `local:`
     KEYTAB: String = text("spark.kerberos.keytab").also(&["spark.yarn.keytab"]).file();
-    /// whom it is for
+    /// Kerberos principal of the keytab
     PRINCIPAL: String = text("spark.kerberos.principal").also(&["spark.yarn.principal"]);
     /// secret with delegation tokens
     TOKEN_SECRET: String = text("spark.kubernetes.kerberos.tokenSecret.name").substituted();
-    /// key of the tokens in it
+    /// key of the tokens in that secret
     TOKEN_SECRET_ITEM: String = text("spark.kubernetes.kerberos.tokenSecret.itemKey").substituted();
 }

@@ -9,7 +9,7 @@ use super::kind::{
 keys! { "The driver's pod":
     /// image of driver and executors
     CONTAINER_IMAGE: String = text("spark.kubernetes.container.image").substituted();
-    /// image of the driver, wins over the one of both
+    /// image of the driver; wins over the image of both
     DRIVER_CONTAINER_IMAGE: String =
         text("spark.kubernetes.driver.container.image").renamed("spark.kubernetes.driver.docker.image").substituted();
     /// image of the executors
@@ -27,7 +27,7 @@ keys! { "The driver's pod":
     DRIVER_MEMORY: u64 = memory("spark.driver.memory").or("1g");
     /// Java options of the driver
     DRIVER_JAVA_OPTIONS: String = text("spark.driver.extraJavaOptions");
-    /// the same, in front of them
+    /// Java options of the driver, in front of the extra ones
     DRIVER_DEFAULT_JAVA_OPTIONS: String = text("spark.driver.defaultJavaOptions");
     /// class path entries of the driver
     DRIVER_CLASS_PATH: String = text("spark.driver.extraClassPath");
@@ -37,25 +37,25 @@ keys! { "The driver's pod":
     DRIVER_MEMORY_OVERHEAD: u64 = mebibytes("spark.driver.memoryOverhead")
         .also(&["spark.yarn.driver.memoryOverhead"])
         .renamed("spark.kubernetes.driver.memoryOverhead").substituted();
-    /// that part of the heap lies beside it, wins over the one of both
+    /// memory beside the heap, as a part of the heap; wins over the factor of both
     DRIVER_MEMORY_OVERHEAD_FACTOR: f64 = factor("spark.driver.memoryOverheadFactor").or("the one of both").substituted();
-    /// that part of the heap lies beside it, for driver and executors
+    /// the same, for driver and executors
     MEMORY_OVERHEAD_FACTOR: f64 = factor_or_none("spark.kubernetes.memoryOverheadFactor")
         .or("0.1, for Python and R 0.4").substituted();
-    /// the least that lies beside the heap
+    /// least memory beside the heap
     DRIVER_MIN_MEMORY_OVERHEAD: u64 = mebibytes("spark.driver.minMemoryOverhead").or("384m").since("4.0").substituted();
     /// memory of an executor's container beside its heap
     EXECUTOR_MEMORY_OVERHEAD: u64 =
         mebibytes("spark.executor.memoryOverhead").renamed("spark.kubernetes.executor.memoryOverhead").substituted();
     /// CPU request of the driver
     DRIVER_CORES: i32 = count("spark.driver.cores").or("1");
-    /// CPU request of the driver, wins over the cores
+    /// CPU request of the driver; wins over `spark.driver.cores`
     DRIVER_REQUEST_CORES: String = cpus("spark.kubernetes.driver.request.cores").substituted();
     /// CPU limit of the driver
     DRIVER_LIMIT_CORES: String = cpus("spark.kubernetes.driver.limit.cores").substituted();
     /// how many devices of the kind `vendor/NAME`
     DRIVER_RESOURCE_AMOUNT: i32 = count_or_none("spark.driver.resource.NAME.amount");
-    /// whose device it is, such as `nvidia.com`
+    /// vendor of the device, such as `nvidia.com`
     DRIVER_RESOURCE_VENDOR: String = text("spark.driver.resource.NAME.vendor");
     /// the pod's name
     DRIVER_POD_NAME: String = pod_name("spark.kubernetes.driver.pod.name").or("by the application's name").substituted();
@@ -65,11 +65,11 @@ keys! { "The driver's pod":
     DRIVER_ANNOTATIONS: String = text("spark.kubernetes.driver.annotation.KEY");
     /// node selector of driver and executors
     NODE_SELECTOR: String = text("spark.kubernetes.node.selector.KEY");
-    /// node selector of the driver, wins over the one of both
+    /// node selector of the driver; wins over that of both
     DRIVER_NODE_SELECTOR: String = text("spark.kubernetes.driver.node.selector.KEY");
     /// scheduler of driver and executors
     SCHEDULER: String = text("spark.kubernetes.scheduler.name").substituted();
-    /// scheduler of the driver, wins over the one of both
+    /// scheduler of the driver; wins over that of both
     DRIVER_SCHEDULER: String = text("spark.kubernetes.driver.scheduler.name").substituted();
     /// environment variables of the driver
     DRIVER_ENV: String = text("spark.kubernetes.driverEnv.NAME");
@@ -79,31 +79,31 @@ keys! { "The driver's pod":
     DRIVER_SECRETS: String = text("spark.kubernetes.driver.secrets.NAME");
     /// environment variable from `secret:key`
     DRIVER_SECRET_KEYS: String = text("spark.kubernetes.driver.secretKeyRef.VARIABLE");
-    /// what the pod begins as: a path, `file:`, `local:` or `http(s):`
+    /// pod template of the driver: a path, `file:`, `local:` or `http(s):`
     DRIVER_POD_TEMPLATE: String = text("spark.kubernetes.driver.podTemplateFile").substituted().file();
     /// which of its containers is Spark's
     DRIVER_TEMPLATE_CONTAINER: String =
         text("spark.kubernetes.driver.podTemplateContainerName").or("the first one").substituted();
-    /// what the executors' pods begin as; travels to the driver in a config map
+    /// pod template of the executors; travels to the driver in a config map
     EXECUTOR_POD_TEMPLATE: String = text("spark.kubernetes.executor.podTemplateFile").substituted().file();
     /// which of its containers is Spark's
     EXECUTOR_TEMPLATE_CONTAINER: String =
         text("spark.kubernetes.executor.podTemplateContainerName").or("the first one").substituted();
-    /// classes of extra steps: Volcano's is known
+    /// classes of extra steps; only Volcano's is known
     EXTRA_STEPS: String = list("spark.kubernetes.driver.pod.featureSteps").substituted();
     /// classes of Spark's steps that are left out
     EXCLUDED_STEPS: String = list("spark.kubernetes.driver.pod.excludedFeatureSteps").since("4.1").substituted();
-    /// what Volcano's `PodGroup` begins as
+    /// template of Volcano's `PodGroup`
     POD_GROUP_FILE: String = text("spark.kubernetes.scheduler.volcano.podGroupTemplateFile").file();
     /// the same, as text
     POD_GROUP_JSON: String = text("spark.kubernetes.scheduler.volcano.podGroupTemplateJson");
     /// `allowPrivilegeEscalation` of driver and executors
     PRIVILEGE_ESCALATION: bool =
         boolean("spark.kubernetes.securityContext.allowPrivilegeEscalation").or("false").since("4.3").substituted();
-    /// `allowPrivilegeEscalation` of the driver, wins over the one of both
+    /// `allowPrivilegeEscalation` of the driver; wins over that of both
     DRIVER_PRIVILEGE_ESCALATION: bool =
         boolean("spark.kubernetes.driver.securityContext.allowPrivilegeEscalation").since("4.3").substituted();
-    /// how much of `SPARK_CONF_DIR` travels beside the properties
+    /// largest size of the files of `SPARK_CONF_DIR` that travel with the properties
     CONFIG_MAP_MAX_SIZE: i64 = bytes("spark.kubernetes.configMap.maxSize").or("1048576").substituted();
     /// CPU request of an executor; of its init-container, with `executorStaging=init`
     EXECUTOR_REQUEST_CORES: String = text("spark.kubernetes.executor.request.cores").substituted();

@@ -1,7 +1,7 @@
 //! The one registry of configuration keys: Spark's own that act while submitting, kubespark's, and this program's.
 //!
-//! Code reads a key through its entry here, and the tables of keys in docs/submit.md are made from the entries. Each file
-//! has the keys of one table.
+//! Code reads a key through its entry here, and the tables of keys in docs/submit-reference.md are made from the entries.
+//! Each file has the keys of one table.
 
 mod application;
 mod credentials;

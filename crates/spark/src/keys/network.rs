@@ -8,9 +8,9 @@ keys! { "Ports and service":
     DRIVER_PORT: u16 = port("spark.driver.port").or("7078");
     /// port of the driver's block manager
     DRIVER_BLOCK_MANAGER_PORT: u16 = port("spark.driver.blockManager.port").or("7079");
-    /// port of block managers; here of the pod, not of the service
+    /// port of block managers; acts on the pod, not on the service
     BLOCK_MANAGER_PORT: u16 = port("spark.blockManager.port").or("7079");
-    /// port of the page of Spark
+    /// port of Spark's web page
     UI_PORT: u16 = port_with_blanks("spark.ui.port").or("4040").substituted();
     /// port of Spark Connect
     CONNECT_PORT: u16 = port("spark.connect.grpc.binding.port").or("15002").since("4.0");

@@ -8,25 +8,25 @@ use super::kind::{boolean, one_of, seconds, text, word};
 /// What they begin with.
 pub const CLOAKROOM_PREFIX: &str = "spark.kubernetes.cloakroom.";
 
-keys! { "Of this program":
-    /// the Spark whose objects are made, from 3.5.0 on
+keys! { "Keys of cloakroom":
+    /// the Spark version whose objects are created, from 3.5.0 on
     CLOAKROOM_SPARK_VERSION: String = text("spark.kubernetes.cloakroom.sparkVersion").or("the newest known");
     /// `spark` for an exit code of 0 whatever happened to the application
     CLOAKROOM_EXIT_CODE: &'static str =
         word("spark.kubernetes.cloakroom.exitCode", "`application`, `spark`", |text, _| one_of(text, &["application", "spark"]))
             .or("application");
-    /// `init` for the init-container in executors too
+    /// `init` adds the init-container to executors
     CLOAKROOM_EXECUTOR_STAGING: &'static str =
         word("spark.kubernetes.cloakroom.executorStaging", "`driver`, `init`", |text, _| one_of(text, &["driver", "init"]))
             .or("driver");
     /// whether the init-container fetches `http(s)` URLs, instead of Spark
     CLOAKROOM_FETCH_REMOTE: bool = boolean("spark.kubernetes.cloakroom.fetchRemote").or("false");
-    /// file with the token that the staging server wants to see
+    /// file with the upload token of the staging server
     CLOAKROOM_UPLOAD_TOKEN_FILE: String = text("spark.kubernetes.cloakroom.uploadTokenFile").file();
-    /// a real spark-submit, which [gets what is not Kubernetes in cluster mode](#in-front-of-a-real-spark-submit); the
-    /// variable `CLOAKROOM_SPARK_SUBMIT` wins over it
+    /// a real spark-submit, which [gets all but Kubernetes in cluster mode](submit.md#in-front-of-a-real-spark-submit);
+    /// the variable `CLOAKROOM_SPARK_SUBMIT` wins over it
     CLOAKROOM_SPARK_SUBMIT: String = text("spark.kubernetes.cloakroom.sparkSubmit").file();
-    /// how long a staging server is waited for that does not answer, or says that it is not ready
+    /// how long to wait for a staging server that does not answer or is not ready
     CLOAKROOM_RETRY_TIMEOUT: Duration =
         seconds("spark.kubernetes.cloakroom.retryTimeout").or("90s if it has answered before, else 30s");
 }

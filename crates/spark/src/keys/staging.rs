@@ -4,20 +4,20 @@ use super::keys;
 use super::kind::{boolean, minutes, text};
 
 keys! { "Staging":
-    /// where this machine reaches the staging server, else the variable `CLOAKROOM_SERVER`; in an init-container's
-    /// properties file, where the pod does
+    /// address of the staging server for this machine, else the variable `CLOAKROOM_SERVER`; in an init-container's
+    /// properties file, its address for the pod
     SERVER_URI: String = text("spark.kubernetes.resourceStagingServer.uri");
-    /// where pods reach it; needed where this machine's address of it is localhost
+    /// address of the staging server for pods; required if that for this machine is localhost
     SERVER_INTERNAL_URI: String =
         text("spark.kubernetes.resourceStagingServer.internal.uri").or("the same as this machine");
     /// image of the init-container
     INIT_CONTAINER_IMAGE: String = text("spark.kubernetes.initContainer.image")
         .or("what the server says")
         .also(&["spark.kubernetes.initcontainer.docker.image"]);
-    /// where jars are put in the pod
+    /// folder for jars in the pod
     JARS_DOWNLOAD_DIR: String =
         text("spark.kubernetes.mountdependencies.jarsDownloadDir").or("/var/spark-data/spark-jars");
-    /// where files are put in the pod
+    /// folder for files in the pod
     FILES_DOWNLOAD_DIR: String =
         text("spark.kubernetes.mountdependencies.filesDownloadDir").or("/var/spark-data/spark-files");
     /// how long the init-container may take

@@ -3,7 +3,7 @@
 use super::keys;
 use super::kind::{boolean, text};
 
-keys! { "Set for the driver, whatever they were":
+keys! { "Always set for the driver":
     /// `spark-` and 32 hexadecimal digits
     APP_ID: String = text("spark.app.id");
     /// when the application was submitted, in milliseconds since 1970

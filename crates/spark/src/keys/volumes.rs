@@ -44,7 +44,7 @@ macro_rules! volume_keys {
                 .or("false")
                 .meaning("whether it can only be read"),
             sub_path: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.mount.subPath"))
-                .meaning("what of it is mounted"),
+                .meaning("path in the volume that is mounted"),
             sub_path_expression: text(concat!(
                 "spark.kubernetes.",
                 $role,
@@ -90,7 +90,7 @@ pub static EXECUTOR_VOLUMES: VolumeKeys = volume_keys!("executor");
 pub const SHARED_CLAIMS: Key<bool> = boolean("spark.kubernetes.legacy.useReadWriteOnceAccessMode")
     .or("false")
     .substituted()
-    .meaning("claims are `ReadWriteOnce`, not `ReadWriteOncePod`");
+    .meaning("whether claims are `ReadWriteOnce`, and not `ReadWriteOncePod`");
 /// Where the driver keeps local data.
 pub const LOCAL_DIRS: Key<String> = text("spark.local.dir").or("a folder below `/var/data`").meaning(
     "local folders; volumes whose names begin with `spark-local-dir-` win, then the variable `SPARK_LOCAL_DIRS`",
@@ -99,7 +99,7 @@ pub const LOCAL_DIRS: Key<String> = text("spark.local.dir").or("a folder below `
 pub const LOCAL_DIRS_IN_MEMORY: Key<bool> = boolean("spark.kubernetes.local.dirs.tmpfs")
     .or("false")
     .substituted()
-    .meaning("local folders are in memory");
+    .meaning("whether local folders are in memory");
 
 pub(super) static TABLE: Table = Table {
     title: "Volumes",

@@ -20,9 +20,9 @@ use super::log::{Level, in_one_line};
 use super::submission::Submission;
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
-pub use companions::{Companions, try_companions};
+pub(super) use companions::{Companions, try_companions};
 pub use error::{Cause, CreateError, Leftover, Undo};
-pub use existing::{Existing, existing};
+pub(super) use existing::{Existing, existing};
 
 /// The class that says these things in Spark.
 const LOGGER: &str = "Client";
@@ -48,7 +48,7 @@ impl fmt::Debug for Created {
 
 /// Asks the API server whether it would make the pod: rights, quota, admission and validation at once. Warns where the
 /// driver could not make executors. Makes nothing.
-pub async fn dry_run(
+pub(super) async fn dry_run(
     server: &ApiServer,
     submission: &Submission,
     log: &Log,
@@ -103,7 +103,7 @@ fn is_about_dry_runs(failure: &ApiFailure) -> bool {
 
 /// Makes everything in Spark's order: what must be there before the pod, the pod, that again with the pod as its owner,
 /// and the rest. After a failure nothing of it is left, or the error says what; once `stop` is cancelled likewise.
-pub async fn make(
+pub(super) async fn make(
     server: &ApiServer,
     submission: &Submission,
     log: &Log,
@@ -294,7 +294,7 @@ fn owner_reference(submission: &Submission, owner: &Created) -> Value {
 
 /// What spark-submit says where nobody waits for the application, and the line by which Airflow finds the driver: from the
 /// first one it knows pods in a namespace called `spark` only.
-pub fn say_deployed(submission: &Submission, log: &Log) {
+pub(super) fn say_deployed(submission: &Submission, log: &Log) {
     let Submission { app_name, app_id, namespace, pod_name, .. } = submission;
     let app_name = in_one_line(app_name);
     let message = format!(

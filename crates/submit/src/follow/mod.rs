@@ -83,7 +83,7 @@ pub struct FollowError {
 }
 
 /// Tells what happens to the application until it has ended, or `stop` is cancelled.
-pub async fn follow_at(
+pub(super) async fn follow(
     pace: Pace,
     server: &ApiServer,
     submission: &Submission,

@@ -2,6 +2,7 @@
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
+use serde::Serialize;
 
 use crate::exit_code::{Role, in_words};
 use crate::log::in_one_line;
@@ -9,7 +10,8 @@ use crate::pod_state::{containers, phase};
 use crate::submission::ExitCodeRule;
 
 /// How following ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
     /// The application did what it should.
     Succeeded,

@@ -1,6 +1,5 @@
 //! The files of this machine, and what is on the web.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -9,11 +8,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Inputs, globs};
-use crate::plan::{Facts, FolderNeed, Kind, Needs, Place};
-use cloakroom_core::size::format_size;
-use cloakroom_spark::{RemoteUri, jar};
 use cloakroom_transfer::bundle::{Disk, Sources};
 use cloakroom_transfer::client::{HttpClient, Timeouts, Url};
+use cloakroom_core::size::format_size;
+use cloakroom_spark::{RemoteUri, jar};
+use crate::plan::{Facts, Kind, Needs, Place, Uncollected};
 
 /// More than any object of Kubernetes may have.
 const LONGEST_DOWNLOAD: usize = 4 << 20;
@@ -26,21 +25,15 @@ pub struct Local;
 
 #[async_trait]
 impl Inputs for Local {
-    async fn collect(&self, needs: &Needs) -> Facts {
+    async fn collect(&self, needs: &Needs) -> Result<Facts, Uncollected> {
         let asked = needs.clone();
         // A folder on the network may be slow.
-        let mut facts = match tokio::task::spawn_blocking(move || read(&asked)).await {
-            Ok(facts) => facts,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime ends.
-                Err(_) => Facts::default(),
-            },
-        };
+        let read = tokio::task::spawn_blocking(move || read(&asked)).await;
+        let mut facts = read.map_err(|error| Uncollected { problem: error.to_string() })?;
         for address in &needs.web {
             facts.web.insert(address.clone(), download(address).await);
         }
-        facts
+        Ok(facts)
     }
 
     fn sources(&self) -> Arc<dyn Sources> {
@@ -48,46 +41,29 @@ impl Inputs for Local {
     }
 }
 
-pub(crate) fn read(needs: &Needs) -> Facts {
-    let mut facts = Facts::default();
-    for pattern in &needs.patterns {
-        // Only where no file has that name itself.
-        if place(pattern).is_missing {
-            facts.matches.insert(pattern.clone(), globs::expand(pattern).map_err(Arc::new));
-        }
+pub(in crate) fn read(needs: &Needs) -> Facts {
+    let looked_at = |path: &PathBuf| (path.clone(), place(path));
+    let mut facts = Facts { places: needs.places.iter().map(looked_at).collect(), ..Facts::default() };
+    // Only where no file has that name itself.
+    let is_missing = |path: &&PathBuf| facts.places.get(*path).is_some_and(|place| place.is_missing);
+    for pattern in needs.patterns.iter().filter(is_missing) {
+        facts.matches.insert(pattern.clone(), globs::expand(pattern).map_err(Arc::new));
     }
-    let found: Vec<&PathBuf> = facts.matches.values().flatten().flatten().collect();
-    facts.places = needs.places.iter().chain(found).map(|path| (path.clone(), place(path))).collect();
-    for (path, place) in &facts.places {
-        if let (Ok(Kind::File { size_bytes, .. }), Some(most)) = (&place.kind, needs.small_bytes)
-            && *size_bytes <= most
-        {
-            facts.contents.insert(path.clone(), content(path));
-        }
-    }
-    for path in &needs.contents {
-        facts.contents.insert(path.clone(), content(path));
-    }
-    for (folder, need) in needs.folders.iter().filter(|(folder, _)| folder.is_dir()) {
-        let files = regular_files(folder);
-        for (path, _) in files.iter().flatten().filter(|(path, size)| is_wanted(need, path, *size)) {
-            facts.contents.insert(path.clone(), content(path));
-        }
-        facts.folders.insert(folder.clone(), files.map_err(Arc::new));
-    }
+    facts.places.extend(facts.matches.values().flatten().flatten().map(looked_at));
+    let listed = |folder: &PathBuf| (folder.clone(), regular_files(folder).map_err(Arc::new));
+    facts.folders = needs.folders.iter().map(listed).collect();
+    facts.contents = needs.contents.iter().map(|path| (path.clone(), content(path))).collect();
     let main_class = |jar: &PathBuf| Some((jar.clone(), jar::main_class(jar).ok()?));
-    facts.main_classes = needs.manifests.iter().filter_map(main_class).collect::<BTreeMap<_, _>>();
+    facts.main_classes = needs.manifests.iter().filter_map(main_class).collect();
     facts
 }
 
-fn is_wanted(need: &FolderNeed, path: &Path, size_bytes: u64) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    size_bytes <= need.most_bytes && name.is_some_and(need.is_wanted)
-}
-
-/// Hidden ones and links to files included; a link that leads nowhere is none.
+/// Hidden ones and links to files included; a link that leads nowhere is none. What is no folder has none.
 fn regular_files(folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     let mut files = Vec::new();
+    if !folder.is_dir() {
+        return Ok(files);
+    }
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if let Some(metadata) = fs::metadata(&path).ok().filter(Metadata::is_file) {
@@ -153,5 +129,14 @@ mod tests {
         assert_eq!(facts.contents[&fits].as_ref().unwrap().len() as u64, LONGEST_CONTENT);
         let error = facts.contents[&large].as_ref().unwrap_err().to_string();
         assert_eq!(error, "it is larger than 64 MiB");
+    }
+
+    #[test]
+    fn a_runtime_that_ends_is_an_error_and_not_a_machine_without_files() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let handle = runtime.handle().clone();
+        runtime.shutdown_background();
+        let error = handle.block_on(Local.collect(&Needs::default())).err().unwrap().to_string();
+        assert!(error.starts_with("the files that the application names were not looked at: "), "{error}");
     }
 }

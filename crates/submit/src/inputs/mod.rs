@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::plan::{Facts, Needs};
+use super::plan::{Facts, Needs, Uncollected};
 use cloakroom_transfer::bundle::Sources;
 
 pub use local::Local;
@@ -18,7 +18,7 @@ pub(crate) use local::read as read_here;
 #[async_trait]
 pub trait Inputs: Send + Sync {
     /// Looks up everything that is needed. What cannot be read is a fact as well.
-    async fn collect(&self, needs: &Needs) -> Facts;
+    async fn collect(&self, needs: &Needs) -> Result<Facts, Uncollected>;
 
     /// Opens what was planned to travel.
     fn sources(&self) -> Arc<dyn Sources>;

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::conf_folder::{self, ConfFolder};
+use super::dependencies::small_files::{self, SmallFile};
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
 use super::facts::Facts;
 use super::init_container::{self, InitContainer};
 use super::machine::Machine;
 use super::names::Names;
+use super::needs::Needs;
 use super::parts::credentials::Credentials;
 use super::parts::executor_template;
 use super::parts::hadoop::HadoopConf;
@@ -26,52 +28,67 @@ use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
 
 /// What the steps read.
-pub(super) struct Application {
+pub struct Application {
     /// Settings, with today's names for the original's.
-    pub conf: SparkConf,
-    pub resource: MainResource,
-    pub main_class: String,
-    pub arguments: Vec<String>,
-    pub proxy_user: Option<String>,
+    pub(super) conf: SparkConf,
+    pub(super) resource: MainResource,
+    pub(super) main_class: String,
+    pub(super) arguments: Vec<String>,
+    pub(super) proxy_user: Option<String>,
     /// Who the application runs as.
-    pub user: String,
+    pub(super) user: String,
     /// The submitting machine's environment.
-    pub variables: BTreeMap<String, String>,
-    pub version: SparkVersion,
-    pub names: Names,
-    pub namespace: String,
-    pub now: Timestamp,
-    pub template: PodTemplate,
-    /// The executors' template as it stands in its file.
-    pub executor_template: Option<String>,
-    pub conf_folder: ConfFolder,
-    pub hadoop: Option<HadoopConf>,
-    pub kerberos: Kerberos,
-    pub credentials: Credentials,
+    pub(super) variables: BTreeMap<String, String>,
+    pub(super) version: SparkVersion,
+    pub(super) names: Names,
+    pub(super) namespace: String,
+    pub(super) now: Timestamp,
+    pub(super) template: PodTemplate,
+    /// The executors' template: as it stands in its file, until the image of the init-container is known.
+    pub(super) executor_template: Option<String>,
+    pub(super) conf_folder: ConfFolder,
+    pub(super) hadoop: Option<HadoopConf>,
+    pub(super) kerberos: Kerberos,
+    pub(super) credentials: Credentials,
     /// Volcano's `PodGroup`, if there is to be one.
-    pub pod_group: Option<serde_json::Value>,
-    pub dependencies: Dependencies,
+    pub(super) pod_group: Option<serde_json::Value>,
+    pub(super) dependencies: Dependencies,
+    pub(super) small_files: Vec<SmallFile>,
     /// What brings the staged ones to the driver.
-    pub init_container: Option<InitContainer>,
+    pub(super) init_container: Option<InitContainer>,
     /// What came up on the way.
-    pub warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
-/// What is known before the staging server may have to be asked.
-struct Begun {
+/// What is known once it is known where files stand: what travels, and how.
+pub struct Begun<'a> {
+    request: &'a Request,
     conf: SparkConf,
     version: SparkVersion,
     names: Names,
-    conf_folder: ConfFolder,
+    now: Timestamp,
     dependencies: Dependencies,
-    hadoop: Option<HadoopConf>,
-    executor_template: Option<String>,
     warnings: Vec<String>,
+    /// What is said of files that travel, behind what is said of folders.
+    warnings_of_files: Vec<String>,
 }
 
-impl Begun {
-    fn gather(arguments: &SubmitArguments, machine: Machine, drawn: &Drawn) -> Result<Self, PlanError> {
-        let (mut conf, resource) = (arguments.conf.clone(), &arguments.resource);
+/// Where the files of an application stand. Settings that are wrong by themselves are refused here.
+pub fn needs(request: &Request) -> Result<Needs, PlanError> {
+    let mut conf = request.arguments.conf.clone();
+    aliases::apply(&mut conf)?;
+    checks::check(&conf)?;
+    let submitter = &request.submitter;
+    let mut needs = Needs::places(&conf, |_| true, &request.arguments.resource, submitter);
+    needs.folders = submitter.spark_conf_folder().into_iter().chain(HadoopConf::folder(submitter)).collect();
+    Ok(needs)
+}
+
+impl<'a> Begun<'a> {
+    /// Finds the files, and checks what needs none of them. The facts are those that [`needs`] asks for.
+    pub fn new(request: &'a Request, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
+        let machine = Machine { submitter: &request.submitter, facts };
+        let (mut conf, resource) = (request.arguments.conf.clone(), &request.arguments.resource);
         let mut warnings = aliases::apply(&mut conf)?;
         checks::check(&conf)?;
         warnings.extend(checks::warning(&conf));
@@ -79,56 +96,41 @@ impl Begun {
         warnings.extend(warning);
         // The driver makes them, and would end with what is wrong with them.
         volumes::volumes(&conf, &keys::EXECUTOR_VOLUMES, version)?;
-        left_to_spark::check(&conf, resource, machine, version)?;
+        left_to_spark::check(&conf, resource, version)?;
         let (names, warning) = Names::new(app_name(&conf), drawn);
         warnings.extend(warning);
+        let mut warnings_of_files = Vec::new();
+        let dependencies = dependencies::resolve(&conf, resource, machine, drawn, &mut warnings_of_files)?;
+        Ok(Self { request, conf, version, names, now: drawn.now, dependencies, warnings, warnings_of_files })
+    }
+
+    /// What the files hold that go into objects, or say how the staging server is asked.
+    pub fn needs(&self, facts: &Facts) -> Needs {
+        let machine = Machine { submitter: &self.request.submitter, facts };
+        let mut needs = Needs::contents(&self.conf, |_| true, &self.dependencies, machine);
+        needs.contents.extend(conf_folder::contents(&self.conf, machine));
+        needs.contents.extend(HadoopConf::contents(machine));
+        needs
+    }
+
+    /// Checks every setting and everything that was collected: in `facts` is what was asked for both times.
+    pub fn gather(self, facts: &Facts) -> Result<Application, PlanError> {
+        let Self { request, conf, version, names, now, dependencies, mut warnings, warnings_of_files } = self;
+        let machine = Machine { submitter: &request.submitter, facts };
+        left_to_spark::check_ivy_settings(&conf, machine)?;
         let (conf_folder, skipped) = conf_folder::read(&conf, machine)?;
-        warnings.extend(skipped);
-        let dependencies = dependencies::resolve(&conf, resource, machine, drawn, &mut warnings)?;
+        warnings.extend(skipped.into_iter().chain(warnings_of_files));
+        let small_files = small_files::read(&dependencies.small_files, facts)?;
         let hadoop = HadoopConf::read(&conf, machine, version)?;
         kerberos::refuse_login(&conf, hadoop.as_ref())?;
         let executor_template = executor_template::read(&conf, machine, &mut warnings)?;
-        Ok(Self { conf, version, names, conf_folder, dependencies, hadoop, executor_template, warnings })
-    }
-}
-
-/// Whether the staging server has to be asked before the application can be planned.
-pub(super) fn question(
-    request: &Request,
-    facts: &Facts,
-    drawn: &Drawn,
-) -> Result<Option<Question>, PlanError> {
-    let machine = Machine { submitter: &request.submitter, facts };
-    let begun = Begun::gather(&request.arguments, machine, drawn)?;
-    InitContainer::question(request.asking, &begun.conf, machine, &begun.dependencies)
-}
-
-impl Application {
-    /// Checks every setting and everything that was collected.
-    pub fn gather(request: &Request, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
-        let machine = Machine { submitter: &request.submitter, facts };
-        let begun = Begun::gather(&request.arguments, machine, drawn)?;
-        let Begun {
-            conf,
-            version,
-            names,
-            conf_folder,
-            dependencies,
-            hadoop,
-            executor_template,
-            mut warnings,
-        } = begun;
-        let SubmitArguments { resource, main_class, arguments, proxy_user, .. } = request.arguments.clone();
         let init_container =
             InitContainer::read(request.asking, &conf, machine, &dependencies, &names, &mut warnings)?;
-        Ok(Self {
+        let SubmitArguments { resource, main_class, arguments, proxy_user, .. } = request.arguments.clone();
+        Ok(Application {
             namespace: namespace(&conf)?,
             template: PodTemplate::read(&conf, machine)?,
-            executor_template: init_container::executor_template(
-                &conf,
-                init_container.as_ref(),
-                executor_template,
-            )?,
+            executor_template,
             hadoop,
             kerberos: Kerberos::read(&conf, machine, version)?,
             credentials: Credentials::read(&conf, machine)?,
@@ -142,21 +144,39 @@ impl Application {
             proxy_user,
             version,
             names,
-            now: drawn.now,
+            now,
             conf_folder,
             dependencies,
+            small_files,
             init_container,
             warnings,
         })
     }
+}
+
+impl Application {
+    /// What the staging server has to be asked before the application can be planned.
+    pub fn question(&self) -> Option<Question> {
+        self.init_container.as_ref()?.question()
+    }
+
+    /// The application with the image that the staging server advertises, if it was asked.
+    pub(super) fn with_image(mut self, advertised: Option<String>) -> Result<Self, PlanError> {
+        if let Some(init) = &mut self.init_container {
+            init.set_image(advertised)?;
+        }
+        let (init, template) = (self.init_container.as_ref(), self.executor_template.take());
+        self.executor_template = init_container::executor_template(&self.conf, init, template)?;
+        Ok(self)
+    }
 
     /// `spark.app.name`.
-    pub fn app_name(&self) -> &str {
+    pub(super) fn app_name(&self) -> &str {
         app_name(&self.conf)
     }
 
     /// Name of the driver pod.
-    pub fn pod_name(&self) -> String {
+    pub(super) fn pod_name(&self) -> String {
         let given = self.conf.get(&keys::DRIVER_POD_NAME).map(str::to_owned);
         given.unwrap_or_else(|| self.names.of("driver"))
     }

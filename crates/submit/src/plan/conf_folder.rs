@@ -7,8 +7,6 @@ use super::error::PlanError;
 use super::facts::Facts;
 use super::folder::{self, FolderFile};
 use super::machine::Machine;
-use super::needs::FolderNeed;
-use super::submitter::Submitter;
 use cloakroom_spark::keys::CONFIG_MAP_MAX_SIZE;
 use cloakroom_spark::{SettingError, SparkConf};
 
@@ -30,9 +28,7 @@ pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Ve
         value: path.clone(),
         problem: format!("this folder of configuration cannot be read: {error}"),
     };
-    let Some((files, mut warnings)) = folder::regular_files(&path, machine.facts).map_err(unreadable)? else {
-        return Ok((ConfFolder::new(), Vec::new()));
-    };
+    let (files, mut warnings) = folder::regular_files(&path, machine.facts).map_err(unreadable)?;
     let mut files: Vec<FolderFile> = files.into_iter().filter(|file| is_for_the_driver(&file.name)).collect();
     // The smallest come first, so that as many as possible fit; files of one size by name.
     files.sort_by_key(|file| file.size_bytes + file.name.len() as u64);
@@ -50,10 +46,14 @@ pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Ve
     Ok((folder, warnings))
 }
 
-/// What has to be collected for that.
-pub(super) fn needs(conf: &SparkConf, submitter: &Submitter) -> Option<(PathBuf, FolderNeed)> {
-    let need = FolderNeed { most_bytes: max_size(conf).ok()?, is_wanted: is_for_the_driver };
-    Some((submitter.spark_conf_folder()?, need))
+/// The files that may travel: which of them do shows in their texts.
+pub(super) fn contents(conf: &SparkConf, machine: Machine) -> Vec<PathBuf> {
+    let max_size = max_size(conf).unwrap_or_default();
+    let folder = machine.submitter.spark_conf_folder();
+    let found = folder.and_then(|folder| folder::regular_files(&folder, machine.facts).ok());
+    let files = found.into_iter().flat_map(|(files, _)| files);
+    let fitting = files.filter(|file| is_for_the_driver(&file.name) && file.size_bytes <= max_size);
+    fitting.map(|file| file.path).collect()
 }
 
 /// Spark takes numbers below zero, for which nothing fits.
@@ -85,6 +85,7 @@ fn fitting(file: &FolderFile, facts: &Facts, taken: u64, max_size: u64) -> Resul
 #[cfg(test)]
 mod tests {
     use super::super::needs::Needs;
+    use super::super::submitter::Submitter;
     use super::*;
     use crate::inputs::read_here;
     use cloakroom_spark::Origin;
@@ -104,9 +105,11 @@ mod tests {
         };
         let mut conf = SparkConf::default();
         conf.set(&CONFIG_MAP_MAX_SIZE, max_size, Origin::Conf);
-        let (folder, need) = needs(&conf, &submitter).unwrap();
-        let asked = Needs { folders: [(folder, need)].into(), ..Needs::default() };
-        let facts = read_here(&asked);
+        let asked =
+            Needs { folders: submitter.spark_conf_folder().into_iter().collect(), ..Needs::default() };
+        let mut facts = read_here(&asked);
+        let contents = contents(&conf, Machine { submitter: &submitter, facts: &facts });
+        facts.append(read_here(&Needs { contents: contents.into_iter().collect(), ..Needs::default() }));
         read(&conf, Machine { submitter: &submitter, facts: &facts }).unwrap()
     }
 

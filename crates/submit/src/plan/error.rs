@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::advice::{Named, and_advice};
+use super::facts::Uncollected;
+use cloakroom_transfer::client::GivenUp;
 use cloakroom_core::resource::OwnerError;
 use cloakroom_spark::SettingError;
 use cloakroom_spark::hadoop_user::NoUser;
-use cloakroom_transfer::client::GivenUp;
+use crate::advice::{Named, and_advice};
 
 /// What is wrong with what was asked for. Nothing was sent to anybody.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -19,6 +20,9 @@ pub enum PlanError {
     /// A user that cannot be one.
     #[error(transparent)]
     User(#[from] NoUser),
+    /// No file was looked at.
+    #[error(transparent)]
+    Uncollected(#[from] Uncollected),
     /// A file of the submitting machine.
     #[error("{place}: {file} {problem}")]
     LocalFile {
@@ -49,6 +53,12 @@ pub enum PlanError {
     #[error("{problem}")]
     Bundle {
         /// What is wrong with which file, and what to do.
+        problem: String,
+    },
+    /// The file of an application that cannot be merged with what is staged.
+    #[error("{problem}")]
+    ApplicationFile {
+        /// Which file, what is wrong with it, and what to do.
         problem: String,
     },
     /// Nothing that an init-container would bring.

@@ -1,11 +1,12 @@
-//! What the plan knows of files and of the staging server. Whatever cannot be read is a fact as well: the plan says so where
-//! it comes to it.
+//! What the plan knows of files. Whatever cannot be read is a fact as well: the plan says so where it comes to it.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+
+use thiserror::Error;
 
 use cloakroom_spark::RemoteUri;
 
@@ -21,14 +22,20 @@ pub struct Facts {
     pub places: BTreeMap<PathBuf, Place>,
     /// The files that match a pattern, sorted.
     pub matches: BTreeMap<PathBuf, Result<Vec<PathBuf>, Unread>>,
-    /// The regular files of each folder that is there, with their sizes.
+    /// The regular files of each folder, with their sizes. A folder that is not there has none.
     pub folders: BTreeMap<PathBuf, Result<Vec<(PathBuf, u64)>, Unread>>,
     /// What is at an address, or what is wrong with it.
     pub web: BTreeMap<RemoteUri, Result<Vec<u8>, String>>,
     /// The class that a jar's manifest names.
     pub main_classes: BTreeMap<PathBuf, String>,
-    /// What the staging server was asked for: the init-container's image, which it may not know.
-    pub image: Option<Option<String>>,
+}
+
+/// Nothing was collected, because the work itself ended.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the files that the application names were not looked at: {problem}")]
+pub struct Uncollected {
+    /// Why.
+    pub problem: String,
 }
 
 /// What stands at a path.
@@ -59,21 +66,24 @@ pub enum Kind {
 }
 
 impl Facts {
+    /// Adds what was collected later.
+    pub fn append(&mut self, mut more: Self) {
+        self.contents.append(&mut more.contents);
+        self.places.append(&mut more.places);
+        self.matches.append(&mut more.matches);
+        self.folders.append(&mut more.folders);
+        self.web.append(&mut more.web);
+        self.main_classes.append(&mut more.main_classes);
+    }
+
     /// The bytes of a file.
     pub(super) fn read(&self, path: &Path) -> Result<&[u8], Unread> {
-        match self.contents.get(path) {
-            Some(Ok(bytes)) => Ok(bytes),
-            Some(Err(error)) => Err(Arc::clone(error)),
-            None => Err(not_collected()),
-        }
+        known(self.contents.get(path)).map(Vec::as_slice)
     }
 
     /// What a path leads to.
     pub(super) fn kind(&self, path: &Path) -> Result<&Kind, Unread> {
-        match self.places.get(path) {
-            Some(place) => place.kind.as_ref().map_err(Arc::clone),
-            None => Err(not_collected()),
-        }
+        known(self.places.get(path).map(|place| &place.kind))
     }
 
     /// Whether nothing stands there.
@@ -86,13 +96,21 @@ impl Facts {
         matches!(self.kind(path), Ok(Kind::File { .. }))
     }
 
+    /// The regular files of a folder.
+    pub(super) fn folder(&self, path: &Path) -> Result<&[(PathBuf, u64)], Unread> {
+        known(self.folders.get(path)).map(Vec::as_slice)
+    }
+
     /// The files that match a pattern.
     pub(super) fn matches(&self, pattern: &Path) -> Result<Vec<PathBuf>, Unread> {
-        self.matches.get(pattern).cloned().unwrap_or_else(|| Err(not_collected()))
+        known(self.matches.get(pattern)).cloned()
     }
 }
 
-/// A need that was not told: a mistake of this program, and never read as “there is none”.
-fn not_collected() -> Unread {
-    Arc::new(io::Error::other("it was not collected"))
+/// A need that was not told is a mistake of this program, and never read as “there is none”.
+fn known<T>(found: Option<&Result<T, Unread>>) -> Result<&T, Unread> {
+    match found {
+        Some(found) => found.as_ref().map_err(Arc::clone),
+        None => Err(Arc::new(io::Error::other("it was not collected"))),
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::facts::{Facts, Unread};
 use super::machine::Machine;
@@ -20,15 +19,10 @@ pub(super) struct FolderFile {
 type FilesAndWarnings = (Vec<FolderFile>, Vec<String>);
 
 /// The regular files of a folder, hidden ones and links to files included, sorted by name. Names that no `ConfigMap`
-/// can have as a key are left out, each with a warning. None where there is no folder.
-pub(super) fn regular_files(folder: &Path, facts: &Facts) -> Result<Option<FilesAndWarnings>, Unread> {
-    let found = match facts.folders.get(folder) {
-        None => return Ok(None),
-        Some(Err(error)) => return Err(Arc::clone(error)),
-        Some(Ok(found)) => found,
-    };
+/// can have as a key are left out, each with a warning.
+pub(super) fn regular_files(folder: &Path, facts: &Facts) -> Result<FilesAndWarnings, Unread> {
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
-    for (path, size_bytes) in found {
+    for (path, size_bytes) in facts.folder(folder)? {
         let (path, size_bytes) = (path.clone(), *size_bytes);
         match path.file_name().and_then(|name| name.to_str()).filter(|name| is_config_map_key(name)) {
             Some(name) => files.push(FolderFile { name: name.to_owned(), path, size_bytes }),
@@ -37,7 +31,7 @@ pub(super) fn regular_files(folder: &Path, facts: &Facts) -> Result<Option<Files
         }
     }
     files.sort();
-    Ok(Some((files, warnings)))
+    Ok((files, warnings))
 }
 
 /// `IsConfigMapKey`.

@@ -9,10 +9,8 @@ use cloakroom_spark::{DependencyUri, MainResource, SettingError, SparkConf};
 pub(super) fn check(
     conf: &SparkConf,
     resource: &MainResource,
-    machine: Machine,
     version: SparkVersion,
 ) -> Result<(), SettingError> {
-    check_ivy_settings(conf, machine)?;
     check_packages(conf)?;
     let is_python = matches!(resource, MainResource::Python(_));
     match conf.get(&PYTHON_VERSION) {
@@ -56,7 +54,7 @@ fn is_coordinate(text: &str, words: usize) -> bool {
 }
 
 /// Spark reads them although the driver is the one that resolves packages (`MavenUtils.loadIvySettings`).
-fn check_ivy_settings(conf: &SparkConf, machine: Machine) -> Result<(), SettingError> {
+pub(super) fn check_ivy_settings(conf: &SparkConf, machine: Machine) -> Result<(), SettingError> {
     let Some(place) = conf.get(&IVY_SETTINGS) else { return Ok(()) };
     let refuse = |problem: String| conf.refuse(&IVY_SETTINGS, problem);
     match DependencyUri::parse(place).map_err(|error| refuse(error.to_string()))? {

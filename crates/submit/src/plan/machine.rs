@@ -1,6 +1,5 @@
 //! The submitting machine as the plan sees it: its surroundings and what was collected of it. Nothing is read here.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::facts::{Facts, Unread};
@@ -16,11 +15,6 @@ impl<'a> Machine<'a> {
     /// The whole path.
     pub fn path(self, path: impl AsRef<Path>) -> PathBuf {
         self.submitter.working_folder.join(path)
-    }
-
-    /// Environment variables.
-    pub fn variables(self) -> &'a BTreeMap<String, String> {
-        &self.submitter.variables
     }
 
     /// The bytes of a file.

@@ -1,7 +1,7 @@
 //! From settings to the objects that Spark would send: everything is checked here, and nothing is read or sent.
 //!
-//! [`needs()`] says what has to be collected, [`plan()`] makes the objects of it: `Application::gather` puts together what the
-//! steps read, then Spark's `steps` each add to the driver, and ours behind them.
+//! [`needs()`] says where files stand, [`Begun`] finds what travels, and says which files are read: [`Application`] is all that
+//! the steps read. In [`plan()`] Spark's `steps` each add to the driver, and ours behind them.
 
 mod aliases;
 mod application;
@@ -40,40 +40,25 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::drawn::Drawn;
 use super::{FollowSettings, Submission};
-use application::Application;
 use cloakroom_spark::{MainResource, keys};
 use spec::DriverSpec;
 
 pub use cloakroom_spark::version::NEWEST_SPARK;
+pub use application::{Application, Begun, needs};
 pub use error::PlanError;
-pub use facts::{Facts, Kind, Place, Unread};
+pub use facts::{Facts, Kind, Place, Uncollected, Unread};
 pub use init_container::InitObjects;
 pub(super) use init_container::{Tickets, tickets_of};
-pub use needs::{FolderNeed, Needs, is_pattern};
+pub use needs::{Needs, is_pattern};
 pub use read_keys::{How, READ_KEYS};
 pub use request::{Asking, Question, Request};
 pub use submitter::Submitter;
 
-/// What has to be collected before an application can be planned. Settings that are wrong by themselves are refused here.
-pub fn needs(request: &Request) -> Result<Needs, PlanError> {
-    let mut conf = request.arguments.conf.clone();
-    aliases::apply(&mut conf)?;
-    checks::check(&conf)?;
-    let submitter = &request.submitter;
-    Ok(Needs::of(&conf, |_| true, &request.arguments.resource, submitter).and_folders(&conf, submitter))
-}
-
-/// Whether the staging server has to be asked before an application can be planned.
-pub fn question(request: &Request, facts: &Facts, drawn: &Drawn) -> Result<Option<Question>, PlanError> {
-    application::question(request, facts, drawn)
-}
-
-/// Checks an application, and makes the objects that run it: the same for the same request, facts and draws. What comes of
-/// a preview cannot be submitted.
-pub fn plan(request: &Request, facts: &Facts, drawn: &Drawn) -> Result<Submission, PlanError> {
-    let application = Application::gather(request, facts, drawn)?;
+/// Makes the objects that run an application: the same for the same request, facts and draws. What comes of a preview
+/// cannot be submitted. `advertised` is the staging server's answer, where there was a question.
+pub fn plan(application: Application, advertised: Option<String>) -> Result<Submission, PlanError> {
+    let application = application.with_image(advertised)?;
     let follow = checks::follow_settings(&application.conf)?;
     let mut spec = beginning(&application);
     for step in steps::of(&application)? {

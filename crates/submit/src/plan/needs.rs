@@ -1,6 +1,6 @@
-//! What a request needs to know before it can be planned.
+//! What a request needs to know before it can be planned: first where its files stand, then what they hold.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use cloakroom_spark::RemoteUri;
@@ -8,29 +8,18 @@ use cloakroom_spark::RemoteUri;
 /// What has to be collected, and nothing else. `Debug` leaves out what may be a secret in an address.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// Files that are read whole.
-    pub contents: BTreeSet<PathBuf>,
     /// Paths of which it has to be known what stands there.
     pub places: BTreeSet<PathBuf>,
     /// Patterns, where nothing stands at the path that they would be; the files that match are places too.
     pub patterns: BTreeSet<PathBuf>,
-    /// The content of places counts as well, as long as they are no larger.
-    pub small_bytes: Option<u64>,
-    /// Folders whose files go into objects.
-    pub folders: BTreeMap<PathBuf, FolderNeed>,
+    /// Folders whose regular files have to be known.
+    pub folders: BTreeSet<PathBuf>,
+    /// Files that are read whole.
+    pub contents: BTreeSet<PathBuf>,
     /// Addresses of small files.
     pub web: BTreeSet<RemoteUri>,
     /// Jars whose main class counts.
     pub manifests: BTreeSet<PathBuf>,
-}
-
-/// Which files of a folder are read.
-#[derive(Debug, Clone)]
-pub struct FolderNeed {
-    /// The size of the largest.
-    pub most_bytes: u64,
-    /// By their names.
-    pub is_wanted: fn(&str) -> bool,
 }
 
 /// Whether a text has a character in it that makes a pattern.

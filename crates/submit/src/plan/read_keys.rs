@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::dependencies::small_files::MOST_BYTES;
+use super::dependencies::{Dependencies, FOUND_IN_JARS};
+use super::init_container::StagingServer;
+use super::machine::Machine;
 use super::needs::{Needs, is_pattern};
-use super::parts::hadoop::HadoopConf;
 use super::parts::volcano;
+use super::source;
 use super::submitter::Submitter;
-use super::{conf_folder, source};
 use cloakroom_spark::{DependencyUri, MainResource, SparkConf, keys, split_list};
 
 /// How the plan reads what a key names.
@@ -19,7 +20,7 @@ pub enum How {
     Uri,
     /// The content of a path, a URI or an `http(s)` address.
     Source,
-    /// Entries of a list, patterns included: what stands there, and the content of small files without a server.
+    /// Entries of a list, patterns included: what stands there. Without a server the content of small files as well.
     List,
     /// The plan does not read it; this does.
     Elsewhere(&'static str),
@@ -55,46 +56,61 @@ pub const READ_KEYS: [(&str, How); 23] = [
     (keys::INTERNAL_TLS_TRUST_STORE.name(), ADVICE),
 ];
 
+/// Those that are read only where something is staged, each unless TLS is off.
+const STAGING_KEYS: [&str; 3] = [
+    keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name(),
+    keys::TLS_CLIENT_CERT_PEM.name(),
+    keys::INTERNAL_TLS_CLIENT_CERT_PEM.name(),
+];
+
 impl Needs {
-    /// What an application needs that has these settings, as far as the keys are asked for.
-    pub(super) fn of(
+    /// Where the files stand that an application names: which of them travel, and how, is known by that alone.
+    pub(super) fn places(
         conf: &SparkConf,
         is_asked_for: impl Fn(&str) -> bool,
         resource: &MainResource,
         submitter: &Submitter,
     ) -> Self {
-        let is_in_secret = !conf.contains(&keys::SERVER_URI) && !conf.contains(&keys::UPLOAD_PATH);
-        let mut needs = Self { small_bytes: is_in_secret.then_some(MOST_BYTES), ..Self::default() };
-        for (key, how) in READ_KEYS.into_iter().filter(|(key, _)| is_asked_for(key)) {
-            if let Some(value) = conf.get(key).filter(|value| is_read(conf, key, value)) {
-                needs.add(how, value, submitter);
+        let mut needs = Self::default();
+        for (_, how, value) in read_keys(conf, is_asked_for) {
+            match how {
+                How::List => split_list(value).for_each(|entry| needs.add_entry(entry, submitter)),
+                How::Source => needs.places.extend(source::place(value, submitter)),
+                How::Path | How::Uri | How::Elsewhere(_) => {}
             }
         }
-        needs.add_entry(resource.uri(), submitter);
+        if resource.uri() != FOUND_IN_JARS {
+            needs.add_entry(resource.uri(), submitter);
+        }
         needs
     }
 
-    /// And the folders of configuration that the environment names.
-    pub(super) fn and_folders(mut self, conf: &SparkConf, submitter: &Submitter) -> Self {
-        self.folders.extend(conf_folder::needs(conf, submitter));
-        self.folders.extend(HadoopConf::needs(submitter));
-        self
-    }
-
-    fn add(&mut self, how: How, value: &str, submitter: &Submitter) {
-        match how {
-            How::Path => {
-                self.contents.insert(submitter.working_folder.join(value));
+    /// What the files hold that go into the application's objects.
+    pub(super) fn contents(
+        conf: &SparkConf,
+        is_asked_for: impl Fn(&str) -> bool,
+        dependencies: &Dependencies,
+        machine: Machine,
+    ) -> Self {
+        let small = dependencies.small_files.iter().map(|(path, _)| path.clone());
+        let mut needs = Self { contents: small.collect(), ..Self::default() };
+        for (key, how, value) in read_keys(conf, is_asked_for) {
+            let is_of_staging = STAGING_KEYS.contains(&key);
+            if is_of_staging && !(dependencies.are_staged() && StagingServer::reads(conf, key)) {
+                continue;
             }
-            How::Uri => {
-                if let Ok(DependencyUri::Submitter(file)) = DependencyUri::parse(value) {
-                    self.contents.insert(submitter.working_folder.join(file.whole_path()));
+            match how {
+                How::Path => needs.contents.extend([machine.path(value)]),
+                How::Uri => {
+                    if let Ok(DependencyUri::Submitter(file)) = DependencyUri::parse(value) {
+                        needs.contents.insert(machine.path(file.whole_path()));
+                    }
                 }
+                How::Source => source::needs(conf, key, machine, &mut needs),
+                How::List | How::Elsewhere(_) => {}
             }
-            How::Source => source::needs(value, submitter, self),
-            How::List => split_list(value).for_each(|entry| self.add_entry(entry, submitter)),
-            How::Elsewhere(_) => {}
         }
+        needs
     }
 
     /// The file, and those that were perhaps meant where there is none: a `#` ends the path of a URI.
@@ -114,6 +130,17 @@ impl Needs {
     }
 }
 
+/// The keys that are set and read, with how, and their values.
+fn read_keys(
+    conf: &SparkConf,
+    is_asked_for: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&'static str, How, &str)> {
+    READ_KEYS.into_iter().filter(move |(key, _)| is_asked_for(key)).filter_map(move |(key, how)| {
+        let value = conf.get(key).filter(|value| is_read(conf, key, value))?;
+        Some((key, how, value))
+    })
+}
+
 /// Some keys are read only beside others, or not with every value.
 fn is_read(conf: &SparkConf, key: &str, value: &str) -> bool {
     if key == keys::KEYTAB.name() {
@@ -130,7 +157,9 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use cloakroom_spark::arguments::{OPTIONS, Purpose};
     use cloakroom_spark::{Origin, RemoteUri};
+    use crate::plan::Facts;
 
     #[test]
     fn for_each_key_that_names_files_it_is_decided_how_they_are_read() {
@@ -140,6 +169,29 @@ mod tests {
         }
         for (key, _) in READ_KEYS {
             assert!(keys::find(key).is_some_and(|entry| entry.names_files), "{key} names no files");
+        }
+    }
+
+    #[test]
+    fn an_option_that_names_files_sets_a_key_that_is_decided_but_for_the_properties_file() {
+        for spec in &OPTIONS {
+            let key = match spec.purpose {
+                Purpose::Setting(key) | Purpose::Conf(key) | Purpose::Dependencies(key) => key,
+                // The binary reads it, before there is a request.
+                Purpose::PropertiesFile => continue,
+                // No files.
+                Purpose::Class
+                | Purpose::AnyConf
+                | Purpose::ProxyUser
+                | Purpose::Kill
+                | Purpose::Status
+                | Purpose::Elsewhere(_)
+                | Purpose::Switch(_) => continue,
+            };
+            let is_decided = READ_KEYS.iter().any(|(known, _)| *known == key);
+            let names_files = keys::find(key).is_some_and(|entry| entry.names_files)
+                || matches!(spec.purpose, Purpose::Dependencies(_));
+            assert_eq!(is_decided, names_files, "{}", spec.name);
         }
     }
 
@@ -163,18 +215,21 @@ mod tests {
             working_folder: PathBuf::from("/here"),
         };
         let resource = MainResource::Java("local:///app.jar".to_owned());
-        let needs = Needs::of(&conf, |_| true, &resource, &submitter);
         let shown = |paths: &BTreeSet<PathBuf>| {
             paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
         };
+        let first = Needs::places(&conf, |_| true, &resource, &submitter);
+        assert_eq!(shown(&first.places), ["/here/a.txt", "/here/a.txt#b", "/here/x*.csv"]);
+        assert_eq!(shown(&first.patterns), ["/here/x*.csv"]);
+        assert!(first.web.is_empty() && first.contents.is_empty() && first.folders.is_empty());
+        let machine = Machine { submitter: &submitter, facts: &Facts::default() };
+        let needs = Needs::contents(&conf, |_| true, &Dependencies::default(), machine);
         assert_eq!(shown(&needs.contents), ["/here/krb5.conf"]);
-        assert_eq!(shown(&needs.places), ["/here/a.txt", "/here/a.txt#b", "/here/x*.csv"]);
-        assert_eq!(shown(&needs.patterns), ["/here/x*.csv"]);
+        assert!(needs.places.is_empty() && needs.patterns.is_empty() && needs.manifests.is_empty());
         let web = needs.web.iter().map(RemoteUri::as_str).collect::<Vec<_>>();
         assert_eq!(web, ["https://u:hush@web.example/pod.yaml?sig=hush"]);
         let debug = format!("{needs:?}");
         assert!(debug.contains("https://web.example/pod.yaml"), "{debug}");
         assert!(!debug.contains("hush"), "{debug}");
-        assert!(needs.folders.is_empty() && needs.manifests.is_empty());
     }
 }

@@ -1,6 +1,5 @@
 //! Files that a setting names by a path or a URI.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
@@ -31,20 +30,35 @@ pub(super) fn read_bytes(
     key: &'static str,
     machine: Machine,
 ) -> Result<Option<Vec<u8>>, PlanError> {
-    let Some(place) = conf.get(key) else { return Ok(None) };
-    let uri = DependencyUri::parse(place).map_err(|error| conf.refuse(key, error.to_string()))?;
-    match uri {
-        DependencyUri::Submitter(file) | DependencyUri::Image(file) => {
-            let [literal, decoded] = paths(place, &file, machine.submitter);
-            let path = decoded.filter(|path| machine.facts.has_file(path)).or(literal).unwrap_or_default();
+    match found(conf, key, machine)? {
+        None => Ok(None),
+        Some(Found::File(path)) => {
             let bytes = machine.read(path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?;
             Ok(Some(bytes.to_vec()))
         }
-        DependencyUri::Http(remote) => match machine.facts.web.get(&remote) {
+        Some(Found::Web(remote)) => match machine.facts.web.get(&remote) {
             Some(Ok(bytes)) => Ok(Some(bytes.clone())),
             Some(Err(problem)) => Err(refused(key, &remote, problem.clone())),
             None => Err(refused(key, &remote, "it was not collected".to_owned())),
         },
+    }
+}
+
+/// Where a file is.
+enum Found {
+    File(PathBuf),
+    Web(RemoteUri),
+}
+
+fn found(conf: &SparkConf, key: &'static str, machine: Machine) -> Result<Option<Found>, PlanError> {
+    let Some(place) = conf.get(key) else { return Ok(None) };
+    match DependencyUri::parse(place).map_err(|error| conf.refuse(key, error.to_string()))? {
+        DependencyUri::Submitter(file) | DependencyUri::Image(file) => {
+            let (literal, decoded) = paths(place, &file, machine.submitter);
+            let decoded = decoded.filter(|path| machine.facts.has_file(path));
+            Ok(Some(Found::File(decoded.unwrap_or(literal))))
+        }
+        DependencyUri::Http(remote) => Ok(Some(Found::Web(remote))),
         DependencyUri::OtherScheme(remote) => {
             let problem = "only paths, file:, local:, http: and https: are read here; copy it to one of them";
             Err(refused(key, &remote, problem.to_owned()))
@@ -52,27 +66,31 @@ pub(super) fn read_bytes(
     }
 }
 
-/// What has to be collected for that.
-pub(super) fn needs(place: &str, submitter: &Submitter, needs: &mut Needs) {
+/// The path of which it has to be known whether a file stands there, before one is read.
+pub(super) fn place(place: &str, submitter: &Submitter) -> Option<PathBuf> {
     match DependencyUri::parse(place) {
-        Ok(DependencyUri::Submitter(file) | DependencyUri::Image(file)) => {
-            let [literal, decoded] = paths(place, &file, submitter);
-            needs.places.extend(decoded.clone());
-            needs.contents.extend([literal, decoded].into_iter().flatten());
-        }
-        Ok(DependencyUri::Http(remote)) => {
-            needs.web.insert(remote);
-        }
-        _ => {}
+        Ok(DependencyUri::Submitter(file) | DependencyUri::Image(file)) => paths(place, &file, submitter).1,
+        _ => None,
     }
 }
 
-/// The path as it is written, and as a URI. A path is a URI to Spark as well. One with `%` in its own name, which Spark
-/// does not find, is read here.
-fn paths(place: &str, file: &FileUri, submitter: &Submitter) -> [Option<PathBuf>; 2] {
-    let decoded = percent_decode_str(place).decode_utf8().ok().map(Cow::into_owned);
-    let decoded = decoded.filter(|_| !has_scheme(place)).map(|path| submitter.working_folder.join(path));
-    [Some(submitter.working_folder.join(file.whole_path())), decoded]
+/// The file that is read.
+pub(super) fn needs(conf: &SparkConf, key: &'static str, machine: Machine, needs: &mut Needs) {
+    match found(conf, key, machine) {
+        Ok(Some(Found::File(path))) => needs.contents.extend([path]),
+        Ok(Some(Found::Web(remote))) => needs.web.extend([remote]),
+        // It is refused where it is read.
+        Ok(None) | Err(_) => {}
+    }
+}
+
+/// The path as it is written, and as a URI where that is another one. A path is a URI to Spark as well. One with `%` in its
+/// own name, which Spark does not find, is read here.
+fn paths(place: &str, file: &FileUri, submitter: &Submitter) -> (PathBuf, Option<PathBuf>) {
+    let literal = submitter.working_folder.join(file.whole_path());
+    let decoded = percent_decode_str(place).decode_utf8().ok().filter(|_| !has_scheme(place));
+    let decoded = decoded.map(|path| submitter.working_folder.join(&*path)).filter(|path| *path != literal);
+    (literal, decoded)
 }
 
 /// The address without what may be a secret in it.

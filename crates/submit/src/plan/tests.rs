@@ -1,12 +1,13 @@
 //! Whole submissions: what Spark was seen to send for the same settings.
 
 mod as_recorded;
+mod attached;
 mod bed;
 mod defaults;
 mod identity;
 mod inputs;
+mod needed;
 mod pods;
-mod pure;
 mod refusals;
 mod staged_names;
 mod staged_pods;

@@ -1,23 +1,30 @@
 //! The whole use case: files and settings are collected and planned ([`planned()`]), and the application is tried, staged,
-//! made and followed ([`Run`]).
+//! made and followed ([`Run`]). For one that something else submits ([`handed_over`]), files are staged and handed over
+//! ([`HandOver`]).
 
 mod error;
+mod hand_over;
 mod planned;
 
 use std::pin::pin;
+use std::sync::Arc;
 
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::create::{self, Created};
 use super::events::{Event, Log, TakenBack};
-use super::follow::{self, Outcome, Pace};
+use super::follow::{self, FollowError, Outcome, Pace};
 use super::inputs::Inputs;
-use super::stage::{StagedBundles, Stager};
+use super::left::Left;
+use super::stage::{StagePlan, StagedBundles, Stager};
 use super::submission::Submission;
 use super::upload::Upload;
+use cloakroom_transfer::bundle::Sources;
 use cloakroom_cluster::ApiServer;
 
-pub use error::RunError;
+pub use error::{Failed, NotTaken, RunError};
+pub use hand_over::{HandOver, HandedOver};
 pub use planned::{handed_over, planned};
 
 /// What a submission is run with.
@@ -38,7 +45,8 @@ pub struct Run<'a> {
 }
 
 /// How it ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "ended", rename_all = "kebab-case")]
 pub enum Ended {
     /// The application is there, and is not to be waited for.
     Deployed,
@@ -54,8 +62,7 @@ impl Run<'_> {
             create::say_deployed(submission, self.log);
             return Ok(Ended::Deployed);
         }
-        let Self { server, log, stop, pace, .. } = *self;
-        Ok(Ended::Followed(follow::follow_at(pace, server, submission, &created, log, stop).await?))
+        Ok(Ended::Followed(self.follow(submission, &created).await?))
     }
 
     /// Tries the pod, stages what goes through a server, makes the objects. Nothing that was staged outlives a failure: its
@@ -66,10 +73,15 @@ impl Run<'_> {
         let staged = self.heard(self.stager.stage(plan, self.inputs, self.log, self.stop)).await?;
         let made = self.make(&staged.complete(plan, submission)).await;
         if let Err(error) = &made {
-            let is_all = take_back(self.stager, &staged, self.log).await;
-            self.say_taken_back(TakenBack::Released, is_all, error);
+            take_back(self.stager, plan, &staged, self.log, may_leave_pod(error)).await;
         }
         made
+    }
+
+    /// Tells what happens to an application until it has ended.
+    pub async fn follow(&self, submission: &Submission, created: &Created) -> Result<Outcome, FollowError> {
+        let Self { server, log, stop, pace, .. } = *self;
+        follow::follow(pace, server, submission, created, log, stop).await
     }
 
     /// Copies what goes to `spark.kubernetes.file.upload.path`, makes the objects. Copies do not outlive a failure.
@@ -79,23 +91,15 @@ impl Run<'_> {
         if uploads.is_empty() {
             return Ok(create::make(server, submission, log, stop).await?);
         }
-        let made = match self.heard(copy(uploads.clone(), stop.clone())).await {
+        let made = match self.heard(copy(uploads.clone(), self.inputs.sources(), stop.clone())).await {
             Ok(()) => create::make(server, submission, log, stop).await.map_err(RunError::from),
             Err(error) => Err(error),
         };
         if let Err(error) = &made {
-            let is_all = say_left(uploads.iter().filter_map(Upload::undo), log);
-            self.say_taken_back(TakenBack::Removed, is_all, error);
+            let left = uploads.iter().filter_map(Upload::undo);
+            say_taken_back(TakenBack::Removed, left, log, may_leave_pod(error));
         }
         made
-    }
-
-    /// A pod that could not be taken back is a broken one without its files, and says so itself.
-    fn say_taken_back(&self, how: TakenBack, is_all: bool, error: &RunError) {
-        if is_all {
-            let may_leave_pod = matches!(error, RunError::Create(error) if error.may_leave_pod());
-            self.log.tell(&Event::TakenBack { how, may_leave_pod });
-        }
     }
 
     /// Tells at once that it is to stop, and waits for what is under way.
@@ -111,19 +115,37 @@ impl Run<'_> {
     }
 }
 
-/// Releases what was staged, and tells what is left. Whether that is nothing.
-pub async fn take_back(stager: &dyn Stager, bundles: &StagedBundles, log: &Log) -> bool {
-    say_left(stager.release(bundles).await, log)
+/// A pod that could not be taken back is a broken one without its files.
+fn may_leave_pod(error: &RunError) -> bool {
+    matches!(error, RunError::Create(error) if error.may_leave_pod())
 }
 
-fn say_left(left: impl IntoIterator<Item = String>, log: &Log) -> bool {
-    let left = left.into_iter().map(|what| log.tell(&Event::Left { what }));
-    left.count() == 0
+/// Releases what was staged, and tells what became of it.
+async fn take_back(
+    stager: &dyn Stager,
+    plan: &StagePlan,
+    bundles: &StagedBundles,
+    log: &Log,
+    may_leave_pod: bool,
+) {
+    let left = stager.release(plan, bundles).await;
+    say_taken_back(TakenBack::Released, left, log, may_leave_pod);
+}
+
+fn say_taken_back(how: TakenBack, left: impl IntoIterator<Item = Left>, log: &Log, may_leave_pod: bool) {
+    let left = left.into_iter().map(|left| log.tell(&Event::Left(left)));
+    if left.count() == 0 {
+        log.tell(&Event::TakenBack { how, may_leave_pod });
+    }
 }
 
 /// Not on the thread that hears signals: a shared folder may be slow.
-async fn copy(uploads: Vec<Upload>, stop: CancellationToken) -> Result<(), RunError> {
-    let copying = move || uploads.iter().try_for_each(|upload| upload.run(&stop));
+async fn copy(
+    uploads: Vec<Upload>,
+    sources: Arc<dyn Sources>,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let copying = move || uploads.iter().try_for_each(|upload| upload.run(&*sources, &stop));
     Ok(tokio::task::spawn_blocking(copying).await.map_err(RunError::NotCopied)??)
 }
 
@@ -133,6 +155,7 @@ mod tests {
     use crate::Drawn;
     use crate::inputs::Local;
     use crate::plan::Request;
+    use crate::plan::handover::{Handover, HandoverRequest};
     use crate::stage::NamedServer;
 
     fn is_send<T: Send>(_: &T) {}
@@ -143,8 +166,28 @@ mod tests {
         is_send(&planned(request, &Local, &NamedServer, drawn, run.log));
     }
 
+    /// The same for what is handed over.
+    fn handed(run: &HandOver<'_>, handover: &Handover, request: &HandoverRequest, drawn: &Drawn) {
+        is_send(&run.run(handover, |_| Ok(())));
+        is_send(&handed_over(request, &Local, &NamedServer, drawn, run.log));
+    }
+
     #[test]
     fn the_futures_can_move_to_another_thread() {
         let _: fn(&Run<'_>, &Submission, &Request, &Drawn) = moved;
+        let _: fn(&HandOver<'_>, &Handover, &HandoverRequest, &Drawn) = handed;
+    }
+
+    #[test]
+    fn how_it_ended_is_data() {
+        for (ended, expected) in [
+            (Ended::Deployed, r#"{"ended":"deployed"}"#),
+            (
+                Ended::Followed(Outcome::Failed { exit_code: Some(3) }),
+                r#"{"ended":"followed","outcome":"failed","exit_code":3}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&ended).unwrap(), expected);
+        }
     }
 }

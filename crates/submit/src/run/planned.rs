@@ -1,10 +1,10 @@
-//! From a request to what is sent: what it needs is collected, the staging server is asked where only it knows, and then it
-//! is planned.
+//! From a request to what is sent: its files are found and read, the staging server is asked where only it knows, and then
+//! it is planned.
 
 use crate::events::Log;
 use crate::inputs::Inputs;
 use crate::plan::handover::{self, Handover, HandoverRequest};
-use crate::plan::{self, Facts, Needs, PlanError, Question, Request};
+use crate::plan::{self, PlanError, Question, Request};
 use crate::stage::Stager;
 use crate::{Drawn, Submission};
 
@@ -16,9 +16,14 @@ pub async fn planned(
     drawn: &Drawn,
     log: &Log,
 ) -> Result<Submission, PlanError> {
-    let needs = plan::needs(request)?;
-    let facts = collected(inputs, &needs, stager, log, |facts| plan::question(request, facts, drawn)).await?;
-    plan::plan(request, &facts, drawn)
+    let mut facts = inputs.collect(&plan::needs(request)?).await?;
+    let begun = plan::Begun::new(request, &facts, drawn)?;
+    facts.append(inputs.collect(&begun.needs(&facts)).await?);
+    let application = begun.gather(&facts)?;
+    let image = advertised(application.question(), stager, log).await?;
+    let submission = plan::plan(application, image)?;
+    log.warn(&submission.warnings);
+    Ok(submission)
 }
 
 /// Plans what is staged for an application that is not submitted here.
@@ -29,22 +34,24 @@ pub async fn handed_over(
     drawn: &Drawn,
     log: &Log,
 ) -> Result<Handover, PlanError> {
-    let needs = handover::needs(request)?;
-    let facts =
-        collected(inputs, &needs, stager, log, |facts| handover::question(request, facts, drawn)).await?;
-    handover::hand_over(request, &facts, drawn)
+    let mut facts = inputs.collect(&handover::needs(request)?).await?;
+    let begun = handover::Begun::new(request, &facts, drawn)?;
+    facts.append(inputs.collect(&begun.needs(&facts)).await?);
+    let gathered = begun.gather(&facts)?;
+    let image = advertised(gathered.question(), stager, log).await?;
+    let handover = handover::hand_over(gathered, image)?;
+    log.warn(&handover.warnings);
+    Ok(handover)
 }
 
-async fn collected(
-    inputs: &dyn Inputs,
-    needs: &Needs,
+/// Asks the staging server, if it has to be asked.
+async fn advertised(
+    question: Option<Question>,
     stager: &dyn Stager,
     log: &Log,
-    question: impl FnOnce(&Facts) -> Result<Option<Question>, PlanError> + Send,
-) -> Result<Facts, PlanError> {
-    let mut facts = inputs.collect(needs).await;
-    if let Some(question) = question(&facts)? {
-        facts.image = Some(stager.image(&question, log).await?);
+) -> Result<Option<String>, PlanError> {
+    match question {
+        Some(question) => stager.image(&question, log).await,
+        None => Ok(None),
     }
-    Ok(facts)
 }

@@ -1,7 +1,9 @@
 //! Why what a submission needs is not on the staging server.
 
-use crate::advice::{Named, advice, and_advice};
+use super::BundleKind;
 use cloakroom_transfer::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
+use crate::advice::{Named, advice, and_advice};
+use crate::left::Left;
 
 /// Files that were not staged, or are not there any more. No pod was made.
 #[derive(Debug, thiserror::Error)]
@@ -12,20 +14,20 @@ pub enum StagingError {
     /// An upload failed.
     #[error("the {what} were not staged: {}{}", why.advised(|failure| advice(failure, *named)), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
     Upload {
-        /// `jars` or `files`.
-        what: &'static str,
+        /// Which bundle.
+        what: BundleKind,
         /// Why. It is in the text, and no source that would be told once more.
         why: StageError,
         /// How the server was given.
         named: Named,
         /// What is left, or may be.
-        left: Vec<String>,
+        left: Vec<Left>,
     },
     /// Somebody asked for it.
     #[error("stopped before the application was submitted{}", and(left))]
     Stopped {
         /// What is left, or may be.
-        left: Vec<String>,
+        left: Vec<Left>,
     },
     /// A ticket that was good is not any more.
     #[error(
@@ -34,8 +36,8 @@ pub enum StagingError {
         and(left)
     )]
     Lost {
-        /// `jars` or `files`.
-        what: &'static str,
+        /// Which bundle.
+        what: BundleKind,
         /// The resource.
         id: String,
         /// Where.
@@ -43,7 +45,7 @@ pub enum StagingError {
         /// What it said.
         failure: Failure,
         /// What is left, or may be.
-        left: Vec<String>,
+        left: Vec<Left>,
     },
     /// Nobody says whether a ticket that was good still is.
     #[error(
@@ -52,8 +54,8 @@ pub enum StagingError {
         and(left)
     )]
     Unchecked {
-        /// `jars` or `files`.
-        what: &'static str,
+        /// Which bundle.
+        what: BundleKind,
         /// The resource.
         id: String,
         /// Where.
@@ -63,7 +65,7 @@ pub enum StagingError {
         /// How the server was given.
         named: Named,
         /// What is left, or may be.
-        left: Vec<String>,
+        left: Vec<Left>,
     },
 }
 
@@ -75,7 +77,7 @@ impl StagingError {
 
     /// Says what is left as well.
     #[must_use]
-    pub fn with_left(mut self, more: Vec<String>) -> Self {
+    pub fn with_left(mut self, more: Vec<Left>) -> Self {
         if let Self::Upload { left, .. }
         | Self::Stopped { left }
         | Self::Lost { left, .. }
@@ -87,9 +89,12 @@ impl StagingError {
     }
 }
 
-fn and(left: &[String]) -> String {
+fn and(left: &[Left]) -> String {
     match left {
         [] => " (nothing is left on the server)".to_owned(),
-        left => format!(" (still there: {})", left.join("; ")),
+        left => {
+            let each: Vec<String> = left.iter().map(Left::to_string).collect();
+            format!(" (still there: {})", each.join("; "))
+        }
     }
 }

@@ -1,13 +1,13 @@
-//! What brings a submission's files to where pods fetch them, and takes them back.
+//! What brings an application's files to where pods fetch them, and takes them back.
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::{StagePlan, StagedBundles, StagingError, advertised};
+use super::{StagePlan, StagedBundles, StagingError};
 use crate::events::Log;
 use crate::inputs::Inputs;
+use crate::left::Left;
 use crate::plan::{PlanError, Question};
-use cloakroom_transfer::client::RetryNotice;
 
 /// Stages and releases.
 #[async_trait]
@@ -25,35 +25,6 @@ pub trait Stager: Send + Sync {
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError>;
 
-    /// Releases everything. What is left is said, one text each.
-    async fn release(&self, staged: &StagedBundles) -> Vec<String>;
-}
-
-/// The staging server that the plan names.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NamedServer;
-
-#[async_trait]
-impl Stager for NamedServer {
-    async fn image(&self, question: &Question, log: &Log) -> Result<Option<String>, PlanError> {
-        advertised(question, &|notice: &RetryNotice| log.waits(notice)).await
-    }
-
-    async fn stage(
-        &self,
-        plan: &StagePlan,
-        inputs: &dyn Inputs,
-        log: &Log,
-        stop: &CancellationToken,
-    ) -> Result<StagedBundles, StagingError> {
-        let staged = plan.upload(inputs.sources(), log, stop).await?;
-        match staged.check(log, stop).await {
-            Ok(()) => Ok(staged),
-            Err(error) => Err(error.with_left(staged.release().await)),
-        }
-    }
-
-    async fn release(&self, staged: &StagedBundles) -> Vec<String> {
-        staged.release().await
-    }
+    /// Releases what was staged by `plan`, and says what is left.
+    async fn release(&self, plan: &StagePlan, staged: &StagedBundles) -> Vec<Left>;
 }

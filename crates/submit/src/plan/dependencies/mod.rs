@@ -25,7 +25,6 @@ use cloakroom_transfer::bundle::{PackPlan, PlannedFile};
 use entries::{Entry, List, Reader};
 use no_way::no_way;
 use places::{Folders, Places};
-use small_files::SmallFile;
 const APPLICATION: &str = "the application";
 /// What stands for the application where the driver finds it in `spark.jars`.
 pub const FOUND_IN_JARS: &str = "spark-internal";
@@ -43,18 +42,23 @@ pub(super) struct Dependencies {
     pub jars: Option<PackPlan>,
     /// Likewise.
     pub files: Option<PackPlan>,
-    /// In a secret.
-    pub small_files: Vec<SmallFile>,
+    /// In a secret, each with its name.
+    pub small_files: Vec<(PathBuf, String)>,
     /// Addresses that the init-container fetches, which may be secrets.
     pub remote_jars: Vec<String>,
     pub remote_files: Vec<String>,
 }
 
 impl Dependencies {
+    /// Whether something goes to the staging server.
+    pub fn are_staged(&self) -> bool {
+        self.jars.is_some() || self.files.is_some()
+    }
+
     /// Whether an init-container has something to bring.
     pub fn need_init_container(&self) -> bool {
         let has_remote = !self.remote_jars.is_empty() || !self.remote_files.is_empty();
-        self.jars.is_some() || self.files.is_some() || has_remote
+        self.are_staged() || has_remote
     }
 }
 
@@ -93,8 +97,8 @@ pub(super) fn resolve(
     let Some(List { entries, .. }) = lists.pop() else { return Ok(dependencies) };
     dependencies.resource = resource_of(entries, resource);
     dependencies.lists = lists.iter().filter_map(|list| Some((list.key, list.changed()?))).collect();
-    let small = places.hand_over(way, &mut dependencies, machine, warnings)?;
-    dependencies.small_files = small_files::read(&small, machine.facts)?;
+    dependencies.small_files = places.hand_over(way, &mut dependencies, machine, warnings)?;
+    small_files::check(&dependencies.small_files, machine.facts)?;
     Ok(dependencies)
 }
 

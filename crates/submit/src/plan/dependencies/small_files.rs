@@ -1,6 +1,6 @@
 //! Small files without a staging server: they travel in a secret, as the original's did.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::no_way::no_way;
 use crate::plan::error::PlanError;
@@ -11,7 +11,7 @@ use cloakroom_core::size::format_size;
 /// Where the secret is mounted.
 pub(in crate::plan) const FOLDER: &str = "/etc/spark-submitted-files";
 /// The original's limit for all of them together.
-pub(in crate::plan) const MOST_BYTES: u64 = 10_240;
+const MOST_BYTES: u64 = 10_240;
 const PLACE: &str = "a file to submit";
 
 /// A file with the name that it gets.
@@ -21,13 +21,8 @@ pub(in crate::plan) struct SmallFile {
     pub bytes: Vec<u8>,
 }
 
-/// Reads the files, unless they are too large together.
-pub(in crate::plan) fn read(files: &[(PathBuf, String)], facts: &Facts) -> Result<Vec<SmallFile>, PlanError> {
-    let refuse = |path: &PathBuf, problem: String| PlanError::LocalFile {
-        place: PLACE,
-        file: path.display().to_string(),
-        problem,
-    };
+/// Refuses files that are too large together, or cannot have their names.
+pub(super) fn check(files: &[(PathBuf, String)], facts: &Facts) -> Result<(), PlanError> {
     let mut total = 0;
     for (path, name) in files {
         // Kubernetes has such names for itself (`validateLocalNonReservedPath`).
@@ -50,9 +45,21 @@ pub(in crate::plan) fn read(files: &[(PathBuf, String)], facts: &Facts) -> Resul
             ));
         }
     }
+    Ok(())
+}
+
+/// Reads the files.
+pub(in crate::plan) fn read(
+    files: &[(PathBuf, String)],
+    facts: &Facts,
+) -> Result<Vec<SmallFile>, PlanError> {
     let read = files.iter().map(|(path, name)| {
         let bytes = facts.read(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
         Ok(SmallFile { name: name.clone(), bytes: bytes.to_vec() })
     });
     read.collect()
+}
+
+fn refuse(path: &Path, problem: String) -> PlanError {
+    PlanError::LocalFile { place: PLACE, file: path.display().to_string(), problem }
 }

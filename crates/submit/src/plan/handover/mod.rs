@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use self::operator::ApplicationFile;
 use super::application::namespace;
 use super::dependencies::{self, Dependencies};
 use super::error::PlanError;
@@ -25,11 +26,12 @@ use super::request::{Asking, Question};
 use super::staging::stage_plan;
 use super::submitter::Submitter;
 use super::{aliases, checks, source};
-use crate::StagePlan;
-use crate::drawn::Drawn;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_spark::keys::DEPENDENCY_LISTS;
+use cloakroom_core::time::SparkDuration;
 use cloakroom_spark::{DependencyUri, MainResource, Origin, SparkConf, keys, split_list};
+use crate::StagePlan;
+use crate::drawn::Drawn;
 
 pub use super::dependencies::FOUND_IN_JARS;
 
@@ -67,6 +69,12 @@ pub struct HandoverRequest {
     pub name: String,
     /// Whom the files live for, if not for the pod that is made by the template.
     pub owner: Option<Owner>,
+    /// The file of the application, where there is one.
+    pub file: Option<ApplicationFile>,
+    /// Upper bound on the bundles' life.
+    pub ttl: Option<SparkDuration>,
+    /// How long they may stay without being downloaded, instead of what the server says.
+    pub unused_timeout: Option<SparkDuration>,
     /// Whether the submitter itself says which containers are Spark's, by Spark's own names for them.
     pub names_containers: bool,
     /// Who stages, and from where.
@@ -101,26 +109,45 @@ pub struct Handover {
     pub driver: Map<String, Value>,
     /// The executors' pod template, where they get the init-container as well.
     pub executor: Option<String>,
+    /// The file of the application with what was staged in it, where there is one. Then nothing is made but by that file.
+    pub file: Option<ApplicationFile>,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
 
-/// What is known before the staging server may have to be asked.
-struct Begun {
+/// What is known once it is known where files stand: what travels, and how.
+pub struct Begun<'a> {
+    request: &'a HandoverRequest,
     conf: SparkConf,
     resource: MainResource,
     names: Names,
     namespace: String,
     dependencies: Dependencies,
+    warnings: Vec<String>,
+}
+
+/// All that the templates are made of.
+pub struct Gathered<'a> {
+    begun: Begun<'a>,
+    init: InitContainer,
+    /// The class that the application's manifest names.
+    main_class: Option<String>,
     /// The driver's template, as it stands in its file.
     driver: Option<String>,
     /// The executors'.
     executor: Option<String>,
-    warnings: Vec<String>,
 }
 
-impl Begun {
-    fn gather(request: &HandoverRequest, machine: Machine, drawn: &Drawn) -> Result<Self, PlanError> {
+/// Where the files stand that are to be handed over.
+pub fn needs(request: &HandoverRequest) -> Result<Needs, PlanError> {
+    let (conf, _) = settings(request)?;
+    Ok(Needs::places(&conf, |key| READ_KEYS.contains(&key), &resource(request), &request.submitter))
+}
+
+impl<'a> Begun<'a> {
+    /// Finds the files. The facts are those that [`needs`] asks for.
+    pub fn new(request: &'a HandoverRequest, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
+        let machine = Machine { submitter: &request.submitter, facts };
         let (mut conf, mut warnings) = settings(request)?;
         let short: String = request.name.chars().take(LONGEST_NAME).collect();
         let (names, _) = Names::new(&short, drawn);
@@ -130,56 +157,70 @@ impl Begun {
         }
         let resource = resource(request);
         let dependencies = dependencies::resolve(&conf, &resource, machine, drawn, &mut warnings)?;
-        let driver = source::read(&conf, &template::DRIVER.file, machine)?;
-        let executor = executor_template::read(&conf, machine, &mut warnings)?;
-        Ok(Self { conf, resource, names, namespace, dependencies, driver, executor, warnings })
+        Ok(Self { request, conf, resource, names, namespace, dependencies, warnings })
+    }
+
+    /// What the files hold that go into the templates, or say how the staging server is asked.
+    pub fn needs(&self, facts: &Facts) -> Needs {
+        let machine = Machine { submitter: &self.request.submitter, facts };
+        let mut needs =
+            Needs::contents(&self.conf, |key| READ_KEYS.contains(&key), &self.dependencies, machine);
+        needs.manifests.extend(self.jar());
+        needs
+    }
+
+    /// The application, where it is a jar of this machine that travels: spark-submit cannot look into it.
+    fn jar(&self) -> Option<PathBuf> {
+        let MainResource::Java(uri) = self.request.application.as_ref()? else { return None };
+        let travels = self.dependencies.resource.starts_with("file:");
+        match DependencyUri::parse(uri) {
+            Ok(DependencyUri::Submitter(file)) if travels => {
+                Some(self.request.submitter.working_folder.join(file.path()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Checks everything that was collected: in `facts` is what was asked for both times.
+    pub fn gather(mut self, facts: &Facts) -> Result<Gathered<'a>, PlanError> {
+        let machine = Machine { submitter: &self.request.submitter, facts };
+        let Self { request, conf, names, dependencies, warnings, .. } = &mut self;
+        let driver = source::read(conf, &template::DRIVER.file, machine)?;
+        let executor = executor_template::read(conf, machine, warnings)?;
+        let init = InitContainer::read(request.asking, conf, machine, dependencies, names, warnings)?;
+        let Some(mut init) = init else { return Err(PlanError::NothingToStage) };
+        // Another one submits, and draws another id for `spark-app-selector`.
+        init.objects.labels = [(MANAGED_BY, MANAGER.to_owned()), (LABEL, names.app_id.clone())].into();
+        // A jar without one is no mistake: `--class` may be given.
+        let main_class = self.jar().and_then(|jar| facts.main_classes.get(&jar).cloned());
+        Ok(Gathered { begun: self, init, main_class, driver, executor })
     }
 }
 
-/// The settings with today's names, and warnings.
-fn settings(request: &HandoverRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
-    let mut conf = request.conf.clone();
-    let warnings = aliases::apply(&mut conf)?;
-    if request.names_containers {
-        name_containers(&mut conf)?;
+impl Gathered<'_> {
+    /// What the staging server has to be asked before files can be handed over.
+    pub fn question(&self) -> Option<Question> {
+        self.init.question()
     }
-    checks::check(&conf)?;
-    Ok((conf, warnings))
 }
 
-fn resource(request: &HandoverRequest) -> MainResource {
-    request.application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()))
+/// Checks everything that is to be staged, makes the templates, and merges the file of the application with them.
+/// `advertised` is the staging server's answer, if there was a question.
+pub fn hand_over(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Handover, PlanError> {
+    let request = gathered.begun.request;
+    let mut handover = templates(gathered, advertised)?;
+    if let Some(staging) = &mut handover.staging {
+        (staging.ttl, staging.unused_timeout) = (request.ttl, request.unused_timeout);
+    }
+    let merged = request.file.as_ref().map(|file| file.merged(&handover)).transpose();
+    handover.file = merged.map_err(|error| PlanError::ApplicationFile { problem: error.to_string() })?;
+    Ok(handover)
 }
 
-/// What has to be collected before files can be handed over.
-pub fn needs(request: &HandoverRequest) -> Result<Needs, PlanError> {
-    let (conf, _) = settings(request)?;
-    let resource = resource(request);
-    let mut needs = Needs::of(&conf, |key| READ_KEYS.contains(&key), &resource, &request.submitter);
-    needs.manifests.extend(jar(&resource, &request.submitter));
-    Ok(needs)
-}
-
-/// Whether the staging server has to be asked before files can be handed over.
-pub fn question(
-    request: &HandoverRequest,
-    facts: &Facts,
-    drawn: &Drawn,
-) -> Result<Option<Question>, PlanError> {
-    let machine = Machine { submitter: &request.submitter, facts };
-    let begun = Begun::gather(request, machine, drawn)?;
-    InitContainer::question(request.asking, &begun.conf, machine, &begun.dependencies)
-}
-
-/// Checks everything that is to be staged, and makes the templates.
-pub fn hand_over(request: &HandoverRequest, facts: &Facts, drawn: &Drawn) -> Result<Handover, PlanError> {
-    let machine = Machine { submitter: &request.submitter, facts };
-    let begun = Begun::gather(request, machine, drawn)?;
-    let Begun { conf, resource, names, namespace, dependencies, driver, executor, mut warnings } = begun;
-    let init = InitContainer::read(request.asking, &conf, machine, &dependencies, &names, &mut warnings)?;
-    let Some(mut init) = init else { return Err(PlanError::NothingToStage) };
-    // Another one submits, and draws another id for `spark-app-selector`.
-    init.objects.labels = [(MANAGED_BY, MANAGER.to_owned()), (LABEL, names.app_id.clone())].into();
+fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Handover, PlanError> {
+    let Gathered { begun, mut init, main_class, driver, executor } = gathered;
+    let Begun { request, conf, resource, names, namespace, dependencies, warnings } = begun;
+    init.set_image(advertised)?;
     let owner = match &request.owner {
         Some(owner) => owner.clone(),
         None => owner_by_label(&namespace, &names.app_id)?,
@@ -187,7 +228,7 @@ pub fn hand_over(request: &HandoverRequest, facts: &Facts, drawn: &Drawn) -> Res
     let application =
         request.application.as_ref().map(|_| for_spark_submit(&resource, &dependencies.resource));
     Ok(Handover {
-        main_class: main_class(&resource, application.as_deref(), machine),
+        main_class,
         staging: stage_plan(&init, &dependencies, owner.clone()),
         lists: lists(&conf, &dependencies),
         containers: if request.names_containers { Vec::new() } else { containers(&conf) },
@@ -209,8 +250,24 @@ pub fn hand_over(request: &HandoverRequest, facts: &Facts, drawn: &Drawn) -> Res
         pod_name: owner.name().filter(|_| owner.kind().as_str() == POD).map(str::to_owned),
         id: names.app_id,
         namespace,
+        file: None,
         warnings,
     })
+}
+
+/// The settings with today's names, and warnings.
+fn settings(request: &HandoverRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
+    let mut conf = request.conf.clone();
+    let warnings = aliases::apply(&mut conf)?;
+    if request.names_containers {
+        name_containers(&mut conf)?;
+    }
+    checks::check(&conf)?;
+    Ok((conf, warnings))
+}
+
+fn resource(request: &HandoverRequest) -> MainResource {
+    request.application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()))
 }
 
 /// A jar that travels is found in `spark.jars`; to one that does not, spark-submit does the same itself.
@@ -234,20 +291,6 @@ fn owner_by_label(namespace: &str, id: &str) -> Result<Owner, PlanError> {
     let kind = OwnerKind::parse(POD).map_err(PlanError::Owner)?;
     let label = (LABEL.to_owned(), id.to_owned());
     Owner::new(kind, namespace, vec![label], None).map_err(PlanError::Owner)
-}
-
-/// A jar without one is no mistake: `--class` may be given.
-fn main_class(resource: &MainResource, named: Option<&str>, machine: Machine) -> Option<String> {
-    let jar = jar(resource, machine.submitter).filter(|_| named == Some(FOUND_IN_JARS))?;
-    machine.facts.main_classes.get(&jar).cloned()
-}
-
-/// The application, where it is a file of this machine.
-fn jar(resource: &MainResource, submitter: &Submitter) -> Option<PathBuf> {
-    match DependencyUri::parse(resource.uri()) {
-        Ok(DependencyUri::Submitter(file)) => Some(submitter.working_folder.join(file.path())),
-        _ => None,
-    }
 }
 
 /// The Kubeflow Spark Operator says so for every pod template, whatever the settings say.

@@ -27,7 +27,8 @@ const ADVERTISED: &str = "(what the staging server advertises)";
 
 /// What the init-container is made of.
 pub(super) struct InitContainer {
-    pub image: String,
+    /// Unknown until the server was asked, where no setting names it.
+    image: Option<String>,
     /// Where jars go.
     pub jars: String,
     /// Where everything else goes.
@@ -40,22 +41,6 @@ pub(super) struct InitContainer {
 }
 
 impl InitContainer {
-    /// Whether the server has to be asked before that can be read.
-    pub fn question(
-        asking: Asking,
-        conf: &SparkConf,
-        machine: Machine,
-        dependencies: &Dependencies,
-    ) -> Result<Option<Question>, PlanError> {
-        conf.read(&keys::CLOAKROOM_EXECUTOR_STAGING)?;
-        if asking == Asking::Preview || !dependencies.need_init_container() {
-            return Ok(None);
-        }
-        let server = server(asking, conf, machine, dependencies, &mut Vec::new())?;
-        let is_named = conf.contains(&keys::INIT_CONTAINER_IMAGE);
-        Ok(server.filter(|_| !is_named).map(StagingServer::question))
-    }
-
     /// Reads and checks all of its settings, if there is something for it to do. Its objects have the labels of an
     /// application that is submitted here.
     pub fn read(
@@ -70,8 +55,8 @@ impl InitContainer {
         if !dependencies.need_init_container() {
             return Ok(None);
         }
-        let mut server = server(asking, conf, machine, dependencies, warnings)?;
-        let image = image(conf, server.as_mut(), asking, machine, warnings)?;
+        let server = server(asking, conf, machine, dependencies, warnings)?;
+        let image = image(conf, server.as_ref(), asking, warnings)?;
         let (jars, files) = folders(conf)?;
         let objects = InitObjects {
             config_map: names.of("init-config"),
@@ -85,6 +70,19 @@ impl InitContainer {
         };
         Ok(Some(Self { image, jars, files, objects, server, for_executors }))
     }
+
+    /// What the server has to be asked, if it has to be.
+    pub fn question(&self) -> Option<Question> {
+        self.server.as_ref().filter(|_| self.image.is_none()).map(StagingServer::question)
+    }
+
+    /// Takes what the server said, where it was asked.
+    pub fn set_image(&mut self, advertised: Option<String>) -> Result<(), PlanError> {
+        if let (None, Some(server)) = (&self.image, &mut self.server) {
+            self.image = Some(server.image(advertised)?);
+        }
+        Ok(())
+    }
 }
 
 /// Where files are staged, if some are.
@@ -95,7 +93,7 @@ fn server(
     dependencies: &Dependencies,
     warnings: &mut Vec<String>,
 ) -> Result<Option<StagingServer>, PlanError> {
-    if dependencies.jars.is_none() && dependencies.files.is_none() {
+    if !dependencies.are_staged() {
         return Ok(None);
     }
     let mut server = StagingServer::read(conf, machine, warnings)?;
@@ -105,32 +103,31 @@ fn server(
     Ok(Some(server))
 }
 
-/// The setting, its older name, or what the server says.
+/// The setting, or its older name; none where the server has to be asked.
 fn image(
     conf: &SparkConf,
-    server: Option<&mut StagingServer>,
+    server: Option<&StagingServer>,
     asking: Asking,
-    machine: Machine,
     warnings: &mut Vec<String>,
-) -> Result<String, PlanError> {
+) -> Result<Option<String>, PlanError> {
     let key = &keys::INIT_CONTAINER_IMAGE;
     match conf.get(key).map(str::trim) {
         Some("") => return Err(conf.refuse(key, "it must be the image of this program").into()),
-        Some(image) => return Ok(image.to_owned()),
+        Some(image) => return Ok(Some(image.to_owned())),
         None => {}
     }
     let Some(server) = server else {
         return Err(PlanError::NoInitImage { named: Named::of(conf), why: String::new() });
     };
     match asking {
-        Asking::Allowed { .. } => server.image(machine.facts.image.as_ref()),
+        Asking::Allowed { .. } => Ok(None),
         Asking::Preview => {
             warnings.push(format!(
                 "the init-container's image is what {} says, which a dry run does not ask: set `{}` to see it",
                 server.address,
                 keys::INIT_CONTAINER_IMAGE
             ));
-            Ok(ADVERTISED.to_owned())
+            Ok(Some(ADVERTISED.to_owned()))
         }
     }
 }

@@ -61,6 +61,18 @@ enum Trust {
 }
 
 impl StagingServer {
+    /// Whether the file of a key is read: certificates are where TLS is on.
+    pub fn reads(conf: &SparkConf, key: &str) -> bool {
+        let is_on = |keys: &TrustKeys| conf.read(&keys.enabled).ok().flatten();
+        let outer = is_on(&OUTER);
+        let of_pods = is_on(&INTERNAL).or(outer).unwrap_or_default().then(|| keys_of_pods(conf).certificate);
+        let own = outer.unwrap_or_default().then_some(OUTER.certificate);
+        [Some(keys::CLOAKROOM_UPLOAD_TOKEN_FILE), own, of_pods]
+            .into_iter()
+            .flatten()
+            .any(|read| *read == *key)
+    }
+
     pub fn read(conf: &SparkConf, machine: Machine, warnings: &mut Vec<String>) -> Result<Self, PlanError> {
         let address = |key: &str| {
             let text = conf.get(key).unwrap_or_default();
@@ -88,26 +100,22 @@ impl StagingServer {
     }
 
     /// How it is asked for the init-container's image.
-    pub fn question(self) -> Question {
-        let Self { address, policy, named, trusted, .. } = self;
-        Question { server: address, policy, named, trusted }
+    pub fn question(&self) -> Question {
+        let (server, trusted) = (self.address.clone(), self.trusted.clone());
+        Question { server, policy: self.policy, named: self.named, trusted }
     }
 
     /// What it said when it was asked. From then on it is known to be there.
-    pub fn image(&mut self, said: Option<&Option<String>>) -> Result<String, PlanError> {
-        let why = match said {
-            Some(Some(image)) => {
-                self.policy = self.policy.answered();
-                return Ok(image.clone());
-            }
-            Some(None) => format!(
+    pub fn image(&mut self, said: Option<String>) -> Result<String, PlanError> {
+        self.policy = self.policy.answered();
+        said.ok_or_else(|| {
+            let why = format!(
                 ", or start the server of {} with --fetch-image (at {} it has none)",
                 self.named.address(),
                 self.address
-            ),
-            None => String::new(),
-        };
-        Err(PlanError::NoInitImage { named: self.named, why })
+            );
+            PlanError::NoInitImage { named: self.named, why }
+        })
     }
 
     /// Of the init-container.
@@ -239,13 +247,17 @@ fn trust_of_this_machine(
     )))
 }
 
+fn keys_of_pods(conf: &SparkConf) -> TrustKeys {
+    if INTERNAL.is_given(conf) { INTERNAL } else { OUTER }
+}
+
 /// Each setting of the pods' own, else this machine's.
 fn trust_of_pods(conf: &SparkConf, machine: Machine) -> Result<Trust, SettingError> {
     let outer = conf.read(&OUTER.enabled)?;
     if !conf.read(&INTERNAL.enabled)?.or(outer).unwrap_or_default() {
         return Ok(Trust::Default);
     }
-    let keys = if INTERNAL.is_given(conf) { INTERNAL } else { OUTER };
+    let keys = keys_of_pods(conf);
     let Some(text) = keys.certificate(conf)? else { return Ok(Trust::Default) };
     let refuse = |problem: String| conf.refuse(&keys.certificate, problem);
     match DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))? {

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{SparkConf, keys};
 use crate::plan::error::PlanError;
 use crate::plan::folder;
 use crate::plan::machine::Machine;
-use crate::plan::needs::FolderNeed;
 use crate::plan::submitter::Submitter;
-use cloakroom_spark::version::SparkVersion;
-use cloakroom_spark::{SparkConf, keys};
 
 pub(in crate::plan) const VARIABLE: &str = "HADOOP_CONF_DIR";
 
@@ -28,7 +27,7 @@ impl HadoopConf {
         machine: Machine,
         version: SparkVersion,
     ) -> Result<Option<Self>, PlanError> {
-        let Some(folder) = machine.variables().get(VARIABLE) else {
+        let Some(folder) = Self::folder(machine.submitter) else {
             return Ok(conf.get(&keys::HADOOP_CONFIG_MAP).map(|name| Self::ConfigMap(name.to_owned())));
         };
         if conf.contains(&keys::HADOOP_CONFIG_MAP) {
@@ -36,11 +35,9 @@ impl HadoopConf {
                 format!("the environment variable {VARIABLE} is set as well; only one of them may be");
             return Err(conf.refuse(&keys::HADOOP_CONFIG_MAP, problem).into());
         }
-        let folder = machine.path(folder);
-        let found = folder::regular_files(&folder, machine.facts).map_err(|error| {
+        let (files, warnings) = folder::regular_files(&folder, machine.facts).map_err(|error| {
             refused(&folder, format!("this folder of configuration cannot be read: {error}"))
         })?;
-        let (files, warnings) = found.unwrap_or_default();
         let texts = files.into_iter().map(|file| {
             let bytes = machine.read(&file.path).map_err(|error| folder::unreadable(&error));
             let text = bytes.and_then(|bytes| Ok(folder::text_by(version, bytes.to_vec())?));
@@ -50,11 +47,16 @@ impl HadoopConf {
         Ok(Some(Self::Folder(texts.collect::<Result<_, PlanError>>()?, warnings)))
     }
 
-    /// What has to be collected for that.
-    pub fn needs(submitter: &Submitter) -> Option<(PathBuf, FolderNeed)> {
-        let folder = submitter.variables.get(VARIABLE)?;
-        let need = FolderNeed { most_bytes: u64::MAX, is_wanted: folder::is_config_map_key };
-        Some((submitter.working_folder.join(folder), need))
+    /// The folder, which need not be there.
+    pub fn folder(submitter: &Submitter) -> Option<PathBuf> {
+        Some(submitter.working_folder.join(submitter.variables.get(VARIABLE)?))
+    }
+
+    /// The files that travel.
+    pub fn contents(machine: Machine) -> Vec<PathBuf> {
+        let found = Self::folder(machine.submitter)
+            .and_then(|folder| folder::regular_files(&folder, machine.facts).ok());
+        found.into_iter().flat_map(|(files, _)| files).map(|file| file.path).collect()
     }
 
     /// The text of a file, where it is known.

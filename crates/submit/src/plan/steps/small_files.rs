@@ -17,7 +17,7 @@ const VOLUME: &str = "submitted-files";
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
-    let files = &application.dependencies.small_files;
+    let files = &application.small_files;
     if files.is_empty() {
         return Ok(spec);
     }

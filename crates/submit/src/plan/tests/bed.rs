@@ -87,10 +87,13 @@ impl Bed {
         Request { arguments: self.arguments.clone(), submitter, asking }
     }
 
-    pub async fn plan(&self) -> Result<Submission, PlanError> {
+    pub fn drawn() -> Drawn {
         let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
-        let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
-        planned(&self.request(), &Local, &NamedServer, &drawn, &Log::new(|_| {})).await
+        Drawn::new(now, &mut StdRng::seed_from_u64(7))
+    }
+
+    pub async fn plan(&self) -> Result<Submission, PlanError> {
+        planned(&self.request(), &Local, &NamedServer, &Self::drawn(), &Log::new(|_| {})).await
     }
 
     pub async fn submission(&self) -> Submission {

@@ -107,12 +107,9 @@ fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
 
 /// What a sweep did.
 pub(super) fn report(swept: &Swept) -> SweepReport {
-    let counts = |counts: &BTreeMap<&'static str, u64>| {
-        counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
-    };
     SweepReport {
-        deleted: counts(&swept.deleted),
-        kept: counts(&swept.kept),
+        deleted: swept.deleted.iter().map(|(reason, count)| ((*reason).into(), *count)).collect(),
+        kept: swept.kept.iter().map(|(why, count)| ((*why).into(), *count)).collect(),
         held: swept.held,
         interrupted_uploads: swept.recovered.uploads,
         interrupted_deletions: swept.recovered.deletions,

@@ -24,7 +24,7 @@ const NOBODY: u32 = 65532;
 
 impl ApplicationFile {
     /// The same with what was staged in it.
-    pub fn merged(&self, handover: &Handover) -> Result<Self, FileError> {
+    pub(in crate::plan) fn merged(&self, handover: &Handover) -> Result<Self, FileError> {
         let unwritable = |error: serde_json::Error| self.refuse(self.spec_field(), error.to_string());
         self.merged_with(fields(handover).map_err(unwritable)?, &handover.namespace)
     }

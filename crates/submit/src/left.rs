@@ -1,0 +1,54 @@
+//! What is left where something should be gone.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::stage::BundleKind;
+
+/// Something that was brought for an application, and is still there, or may be. The text tells people of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Left {
+    /// A bundle that the staging server has not released.
+    Staged {
+        /// Which one.
+        what: BundleKind,
+        /// Its id, which is no secret.
+        resource_id: String,
+        /// The address of the server.
+        server: String,
+        /// Why it was not released.
+        why: String,
+    },
+    /// Perhaps a bundle: all of it was sent, and no answer came.
+    Unanswered {
+        /// Which one.
+        what: BundleKind,
+        /// The address of the server.
+        server: String,
+    },
+    /// A copy in the folder of `spark.kubernetes.file.upload.path`.
+    Copy {
+        /// Where.
+        path: String,
+        /// Why it was not removed.
+        why: String,
+    },
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Staged { what, resource_id, server, why } => write!(
+                f,
+                "the staged {what} (resource {resource_id} at {server}) could not be released: {why}; they expire unused"
+            ),
+            Self::Unanswered { what, server } => write!(
+                f,
+                "perhaps the {what}, at {server}: all was sent, and no answer came; they expire unused"
+            ),
+            Self::Copy { path, why } => write!(f, "{path} could not be removed: {why}"),
+        }
+    }
+}
