@@ -4,6 +4,7 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+mod api_server;
 mod comparison;
 mod comparison_tests;
 mod differences;

@@ -11,6 +11,7 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+mod cluster;
 mod example;
 mod images;
 mod journeys;

@@ -7,6 +7,7 @@
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
 mod another_cluster;
+mod api_server;
 mod chart;
 mod image;
 mod limits;

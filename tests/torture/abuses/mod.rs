@@ -1,5 +1,6 @@
 //! What an abusive tenant does. Each function is one try of one of its hands, which begins again when it returns.
 
+mod cluster;
 mod connections;
 mod downloads;
 mod forms;
