@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_cluster::ApiFailure;
-use cloakroom_server::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
 use cloakroom_core::protocol::admin::{AcceptedCluster, ClusterStatus, ServerStatus};
 use cloakroom_core::protocol::standing::ClusterStanding;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{DeletionReason, Why};
+use cloakroom_server::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
 use reqwest::Method;
 
 use crate::admin::{Administered, read};

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{Namespaces, Why};
+use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
 
 use crate::support::WatchedApp;
 use crate::support::owners::owner;

@@ -10,12 +10,12 @@ use cloakroom_submit::{Log, Submission, follow};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
-use cloakroom_testing::cluster::{CONFIG_MAP, NAMESPACE, POD, SERVICE, SPARK_APPLICATION};
 use crate::support::fake_stager::{FakeStager, IMAGE};
 use crate::support::kept::Kept;
 use crate::support::requests;
 use crate::support::submitter::Submitter;
+use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
+use cloakroom_testing::cluster::{CONFIG_MAP, NAMESPACE, POD, SERVICE, SPARK_APPLICATION};
 use cloakroom_testing::wait::until_true;
 
 const DEFAULT: &str = "default";

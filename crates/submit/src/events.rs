@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::left::Left;
 use super::log::{Level, Lines, Status};
 use super::stage::BundleKind;
-use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
 use cloakroom_core::clock::{Clock, SystemClock};
+use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]

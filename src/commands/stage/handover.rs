@@ -18,13 +18,13 @@ use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
 use crate::commands::tell;
 
-use cloakroom_transfer::client::StageObserver;
 use cloakroom_core::size::format_size;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::handover::Handover;
 use cloakroom_submit::run::{self, HandOver, HandedOver};
 use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, Uploading};
+use cloakroom_transfer::client::StageObserver;
 
 const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use cloakroom_transfer::client::{RetryNotice, StageObserver};
 use cloakroom_core::size::format_size;
 use cloakroom_submit::{BundleKind, Uploading};
+use cloakroom_transfer::client::{RetryNotice, StageObserver};
 
 use crate::commands::screen::{Screen, columns, template};
 

@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use crate::commands::screen::Screen;
 use crate::commands::stage::progress::{StageProgress, Uploads};
 
-use cloakroom_transfer::client::StageObserver;
 use cloakroom_core::size::format_size;
 use cloakroom_submit::{BundleKind, Event, Events, Level, Lines, Log, Status, TakenBack, Uploading};
+use cloakroom_transfer::client::StageObserver;
 
 /// Who tells of uploads.
 const STAGING: &str = "Staging";

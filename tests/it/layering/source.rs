@@ -89,8 +89,8 @@ fn raw(rest: &[char]) -> usize {
     length.map_or(rest.len(), |length| start + length + end.len())
 }
 
-/// Names right below the crate's root that a file refers to: behind `crate::`, `cloakroom::` and as many
-/// `super::` as lead there, in groups as well.
+/// Names right below the crate's root that a file refers to: behind `crate::` and as many `super::` as lead there, in
+/// groups as well.
 pub fn roots(tokens: &[Token], file: &Path) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     // Where modules inside of the file begin: how many braces are open then.
@@ -114,7 +114,7 @@ pub fn roots(tokens: &[Token], file: &Path) -> Vec<(String, usize)> {
         let depth = depth_of(file) + inner.len();
         let starts = at == 0 || tokens[at - 1].text != "::";
         let after = match token.text.as_str() {
-            "crate" | "cloakroom" if starts => at + 1,
+            "crate" if starts => at + 1,
             "super" if starts => {
                 let supers = tokens[at..].chunks(2).take_while(|pair| pair[0].text == "super").count();
                 if supers < depth {

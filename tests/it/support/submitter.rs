@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom_core::clock::SystemClock;
 use cloakroom_cluster::{Access, ApiServer, Timeouts};
+use cloakroom_core::clock::SystemClock;
 use cloakroom_submit::create::{CreateError, Created};
 use cloakroom_submit::follow::{FollowError, Outcome, Pace};
 use cloakroom_submit::inputs::Local;

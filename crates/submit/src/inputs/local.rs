@@ -8,11 +8,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Inputs, globs};
-use cloakroom_transfer::bundle::{Disk, Sources};
-use cloakroom_transfer::client::{HttpClient, Timeouts, Url};
+use crate::plan::{Facts, Kind, Needs, Place, Uncollected};
 use cloakroom_core::size::format_size;
 use cloakroom_spark::{RemoteUri, jar};
-use crate::plan::{Facts, Kind, Needs, Place, Uncollected};
+use cloakroom_transfer::bundle::{Disk, Sources};
+use cloakroom_transfer::client::{HttpClient, Timeouts, Url};
 
 /// More than any object of Kubernetes may have.
 const LONGEST_DOWNLOAD: usize = 4 << 20;
@@ -41,7 +41,7 @@ impl Inputs for Local {
     }
 }
 
-pub(in crate) fn read(needs: &Needs) -> Facts {
+pub(crate) fn read(needs: &Needs) -> Facts {
     let looked_at = |path: &PathBuf| (path.clone(), place(path));
     let mut facts = Facts { places: needs.places.iter().map(looked_at).collect(), ..Facts::default() };
     // Only where no file has that name itself.

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::facts::Uncollected;
-use cloakroom_transfer::client::GivenUp;
+use crate::advice::{Named, and_advice};
 use cloakroom_core::resource::OwnerError;
 use cloakroom_spark::SettingError;
 use cloakroom_spark::hadoop_user::NoUser;
-use crate::advice::{Named, and_advice};
+use cloakroom_transfer::client::GivenUp;
 
 /// What is wrong with what was asked for. Nothing was sent to anybody.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

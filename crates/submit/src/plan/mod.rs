@@ -44,8 +44,8 @@ use super::{FollowSettings, Submission};
 use cloakroom_spark::{MainResource, keys};
 use spec::DriverSpec;
 
-pub use cloakroom_spark::version::NEWEST_SPARK;
 pub use application::{Application, Begun, needs};
+pub use cloakroom_spark::version::NEWEST_SPARK;
 pub use error::PlanError;
 pub use facts::{Facts, Kind, Place, Uncollected, Unread};
 pub use init_container::InitObjects;

@@ -157,9 +157,9 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::plan::Facts;
     use cloakroom_spark::arguments::{OPTIONS, Purpose};
     use cloakroom_spark::{Origin, RemoteUri};
-    use crate::plan::Facts;
 
     #[test]
     fn for_each_key_that_names_files_it_is_decided_how_they_are_read() {

@@ -7,13 +7,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{NotTaken, RunError};
 use super::take_back;
-use cloakroom_cluster::ApiServer;
 use crate::create::{Companions, Existing, Undo, existing, try_companions};
 use crate::events::{Event, Log};
 use crate::inputs::Inputs;
 use crate::leftovers::remove_leftovers;
 use crate::plan::handover::Handover;
 use crate::stage::{StagedBundles, Stager};
+use cloakroom_cluster::ApiServer;
 
 /// What files are handed over with.
 #[derive(Clone, Copy)]

@@ -20,8 +20,8 @@ use super::left::Left;
 use super::stage::{StagePlan, StagedBundles, Stager};
 use super::submission::Submission;
 use super::upload::Upload;
-use cloakroom_transfer::bundle::Sources;
 use cloakroom_cluster::ApiServer;
+use cloakroom_transfer::bundle::Sources;
 
 pub use error::{Failed, NotTaken, RunError};
 pub use hand_over::{HandOver, HandedOver};

@@ -1,9 +1,9 @@
 //! Why what a submission needs is not on the staging server.
 
 use super::BundleKind;
-use cloakroom_transfer::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
 use crate::advice::{Named, advice, and_advice};
 use crate::left::Left;
+use cloakroom_transfer::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
 
 /// Files that were not staged, or are not there any more. No pod was made.
 #[derive(Debug, thiserror::Error)]

@@ -14,11 +14,11 @@ use serde_json::Value;
 use super::advice::Named;
 use super::plan::InitObjects;
 use super::submission::Submission;
-use cloakroom_transfer::bundle::PackPlan;
-use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates, UploadToken};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
 use cloakroom_core::time::SparkDuration;
+use cloakroom_transfer::bundle::PackPlan;
+use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates, UploadToken};
 
 pub use error::StagingError;
 pub use named_server::NamedServer;

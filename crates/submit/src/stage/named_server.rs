@@ -9,17 +9,17 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{BundleKind, StagePlan, StagedBundles, Stager, StagingError};
-use cloakroom_transfer::bundle::{PackPlan, Sources};
-use cloakroom_transfer::client::{
-    Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, SetupError, StageError, StageRequest, Timeouts,
-};
-use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_core::time::format_duration;
 use crate::events::{Event, Log, Uploading};
 use crate::inputs::Inputs;
 use crate::left::Left;
 use crate::plan::{PlanError, Question};
+use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::text::chain;
+use cloakroom_core::time::format_duration;
+use cloakroom_transfer::bundle::{PackPlan, Sources};
+use cloakroom_transfer::client::{
+    Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, SetupError, StageError, StageRequest, Timeouts,
+};
 
 /// For all of a release: somebody waits for the end, after a failure or Ctrl-C.
 const LONGEST_RELEASE: Duration = Duration::from_secs(10);

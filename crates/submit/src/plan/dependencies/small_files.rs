@@ -49,10 +49,7 @@ pub(super) fn check(files: &[(PathBuf, String)], facts: &Facts) -> Result<(), Pl
 }
 
 /// Reads the files.
-pub(in crate::plan) fn read(
-    files: &[(PathBuf, String)],
-    facts: &Facts,
-) -> Result<Vec<SmallFile>, PlanError> {
+pub(in crate::plan) fn read(files: &[(PathBuf, String)], facts: &Facts) -> Result<Vec<SmallFile>, PlanError> {
     let read = files.iter().map(|(path, name)| {
         let bytes = facts.read(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;
         Ok(SmallFile { name: name.clone(), bytes: bytes.to_vec() })

@@ -26,12 +26,12 @@ use super::request::{Asking, Question};
 use super::staging::stage_plan;
 use super::submitter::Submitter;
 use super::{aliases, checks, source};
-use cloakroom_core::resource::{Owner, OwnerKind, POD};
-use cloakroom_spark::keys::DEPENDENCY_LISTS;
-use cloakroom_core::time::SparkDuration;
-use cloakroom_spark::{DependencyUri, MainResource, Origin, SparkConf, keys, split_list};
 use crate::StagePlan;
 use crate::drawn::Drawn;
+use cloakroom_core::resource::{Owner, OwnerKind, POD};
+use cloakroom_core::time::SparkDuration;
+use cloakroom_spark::keys::DEPENDENCY_LISTS;
+use cloakroom_spark::{DependencyUri, MainResource, Origin, SparkConf, keys, split_list};
 
 pub use super::dependencies::FOUND_IN_JARS;
 

@@ -40,7 +40,7 @@ pub struct InitObjects {
 impl InitObjects {
     /// The objects before anything was staged, or where nothing is.
     #[must_use]
-    pub(in crate) fn unticketed(&self) -> Vec<Value> {
+    pub(crate) fn unticketed(&self) -> Vec<Value> {
         self.make(None, None)
     }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cloakroom_spark::version::SparkVersion;
-use cloakroom_spark::{SparkConf, keys};
 use crate::plan::error::PlanError;
 use crate::plan::folder;
 use crate::plan::machine::Machine;
 use crate::plan::submitter::Submitter;
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{SparkConf, keys};
 
 pub(in crate::plan) const VARIABLE: &str = "HADOOP_CONF_DIR";
 

@@ -12,16 +12,14 @@ use rand::rngs::StdRng;
 use tokio_util::sync::CancellationToken;
 
 use super::of_kind;
-use cloakroom_transfer::bundle::{PackPlan, Source, Sources, Stamp, pack};
-use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
-use cloakroom_spark::{Properties, SubmitArguments};
 use crate::inputs::Inputs;
-use crate::plan::{
-    Asking, Facts, Kind, Needs, Place, PlanError, Request, Submitter, Uncollected, Unread,
-};
+use crate::plan::{Asking, Facts, Kind, Needs, Place, PlanError, Request, Submitter, Uncollected, Unread};
 use crate::run::planned;
 use crate::stage::NamedServer;
 use crate::{Drawn, Log, Submission};
+use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
+use cloakroom_spark::{Properties, SubmitArguments};
+use cloakroom_transfer::bundle::{PackPlan, Source, Sources, Stamp, pack};
 
 /// Files by their paths. Nothing else is there, and nothing is on the web.
 #[derive(Debug, Clone, Default)]
