@@ -2,9 +2,6 @@
 
 use std::path::PathBuf;
 
-use serde_json::json;
-use tempfile::TempDir;
-
 use cloakroom_testing::cluster::{Account, Api, Cluster as _};
 use cloakroom_testing::control_plane::ControlPlane;
 use cloakroom_testing::needs::path;
@@ -12,6 +9,8 @@ use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::runner::image::Entrypoint;
 use cloakroom_testing::runner::{Image, Runner};
 use cloakroom_testing::wait::until;
+use serde_json::json;
+use tempfile::TempDir;
 
 pub const NAMESPACE: &str = "bench";
 

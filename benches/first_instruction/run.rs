@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::place::{DRIVER_IMAGE, NAMESPACE, Place};
 use cloakroom_testing::cluster::{Account, Cluster as _, text};
 use cloakroom_testing::files::settle;
 use cloakroom_testing::needs::path;
 use cloakroom_testing::spread::Spread;
 use cloakroom_testing::wait::until;
+
+use crate::place::{DRIVER_IMAGE, NAMESPACE, Place};
 
 const DRIVER: &str = "driver";
 

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::{lifecycle, memory, nginx};
 use cloakroom_testing::files::{have, noise};
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::spread::Spread;
+
+use crate::{lifecycle, memory, nginx};
 
 /// Names the builds: paths, separated by colons.
 const BINARIES: &str = "CLOAKROOM_BENCH_BINARIES";

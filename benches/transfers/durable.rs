@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::nginx::Nginx;
 use cloakroom_testing::files::{have, is_on_path, noise, settle, time};
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::spread::{Spread, ratio};
+
+use crate::nginx::Nginx;
 
 const ROUNDS: usize = 10;
 const BUNDLE_BYTES: u64 = 1 << 30;

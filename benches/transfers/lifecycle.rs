@@ -13,12 +13,12 @@ use axum::response::Response;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret};
 use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom_staging::store::DataDirectory;
+use cloakroom_testing::process::Cloakroom;
 use futures_util::stream;
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::memory::{no_roots, peak};
-use cloakroom_testing::process::Cloakroom;
 
 const COUNT: usize = 100_000;
 const NAMESPACES: usize = 100;

@@ -1,10 +1,9 @@
 //! Peak memory of the server with 32 uploads and 32 downloads of 256 MiB at once.
 
 use bytes::Bytes;
+use cloakroom_testing::process::Cloakroom;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Body, Client};
-
-use cloakroom_testing::process::Cloakroom;
 
 const AT_ONCE: usize = 32;
 const BUNDLE_BYTES: usize = 256 << 20;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cloakroom_testing::needs::trial;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -13,7 +14,6 @@ use crate::normal_form::NormalForm;
 use crate::outcome::{ObservedEffect, Outcome};
 use crate::properties;
 use crate::sets::Set;
-use cloakroom_testing::needs::trial;
 
 const APP: &str = "spark-fabd0a7aef5a43e28322961053f1545b";
 

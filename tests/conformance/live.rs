@@ -1,12 +1,12 @@
 //! A spread of the sets, recorded anew: what is kept is what the real spark-submit sends today.
 
+use cloakroom_testing::needs::{Need, path, trial};
 use libtest_mimic::Trial;
 
 use crate::comparison::{Rules, compare};
 use crate::outcome::Recording;
 use crate::record;
 use crate::sets::{self, Set, VERSIONS};
-use cloakroom_testing::needs::{Need, path, trial};
 
 const HOMES: Need = Need::Path("CLOAKROOM_TEST_SPARK_HOMES", "a folder with spark-4.3.0 and spark-3.5.9");
 

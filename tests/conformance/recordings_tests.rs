@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use cloakroom_testing::needs::trial;
 use libtest_mimic::Trial;
 
 use crate::comparison::{Rules, compare};
 use crate::effect;
 use crate::outcome::{self, Recording};
 use crate::sets::{self, VERSIONS};
-use cloakroom_testing::needs::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use cloakroom_testing::needs::trial;
 use libtest_mimic::Trial;
 
 use crate::comparison::{ABSENT, Difference, Rules, compare};
@@ -10,7 +11,6 @@ use crate::effect;
 use crate::outcome::{ObservedEffect, Outcome, Recording};
 use crate::scene::{self, Program, Run};
 use crate::sets::{self, Call, Set, VERSIONS};
-use cloakroom_testing::needs::trial;
 
 /// The file beside this one.
 const DIFFERENCES: &str = include_str!("differences.yaml");

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::process::{self, stderr};
+use cloakroom_testing::scripted::{Answer, Scripted, closed_port};
+use cloakroom_testing::wire::ask;
 use serde_json::Value;
 
 use crate::admin::{Administered, TOKEN};
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::process::Cloakroom;
-use cloakroom_testing::process::{self, stderr};
-use cloakroom_testing::scripted::{Answer, Scripted, closed_port};
-use cloakroom_testing::wire::ask;
 
 /// A command of an admin at `url`.
 pub fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {

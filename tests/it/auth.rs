@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cloakroom_server::http::{TokenFile, TokenUse, UploadAuth};
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
 use reqwest::Response;
 use tempfile::TempDir;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::logs;
-use cloakroom_testing::wait::until;
 
 const OLD: &str = "correct-horse-battery";
 const NEW: &str = "staple-battery-horse";

@@ -6,9 +6,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use cloakroom_testing::known::{parse, text};
+use serde_json::Value;
 
 #[test]
 fn the_charts_alerts_and_dashboard_are_those_of_the_manifests() {

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use cloakroom_spark::version::NEWEST_SPARK;
-use tempfile::TempDir;
-
 use cloakroom_testing::{process, process::Cloakroom, tls};
+use tempfile::TempDir;
 
 mod limits;
 

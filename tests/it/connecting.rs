@@ -7,9 +7,8 @@ mod service_account;
 mod submission;
 
 use cloakroom_cluster::{Access, ApiFailure, ApiServer, ConnectError, Credentials, Timeouts};
-use place::{Place, answer, ca, certificate, nobody, quick, token, token_file, version};
-
 use cloakroom_testing::scripted::{Reply, Scripted, closed_port};
+use place::{Place, answer, ca, certificate, nobody, quick, token, token_file, version};
 
 fn refused(access: &Access) -> String {
     cloakroom_core::text::chain(&ApiServer::connect(access).unwrap_err())

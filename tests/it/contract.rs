@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cloakroom_core::protocol::problem::Code;
+use cloakroom_testing::logs;
+use cloakroom_testing::wire::ask;
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::logs;
-use cloakroom_testing::wire::ask;
 
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 const METHODS: [&str; 7] = ["get", "head", "post", "put", "delete", "patch", "options"];

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_staging::ledger::Stored;
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::Wire;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::wait::until;
-use cloakroom_testing::wire::Wire;
 
 const UPLOAD: [Step; 5] =
     [Step::LedgerBegin, Step::StoreBegin, Step::StoreWrite, Step::StoreCommit, Step::LedgerComplete];

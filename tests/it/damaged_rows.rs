@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::admin::{Removal, ResourcePage, ServerStatus, SweepReport};
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_testing::logs;
 use reqwest::Method;
 
 use crate::admin::{Administered, read};
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};
-use cloakroom_testing::logs;
 
 /// What the table's own rules allow, or would if SQLite held to them: `CHECK` does not see what is text.
 const DAMAGE: [(&str, &str); 17] = [

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use cloakroom_core::protocol::v1::Ticket;
-
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::{command, run};
 use cloakroom_testing::wait::until;

@@ -2,12 +2,12 @@
 
 use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_testing::wire::{Answer, ask};
 use reqwest::{Method, RequestBuilder, Response};
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
 use crate::support::app::problem;
-use cloakroom_testing::wire::{Answer, ask};
 
 const BUNDLE: &str = "0123456789";
 

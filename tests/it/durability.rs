@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cloakroom_core::protocol::v1::Ticket;
-use reqwest::Client;
-use tempfile::TempDir;
-
 use cloakroom_testing::wait::until_true;
 use cloakroom_testing::{process, process::Cloakroom, tls};
+use reqwest::Client;
+use tempfile::TempDir;
 
 const CALLS: &str = "fdatasync,fsync,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,write,writev,pwrite64,\
                      sendto,sendmsg,openat";

@@ -9,13 +9,13 @@ use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, R
 use cloakroom_server::cleaner::Policy;
 use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom_staging::store::DataDirectory;
-
-use crate::support::TestApp;
-use crate::support::app::{Options, problem};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until;
 use cloakroom_testing::wire::Wire;
+
+use crate::support::TestApp;
+use crate::support::app::{Options, problem};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const ALMOST: Duration = Duration::from_millis(1);

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_testing::logs;
 use reqwest::Method;
 
 use crate::admin::Administered;
 use crate::support::TestApp;
 use crate::support::app::problem;
 use crate::support::faults::{Fault, Step};
-use cloakroom_testing::logs;
 
 async fn readiness(app: &TestApp) -> u16 {
     app.get("/readyz").send().await.unwrap().status().as_u16()

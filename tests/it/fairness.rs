@@ -3,11 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use cloakroom_testing::wire::{Wire, upload_head};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::TestApp;
 use crate::support::app::Options;
-use cloakroom_testing::wire::{Wire, upload_head};
 
 const PLACES: usize = 8;
 

@@ -2,9 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::pod::{ID, Pod, SECRET, all_names, bundle, noise};
 use cloakroom_testing::bundles::{header, octal, tgz, tgz_with_raw_header};
 use cloakroom_testing::scripted::{Answer, Reply, Scripted, ServedFile};
+
+use crate::support::pod::{ID, Pod, SECRET, all_names, bundle, noise};
 
 #[tokio::test]
 async fn a_bundle_comes_with_the_ticket_and_is_readable_for_all() {

@@ -8,12 +8,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use cloakroom_core::protocol::digest::to_hex;
-use sha2::{Digest as _, Sha256};
-
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::process::{command, stderr};
 use cloakroom_testing::scripted::{Answer, Reply, Scripted, ServedFile, closed_port};
 use cloakroom_testing::tls;
+use sha2::{Digest as _, Sha256};
 
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 const SECRET: &str = "s3cret-of-the-ticket";

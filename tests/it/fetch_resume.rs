@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::support::pod::{Pod, all_names, bundle, noise};
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::scripted::{Answer, Request, Scripted, ServedFile};
+
+use crate::support::pod::{Pod, all_names, bundle, noise};
 
 #[tokio::test]
 async fn a_download_that_is_cut_goes_on_where_it_stopped() {

@@ -3,9 +3,10 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use crate::support::pod::{ID, Pod, all_names, bundle};
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::scripted::{Answer, Scripted, ServedFile};
+
+use crate::support::pod::{ID, Pod, all_names, bundle};
 
 const OTHER: &str = "00000000-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 

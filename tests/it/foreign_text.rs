@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use cloakroom_core::protocol::digest;
-use sha2::{Digest as _, Sha256};
-
 use cloakroom_testing::bundles::{header, octal, tgz, tgz_with_raw_header};
 use cloakroom_testing::process::{command, stderr};
 use cloakroom_testing::scripted::{Answer, Reply, Request, Scripted};
+use sha2::{Digest as _, Sha256};
 
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 const SECRET: &str = "s3cret-of-the-ticket-or-the-token";

@@ -4,10 +4,11 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::TestApp;
-use crate::support::faults::{Fault, Step};
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::command;
+
+use crate::support::TestApp;
+use crate::support::faults::{Fault, Step};
 
 /// Starts a server whose files may have 300 blocks, of 512 bytes or 1 KiB by the shell.
 fn serve_with_little_room(folder: &std::path::Path) -> Cloakroom {

@@ -6,9 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use tempfile::TempDir;
-
 use cloakroom_testing::process::stderr;
+use tempfile::TempDir;
 
 const VARIABLE: &str = "CLOAKROOM_SPARK_SUBMIT";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cloakroom");

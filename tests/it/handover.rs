@@ -10,9 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::{Value, json};
-
-use crate::submit_rights::rights;
 use cloakroom_testing::api_server::{FakeApiServer, Fault, SECRET, Verb};
 use cloakroom_testing::cluster::{
     CONFIG_MAP, Cluster as _, Kind, NAMESPACE, SPARK_APPLICATION, kubeconfig, text,
@@ -21,6 +18,9 @@ use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::known::{parse, rights_of};
 use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
 use cloakroom_testing::tls;
+use serde_json::{Value, json};
+
+use crate::submit_rights::rights;
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "local:///var/spark-data/spark-jars";

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use crate::support::TestApp;
-use crate::support::app::Options;
 use cloakroom_testing::bundles::hostile;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::{command, stderr};
+
+use crate::support::TestApp;
+use crate::support::app::Options;
 
 /// Everything below a folder, with what it has.
 fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {

@@ -7,10 +7,9 @@ use std::time::Duration;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_staging::store::{BlobStore as _, DataDirectory, DiskStore};
+use cloakroom_testing::{process::Cloakroom, tls};
 use rand::RngExt as _;
 use reqwest::Client;
-
-use cloakroom_testing::{process::Cloakroom, tls};
 
 const ROUNDS: usize = 15;
 const UPLOADERS: u64 = 4;

@@ -7,13 +7,12 @@ use std::time::Duration;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_staging::store::{BlobStore as _, DataDirectory, DiskStore};
-use rand::RngExt as _;
-use reqwest::Client;
-
 use cloakroom_testing::api_server::FakeApiServer;
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::wait::until;
 use cloakroom_testing::{process::Cloakroom, tls};
+use rand::RngExt as _;
+use reqwest::Client;
 
 const BUNDLES: usize = 60;
 const OWNED: usize = 20;

@@ -7,12 +7,12 @@ use cloakroom_core::clock::Clock as _;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_server::cleaner::Policy;
 use cloakroom_server::owners::{Presence, WatchState};
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::Wire;
 
 use crate::support::WatchedApp;
 use crate::support::owners::{owner, owner_of};
 use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
-use cloakroom_testing::wait::until;
-use cloakroom_testing::wire::Wire;
 
 const MOMENT: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_hours(24);

@@ -9,6 +9,8 @@ use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
 use cloakroom_server::cleaner::Policy;
 use cloakroom_server::owners::{Owners as _, Presence, WatchState};
+use cloakroom_testing::api_server::{Fault, Verb};
+use cloakroom_testing::wait::until_true;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -16,8 +18,6 @@ use rand::{RngExt as _, SeedableRng as _};
 use crate::support::WatchedApp;
 use crate::support::owners::owner;
 use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
-use cloakroom_testing::api_server::{Fault, Verb};
-use cloakroom_testing::wait::until_true;
 
 const SEEDS: u64 = 12;
 const STEPS: usize = 150;

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::{until, until_true};
+use cloakroom_testing::wire::{Wire, download_request, upload_head};
 use reqwest::Response;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::logs;
-use cloakroom_testing::wait::{until, until_true};
-use cloakroom_testing::wire::{Wire, download_request, upload_head};
 
 fn total(max_total_size: u64) -> Options {
     let mut options = Options::default();

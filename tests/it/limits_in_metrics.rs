@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use cloakroom_testing::wait::{until, until_true};
+use cloakroom_testing::wire::{Wire, download_request};
+
 use crate::support::app::Options;
 use crate::support::faults::USED_BY_OTHERS;
 use crate::support::{TestApp, WatchedApp};
-use cloakroom_testing::wait::{until, until_true};
-use cloakroom_testing::wire::{Wire, download_request};
 
 /// Enough to fill the buffers of both sockets.
 const LARGE: usize = 40_000_000;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::admin::Administered;
-use crate::admin_commands::{command, output, run, stdout};
 use cloakroom_testing::process::stderr;
 use cloakroom_testing::terminal::Terminal;
+
+use crate::admin::Administered;
+use crate::admin_commands::{command, output, run, stdout};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_what_goes_and_what_went_are_in_the_order_that_was_asked_for() {

@@ -10,9 +10,8 @@ use cloakroom_core::metrics::Limited;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::{HEALTHZ, METRICS, READYZ};
 use cloakroom_core::time::SparkDuration;
-use serde_json::Value;
-
 use cloakroom_testing::known::{self, list, parse, rights_for_owner_kinds, rights_of, text};
+use serde_json::Value;
 
 #[test]
 fn every_environment_name_is_a_flag_of_serve() {

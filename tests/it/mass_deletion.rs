@@ -8,13 +8,13 @@ use cloakroom_core::resource::{Bundle, Lifetime, Owner, ResourceId, ResourceSecr
 use cloakroom_server::owners::Presence;
 use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom_staging::store::DataDirectory;
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
 
 use crate::support::TestApp;
 use crate::support::app::{Directory, Options};
 use crate::support::owners::{ScriptedOwners, owner};
 use crate::support::watched::{HOUR, MINUTE, SECOND};
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::logs;
 
 /// A server with so many resources, without their bytes; each has an owner that was seen, `driver-0`, `driver-1`…
 struct Crowd {

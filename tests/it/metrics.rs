@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use cloakroom_core::metrics::{CONTENT_TYPE, Metrics, Stock};
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::{Wire, download_request, upload_head};
 use jiff::Timestamp;
 use reqwest::Method;
 use reqwest::header::RANGE;
@@ -11,9 +14,6 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use crate::support::TestApp;
 use crate::support::app::Options;
-use cloakroom_testing::logs;
-use cloakroom_testing::wait::until;
-use cloakroom_testing::wire::{Wire, download_request, upload_head};
 
 /// Enough to fill the buffers of both sockets.
 const LARGE: usize = 40_000_000;

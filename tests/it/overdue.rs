@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::problem::Problem;
 use cloakroom_staging::{NewUpload, StageError, Upload};
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::{Answer, Wire};
 
 use crate::limits::{begun, finish};
 use crate::support::TestApp;
 use crate::support::app::Options;
-use cloakroom_testing::logs;
-use cloakroom_testing::wait::until_true;
-use cloakroom_testing::wire::{Answer, Wire};
 
 const SIX_MINUTES: Duration = Duration::from_mins(6);
 

@@ -3,13 +3,13 @@
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
 use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
+use cloakroom_testing::api_server::Verb;
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::Wire;
 
 use crate::support::WatchedApp;
 use crate::support::app::problem;
 use crate::support::owners::owner;
-use cloakroom_testing::api_server::Verb;
-use cloakroom_testing::wait::until_true;
-use cloakroom_testing::wire::Wire;
 
 const TEAM: &str = "namespace=demo&label=team%3Detl";
 

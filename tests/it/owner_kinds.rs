@@ -2,16 +2,16 @@
 
 use cloakroom_core::resource::Namespaces;
 use cloakroom_server::owners::{Owners as _, Presence, WatchState};
+use cloakroom_testing::api_server::{FakeApiServer, Fault, Verb};
+use cloakroom_testing::cluster::{
+    CLOAKROOM_USER, DEPLOYMENT, JOB, Kind, NAMESPACE, POD, SPARK_APPLICATION, STATEFUL_SET, rights,
+};
 use serde_json::json;
 
 use crate::support::WatchedApp;
 use crate::support::app::problem;
 use crate::support::owners::owner_of;
 use crate::support::watched::{MINUTE, SECOND, Watching};
-use cloakroom_testing::api_server::{FakeApiServer, Fault, Verb};
-use cloakroom_testing::cluster::{
-    CLOAKROOM_USER, DEPLOYMENT, JOB, Kind, NAMESPACE, POD, SPARK_APPLICATION, STATEFUL_SET, rights,
-};
 
 const CONFIG_MAP: Kind = Kind { plural: "configmaps", kind: "ConfigMap", ..POD };
 

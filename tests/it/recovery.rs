@@ -17,16 +17,16 @@ use cloakroom_staging::ledger::{
     Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource, SqliteLedger,
 };
 use cloakroom_staging::store::{Begun, BlobStore as _, DataDirectory, DiskStore};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::Wire;
+use cloakroom_testing::{logs, process};
 use jiff::Timestamp;
 use sqlx::ConnectOptions as _;
 use tempfile::TempDir;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::wait::until;
-use cloakroom_testing::wire::Wire;
-use cloakroom_testing::{logs, process};
 
 const RESERVE_BYTES: u64 = 4 << 20;
 

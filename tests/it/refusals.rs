@@ -1,13 +1,13 @@
 //! What is refused, how that is said, and that it leaves nothing behind.
 
 use cloakroom_core::protocol::problem::Problem;
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::{Wire, ask, upload_head};
 use reqwest::RequestBuilder;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::wait::until;
-use cloakroom_testing::wire::{Wire, ask, upload_head};
 
 async fn refused(app: &TestApp, what: &str, request: RequestBuilder, status: u16, code: &str) -> Problem {
     let refused = problem(request.send().await.unwrap()).await;

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::{Answer, Wire, upload_head};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::TestApp;
 use crate::support::app::Options;
-use cloakroom_testing::wait::until_true;
-use cloakroom_testing::wire::{Answer, Wire, upload_head};
 
 const HEADER_TIMEOUT: Duration = Duration::from_millis(150);
 

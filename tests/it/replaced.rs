@@ -7,7 +7,6 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloakroom_core::protocol::v1::Ticket;
-
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::port::ReservedPort;

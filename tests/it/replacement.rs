@@ -6,13 +6,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cloakroom_core::protocol::v1::Ticket;
-use sqlx::ConnectOptions as _;
-
 use cloakroom_testing::port::ReservedPort;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::{command, stderr};
 use cloakroom_testing::wait::{until, until_true};
 use cloakroom_testing::wire::{Answer, Wire, ask, download_request, upload_head};
+use sqlx::ConnectOptions as _;
 
 const WAITING: &str = "waiting for the data directory";
 

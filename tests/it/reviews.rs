@@ -12,14 +12,14 @@ use axum::{Json, Router};
 use cloakroom_cluster::{ApiServer, Reviews};
 use cloakroom_server::http::UploadAuth;
 use cloakroom_staging::NewUpload;
-use serde_json::{Value, json};
-
-use crate::support::TestApp;
-use crate::support::app::{Options, problem};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until_true;
 use cloakroom_testing::wire::Wire;
+use serde_json::{Value, json};
+
+use crate::support::TestApp;
+use crate::support::app::{Options, problem};
 
 mod floods;
 

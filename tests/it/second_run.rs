@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Output;
 
 use cloakroom_core::protocol::v1::Ticket;
-
-use crate::support::TestApp;
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::process::{command, stderr};
+
+use crate::support::TestApp;
 
 struct Scene {
     app: TestApp,

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::{Wire, download_request};
 use reqwest::Response;
 
 use crate::limits::assert_refused;
 use crate::support::TestApp;
 use crate::support::app::Options;
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::wait::until_true;
-use cloakroom_testing::wire::{Wire, download_request};
 
 fn shared() -> Options {
     let mut options = Options::default();

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use cloakroom_staging::store::DataDirectory;
-use tokio::io::AsyncReadExt as _;
-
-use crate::support::TestApp;
-use crate::support::app::Options;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::{command, stderr};
 use cloakroom_testing::wait::{BOUND, until, until_true};
 use cloakroom_testing::wire::{Wire, ask, download_request, upload_head};
+use tokio::io::AsyncReadExt as _;
+
+use crate::support::TestApp;
+use crate::support::app::Options;
 
 const DEADLINE: Duration = Duration::from_millis(200);
 

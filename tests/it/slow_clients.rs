@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use cloakroom_server::http::PaceLimits;
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::{Wire, download_request, upload_head};
 use futures_util::StreamExt as _;
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::wait::until_true;
-use cloakroom_testing::wire::{Wire, download_request, upload_head};
 
 const SHORT: Duration = Duration::from_millis(150);
 const LONG: Duration = Duration::from_hours(1);

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_core::resource::{Owner, OwnerKind};
+use cloakroom_testing::process::{command, read_until, stderr};
+use cloakroom_testing::scripted::{Answer, Reply, Scripted, closed_port};
 use cloakroom_transfer::bundle::{Disk, PackPlan};
 use cloakroom_transfer::client::{
     HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
 };
 use tokio_util::sync::CancellationToken;
-
-use cloakroom_testing::process::{command, read_until, stderr};
-use cloakroom_testing::scripted::{Answer, Reply, Scripted, closed_port};
 
 const SECRET: &str = "s3cret-of-the-ticket";
 

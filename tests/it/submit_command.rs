@@ -7,13 +7,12 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Instant;
 
-use rustix::fs::OFlags;
-use serde_json::{Value, json};
-
 use cloakroom_testing::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
 use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
 use cloakroom_testing::process::{command, ended_in_time, output_in_time, stderr};
 use cloakroom_testing::wait::BOUND;
+use rustix::fs::OFlags;
+use serde_json::{Value, json};
 
 const JAR: &str = "local:///opt/spark/examples/jars/spark-examples.jar";
 

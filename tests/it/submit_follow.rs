@@ -10,13 +10,13 @@ use std::time::Duration;
 use cloakroom_submit::Submission;
 use cloakroom_submit::create::Created;
 use cloakroom_submit::follow::{FollowError, Outcome, Pace};
+use cloakroom_testing::api_server::{EVENT, FakeApiServer, Fault, Verb};
+use cloakroom_testing::cluster::POD;
+use cloakroom_testing::wait::{BOUND, until_true};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, hurried, submission};
-use cloakroom_testing::api_server::{EVENT, FakeApiServer, Fault, Verb};
-use cloakroom_testing::cluster::POD;
-use cloakroom_testing::wait::{BOUND, until_true};
 
 const NAMESPACE: &str = "spark";
 const CONTAINER: &str = "spark-kubernetes-driver";

@@ -2,14 +2,14 @@
 
 use cloakroom_cluster::Timeouts;
 use cloakroom_submit::jobs::{JobError, SubmissionId, kill, status};
-use serde_json::{Value, json};
-
-use crate::support::submitter::Submitter;
 use cloakroom_testing::api_server::{FakeApiServer, Fault, Verb};
 use cloakroom_testing::cluster::{Cluster as _, POD};
 use cloakroom_testing::scripted::{Answer, Scripted};
 use cloakroom_testing::tls::server_config;
 use cloakroom_testing::tls::signed_by_ca;
+use serde_json::{Value, json};
+
+use crate::support::submitter::Submitter;
 
 const MASTER: &str = "k8s://https://kubernetes.example:6443";
 const DRIVER: [(&str, &str); 2] = [("spark-role", "driver"), ("spark-app-selector", "spark-app1")];

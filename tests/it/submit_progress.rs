@@ -5,9 +5,6 @@ use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
-
 use cloakroom_testing::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
 use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
 use cloakroom_testing::noise::noise;
@@ -15,6 +12,8 @@ use cloakroom_testing::port::ReservedPort;
 use cloakroom_testing::process::{Cloakroom, command, read_until};
 use cloakroom_testing::terminal::Terminal;
 use cloakroom_testing::wait::BOUND;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 const DRIVER: &str = "app-driver";
 /// More than the buffers of a connection take.

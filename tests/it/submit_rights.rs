@@ -7,15 +7,15 @@ use cloakroom_cluster::Timeouts;
 use cloakroom_submit::Submission;
 use cloakroom_submit::follow::Outcome;
 use cloakroom_submit::jobs::{SubmissionId, kill, status};
-use serde_json::{Value, json};
-
-use crate::support::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
 use cloakroom_testing::api_server::{
     Call, EVENT, FakeApiServer, Fault, NETWORK_POLICY, POD_GROUP, SECRET, Verb,
 };
 use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, NAMESPACE, SERVICE};
 use cloakroom_testing::known::{parse, rights_of};
 use cloakroom_testing::wait::until_true;
+use serde_json::{Value, json};
+
+use crate::support::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
 
 const SPARK: &str = "spark";
 

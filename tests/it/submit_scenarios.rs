@@ -1,8 +1,9 @@
 //! Submissions on the fake API server (tests/real runs the same on a real one).
 
-use crate::scenarios::submissions;
 use cloakroom_testing::api_server::FakeApiServer;
 use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, SERVICE};
+
+use crate::scenarios::submissions;
 
 macro_rules! scenarios {
     ($($name:ident),+ $(,)?) => {

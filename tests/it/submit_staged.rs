@@ -16,15 +16,14 @@ use cloakroom_submit::plan::{Asking, Request, Submitter};
 use cloakroom_submit::run::planned;
 use cloakroom_submit::stage::{NamedServer, StagedBundles};
 use cloakroom_submit::{Drawn, Log};
-use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-
 use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
 use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const DRIVER: &str = "app-driver";

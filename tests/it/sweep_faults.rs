@@ -6,14 +6,14 @@ use std::time::Duration;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_server::cleaner::{Policy, Why};
 use cloakroom_server::owners::{Presence, Unknown};
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};
 use crate::support::owners::{ScriptedOwners, owner};
 use crate::support::watched::{HOUR, MINUTE, SECOND};
-use cloakroom_testing::logs;
-use cloakroom_testing::wait::until;
 
 const STEPS: [Step; 4] = [Step::LedgerObserve, Step::LedgerCondemn, Step::StoreDelete, Step::LedgerBury];
 

@@ -8,6 +8,11 @@ use std::time::{Duration, Instant};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::text::chain;
 use cloakroom_server::http::{ServerTls, ServerTlsError};
+use cloakroom_testing::logs;
+use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::tls::{Pem, no_roots, signed_by_ca, trusting};
+use cloakroom_testing::wait::{until, until_true};
+use cloakroom_testing::wire::{Wire, upload_head};
 use reqwest::Client;
 use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -18,11 +23,6 @@ use tokio_rustls::client::TlsStream;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::logs;
-use cloakroom_testing::process::{command, stderr};
-use cloakroom_testing::tls::{Pem, no_roots, signed_by_ca, trusting};
-use cloakroom_testing::wait::{until, until_true};
-use cloakroom_testing::wire::{Wire, upload_head};
 
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::admin::ResourceDetails;
 use cloakroom_core::resource::Stage;
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
 
 use crate::admin::Administered;
 use crate::support::TestApp;
 use crate::support::app::{Options, change_ledger, problem};
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::logs;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -5,13 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
-use tempfile::TempDir;
-
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::{self, stderr};
 use cloakroom_testing::wait::BOUND;
 use cloakroom_testing::wire::ask;
+use serde_json::Value;
+use tempfile::TempDir;
 
 /// A server as a person starts it, and the folder that this happens in.
 struct Desk {

@@ -13,14 +13,14 @@ use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{Authority, LEASE_RENEWAL, LEASE_TIME, Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, MemoryStore, Storage, StoreError};
 use cloakroom_staging::{AccessError, Download, NewUpload, Recovered, StageError, Staged, Staging, Terms};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::wait::until;
 use futures_util::TryStreamExt as _;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use crate::support::app::Options;
 use crate::support::faults::{Faults, FaultyLedger, FaultyStore, Side, Step, Stop};
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::wait::until;
 
 const BUNDLE: &[u8] = b"jars that must not get lost";
 const SIDES: [Side; 2] = [Side::Before, Side::After];

@@ -7,14 +7,14 @@ use cloakroom_core::clock::Clock as _;
 use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::OwnerKinds;
+use cloakroom_testing::logs;
+use cloakroom_testing::wire::{Wire, ask, download_request};
 use reqwest::Response;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::logs;
-use cloakroom_testing::wire::{Wire, ask, download_request};
 
 const OWNER: &str = "namespace=demo&label=app%3Ddemo";
 

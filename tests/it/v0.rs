@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use cloakroom_server::http::{TokenFile, TokenUse, UploadAuth};
+use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::{Answer, Wire, ask};
 use reqwest::Response;
 use serde_json::Value;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::wait::until;
-use cloakroom_testing::wire::{Answer, Wire, ask};
 
 const RECORDED: &[u8] = include_bytes!("fixtures/okhttp-upload.http");
 const OWNER: &str = r#"{"ownerNamespace":"demo","ownerLabels":{"app":"demo"},"ownerType":"Pod"}"#;

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::images::{SPARK_HOMES, VERSIONS};
 use cloakroom_testing::jobs::SHORT_LIVED_JAVA;
 use cloakroom_testing::needs::path;
+
+use crate::images::{SPARK_HOMES, VERSIONS};
 
 /// What its driver prints when all jars are there.
 pub const COUNTED: &str = "counted 9900";

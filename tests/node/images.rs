@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use cloakroom_testing::jobs::SHORT_LIVED_JAVA;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-
-use cloakroom_testing::jobs::SHORT_LIVED_JAVA;
 
 /// The versions of Spark that do the jobs.
 pub const VERSIONS: [&str; 2] = ["4.3.0", "3.5.9"];

@@ -13,10 +13,10 @@ mod transfers;
 
 use std::time::Instant;
 
+use cloakroom_testing::needs::{Need, trial};
 use libtest_mimic::Trial;
 
 use crate::world;
-use cloakroom_testing::needs::{Need, trial};
 
 /// All journeys.
 pub fn trials() -> Vec<Trial> {

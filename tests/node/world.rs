@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use cloakroom_testing::needs::{self, Need};
 use libtest_mimic::Arguments;
 
 use crate::cluster::{ASSETS, CNI_PLUGINS};
 use crate::images::{SPARK_HOMES, SPARK_ROOT, VERSIONS};
-use cloakroom_testing::needs::{self, Need};
 
 /// Names the folder that everything is written to. Set inside only.
 const FOLDER: &str = "CLOAKROOM_TEST_NODE_FOLDER";

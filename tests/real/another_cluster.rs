@@ -6,16 +6,15 @@ use std::process::Output;
 use cloakroom_core::protocol::admin::{ClusterStatus, ServerStatus, StagedResource};
 use cloakroom_core::protocol::standing::ClusterStanding;
 use cloakroom_core::protocol::v1::Ticket;
-use libtest_mimic::Trial;
-use reqwest::Client;
-use tempfile::TempDir;
-
 use cloakroom_testing::cluster::{Account, Cluster as _, NAMESPACE, Object};
 use cloakroom_testing::control_plane::{ASSETS, ControlPlane};
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
 use cloakroom_testing::tls;
 use cloakroom_testing::wait::until;
+use libtest_mimic::Trial;
+use reqwest::Client;
+use tempfile::TempDir;
 
 const ADMIN_TOKEN: &str = "a-token-of-the-admin";
 

@@ -5,6 +5,12 @@ use std::sync::OnceLock;
 use cloakroom_cluster::{Access, ApiServer, Credentials, Given, PropertiesAccess, Timeouts};
 use cloakroom_submit::create::Undo;
 use cloakroom_submit::jobs::{SubmissionId, kill, status};
+use cloakroom_testing::cluster::{Account, Cluster, Next, Object, POD, rights, text};
+use cloakroom_testing::control_plane::{ASSETS, ControlPlane, WatchCache};
+use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::scenarios::{kinds, outages, pods, probes};
+use cloakroom_testing::tls::of_version_1::{CERTIFICATE, KEY};
+use cloakroom_testing::wait::until;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::Api;
 use kube::api::PostParams;
@@ -16,12 +22,6 @@ use tokio::sync::{OnceCell, RwLock};
 use crate::chart::{helm, installed, notes};
 use crate::scenarios::submissions;
 use crate::support::submitter::{DRIVER, Submitter, pod_group, submission};
-use cloakroom_testing::cluster::{Account, Cluster, Next, Object, POD, rights, text};
-use cloakroom_testing::control_plane::{ASSETS, ControlPlane, WatchCache};
-use cloakroom_testing::needs::{Need, trial};
-use cloakroom_testing::scenarios::{kinds, outages, pods, probes};
-use cloakroom_testing::tls::of_version_1::{CERTIFICATE, KEY};
-use cloakroom_testing::wait::until;
 
 /// One control plane for all of them. Those that disturb the others have it for themselves.
 static PLANE: OnceCell<RwLock<ControlPlane>> = OnceCell::const_new();

@@ -8,11 +8,11 @@ pub mod notes;
 
 use std::collections::BTreeSet;
 
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::needs::trial;
 use libtest_mimic::Trial;
 
 use crate::manifests::{combined, everything, of_the_page, render, render_own, rendered::Rendered, wiring};
-use cloakroom_testing::documentation::block;
-use cloakroom_testing::needs::trial;
 use comparison::differences;
 use helm::{Helm, values_of};
 

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use libtest_mimic::Trial;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::process::Cloakroom;
+use libtest_mimic::Trial;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 pub fn trials() -> Vec<Trial> {
     let needs = || [Need::Root, Need::Namespaces, Need::Program("chroot"), Need::Program("setpriv")];

@@ -7,13 +7,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cloakroom_core::protocol::v1::Ticket;
-use libtest_mimic::Trial;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
-
 use cloakroom_testing::control_group::ControlGroup;
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::process::{Cloakroom, command};
+use libtest_mimic::Trial;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
 
 /// What `manifests/base/deployment.yaml` says.
 const MEMORY: u64 = 512 << 20;

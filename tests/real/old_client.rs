@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use libtest_mimic::Trial;
-
 use cloakroom_testing::needs::{Need, path, trial};
 use cloakroom_testing::process::{Cloakroom, command};
+use libtest_mimic::Trial;
 
 const JAR: &str = "CLOAKROOM_TEST_OLD_CLIENT";
 

@@ -3,13 +3,12 @@
 mod member;
 mod rotation;
 
-use libtest_mimic::Trial;
-
 use cloakroom_testing::dist;
 use cloakroom_testing::documentation::table::{By, TABLE};
 use cloakroom_testing::documentation::{self, Block};
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::page_shell::Terminal;
+use libtest_mimic::Trial;
 
 /// Starts a server where the page expects one, and shows what it said.
 const SERVE: &str = "cloakroom serve >said 2>&1 & server=$!

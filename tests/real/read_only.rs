@@ -5,11 +5,10 @@ use std::process::{Command, Output};
 
 use cloakroom_core::protocol::problem::Problem;
 use cloakroom_core::protocol::v1::Ticket;
-use libtest_mimic::Trial;
-use reqwest::{RequestBuilder, StatusCode};
-
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
+use libtest_mimic::Trial;
+use reqwest::{RequestBuilder, StatusCode};
 
 const TOKEN: &str = "admin-horse-battery-staple";
 

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use cloakroom_core::protocol::v1::Ticket;
-use libtest_mimic::Trial;
-
 use cloakroom_testing::needs::{Need, path, trial};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
+use libtest_mimic::Trial;
 
 const OLD_BINARY: &str = "CLOAKROOM_TEST_SKEW_BINARY";
 const ADMIN_TOKEN: &str = "admin-horse-battery-staple";

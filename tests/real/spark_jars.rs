@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use libtest_mimic::Trial;
-use sha2::{Digest as _, Sha256};
-
 use cloakroom_testing::needs::{Need, path, trial};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
+use libtest_mimic::Trial;
+use sha2::{Digest as _, Sha256};
 
 const JARS: &str = "CLOAKROOM_TEST_SPARK_JARS";
 

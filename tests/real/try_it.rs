@@ -2,10 +2,9 @@
 
 use std::process::{Command, Output};
 
-use libtest_mimic::Trial;
-
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::process::Cloakroom;
+use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
     let curl = || [Need::Program("curl")];

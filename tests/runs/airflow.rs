@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, text};
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::needs::{Need, path};
+use cloakroom_testing::process;
+use cloakroom_testing::wait::until;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::failures::running::{Ended, Running};
 use crate::stage::{ACCOUNT, MACHINE, Stage, World};
-use cloakroom_testing::cluster::{Account, Api, Cluster as _, text};
-use cloakroom_testing::documentation::block;
-use cloakroom_testing::needs::{Need, path};
-use cloakroom_testing::process;
-use cloakroom_testing::wait::until;
 
 /// Names a Python environment with Airflow and its providers for Spark and Kubernetes (`.ci/run` makes one).
 const AIRFLOW: &str = "CLOAKROOM_TEST_AIRFLOW";

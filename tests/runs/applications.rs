@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use cloakroom_testing::jobs::Job;
 use libtest_mimic::Trial;
 
 use crate::stage::{JOBS, Stage, VERSIONS};
 use crate::submission::{Submission, Submitter};
-use cloakroom_testing::jobs::Job;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let [latest, older] = VERSIONS;

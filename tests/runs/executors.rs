@@ -4,6 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use cloakroom_testing::cluster::Cluster as _;
+use cloakroom_testing::jobs::{Job, SERIALIZER};
+use cloakroom_testing::scenarios::desk::Desk;
+use cloakroom_testing::tls;
 use libtest_mimic::Trial;
 use serde_json::json;
 
@@ -12,10 +16,6 @@ use crate::stage::{CLOAKROOM, MACHINE, Stage, VERSIONS, World};
 use crate::submission::{DRIVER, Submission, Submitter};
 use crate::submitted::goes_with_its_driver;
 use crate::submitted::tickets;
-use cloakroom_testing::cluster::Cluster as _;
-use cloakroom_testing::jobs::{Job, SERIALIZER};
-use cloakroom_testing::scenarios::desk::Desk;
-use cloakroom_testing::tls;
 
 /// What the server wants to see from whoever uploads.
 const UPLOAD_TOKEN: &str = "a-token-that-nobody-else-has";

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
 
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, Object, SPARK_APPLICATION, text};
+use cloakroom_testing::jobs::Job;
+use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::scenarios::desk::Desk;
 use libtest_mimic::Trial;
 
 use crate::operator::as_the_operator;
 use crate::stage::{CLOAKROOM, Stage, VERSIONS, World};
 use crate::submission::{Submission, Submitter};
 use crate::submitted::{goes_with_its_driver, tickets};
-use cloakroom_testing::cluster::{Account, Api, Cluster as _, Object, SPARK_APPLICATION, text};
-use cloakroom_testing::jobs::Job;
-use cloakroom_testing::process::{command, stderr};
-use cloakroom_testing::scenarios::desk::Desk;
 
 /// The operator's object.
 const APPLICATION: &str = "words";

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
+use cloakroom_testing::jobs::{Job, SHORT_LIVED_JAVA};
+use cloakroom_testing::process;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
 use crate::stage::{Stage, VERSIONS, spark_home};
-use cloakroom_testing::jobs::{Job, SHORT_LIVED_JAVA};
-use cloakroom_testing::process;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let each = VERSIONS.into_iter().flat_map(|version| {

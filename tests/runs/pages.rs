@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use libtest_mimic::Trial;
-
-use crate::stage::Stage;
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::documentation::blocks;
 use cloakroom_testing::needs::Need;
 use cloakroom_testing::page_shell::Terminal;
 use cloakroom_testing::process;
 use cloakroom_testing::wait::until;
+use libtest_mimic::Trial;
+
+use crate::stage::Stage;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let name = "pages::the_submission_of_readme_says_why_it_failed_and_ends_with_the_applications_code";

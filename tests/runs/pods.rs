@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use cloakroom_testing::cluster::{Api, Next, text};
+use cloakroom_testing::process::{Cloakroom, command, stderr};
+use cloakroom_testing::wait::{BOUND, until};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stage::{CLOAKROOM, MACHINE, Stage};
-use cloakroom_testing::cluster::{Api, Next, text};
-use cloakroom_testing::process::{Cloakroom, command, stderr};
-use cloakroom_testing::wait::{BOUND, until};
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![

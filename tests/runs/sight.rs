@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, Next, text};
+use cloakroom_testing::wait::BOUND;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::stage::World;
-use cloakroom_testing::cluster::{Account, Api, Cluster as _, Next, text};
-use cloakroom_testing::wait::BOUND;
 
 /// Executors' objects are gone when an application has ended: they are seen while they are there.
 pub struct Sight<'a> {

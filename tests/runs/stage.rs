@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use libtest_mimic::Trial;
-use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::runtime::Runtime;
-use tokio::sync::OnceCell;
-
 use cloakroom_testing::cluster::{Account, Api, Cluster as _, text};
 use cloakroom_testing::control_plane::{ASSETS, ControlPlane};
 use cloakroom_testing::jobs::{self, Job};
 use cloakroom_testing::needs::{Need, path, trial};
 use cloakroom_testing::runner::{Image, Runner};
 use cloakroom_testing::wait::until;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
 
 /// Names the folder that has `spark-VERSION` for each of [`VERSIONS`].
 const SPARK_HOMES: &str = "CLOAKROOM_TEST_SPARK_HOMES";

@@ -2,13 +2,13 @@
 
 use std::process::{Command, Output, Stdio};
 
-use serde_json::json;
-
-use crate::stage::{ACCOUNT, World, image, spark_home};
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::jobs::{EXIT_CODE, Job, SHORT_LIVED_JAVA};
 use cloakroom_testing::process;
 use cloakroom_testing::wait::until;
+use serde_json::json;
+
+use crate::stage::{ACCOUNT, World, image, spark_home};
 
 /// The name of the driver's pod.
 pub const DRIVER: &str = "driver";

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_testing::cluster::{Api, Cluster as _, text};
+use cloakroom_testing::jobs::Job;
+use cloakroom_testing::scenarios::desk::Desk;
+use cloakroom_testing::wait::until;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::stage::{CLOAKROOM, Stage, VERSIONS};
 use crate::submission::{DRIVER, Submission, Submitter};
-use cloakroom_testing::cluster::{Api, Cluster as _, text};
-use cloakroom_testing::jobs::Job;
-use cloakroom_testing::scenarios::desk::Desk;
-use cloakroom_testing::wait::until;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let each = VERSIONS.into_iter().flat_map(|version| [(version, Job::Java), (version, Job::Python)]);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::http::{StatusCode, Uri};
+use cloakroom_testing::jobs::Job;
 use libtest_mimic::Trial;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -13,7 +14,6 @@ use tokio::task::JoinHandle;
 use crate::sight::Sight;
 use crate::stage::{CLOAKROOM, Stage, VERSIONS};
 use crate::submission::{Submission, Submitter};
-use cloakroom_testing::jobs::Job;
 
 /// What the web server wants to see in the query.
 const SIGNATURE: &str = "signedByNobodyElse";

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use cloakroom_testing::cluster::Api;
 use futures_util::future::BoxFuture;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
@@ -19,7 +20,6 @@ use crate::connection::{Answer, Connection};
 use crate::round::Beside;
 use crate::scene::{ABUSER, Scene, Server};
 use crate::secrets::Secrets;
-use cloakroom_testing::cluster::Api;
 
 /// After a refusal or a broken connection; no abuser who wants to have an effect waits any longer.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cloakroom_testing::wait::until;
 use tokio::task::JoinSet;
 
 use crate::abuser::Attack;
@@ -12,7 +13,6 @@ use crate::figures::Measured;
 use crate::honest::Honest;
 use crate::scene::{HONEST, Scene, Server};
 use crate::secrets::Secrets;
-use cloakroom_testing::wait::until;
 
 /// How often a probe asks (`periodSeconds` of the manifest).
 const PROBE_PERIOD: Duration = Duration::from_secs(1);

@@ -7,12 +7,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use reqwest::Method;
-use serde_json::{Value, json};
-use tempfile::TempDir;
-
-use crate::connection::{Answer, Connection};
-use crate::secrets::Secrets;
 use cloakroom_testing::cluster::{Account, Api, Cluster as _, Object, POD};
 use cloakroom_testing::control_group::ControlGroup;
 use cloakroom_testing::control_plane::ControlPlane;
@@ -20,6 +14,12 @@ use cloakroom_testing::known;
 use cloakroom_testing::port::ReservedPort;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::wait::until;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::connection::{Answer, Connection};
+use crate::secrets::Secrets;
 
 /// The namespace of the tenant who must notice nothing.
 pub const HONEST: &str = "honest";

@@ -1,5 +1,7 @@
 //! The short form: each abuse alone and all of them together, beside small bundles. Figures are printed and not judged.
 
+use cloakroom_testing::needs::trial;
+use cloakroom_testing::wait::until;
 use libtest_mimic::Trial;
 
 use crate::abuses::{ALL, Abuse};
@@ -8,8 +10,6 @@ use crate::round::{Beside, Field, Round};
 use crate::scene::ABUSER;
 use crate::secrets::planted_secrets_are_found;
 use crate::{runtime, scene, torture};
-use cloakroom_testing::needs::trial;
-use cloakroom_testing::wait::until;
 
 /// Of one bundle: what a server without optimisation takes six times in a second beside other work.
 const SIZE_BYTES: usize = 2 << 20;

@@ -15,6 +15,7 @@
     clippy::pedantic,
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::new_without_default,
     reason = "tests are read for what they check"
 )]
 

@@ -7,9 +7,9 @@ use cloakroom_core::resource::{DeletionReason, ResourceId, State};
 use cloakroom_staging::ledger::{
     Authority, Condition, Deletion, LEASE_TIME, LeaseId, Ledger, LedgerError, SqliteLedger,
 };
+use cloakroom_testing::clock::ManualClock;
 
 use super::ledger::{completion, new_id, pending};
-use cloakroom_testing::clock::ManualClock;
 
 /// A ledger that is opened anew for each rule, and its clock.
 struct Leased {

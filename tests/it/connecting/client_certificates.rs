@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use cloakroom_cluster::{Access, ApiServer, Credentials};
+use cloakroom_testing::scripted::Scripted;
+use cloakroom_testing::tls::of_version_1::{CERTIFICATE, KEY};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
@@ -11,8 +13,6 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, Sign
 
 use super::place::{Place, answer, ca, certificate, quick, version};
 use super::refused;
-use cloakroom_testing::scripted::Scripted;
-use cloakroom_testing::tls::of_version_1::{CERTIFICATE, KEY};
 
 fn access(place: &Place, url: &str) -> Access {
     let of_client = certificate(place.path("client.pem"), place.path("client.key"));

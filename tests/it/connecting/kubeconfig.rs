@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_cluster::{Access, ApiServer};
-
-use super::place::{Place, answer, quick, version};
-use super::refused;
 use cloakroom_testing::logs;
 use cloakroom_testing::scripted::Scripted;
 use cloakroom_testing::tls::server_config;
+
+use super::place::{Place, answer, quick, version};
+use super::refused;
 
 /// One context with these lines of a cluster and of a user, in flow form.
 fn config(cluster: &str, user: &str) -> String {

@@ -7,10 +7,9 @@ use cloakroom_cluster::{
     Access, ApiFailure, ApiServer, Credentials, Given, PropertiesAccess, Timeouts, TokenSource,
 };
 use cloakroom_core::oauth_token::OauthToken;
-use tempfile::TempDir;
-
 use cloakroom_testing::scripted::{Answer, Scripted};
 use cloakroom_testing::tls::{self, Pem};
+use tempfile::TempDir;
 
 pub struct Place(TempDir);
 

@@ -1,11 +1,11 @@
 //! The mounted service account over TLS, and what happens when files rotate.
 
 use cloakroom_cluster::{Access, ApiFailure, ApiServer, Credentials};
-
-use super::place::{Place, answer, ca, certificate, quick, version};
 use cloakroom_testing::logs;
 use cloakroom_testing::scripted::Scripted;
 use cloakroom_testing::tls::server_config;
+
+use super::place::{Place, answer, ca, certificate, quick, version};
 
 /// A server with a certificate of a CA of its own.
 async fn api_server(place: &Place, name: &str) -> Scripted {

@@ -1,11 +1,11 @@
 //! Submissions: the address is the master's, and settings win over the kubeconfig, which wins over the service account.
 
 use cloakroom_cluster::{Access, ApiServer, Credentials, Given, SubmissionAccess};
+use cloakroom_testing::scripted::Scripted;
+use cloakroom_testing::tls::server_config;
 
 use super::place::{Place, answer, ca, quick, token, version};
 use super::refused;
-use cloakroom_testing::scripted::Scripted;
-use cloakroom_testing::tls::server_config;
 
 fn access(place: &Place, url: &str, credentials: Credentials) -> SubmissionAccess {
     let path = place.path("kube/config");

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::page;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::{self, stderr};
 use cloakroom_testing::scripted::closed_port;
+
+use super::page;
 
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
-use serde_json::json;
-
 use cloakroom_testing::api_server::{FakeApiServer, Fault, Verb};
 use cloakroom_testing::cluster::{Account, Api, Cluster, DEPLOYMENT, Kind, Next, Object, POD, text};
+use reqwest::Method;
+use serde_json::json;
 
 const SOON: Duration = Duration::from_millis(200);
 const BOUND: Duration = Duration::from_secs(20);

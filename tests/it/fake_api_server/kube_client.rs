@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
+use cloakroom_testing::api_server::{FakeApiServer, Verb};
+use cloakroom_testing::cluster::{Account, Cluster};
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::watcher::{self, Event, InitialListStrategy, watcher};
 use kube::{Api, Client, Config, ResourceExt as _};
-
-use cloakroom_testing::api_server::{FakeApiServer, Verb};
-use cloakroom_testing::cluster::{Account, Cluster};
 
 const BOUND: Duration = Duration::from_secs(20);
 

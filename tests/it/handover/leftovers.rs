@@ -7,11 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::ResourceId;
+use cloakroom_testing::cluster::{Account, CLOAKROOM_USER};
+use cloakroom_testing::wait::BOUND;
 use cloakroom_transfer::client::{HttpClient, ServerAddress, Timeouts};
 
 use super::*;
-use cloakroom_testing::cluster::{Account, CLOAKROOM_USER};
-use cloakroom_testing::wait::BOUND;
 
 const REMOVED: &str = "removed from namespace demo what earlier runs had left there";
 const MAP_KEY: &str = "download-submitted-files";

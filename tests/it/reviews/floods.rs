@@ -1,12 +1,12 @@
 //! Many who ask for the wrong thing keep those who ask for the right one waiting neither for tokens nor for rights.
 
+use cloakroom_testing::wait::{until, until_true};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 
 use super::{Duration, Guarded, Mood, OTHER_TOKEN, TOKEN, guarded, problem};
 use crate::limits_in_metrics::limit;
-use cloakroom_testing::wait::{until, until_true};
 
 /// Far more than are asked about, and than may wait.
 const FLOOD: usize = 60;

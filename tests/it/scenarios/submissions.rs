@@ -7,11 +7,11 @@ use cloakroom_submit::Submission;
 use cloakroom_submit::create::Undo;
 use cloakroom_submit::follow::Outcome;
 use cloakroom_submit::jobs::{SubmissionId, kill};
+use cloakroom_testing::cluster::{Account, Api, CLAIM, CONFIG_MAP, Cluster, Kind, POD, SERVICE};
+use cloakroom_testing::wait::until;
 use serde_json::{Value, json};
 
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, claim, hurried, pod_group, submission};
-use cloakroom_testing::cluster::{Account, Api, CLAIM, CONFIG_MAP, Cluster, Kind, POD, SERVICE};
-use cloakroom_testing::wait::until;
 
 const SERVICE_NAME: &str = "my-app-driver-svc";
 const CONFIG_MAP_NAME: &str = "spark-drv-conf-map";

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use cloakroom_cluster::Timeouts;
 use cloakroom_submit::create::{Cause, Undo};
-use serde_json::json;
-
-use super::{NAMESPACE, POD_GROUP, refused, start, with_volcano};
-use crate::support::submitter::{Submitter, submission};
 use cloakroom_testing::api_server::{Fault, Verb};
 use cloakroom_testing::cluster::Cluster as _;
 use cloakroom_testing::scripted::{Answer, Scripted};
 use cloakroom_testing::tls::server_config;
 use cloakroom_testing::tls::signed_by_ca;
+use serde_json::json;
+
+use super::{NAMESPACE, POD_GROUP, refused, start, with_volcano};
+use crate::support::submitter::{Submitter, submission};
 
 #[tokio::test]
 async fn refusals_are_told_in_one_line_that_says_what_to_do() {

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::process::{Command, Stdio};
 
+use cloakroom_testing::checkpoint::{Accident, Extent};
+
 use super::good;
 use super::place::{Place, State, Way};
-use cloakroom_testing::checkpoint::{Accident, Extent};
 
 /// Where output goes that nobody gets.
 #[derive(Debug, Clone, Copy)]

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
-
 use cloakroom_testing::api_server::{FakeApiServer, NETWORK_POLICY, POD_GROUP, SECRET};
 use cloakroom_testing::checkpoint::{Accident, Checkpoint, Extent, STAGING};
 use cloakroom_testing::cluster::{Account, CLAIM, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 /// The name of the gate to the API server.
 pub const CLUSTER: &str = "cluster";

@@ -20,6 +20,9 @@ use cloakroom_server::shutdown::Shutdown;
 use cloakroom_staging::ledger::{Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, Storage, StoreError};
 use cloakroom_staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until_true;
 use reqwest::{Client, RequestBuilder, Response};
 use sqlx::Connection as _;
 use tempfile::TempDir;
@@ -27,9 +30,6 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
 use super::faults::{Faults, FaultyLedger, FaultyStore};
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::logs;
-use cloakroom_testing::wait::until_true;
 
 /// What a test may want different.
 pub struct Options {

@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloakroom_spark::{InitContainerProperties, Properties};
+use cloakroom_testing::bundles::tgz;
+use cloakroom_testing::scripted::Scripted;
 use cloakroom_transfer::client::{Backoff, HttpClient, Timeouts};
 use cloakroom_transfer::fetch::{FetchError, FetchObserver, FetchOptions, FetchPlan, SourceReport};
 use tokio_util::sync::CancellationToken;
-
-use cloakroom_testing::bundles::tgz;
-use cloakroom_testing::scripted::Scripted;
 
 pub const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 pub const SECRET: &str = "s3cret-of-the-ticket";

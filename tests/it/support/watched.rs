@@ -9,14 +9,14 @@ use cloakroom_core::protocol::v1::{Metadata, Ticket};
 use cloakroom_core::resource::{Owner, OwnerKinds};
 use cloakroom_server::cleaner::{Policy, Swept};
 use cloakroom_server::owners::{ClusterOwners, ClusterSettings, Owners as _, Pace, Presence, WatchState};
+use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::cluster::{Account, Cluster as _};
+use cloakroom_testing::wait::{until, until_true};
 use reqwest::Response;
 
 use super::TestApp;
 use super::app::{Options, problem};
 use super::owners::owner;
-use cloakroom_testing::api_server::FakeApiServer;
-use cloakroom_testing::cluster::{Account, Cluster as _};
-use cloakroom_testing::wait::{until, until_true};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_mins(1);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cloakroom_testing::needs::path;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 use serde_json::json;
 
@@ -10,7 +11,6 @@ use super::program::Program;
 use super::{ASSETS, CNI_PLUGINS, NODE};
 use crate::images::PAUSE;
 use crate::world;
-use cloakroom_testing::needs::path;
 
 /// Where containerd listens.
 pub const CONTAINERD: &str = "/run/containerd.sock";

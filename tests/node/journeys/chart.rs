@@ -1,12 +1,13 @@
 //! The chart's whole life on a node, beside the server of the manifests.
 
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::needs::{Need, path};
+
 use super::Journey;
 use super::deploy::{commands, server};
 use crate::cluster::{NODE_ADDRESS, make_volume};
 use crate::shell::{At, laptop, run, start, until};
 use crate::world;
-use cloakroom_testing::documentation::block;
-use cloakroom_testing::needs::{Need, path};
 
 pub const JOURNEY: Journey =
     Journey("a_release_of_the_chart_keeps_what_was_staged_through_upgrade_removal_and_return", release);

@@ -2,11 +2,12 @@
 
 use std::sync::OnceLock;
 
+use cloakroom_testing::documentation::{block, blocks};
+
 use super::Journey;
 use crate::cluster::{NODE_ADDRESS, cluster};
 use crate::shell::{laptop, until};
 use crate::{example, world};
-use cloakroom_testing::documentation::{block, blocks};
 
 pub const JOURNEYS: &[Journey] = &[Journey("the_readmes_deploy_works_word_for_word", readme)];
 

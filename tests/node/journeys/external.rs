@@ -1,5 +1,9 @@
 //! What was staged for a stock spark-submit reaches drivers and executors.
 
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::jobs::{EXIT_CODE, Job};
+use cloakroom_testing::needs::path;
+
 use super::Journey;
 use super::deploy::{SERVER, server};
 use super::jobs::{arguments, log, namespace, newest_driver, ticket_of};
@@ -8,9 +12,6 @@ use crate::cluster::{Cluster, NODE_ADDRESS};
 use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::shell::{At, Ran, laptop, run};
-use cloakroom_testing::documentation::block;
-use cloakroom_testing::jobs::{EXIT_CODE, Job};
-use cloakroom_testing::needs::path;
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("a_stock_spark_submit_4_3_uses_what_was_staged", || spark_submit(VERSIONS[0], Job::Java)),

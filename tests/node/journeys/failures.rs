@@ -1,11 +1,12 @@
 //! What users are told when it goes wrong, on a cluster that is real.
 
+use cloakroom_testing::jobs::Job;
+
 use super::Journey;
 use super::deploy::{SERVER, server};
 use super::jobs::{namespace, submission, submit};
 use crate::images::{CLOAKROOM, VERSIONS};
 use crate::shell::{At, Ran, laptop, run, until};
-use cloakroom_testing::jobs::Job;
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("a_driver_without_memory_is_told_so", out_of_memory),

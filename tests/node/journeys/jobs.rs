@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::jobs::{self, EXIT_CODE, Job, SERIALIZER};
+use cloakroom_testing::needs::path;
+
 use super::Journey;
 use super::deploy::server;
 use super::transfers::goes_after_the_grace;
@@ -11,9 +15,6 @@ use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::shell::{At, Ran, laptop, run, start, until};
 use crate::world;
-use cloakroom_testing::documentation::block;
-use cloakroom_testing::jobs::{self, EXIT_CODE, Job, SERIALIZER};
-use cloakroom_testing::needs::path;
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("the_local_files_of_the_submit_page_travel", of_the_page),

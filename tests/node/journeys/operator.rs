@@ -4,6 +4,10 @@
 
 use std::path::Path;
 
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::jobs::Job;
+use cloakroom_testing::needs::{Need, path};
+
 use super::Journey;
 use super::deploy::server;
 use super::external::stage;
@@ -14,9 +18,6 @@ use crate::example::COUNTED;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::shell::{At, Background, laptop, run, start, until};
 use crate::world;
-use cloakroom_testing::documentation::block;
-use cloakroom_testing::jobs::Job;
-use cloakroom_testing::needs::{Need, path};
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("the_application_of_the_operators_page_runs", of_the_page),

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use cloakroom_testing::documentation::page;
+use cloakroom_testing::jobs::{EXIT_CODE, Job};
+
 use super::Journey;
 use super::deploy::{SERVER, answers, server};
 use super::jobs;
 use crate::cluster::{NODE, cluster, node_is};
 use crate::images::VERSIONS;
 use crate::shell::{At, Background, laptop, run, start, until};
-use cloakroom_testing::documentation::page;
-use cloakroom_testing::jobs::{EXIT_CODE, Job};
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("twenty_rollouts_with_transfers_in_flight_fail_no_client", twenty_rollouts),

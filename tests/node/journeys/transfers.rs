@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use cloakroom_testing::documentation::block;
+
 use super::Journey;
 use super::deploy::{GRACE_SECONDS, SERVER, server};
 use crate::shell::{At, laptop, run, until};
-use cloakroom_testing::documentation::block;
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("an_upload_by_curl_from_another_network_comes_back_whole", curl),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cloakroom_core::resource::OwnerKinds;
+use cloakroom_testing::known::{list, rights_of, text};
 use serde_json::Value;
 
 use crate::manifests::rendered::Rendered;
-use cloakroom_testing::known::{list, rights_of, text};
 
 /// Labels by which Helm knows its releases, and the annotation by which it leaves the claim.
 const HELMS_OWN: [&str; 5] = [

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use cloakroom_testing::known;
+use cloakroom_testing::needs::{Need, path};
 use tempfile::TempDir;
 
 use crate::manifests::rendered::Rendered;
-use cloakroom_testing::known;
-use cloakroom_testing::needs::{Need, path};
 
 /// Names the folder that `tests/chart/build` made.
 pub const CHART_TOOLS: &str = "CLOAKROOM_TEST_CHART_TOOLS";

@@ -3,13 +3,13 @@
 use std::io::Write as _;
 use std::process::Output;
 
-use serde_json::{Value, json};
-
-use super::helm::{CHART_TOOLS, Helm};
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::control_plane::ControlPlane;
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::needs::path;
+use serde_json::{Value, json};
+
+use super::helm::{CHART_TOOLS, Helm};
 
 /// The kinds that Kubernetes does not have, in the versions that `tests/chart/build` names.
 const DEFINITIONS: [&str; 4] = ["http-route-v1.2.1", "servicemonitors", "prometheusrules", "certificates"];

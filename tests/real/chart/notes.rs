@@ -2,11 +2,12 @@
 
 use std::process::Command;
 
-use super::helm::Helm;
-use super::installed::define;
 use cloakroom_testing::control_plane::ControlPlane;
 use cloakroom_testing::dist;
 use cloakroom_testing::tls;
+
+use super::helm::Helm;
+use super::installed::define;
 
 /// A way to the server, and what is said about it.
 struct Way {

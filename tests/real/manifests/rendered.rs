@@ -1,8 +1,7 @@
 //! The objects of one rendering.
 
-use serde_json::Value;
-
 use cloakroom_testing::known::{list, text};
+use serde_json::Value;
 
 #[derive(Clone)]
 pub struct Rendered(Vec<Value>);

@@ -1,9 +1,9 @@
 //! What refers to what: ports, selectors, volumes, accounts, hosts.
 
+use cloakroom_testing::known::{list, text};
 use serde_json::Value;
 
 use super::rendered::Rendered;
-use cloakroom_testing::known::{list, text};
 
 /// Mistakes that must be noticed: kind, name, JSON pointer, value.
 pub const PLANTED: [(&str, &str, &str, &str); 28] = [

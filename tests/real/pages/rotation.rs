@@ -3,11 +3,6 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use libtest_mimic::Trial;
-use tempfile::TempDir;
-
-use super::member::with_kubectl;
-use crate::api_server::shared;
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::control_plane::ControlPlane;
 use cloakroom_testing::dist;
@@ -15,6 +10,11 @@ use cloakroom_testing::documentation::{block, blocks};
 use cloakroom_testing::needs::kubectl;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::wait::until;
+use libtest_mimic::Trial;
+use tempfile::TempDir;
+
+use super::member::with_kubectl;
+use crate::api_server::shared;
 
 const PAGE: &str = "docs/operations.md";
 const CHAPTER: &str = "Change tokens and certificate";

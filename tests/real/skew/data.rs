@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use cloakroom_testing::process::{Cloakroom, stderr};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use super::{Age, New, Old, Place};
-use cloakroom_testing::process::{Cloakroom, stderr};
 
 const REFUSED: &str = "it may come from a newer cloakroom";
 

@@ -6,12 +6,12 @@ use std::process::Output;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
-
-use super::{Age, New, Old, Place};
 use cloakroom_testing::api_server::{FakeApiServer, NETWORK_POLICY, SECRET};
 use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
 use cloakroom_testing::process::{Cloakroom, stderr};
+use serde_json::{Value, json};
+
+use super::{Age, New, Old, Place};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use cloakroom_testing::cluster::{Account, Cluster as _};
+use cloakroom_testing::tls::signed_by_ca;
+use cloakroom_testing::wait::until;
 use libtest_mimic::Trial;
 use serde_json::json;
 
@@ -13,9 +16,6 @@ use super::{
     NO_TOKEN, NO_TRUST, QUOTA, QUOTA_LATER, TOO_LARGE, WRONG_TOKEN,
 };
 use crate::stage::{CLOAKROOM, Stage};
-use cloakroom_testing::cluster::{Account, Cluster as _};
-use cloakroom_testing::tls::signed_by_ca;
-use cloakroom_testing::wait::until;
 
 const TOKEN_FILE: &str = "spark.kubernetes.cloakroom.uploadTokenFile";
 

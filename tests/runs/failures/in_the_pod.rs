@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use cloakroom_testing::wait::until;
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use super::place::{DRIVER, Place};
 use super::{NO_CLASS, OUT_OF_MEMORY, WRONG_IMAGE, WRONG_INIT_IMAGE};
 use crate::stage::{Stage, VERSIONS, image};
-use cloakroom_testing::wait::until;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![

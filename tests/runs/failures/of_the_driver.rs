@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cloakroom_testing::jobs::Job;
 use libtest_mimic::Trial;
 
 use super::before_the_pod::limit;
@@ -9,7 +10,6 @@ use super::place::Place;
 use super::running::Ended;
 use super::{NO_ROOM_FOR_EXECUTORS, POWERLESS};
 use crate::stage::{Stage, VERSIONS, World, image};
-use cloakroom_testing::jobs::Job;
 
 pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![

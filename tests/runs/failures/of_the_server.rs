@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use cloakroom_testing::cluster::text;
+use cloakroom_testing::port::ReservedPort;
 use libtest_mimic::Trial;
 use serde_json::json;
 
@@ -11,8 +13,6 @@ use super::running::Ended;
 use super::tap::Tap;
 use super::{NOT_REACHED, OTHER_SECRET, REPLACED, REPLACED_EMPTY};
 use crate::stage::Stage;
-use cloakroom_testing::cluster::text;
-use cloakroom_testing::port::ReservedPort;
 
 const INTERNAL_URI: &str = "spark.kubernetes.resourceStagingServer.internal.uri";
 const TIMEOUT: &str = "spark.kubernetes.mountdependencies.mountTimeout";

@@ -6,16 +6,16 @@ use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cloakroom_testing::cluster::{Account, Api, Cluster as _, text};
+use cloakroom_testing::port::ReservedPort;
+use cloakroom_testing::process::{Cloakroom, command};
+use cloakroom_testing::wait::until;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::page::Block;
 use super::running::{Ended, Running};
 use crate::stage::{ACCOUNT, CLOAKROOM, MACHINE, World};
-use cloakroom_testing::cluster::{Account, Api, Cluster as _, text};
-use cloakroom_testing::port::ReservedPort;
-use cloakroom_testing::process::{Cloakroom, command};
-use cloakroom_testing::wait::until;
 
 /// The name of the driver's pod.
 pub const DRIVER: &str = "report-driver";

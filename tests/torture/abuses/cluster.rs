@@ -3,12 +3,12 @@
 use std::io::{Error, Result};
 use std::sync::Arc;
 
+use cloakroom_testing::cluster::{Api, Object};
 use reqwest::Method;
 use serde_json::Value;
 
 use crate::abuser::Abuser;
 use crate::scene::ABUSER;
-use cloakroom_testing::cluster::{Api, Object};
 
 /// Fifty pods with the labels of an owner, made and then deleted.
 pub async fn pods_that_come_and_go(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
