@@ -36,7 +36,7 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
     let filter = ROOMS.iter().fold(filter.to_owned(), |filter, (room, path)| filter.replace(room, path));
     let quiet =
         QUIET.into_iter().filter(|target| !filter.contains(target)).map(|target| format!("{target}=off"));
-    let filter: Vec<String> = std::iter::once(filter.to_owned()).chain(quiet).collect();
+    let filter: Vec<String> = std::iter::once(filter.clone()).chain(quiet).collect();
     let filter = EnvFilter::builder().parse(filter.join(","))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -9,15 +9,15 @@ use cloakroom_core::protocol::admin::{Removal, ResourceDetails, ResourcePage, Se
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{DeletionReason, Why};
 use cloakroom_server::http::{TokenFile, TokenUse};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
 use reqwest::{Method, Response};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::TestApp;
 use crate::support::app::{Directory, Options, problem};
-use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::logs;
-use cloakroom_testing::wait::until;
 
 pub const TOKEN: &str = "admin-horse-battery-staple";
 const MINUTE: Duration = Duration::from_mins(1);

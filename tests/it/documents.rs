@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cloakroom_core::protocol::problem::Code;
-use markdown::Page;
-
 use cloakroom_testing::documentation;
 use cloakroom_testing::process;
+use markdown::Page;
 
 const COMMANDS: [&str; 8] = ["serve", "stage", "fetch", "submit", "ls", "show", "rm", "clean"];
 

@@ -9,15 +9,15 @@ use cloakroom_core::protocol::standing::ClusterStanding;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{DeletionReason, Why};
 use cloakroom_server::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
+use cloakroom_testing::api_server::{Fault, Verb};
+use cloakroom_testing::cluster::NAMESPACE;
+use cloakroom_testing::logs;
 use reqwest::Method;
 
 use crate::admin::{Administered, read};
 use crate::support::app::{Options, problem};
 use crate::support::owners::{ClusterAnswer, ScriptedOwners, owner};
 use crate::support::watched::{HOUR, MINUTE, SECOND, WatchedApp};
-use cloakroom_testing::api_server::{Fault, Verb};
-use cloakroom_testing::cluster::NAMESPACE;
-use cloakroom_testing::logs;
 
 const FORBIDDEN: ClusterAnswer = Ok(ClusterIdentity::WithoutUid(NoUid::Forbidden));
 const MISSING: ClusterAnswer = Ok(ClusterIdentity::WithoutUid(NoUid::Missing));

@@ -6,13 +6,13 @@ use std::time::Duration;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{Namespaces, Why};
 use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
+use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, Verb};
+use cloakroom_testing::cluster::{CLOAKROOM_USER, NAMESPACE, POD, rights};
+use cloakroom_testing::wait::until_true;
 
 use crate::support::WatchedApp;
 use crate::support::owners::owner;
 use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
-use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, Verb};
-use cloakroom_testing::cluster::{CLOAKROOM_USER, NAMESPACE, POD, rights};
-use cloakroom_testing::wait::until_true;
 
 const DEMO: [(&str, &str); 1] = [("app", "demo")];
 

@@ -13,13 +13,13 @@ use cloakroom_submit::follow::Pace;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::run::{Ended, Run};
 use cloakroom_submit::stage::NamedServer;
+use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, POD_GROUP, Verb};
+use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, Kind, POD, SERVICE};
+use cloakroom_testing::wait::{BOUND, until_true};
 use serde_json::{Value, json};
 
 use crate::support::kept::Kept;
 use crate::support::submitter::{APP_ID, DRIVER, Submitter, claim, pod_group, submission};
-use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, POD_GROUP, Verb};
-use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, Kind, POD, SERVICE};
-use cloakroom_testing::wait::{BOUND, until_true};
 
 const NAMESPACE: &str = "spark";
 

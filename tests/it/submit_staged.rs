@@ -14,15 +14,17 @@ use cloakroom_submit::inputs::Local;
 use cloakroom_submit::run::{Run, planned};
 use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{BundleKind, Event, Events, Log};
-use serde_json::{Value, json};
-
-use crate::support::requests;
-use crate::support::submitter::{Submitter, hurried};
 use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
 use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::requests;
+use crate::support::submitter::{Submitter, hurried};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const DRIVER: &str = "app-driver";

@@ -2,12 +2,12 @@
 
 use cloakroom_core::protocol::admin::{Removal, ServerStatus};
 use cloakroom_core::resource::DeletionReason;
+use cloakroom_testing::logs;
 use reqwest::Method;
 
 use crate::admin::{Administered, read};
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use cloakroom_testing::logs;
 
 fn damage(id: &str, what: &str) -> String {
     format!("UPDATE resources SET {what} WHERE id = '{id}'")

@@ -13,12 +13,11 @@ use cloakroom_submit::inputs::Local;
 use cloakroom_submit::run::{Run, RunError};
 use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{ExitCodeRule, FollowSettings, Log, Submission};
+use cloakroom_testing::cluster::{Account, Cluster};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-
-use cloakroom_testing::cluster::{Account, Cluster};
 
 pub const APP_ID: &str = "spark-0123456789abcdef0123456789abcdef";
 pub const DRIVER: &str = "my-app-0123456789abcdef-driver";

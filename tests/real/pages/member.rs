@@ -2,12 +2,6 @@
 
 use std::path::Path;
 
-use libtest_mimic::Trial;
-use serde_json::Value;
-use tempfile::TempDir;
-
-use super::{blocks, needs, plain};
-use crate::api_server::{shared, token_with_a_shipped_role};
 use cloakroom_testing::cluster::{Cluster as _, kubeconfig};
 use cloakroom_testing::control_plane::ControlPlane;
 use cloakroom_testing::dist;
@@ -18,6 +12,12 @@ use cloakroom_testing::needs::{Need, kubectl};
 use cloakroom_testing::page_shell::Terminal;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::tls;
+use libtest_mimic::Trial;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{blocks, needs, plain};
+use crate::api_server::{shared, token_with_a_shipped_role};
 
 /// Where pages have the staging server.
 const NODE: &str = "NODE:31000";

@@ -1,7 +1,8 @@
 //! Details that recordings of Spark showed.
 
-use super::Bed;
 use cloakroom_spark::MainResource;
+
+use super::Bed;
 
 const VERSION: &str = "spark.kubernetes.cloakroom.sparkVersion";
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments};
 use jiff::Timestamp;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -14,7 +15,6 @@ use crate::plan::{Asking, PlanError, Request, Submitter};
 use crate::run::planned;
 use crate::stage::NamedServer;
 use crate::{Drawn, Log, Submission};
-use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, SubmitArguments};
 
 /// The application of the reference, to which tests add.
 pub(super) struct Bed {

@@ -1,8 +1,8 @@
+use cloakroom_spark::MainResource;
 use serde_json::json;
 
 use super::{Bed, object, of_kind};
 use crate::Upload;
-use cloakroom_spark::MainResource;
 
 #[tokio::test]
 async fn objects_are_made_in_sparks_order() {

@@ -1,7 +1,7 @@
+use cloakroom_spark::MainResource;
 use serde_json::json;
 
 use super::{Bed, of_kind};
-use cloakroom_spark::MainResource;
 
 #[tokio::test]
 async fn labels_and_annotations_of_the_user_stand_beside_sparks() {

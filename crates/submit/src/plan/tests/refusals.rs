@@ -1,5 +1,6 @@
-use super::Bed;
 use cloakroom_spark::MainResource;
+
+use super::Bed;
 
 /// Every refusal that comes with a key names it, its value and what is allowed, in one line.
 #[tokio::test]

@@ -3,10 +3,10 @@
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
+use cloakroom_spark::MainResource;
 use serde_json::json;
 
 use super::{Bed, object};
-use cloakroom_spark::MainResource;
 
 const JARS: &str = "file:///var/spark-data/spark-jars";
 const FILES: &str = "file:///var/spark-data/spark-files";

@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cloakroom_spark::{InitContainerProperties, MainResource, Properties};
 use serde_json::{Value, json};
 
 use super::{Bed, object};
 use crate::Submission;
-use cloakroom_spark::{InitContainerProperties, MainResource, Properties};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "file:///var/spark-data/spark-jars";
