@@ -177,10 +177,9 @@ mod tests {
         for spec in &OPTIONS {
             let key = match spec.purpose {
                 Purpose::Setting(key) | Purpose::Conf(key) | Purpose::Dependencies(key) => key,
-                // The binary reads it, before there is a request.
-                Purpose::PropertiesFile => continue,
-                // No files.
-                Purpose::Class
+                // The binary reads a properties file, before there is a request; the others name no files.
+                Purpose::PropertiesFile
+                | Purpose::Class
                 | Purpose::AnyConf
                 | Purpose::ProxyUser
                 | Purpose::Kill
