@@ -5,7 +5,7 @@ use std::error::Error;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// For people.
@@ -14,7 +14,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// What kube has to say of each failed call is said here already, in words for people and once for each change.
+/// Crates whose log lines are hidden: kube logs each failed call. This program logs a failure in its own words, and
+/// only when it changes.
 const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
 
 /// Starts logging. `filter` is in the syntax of `RUST_LOG`, for example `info` or `cloakroom=debug`.
@@ -27,9 +28,9 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
-        // It would complain on stderr, and panic where that is closed.
+        // By default the subscriber reports its own failures on stderr, and panics if stderr is closed.
         .log_internal_errors(false);
-    // A second start in one process, as in tests, keeps the first subscriber.
+    // If logging was started in this process before, as in tests, the first subscriber stays.
     let _ = match format {
         LogFormat::Text => builder.with_ansi(has_colours()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
@@ -37,12 +38,12 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Whether stderr is a terminal that is to have colours: `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` say so.
+/// Whether log lines have colours: on a terminal, unless `NO_COLOR`, `CLICOLOR` or `CLICOLOR_FORCE` says otherwise.
 fn has_colours() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
-/// An error and what caused it, in one line.
+/// The error and all its causes, in one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
