@@ -3,7 +3,7 @@
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// For people.
@@ -12,26 +12,27 @@ pub enum LogFormat {
     Json,
 }
 
-/// What kube has to say of each failed call is said here already, in words for people and once for each change.
+/// Crates whose log lines are hidden: kube logs each failed call. This program logs a failure in its own words, and
+/// only when it changes.
 const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
 
 /// Rooms as filters name them, and where they are: a filter stays good when a room moves to another crate.
 const ROOMS: [(&str, &str); 11] = [
-    ("cloakroom_transfer::bundle", "cloakroom_transfer::bundle"),
-    ("cloakroom_server::cleaner", "cloakroom_server::cleaner"),
-    ("cloakroom_transfer::client", "cloakroom_transfer::client"),
-    ("cloakroom_transfer::fetch", "cloakroom_transfer::fetch"),
-    ("cloakroom_cluster", "cloakroom_cluster"),
-    ("cloakroom_staging::ledger", "cloakroom_staging::ledger"),
-    ("cloakroom_server::owners", "cloakroom_server::owners"),
-    ("cloakroom_server::http", "cloakroom_server::http"),
-    ("cloakroom_server::shutdown", "cloakroom_server::shutdown"),
-    ("cloakroom_staging", "cloakroom_staging::staging"),
-    ("cloakroom_submit", "cloakroom_submit"),
+    ("cloakroom::bundle", "cloakroom_transfer::bundle"),
+    ("cloakroom::cleaner", "cloakroom_server::cleaner"),
+    ("cloakroom::client", "cloakroom_transfer::client"),
+    ("cloakroom::fetch", "cloakroom_transfer::fetch"),
+    ("cloakroom::kubernetes", "cloakroom_cluster"),
+    ("cloakroom::ledger", "cloakroom_staging::ledger"),
+    ("cloakroom::owners", "cloakroom_server::owners"),
+    ("cloakroom::server", "cloakroom_server::http"),
+    ("cloakroom::shutdown", "cloakroom_server::shutdown"),
+    ("cloakroom::staging", "cloakroom_staging::staging"),
+    ("cloakroom::submit", "cloakroom_submit"),
 ];
 
 /// Starts logging. `filter` is in the syntax of `RUST_LOG`, for example `info`, `cloakroom=debug` or
-/// `cloakroom_staging=debug`.
+/// `cloakroom::staging=debug`.
 pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
     let filter = ROOMS.iter().fold(filter.to_owned(), |filter, (room, path)| filter.replace(room, path));
     let quiet =
@@ -42,9 +43,9 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
-        // It would complain on stderr, and panic where that is closed.
+        // By default the subscriber reports its own failures on stderr, and panics if stderr is closed.
         .log_internal_errors(false);
-    // A second start in one process, as in tests, keeps the first subscriber.
+    // If logging was started in this process before, as in tests, the first subscriber stays.
     let _ = match format {
         LogFormat::Text => builder.with_ansi(has_colours()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
@@ -52,7 +53,7 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
-/// Whether stderr is a terminal that is to have colours: `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` say so.
+/// Whether log lines have colours: on a terminal, unless `NO_COLOR`, `CLICOLOR` or `CLICOLOR_FORCE` says otherwise.
 fn has_colours() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }

@@ -50,7 +50,7 @@ async fn an_owner_that_is_missing_or_malformed_is_refused_by_name() {
         ("namespace=demo&label=app=x&kind=pod", "kind “pod”"),
         (
             "namespace=demo&label=app=x&kind=Banana",
-            "kind “Banana” is not accepted here: this server knows Pod,",
+            "kind “Banana” is not accepted here: this server accepts Pod,",
         ),
         ("namespace=demo&label=app=x&kind=Pod.v1", "kind “Pod.v1” is not accepted"),
         ("namespace=demo&label=%ff=x", "label key"),

@@ -1,15 +1,15 @@
-//! What time it is, as a parameter.
+//! The time of day and the passing of time, as a parameter, so that tests can drive both.
 
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: Send + Sync {
-    /// The wall clock, in whole milliseconds: what the ledger can keep.
+    /// The wall clock, cut to whole milliseconds, because the ledger stores milliseconds.
     fn now(&self) -> Timestamp;
 
-    /// Time since some fixed moment, by a clock that nobody sets.
+    /// Time since some fixed moment. It never jumps: setting the wall clock does not change it.
     fn monotonic(&self) -> Duration;
 }
 

@@ -1,7 +1,8 @@
-//! What Prometheus is told: typed methods in, text out. Nothing here is global; whoever measures is given a [`Metrics`].
+//! The metrics for Prometheus: typed methods record, and [`Metrics::exposition`] writes the text. There is no global
+//! state: each part that measures gets a [`Metrics`].
 //!
-//! Every label has few values: they are types, words of the code, or the kinds that `--owner-kinds` allows. No id, no
-//! path as a client wrote it, no name of an owner becomes a label.
+//! Every label has few values: names of types, words of the code, or the kinds that `--owner-kinds` allows. An id, a
+//! path as a client wrote it, or the name of an owner never becomes a label.
 
 mod families;
 mod labels;
@@ -27,10 +28,10 @@ pub use transfers::{DownloadMeasurement, UploadMeasurement};
 /// The content type of [`Metrics::exposition`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The route of requests to paths that do not exist.
+/// The label for requests to paths that do not exist.
 const NO_ROUTE: &str = "unknown";
 
-/// Everything that is measured. Clones measure the same.
+/// All metrics of this process. Clones record into the same metrics.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics(Arc<Measured>);
 
@@ -38,11 +39,11 @@ pub struct Metrics(Arc<Measured>);
 struct Measured {
     registry: Registry,
     families: Families,
-    /// Why resources were kept, each word that was ever said: one that does not apply any more is 0.
+    /// How many resources each reason keeps. A reason that once applied and no longer does stays, with 0.
     whys: Mutex<BTreeMap<&'static str, u64>>,
-    /// Counts that go up and down by themselves, each with its limit.
+    /// Counts that follow the life of their occupants, each with its limit.
     occupancies: Mutex<Vec<(Limited, Occupancy, u64)>>,
-    /// One exposition at a time: what it looks up is set before it is written.
+    /// Only one exposition runs at a time, because each sets looked-up values before it writes them.
     exposing: Mutex<()>,
 }
 
@@ -60,30 +61,31 @@ impl Default for Measured {
     }
 }
 
-/// What is looked up for each exposition, because somebody else keeps the account.
+/// Values that other parts count. They are looked up for each exposition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stock {
-    /// Uploads going on.
+    /// Uploads in flight.
     pub uploads: u64,
-    /// Downloads going on.
+    /// Downloads in flight.
     pub downloads: u64,
     /// Bytes of acknowledged bundles.
     pub stored_bytes: u64,
-    /// What the store could still take; `None` if it has no bound or does not answer.
+    /// Bytes that the store can still take; `None` if it has no bound or does not answer.
     pub free_bytes: Option<u64>,
-    /// Resources in each state; `None` if the ledger does not answer.
+    /// Number of resources in each state; `None` if the ledger does not answer.
     pub resources: Option<BTreeMap<&'static str, u64>>,
-    /// How much of each limit is used. Where there is no limit, or it is not known, there is nothing.
+    /// How much of each limit is used. A limit that is not set or not known is left out.
     pub limits: Vec<LimitUse>,
 }
 
 impl Metrics {
-    /// All counters at zero.
+    /// Starts all counters at zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Everything in the text format of `OpenMetrics`. What is not known is left out, so that nobody takes it for 0.
+    /// All metrics in the text format of `OpenMetrics`. An unknown value is left out, so that a reader does not take it
+    /// for 0.
     pub fn exposition(&self, stock: &Stock) -> Result<String, fmt::Error> {
         let _one_at_a_time = lock(&self.0.exposing);
         self.take_stock(stock);
@@ -92,47 +94,47 @@ impl Metrics {
         Ok(text)
     }
 
-    /// A request was answered with `status`, or given up by its client before that (`None`). `route` is the template
-    /// that its path matched; `None` if there is none.
+    /// Counts a request that was answered with `status`; `None` means that its client left before the answer. `route`
+    /// is the template that the path matched; `None` means that there is no such path.
     pub fn http_request(&self, route: Option<&str>, method_name: &str, status: Option<u16>) {
         let route = route.unwrap_or(NO_ROUTE).to_owned();
         let labels = RequestLabels { route, method: method(method_name), status: status.into() };
         self.of().http_requests.get_or_create(&labels).inc();
     }
 
-    /// An upload begins. It has failed if its last measurement is dropped before it was stored or refused.
+    /// Begins to measure an upload. It counts as failed if all clones are dropped before it is stored or refused.
     pub fn upload(&self) -> UploadMeasurement {
         UploadMeasurement::begin(self.clone())
     }
 
-    /// What uploads may be refused for: from then on each has a count, as of [`Metrics::deletions_have`].
+    /// Sets the counts of all `reasons` for which uploads may be refused to 0; see [`Metrics::deletions_have`].
     pub fn upload_refusals_have(&self, reasons: impl IntoIterator<Item = &'static str>) {
         for reason in reasons {
             drop(self.of().upload_refusals.get_or_create(&reason.into()));
         }
     }
 
-    /// Bytes of a bundle arrived.
+    /// Counts bytes of a bundle that arrived.
     pub fn upload_received(&self, bytes: u64) {
         self.of().upload_bytes.inc_by(bytes);
     }
 
-    /// A download begins to send `bytes`. It is broken if it is dropped before all of them were sent.
+    /// Begins to measure a download of `bytes`. It counts as broken if it is dropped before all of them are sent.
     pub fn download(&self, bytes: u64) -> DownloadMeasurement {
         DownloadMeasurement::begin(self.clone(), bytes)
     }
 
-    /// A download was refused: nothing is sent.
+    /// Counts a download that was refused before anything was sent.
     pub fn download_refused(&self) {
         self.of().downloads.get_or_create(&"refused".into()).inc();
     }
 
-    /// A download failed before its first byte, by the server's own doing.
+    /// Counts a download that failed on the server's side before its first byte.
     pub fn download_failed(&self) {
         self.of().downloads.get_or_create(&"broken".into()).inc();
     }
 
-    /// A pass of the cleaner ended `at`, after `took`.
+    /// Counts a pass of the cleaner that ended `at`, after `took`.
     pub fn swept(&self, outcome: SweepOutcome, took: Duration, at: Timestamp) {
         self.of().sweeps.get_or_create(&outcome.as_str().into()).inc();
         self.of().sweep_duration.observe(took.as_secs_f64());
@@ -141,20 +143,19 @@ impl Metrics {
         }
     }
 
-    /// The reasons for which resources may be deleted: from then on each has a count, 0 at first, so that the first
-    /// deletion shows as an increase.
+    /// Sets the counts of all `reasons` for deletions to 0. Prometheus then sees the first deletion as an increase.
     pub fn deletions_have(&self, reasons: impl IntoIterator<Item = &'static str>) {
         for reason in reasons {
             drop(self.of().deletions.get_or_create(&reason.into()));
         }
     }
 
-    /// A resource was deleted.
+    /// Counts a resource that was deleted.
     pub fn deleted(&self, reason: &'static str) {
         self.of().deletions.get_or_create(&reason.into()).inc();
     }
 
-    /// Why how many resources were kept by the last sweep. What is not among them is 0 from now on.
+    /// Sets how many resources the last sweep kept, by reason. Reasons that are not in `counts` become 0.
     pub fn kept(&self, counts: &[(&'static str, u64)]) {
         let mut whys = lock(&self.0.whys);
         whys.values_mut().for_each(|count| *count = 0);
@@ -164,51 +165,52 @@ impl Metrics {
         }
     }
 
-    /// Whether a mass deletion is being held back, and of how many resources.
+    /// Sets whether a mass deletion is held back, and how many resources it would delete.
     pub fn mass_deletion(&self, held: bool, candidates: u64) {
         self.of().mass_deletion_held.set(held.into());
         self.of().mass_deletion_candidates.set(candidates);
     }
 
-    /// Tombstones went before their time, because there were too many.
+    /// Counts tombstones that were removed before their time, because there were too many.
     pub fn tombstones_dropped(&self, count: u64) {
         self.of().tombstones_dropped.inc_by(count);
     }
 
-    /// A count of something that has a limit. Each one of it enters the count, and leaves it when it is dropped.
+    /// Makes a count of something that has a limit. Each occupant adds one, until it is dropped.
     pub fn occupancy(&self, of: Limited, limit: usize) -> Occupancy {
         let occupancy = Occupancy::default();
         lock(&self.0.occupancies).push((of, occupancy.clone(), limit as u64));
         occupancy
     }
 
-    /// How many ready resources this version cannot read.
+    /// Sets how many ready resources this version cannot read.
     pub fn unreadable(&self, count: u64) {
         self.of().unreadable.set(count);
     }
 
-    /// Whether another cluster answers than the one that owners were seen in, or one that does not show which it is.
+    /// Sets whether another cluster answers than the one that owners were seen in, or a cluster that does not show
+    /// which one it is.
     pub fn other_cluster(&self, is_other: bool) {
         self.of().other_cluster.set(is_other.into());
     }
 
-    /// How many watches of an owner kind are in `state`. The kind is one that the server was told to accept.
+    /// Sets how many watches of an owner kind are in `state`. The kind is one of the server's `--owner-kinds`.
     pub fn owner_watches(&self, kind: &str, state: &'static str, count: u64) {
         let labels = WatchLabels { kind: kind.to_owned(), state };
         self.of().owner_watches.get_or_create(&labels).set(count);
     }
 
-    /// The counts of owner watches go, to be counted anew.
+    /// Removes all counts of owner watches before they are set again.
     pub fn forget_owner_watches(&self) {
         self.of().owner_watches.clear();
     }
 
-    /// A watch of an owner kind had to begin anew.
+    /// Counts a watch of an owner kind that had to start again.
     pub fn owner_watch_restarted(&self, kind: &str, cause: &'static str) {
         self.of().owner_watch_restarts.get_or_create(&CauseLabels { kind: kind.to_owned(), cause }).inc();
     }
 
-    /// The API server was called: `outcome` is `ok` or the word for the failure.
+    /// Counts a call to the API server. `outcome` is `ok`, or the name of the failure.
     pub fn api_request(&self, call: ApiCall, outcome: &'static str) {
         self.of().api_requests.get_or_create(&CallLabels { call: call.as_str(), outcome }).inc();
     }

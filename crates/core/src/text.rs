@@ -1,16 +1,16 @@
-//! Text from elsewhere, made fit to be shown to people.
+//! Makes text from other programs and people safe to show.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write as _;
 
-/// What stands where a secret stood.
+/// Stands in place of a secret that was removed.
 const HIDDEN: &str = "[hidden]";
-/// Anything shorter is no secret, and would be found everywhere.
+/// Length in bytes. A shorter text is no secret, and removing it everywhere would damage messages.
 const SHORTEST_SECRET: usize = 6;
 
-/// Whether a terminal would obey the character, or a reader would not see it: control and format characters (Unicode's
-/// categories Cc and Cf, which change the direction of text or are invisible), and separators of lines and paragraphs.
+/// Whether the character must not be shown. A terminal obeys control characters (Unicode's category Cc). Format
+/// characters (Cf) are invisible or change the direction of text. Separators of lines and paragraphs break the line.
 pub fn is_unfit(c: char) -> bool {
     // Cf of Unicode 16 (DerivedGeneralCategory.txt).
     c.is_control()
@@ -21,24 +21,24 @@ pub fn is_unfit(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// With U+FFFD for every character that is not fit to be shown.
+/// Replaces every character that must not be shown by U+FFFD.
 pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if is_unfit(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// The same for text of our own that has text from elsewhere in it: its lines and tabs stay.
+/// The same for text that keeps its lines and tabs: this program's own text with text from elsewhere in it.
 pub fn harmless_lines(text: &str) -> String {
     let keep = |c| if is_unfit(c) && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
     text.chars().map(keep).collect()
 }
 
-/// On one line with single blanks, at most `longest` characters.
+/// Puts the text on one line with single blanks between words, and cuts it to `longest` characters.
 pub fn one_line(text: &str, longest: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     shortened(harmless(&words.collect::<Vec<_>>().join(" ")), longest)
 }
 
-/// At most `longest` characters, with a sign that there were more.
+/// Cuts the text to `longest` characters. An ellipsis shows that something was cut off.
 pub fn shortened(mut text: String, longest: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(longest) {
         text.truncate(end);
@@ -47,16 +47,16 @@ pub fn shortened(mut text: String, longest: usize) -> String {
     text
 }
 
-/// The same JSON, with what is not fit to be shown as escapes (RFC 8259 section 7). But for the ends of lines, such
-/// characters only stand in strings there.
+/// The same JSON, with escapes in place of characters that must not be shown (RFC 8259 section 7). Valid JSON has such
+/// characters only in strings, except for the ends of lines, which stay.
 pub fn harmless_json(json: &str) -> String {
     escaped(json, |text, c| {
         c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(text, "\\u{unit:04x}"))
     })
 }
 
-/// The same YAML, with what is not fit to be shown as escapes (YAML 1.2 section 5.7). Strings that have such characters must
-/// be in double quotes.
+/// The same YAML, with escapes in place of characters that must not be shown (YAML 1.2 section 5.7). Strings with such
+/// characters must be in double quotes.
 pub fn harmless_yaml(yaml: &str) -> String {
     escaped(yaml, |text, c| match u32::from(c) {
         code @ ..=0xffff => write!(text, "\\u{code:04x}"),
@@ -76,7 +76,8 @@ fn escaped(text: &str, escape: impl Fn(&mut String, char) -> std::fmt::Result) -
     })
 }
 
-/// Without the `secrets` that this process knows: what stands in between may repeat a request in its answer.
+/// Removes the `secrets` that this process knows from `text`. A proxy may repeat a request, secrets included, in its
+/// answer.
 pub fn without<'a>(text: &'a str, secrets: &[&str]) -> Cow<'a, str> {
     let long = secrets.iter().filter(|secret| secret.len() >= SHORTEST_SECRET);
     long.fold(Cow::Borrowed(text), |text, secret| {
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_turns_text_round_or_cannot_be_seen_is_not_shown() {
+    fn characters_that_turn_text_round_or_are_invisible_are_not_shown() {
         for c in [
             '\u{1b}',
             '\u{7f}',
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_single_blanks_and_an_end() {
+    fn a_line_has_single_blanks_and_a_largest_length() {
         assert_eq!(one_line(" a\n\t b\u{2028}c\u{85}\u{0}d\r\n", 100), "a b c d");
         assert_eq!(one_line("größer", 3), "grö…");
         assert_eq!(one_line("größer", 6), "größer");
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_taken_out_wherever_they_stand() {
+    fn secrets_are_removed_wherever_they_stand() {
         assert_eq!(without("a hunter22 b (hunter22)", &["hunter22", "other-one"]), "a [hidden] b ([hidden])");
         assert_eq!(without("version 1", &["", "1"]), "version 1");
     }

@@ -1,20 +1,20 @@
-//! How many files and connections this process may have open, and what each part of the server gets of them.
+//! How many files and connections this process may have open, and how many of them each part of the server gets.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For the runtime, the ledger, the log, the lock, and short-lived reads of files and folders.
+/// Descriptors for the runtime, the ledger, the log, the lock, and short-lived reads of files and folders.
 const RESERVE: usize = 64;
 
-/// An upload has its file, and while that is flushed, or moved into place, another descriptor.
+/// Descriptors of one upload: its file, and a second one while the file is flushed or moved into place.
 const OF_UPLOAD: usize = 2;
 
-/// Connections of each listener, where there are not enough for all: with fewer, some slow clients keep all others out.
+/// The fewest connections of a listener when descriptors are scarce. With fewer, some slow clients keep all others out.
 const FEW: usize = 32;
 
-/// Bundles that are open for downloads, where there are not enough for all.
+/// The fewest bundles that are open for downloads when descriptors are scarce.
 const FEW_BUNDLES: usize = 16;
 
-/// What the flags come to, at the most.
+/// The most that the server's flags allow at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
     /// Connections of each listener.
@@ -29,55 +29,55 @@ pub struct Demand {
     pub watches: usize,
 }
 
-/// What there is of them.
+/// How the descriptors are shared out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allotment {
     /// Connections of the main listener.
     pub connections: usize,
     /// Connections of the listener of probes and metrics.
     pub operations: usize,
-    /// Bundles that are open for downloads; one that is downloaded many times at once is open once.
+    /// Bundles that are open for downloads. A bundle that is downloaded many times at once is open only once.
     pub bundles: usize,
 }
 
-/// The limit of open files is too low for a server.
+/// The limit of open files is too low for this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the limit of open files is {limit}, and this server needs {least} at least: raise the limit (ulimit -n, LimitNOFILE), \
      or lower --max-concurrent-uploads, of which each takes {OF_UPLOAD}"
 )]
 pub struct TooFew {
-    /// What there is.
+    /// The limit that is in force.
     pub limit: usize,
-    /// What is needed.
+    /// The least that the server needs.
     pub least: usize,
 }
 
 impl Demand {
-    /// Descriptors for all of it.
+    /// Number of descriptors if everything that the flags allow is used at once.
     pub fn descriptors(&self) -> usize {
         let listeners = 1 + usize::from(self.has_operations);
         self.fixed().saturating_add(self.downloads).saturating_add(self.connections.saturating_mul(listeners))
     }
 
-    /// What cannot wait.
+    /// Descriptors of the parts that cannot wait for a free one.
     fn fixed(&self) -> usize {
         RESERVE.saturating_add(self.watches).saturating_add(self.uploads.saturating_mul(OF_UPLOAD))
     }
 
-    /// With fewer than these the server is of no use.
+    /// With fewer descriptors than this the server is of no use.
     fn least(&self) -> usize {
         let few = FEW.min(self.connections) + self.operations() + FEW_BUNDLES.min(self.downloads);
         self.fixed().saturating_add(few)
     }
 
-    /// Connections of probes and admins, where there are not enough for all.
+    /// Connections of probes and admins when descriptors are scarce.
     fn operations(&self) -> usize {
         if self.has_operations { FEW.min(self.connections) } else { 0 }
     }
 
-    /// Allots `limit` descriptors: with fewer than all of it needs, connections and bundles get less, so that what was
-    /// let in finds what it needs.
+    /// Shares out `limit` descriptors. If they are too few for everything, connections and bundles get fewer, so that
+    /// each request that the server lets in finds the descriptors that it needs.
     pub fn allot(&self, limit: usize) -> Result<Allotment, TooFew> {
         if self.descriptors() <= limit {
             let Self { connections, downloads, .. } = *self;
@@ -89,14 +89,15 @@ impl Demand {
         }
         let operations = self.operations();
         let left = limit - self.fixed() - operations;
-        // Many connections often download the same bundle.
+        // Many connections often download the same bundle, so bundles get only a third.
         let bundles = (left / 3).max(left.saturating_sub(self.connections)).min(self.downloads);
         let connections = (left - bundles).min(self.connections);
         Ok(Allotment { connections, operations, bundles })
     }
 }
 
-/// Raises the soft limit of open files to the hard one, and returns what it is then; `None` without any limit.
+/// Raises the soft limit of open files to the hard limit. Returns the limit that is then in force; `None` means no
+/// limit.
 pub fn raise() -> Option<usize> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -107,11 +108,11 @@ pub fn raise() -> Option<usize> {
     current.map(|current| usize::try_from(current).unwrap_or(usize::MAX))
 }
 
-/// How many files this process has open, and how many it may have; `None` without a limit, or where that cannot be found out.
-/// Blocks for about a millisecond for a thousand of them.
+/// How many files this process has open, and how many it may have open. `None` if there is no limit, or if the number
+/// cannot be read. Blocks for about a millisecond for each thousand open files.
 pub fn in_use() -> Option<(usize, usize)> {
     let limit = usize::try_from(getrlimit(Resource::Nofile).current?).ok()?;
-    // The folder itself is open while it is read.
+    // Reading the folder opens one more descriptor.
     let open = std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1);
     Some((open, limit))
 }
@@ -124,7 +125,7 @@ mod tests {
         Demand { connections: 2048, has_operations: false, uploads: 64, downloads: 512, watches: 0 };
 
     #[test]
-    fn with_enough_of_them_everything_is_as_the_flags_say() {
+    fn with_enough_descriptors_every_part_gets_what_the_flags_say() {
         assert_eq!(DEFAULTS.descriptors(), 2752);
         let all = Allotment { connections: 2048, operations: 2048, bundles: 512 };
         assert_eq!(DEFAULTS.allot(2752), Ok(all));
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn with_fewer_what_is_let_in_fits_into_the_limit() {
+    fn with_fewer_descriptors_the_parts_together_fit_into_the_limit() {
         for demand in [DEFAULTS, Demand { has_operations: true, watches: 60, ..DEFAULTS }] {
             for limit in [332, 512, 1024, 2000] {
                 let Allotment { connections, operations, bundles } = demand.allot(limit).unwrap();
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn with_too_few_for_a_server_of_use_there_is_none() {
+    fn a_limit_that_is_too_low_for_a_server_of_use_is_refused() {
         for (demand, least) in [
             (DEFAULTS, 240),
             (Demand { has_operations: true, ..DEFAULTS }, 272),

@@ -1,12 +1,12 @@
-//! When to stop, told to everybody at once.
+//! The order to stop, which all parts of the process can see at the same time.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The number on every Linux that Rust's tier 1 has (signal(7)).
+/// SIGXFSZ on every Linux target of Rust's tier 1 (signal(7)).
 const SIGXFSZ: i32 = 25;
 
-/// Whether the process was asked to stop, and whether to do so without waiting. Clones share the answer.
+/// Whether the process was asked to stop, and whether it must stop at once. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
     requested: CancellationToken,
@@ -14,40 +14,41 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Asks everybody to stop when they have finished what they are at.
+    /// Asks all parts to stop as soon as they have finished their current work.
     pub fn request(&self) {
         self.requested.cancel();
     }
 
-    /// Whether anybody did.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.requested.is_cancelled()
     }
 
-    /// Returns when somebody does.
+    /// Waits until a stop is requested.
     pub async fn requested(&self) {
         self.requested.cancelled().await;
     }
 
-    /// Asks everybody to stop now.
+    /// Asks all parts to stop at once.
     pub fn hurry(&self) {
         self.request();
         self.hurried.cancel();
     }
 
-    /// Returns when somebody does.
+    /// Waits until a stop at once is requested.
     pub async fn hurried(&self) {
         self.hurried.cancelled().await;
     }
 
-    /// Asks everybody to stop at SIGTERM (Kubernetes) or SIGINT (a terminal), and to hurry at the next of them.
+    /// Requests a stop at the first SIGTERM (from Kubernetes) or SIGINT (from a terminal), and a stop at once at the
+    /// second one.
     pub fn on_signals(&self) -> std::io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        // Its default is to end the process, where a limit on the size of files should only fail the write that
-        // passes it. Listening for it is enough.
+        // By default SIGXFSZ ends the process. A limit on the size of files should only fail the write that exceeds it.
+        // A listener that ignores the signal is enough for that.
         let too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
-        // They mean nothing here, and are no reason to end.
+        // SIGUSR1 and SIGUSR2 mean nothing here. Listening for them keeps them from ending the process.
         let users = [signal(SignalKind::user_defined1())?, signal(SignalKind::user_defined2())?];
         let mut next = async move || {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! Every metric, with its name and its help.
+//! Every metric, with its name and its help text.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -21,11 +21,11 @@ use super::lock;
 
 type Level = Gauge<u64, AtomicU64>;
 
-/// From some kilobytes in the same rack to many gigabytes through a slow tunnel.
+/// Bounds from some kilobytes in the same rack to many gigabytes through a slow tunnel.
 const TRANSFER_SECONDS: [f64; 13] =
     [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0];
 
-/// From nothing to do to a disk that hardly answers.
+/// Bounds from a sweep with nothing to do to a disk that hardly answers.
 const SWEEP_SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 30.0];
 
 #[derive(Debug)]
@@ -60,8 +60,8 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Registers everything. The library appends `_total` and `_info` to the names of those types, and a full stop to
-    /// the help.
+    /// Registers all metrics. The library appends `_total` and `_info` to the names of counters and infos, and a full
+    /// stop to the help text.
     pub(super) fn registered(registry: &mut Registry) -> Self {
         registry.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         let mut all = Registrar(registry);
@@ -82,12 +82,12 @@ impl Families {
                 "Time from the first to the last byte of completed downloads",
                 &TRANSFER_SECONDS,
             ),
-            in_flight: all.family("transfers_in_flight", "Transfers going on"),
+            in_flight: all.family("transfers_in_flight", "Transfers in flight"),
             resources: all.family("resources", "Resources in the ledger"),
             stored_bytes: all.metric("stored_bytes", "Bytes of acknowledged bundles"),
             disk_free_bytes: all.metric("disk_free_bytes", "Bytes free on the disk of the data directory"),
-            limit: all.family("limit", "How much there may be"),
-            limit_used: all.family("limit_used", "How much of the limit there is"),
+            limit: all.family("limit", "The limit of what the label names"),
+            limit_used: all.family("limit_used", "How much of the limit is used"),
             sweeps: all.family("sweeps", "Passes of the cleaner"),
             sweep_duration: all.histogram(
                 "sweep_duration_seconds",
@@ -104,14 +104,15 @@ impl Families {
             tombstones_dropped: all.counter("tombstones_dropped", "Tombstones that went before their time"),
             unreadable: all.metric("unreadable_resources", "Resources that this version cannot read"),
             owner_watches: all.family("owner_watches", "Watches of owners"),
-            owner_watch_restarts: all.family("owner_watch_restarts", "Watches that began anew"),
+            owner_watch_restarts: all.family("owner_watch_restarts", "Watches that had to start again"),
             api_requests: all.family("api_requests", "Calls to the API server"),
         };
         families.start_at_zero();
         families
     }
 
-    /// What exists from the start shows its first event as an increase.
+    /// Creates the counters whose labels are known from the start. Prometheus then sees their first event as an
+    /// increase.
     fn start_at_zero(&self) {
         for outcome in ["stored", "refused", "failed"] {
             drop(self.uploads.get_or_create(&outcome.into()));
@@ -155,7 +156,7 @@ impl Registrar<'_> {
     }
 }
 
-/// A level that may be unknown, and then is not there.
+/// A level that may be unknown. If it is, the metric is left out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KnownLevel(Arc<Mutex<Option<u64>>>);
 

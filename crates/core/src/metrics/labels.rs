@@ -11,10 +11,10 @@ macro_rules! words {
         pub enum $type { $($(#[$variant_doc])* $variant),+ }
 
         impl $type {
-            /// Every value.
+            /// All values.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The word in the label.
+            /// The value of the label.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -25,65 +25,65 @@ macro_rules! words {
 words! {
     /// How a pass of the cleaner ended.
     SweepOutcome {
-        /// All was looked at.
+        /// It looked at everything.
         Ok => "ok",
-        /// It had to stop; the next one tries again.
+        /// It had to stop; the next pass tries again.
         Failed => "failed",
     }
 }
 
 words! {
-    /// What the API server was asked for.
+    /// What the API server was asked.
     ApiCall {
-        /// All objects of a kind, or some.
+        /// All objects of a kind, or some of them.
         List => "list",
-        /// Changes.
+        /// Changes of objects.
         Watch => "watch",
         /// One object.
         Get => "get",
-        /// What kinds there are.
+        /// Which kinds the cluster has.
         Discover => "discover",
-        /// Which cluster this is. A role may lack the right, so that a 403 is no alarm.
+        /// Which cluster this is. The role may lack this right, so a 403 is no reason for an alarm.
         Identify => "identify",
-        /// Who somebody is, or what they may do.
+        /// Who a user is, or what a user may do.
         Review => "review",
     }
 }
 
 words! {
-    /// What there is a limit for. A share is what one namespace, in v0 one user, may have at most.
+    /// What has a limit. A share is the most that one namespace may have; in v0 the most that one user may have.
     Limited {
-        /// `--max-resources`: resources, and uploads going on.
+        /// `--max-resources`: resources, with the uploads in flight.
         Resources => "resources",
-        /// `--max-total-size`: bytes of all bundles, and what is promised to uploads.
+        /// `--max-total-size`: bytes of all bundles, with the bytes that are promised to uploads.
         TotalSize => "total-size",
-        /// The same bytes, beside what the disk could hold down to `--min-free-space`.
+        /// The same bytes, against what the disk can hold down to `--min-free-space`.
         Disk => "disk",
         /// `--max-concurrent-uploads`.
         Uploads => "uploads",
         /// `--max-concurrent-downloads`.
         Downloads => "downloads",
-        /// `--max-connections`, of the main listener.
+        /// `--max-connections` of the main listener.
         Connections => "connections",
-        /// The same of `--ops-listen`.
+        /// `--max-connections` of the listener `--ops-listen`.
         OpsConnections => "ops-connections",
-        /// What this process may have open.
+        /// Files and connections that this process may have open.
         OpenFiles => "open-files",
-        /// Bundles that are open for downloads, where the limit of open files is too low for all.
+        /// Bundles that are open for downloads, if the limit of open files is too low for all of them.
         OpenBundles => "open-bundles",
-        /// Label keys that owners are looked for by, of the kind that has most.
+        /// Label keys by which the server looks for owners, of the kind that has most.
         LabelKeys => "label-keys",
-        /// Questions at once about tokens that are not known yet.
+        /// Reviews at once of tokens that are not known yet.
         UnknownTokens => "unknown-tokens",
-        /// Questions at once about tokens and users that are known.
+        /// Reviews at once of tokens and users that are known.
         Reviews => "reviews",
-        /// Deleted resources that are remembered.
+        /// Deleted resources that the ledger remembers.
         Tombstones => "tombstones",
-        /// Memory for owners.
+        /// Memory for owners, in bytes.
         OwnerMemory => "owner-memory",
-        /// The largest share of the resources.
+        /// The largest share of the number of resources.
         ShareOfResources => "share-of-resources",
-        /// The largest share of the room, in bytes.
+        /// The largest share of the bytes.
         ShareOfRoom => "share-of-room",
         /// The largest share of the uploads.
         ShareOfUploads => "share-of-uploads",
@@ -94,7 +94,8 @@ words! {
     }
 }
 
-/// The methods of RFC 9110, section 9, and PATCH; a client can make up any other.
+/// The methods of RFC 9110, section 9, and PATCH. All others are `other`, because clients can make up any number of
+/// them.
 pub(super) fn method(name: &str) -> &'static str {
     const STANDARD: [&str; 9] =
         ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"];
@@ -108,7 +109,7 @@ pub(super) struct RequestLabels {
     pub(super) status: Status,
 }
 
-/// An HTTP status, or that the client left before there was one.
+/// An HTTP status; `None` if the client left before there was one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Status(Option<u16>);
 

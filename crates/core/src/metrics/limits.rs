@@ -1,44 +1,44 @@
-//! How full the server is: of everything that has a limit how much there is, and how much there may be.
+//! How full the server is: the limits, and how much of each is used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::labels::Limited;
 
-/// A limit, and how much of it is used.
+/// A limit, with how much of it is used. Both have the unit of the limit: a number, or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitUse {
-    /// Of what.
+    /// What is limited.
     pub of: Limited,
-    /// How much there is.
+    /// How much is used.
     pub used: u64,
-    /// How much there may be.
+    /// The most that is allowed.
     pub limit: u64,
 }
 
 impl LimitUse {
-    /// Counts as the ledger and the runtime have them.
+    /// The same for a count.
     pub fn of_counts(of: Limited, used: usize, limit: usize) -> Self {
         Self { of, used: used as u64, limit: limit as u64 }
     }
 }
 
-/// A count that goes up and down by itself. Clones are the same one.
+/// A count that follows the life of its occupants. Clones are the same count.
 #[derive(Debug, Clone, Default)]
 pub struct Occupancy(Arc<AtomicU64>);
 
-/// One of those that are counted, until it is dropped.
+/// One occupant. It is counted until it is dropped.
 #[derive(Debug)]
 pub struct Occupant(Occupancy);
 
 impl Occupancy {
-    /// One more.
+    /// Counts one more, until the result is dropped.
     pub fn enter(&self) -> Occupant {
         self.0.fetch_add(1, Ordering::Relaxed);
         Occupant(self.clone())
     }
 
-    /// How many there are.
+    /// How many occupants there are now.
     pub(super) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Transfers while they go on: each is counted once, whatever ends it.
+//! Transfers in flight. Each is counted once, whatever ends it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use super::Metrics;
 
-/// An upload while it goes on. Clones measure the same one; when the last of them goes without a verdict, it failed.
+/// An upload in flight. Clones measure the same upload. If the last clone is dropped before [`stored`](Self::stored) or
+/// [`refused`](Self::refused), the upload counts as failed.
 #[derive(Debug, Clone)]
 pub struct UploadMeasurement(Arc<Upload>);
 
@@ -22,7 +23,7 @@ impl UploadMeasurement {
         Self(Arc::new(Upload { metrics, began: Instant::now(), has_verdict: AtomicBool::new(false) }))
     }
 
-    /// It is acknowledged.
+    /// The upload is acknowledged.
     pub fn stored(&self) {
         if self.0.end("stored") {
             let took = self.0.began.elapsed();
@@ -30,7 +31,7 @@ impl UploadMeasurement {
         }
     }
 
-    /// The server does not want it, for this reason.
+    /// The server refuses the upload.
     pub fn refused(&self, reason: &'static str) {
         if self.0.end("refused") {
             self.0.metrics.of().upload_refusals.get_or_create(&reason.into()).inc();
@@ -39,7 +40,7 @@ impl UploadMeasurement {
 }
 
 impl Upload {
-    /// The first verdict counts.
+    /// Counts `outcome`, unless an earlier one was counted. Returns whether it was the first.
     fn end(&self, outcome: &'static str) -> bool {
         let is_first = !self.has_verdict.swap(true, Ordering::Relaxed);
         if is_first {
@@ -55,7 +56,7 @@ impl Drop for Upload {
     }
 }
 
-/// A download while it goes on. When it goes before everything was sent, it is broken.
+/// A download in flight. If it is dropped before everything was sent, it counts as broken.
 #[derive(Debug)]
 pub struct DownloadMeasurement {
     metrics: Metrics,
@@ -68,13 +69,13 @@ impl DownloadMeasurement {
         Self { metrics, began: Instant::now(), missing_bytes: bytes }
     }
 
-    /// So many more bytes were handed to the connection.
+    /// The server handed `bytes` more to the connection.
     pub fn sent(&mut self, bytes: u64) {
         self.metrics.of().download_bytes.inc_by(bytes);
         self.missing_bytes = self.missing_bytes.saturating_sub(bytes);
     }
 
-    /// How much was not handed to the connection yet.
+    /// How many bytes were not handed to the connection yet.
     pub fn missing_bytes(&self) -> u64 {
         self.missing_bytes
     }

@@ -1,6 +1,6 @@
-//! What an admin asks of the running server: what is staged, why it is kept, and that it goes.
+//! The admin's requests to the running server: list what is staged, tell why it is kept, remove it, start a sweep.
 //!
-//! Nothing here has a secret in it, or anything that one could be found out from.
+//! Nothing here holds a secret, or anything that helps to guess one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,14 +14,14 @@ use super::standing::{ClusterStanding, WatchState};
 use super::v1::OwnerMetadata;
 use crate::resource::{DeletionReason, State, Why};
 
-/// Everything that is staged.
+/// The path of all staged resources.
 pub const RESOURCES: &str = "/admin/v1/resources";
-/// Sweeps that somebody asks for.
+/// The path at which an admin asks for a sweep.
 pub const SWEEPS: &str = "/admin/v1/sweeps";
-/// How the server is.
+/// The path of the server's status.
 pub const STATUS: &str = "/admin/v1/status";
 
-/// The path at which a cluster is accepted.
+/// The path at which an admin accepts a cluster.
 pub fn cluster_path(uid: impl fmt::Display) -> String {
     format!("/admin/v1/clusters/{uid}")
 }
@@ -33,9 +33,9 @@ pub fn resource_path(id: impl fmt::Display) -> String {
 
 /// The query parameters of a list, and of a removal.
 pub mod query {
-    /// Only after this one, in the order of ids: the `next` of the page before.
+    /// Only resources whose ids come after this one: the `next` of the page before.
     pub const AFTER: &str = "after";
-    /// At most so many on a page.
+    /// The largest number of resources on a page.
     pub const LIMIT: &str = "limit";
     /// Only owners in this namespace.
     pub const NAMESPACE: &str = "namespace";
@@ -45,35 +45,35 @@ pub mod query {
     pub const LABEL: &str = "label";
     /// Only the owner of this name.
     pub const NAME: &str = "name";
-    /// Only what is kept for this reason; repeatable, and one of them is enough.
+    /// Only resources that are kept for this reason. Repeatable: one match is enough.
     pub const WHY: &str = "why";
-    /// `true`: only what nobody has downloaded.
+    /// `true`: only resources that were never downloaded.
     pub const UNUSED: &str = "unused";
-    /// Only what was staged at least so long ago.
+    /// Only resources that were staged at least this long ago.
     pub const OLDER_THAN: &str = "olderThan";
-    /// Only resources whose ids begin so.
+    /// Only resources whose ids begin with this text.
     pub const ID: &str = "id";
-    /// `true`: what is deleted and remembered, in place of what is staged.
+    /// `true`: deleted resources that are remembered, in place of staged ones.
     pub const DELETED: &str = "deleted";
     /// All parameters of a list.
     pub const OF_LIST: [&str; 11] =
         [AFTER, LIMIT, NAMESPACE, KIND, LABEL, NAME, WHY, UNUSED, OLDER_THAN, ID, DELETED];
 }
 
-/// The most that one page has.
+/// The largest number of resources that one page may have.
 pub const MAX_PAGE: usize = 1000;
 
-/// What [`query::WHY`] says for what the next sweep deletes.
+/// The value of [`query::WHY`] that selects resources that the next sweep deletes.
 pub const DUE: &str = "due";
 
-/// One page of what is staged.
+/// One page of staged resources.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourcePage {
     /// The server's time, from which ages are counted.
     #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
-    /// In the order of their ids.
+    /// The resources of this page, in the order of their ids.
     pub resources: Vec<StagedResource>,
     /// The `after` of the next page; absent on the last one. A page may have fewer than its limit and still not be the
     /// last.
@@ -87,7 +87,7 @@ pub struct ResourcePage {
 pub struct StagedResource {
     /// Names the resource. Not a secret.
     pub resource_id: String,
-    /// Whom it is for.
+    /// The objects that it lives for.
     pub owner: OwnerMetadata,
     /// How many bytes it has.
     pub size_bytes: u64,
@@ -98,19 +98,19 @@ pub struct StagedResource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
-    /// Why it is kept, in one word such as `owner-present`; absent if the next sweep deletes it, or if it is gone.
+    /// Why it is kept, in one word such as `owner-present`. Absent if the next sweep deletes it, or if it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub kept_because: Option<Word<Why>>,
-    /// When time alone will delete it, as things stand.
+    /// When time alone will delete it, if nothing else changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// Why the next sweep deletes it, in the word that the log and a later 410 have.
+    /// Why the next sweep deletes it. The log and a later 410 have the same word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub due_because: Option<Word<DeletionReason>>,
-    /// Who uploaded it: the name of the upload token or of the cluster's user, else the address that the upload came from.
+    /// Who uploaded it: the name of the upload token or of the cluster's user, otherwise the address of the peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uploaded_by: Option<String>,
     /// When it was deleted.
@@ -123,14 +123,14 @@ pub struct StagedResource {
     pub deletion_reason: Option<Word<DeletionReason>>,
 }
 
-/// All that the server knows of one resource, or of its tombstone: of that one's owner only kind and namespace.
+/// All that the server knows of one resource. Of the owner of a deleted one it knows only kind and namespace.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceDetails {
     /// The server's time, from which ages are counted.
     #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
-    /// What a list has of it.
+    /// The same fields as in a list.
     #[serde(flatten)]
     pub resource: StagedResource,
     /// `ready`, `deleting` or `deleted`.
@@ -139,7 +139,7 @@ pub struct ResourceDetails {
     /// SHA-256 of its bytes, in hexadecimal digits; a tombstone has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// The name it was uploaded under.
+    /// The name that it was uploaded under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
     /// How long it may stay without being downloaded, such as `30m`.
@@ -155,11 +155,11 @@ pub struct ResourceDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_seen_at: Option<Timestamp>,
-    /// Since when its owner is missing.
+    /// Since when its owner has been missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_absent_since: Option<Timestamp>,
-    /// Since when all pods that own it are finished.
+    /// Since when all pods that own it have been finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_finished_since: Option<Timestamp>,
@@ -171,9 +171,9 @@ pub struct ResourceDetails {
 pub struct Removal {
     /// Names the resource.
     pub resource_id: String,
-    /// `true` if it went by this request, `false` if it was gone already.
+    /// `true` if this request removed it, `false` if it was gone already.
     pub removed: bool,
-    /// How many bytes it had; absent if the server cannot read that.
+    /// How many bytes it had; absent if the server cannot read its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
     /// Why it was gone already.
@@ -193,25 +193,26 @@ pub struct SweepReport {
     /// How many resources it deleted, by reason.
     #[schema(value_type = BTreeMap<String, u64>)]
     pub deleted: BTreeMap<Word<DeletionReason>, u64>,
-    /// How many it kept, by why.
+    /// How many resources it kept, by reason.
     #[schema(value_type = BTreeMap<String, u64>)]
     pub kept: BTreeMap<Word<Why>, u64>,
-    /// How many it held back because more than half of all used resources at once is more likely a mistake.
+    /// How many deletions it held back, because deleting more than half of all used resources at once is more likely a
+    /// mistake.
     pub held: u64,
-    /// Uploads that a crash had interrupted, cleared away.
+    /// How many uploads it cleared away that a crash had interrupted.
     pub interrupted_uploads: u64,
-    /// Deletions that had been interrupted, finished.
+    /// How many interrupted deletions it finished.
     pub interrupted_deletions: u64,
-    /// Files that belong to no resource, removed.
+    /// How many files it removed that belong to no resource.
     pub stray_files: u64,
-    /// Tombstones that had served their seven days.
+    /// How many tombstones it removed after their seven days.
     pub forgotten_tombstones: u64,
-    /// Tombstones that went before, because there were too many; absent from servers before this limit.
+    /// How many tombstones it removed earlier, because there were too many. Absent from servers before this limit.
     #[serde(default)]
     pub dropped_tombstones: u64,
 }
 
-/// How the server is.
+/// The state of the server.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerStatus {
@@ -220,107 +221,108 @@ pub struct ServerStatus {
     /// The server's time.
     #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
-    /// Whether a cluster is asked about owners.
+    /// Whether the server asks a cluster about owners.
     pub owners_asked: bool,
-    /// Which cluster that is; absent before it was asked.
+    /// Which cluster it asks; absent before the first question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterStatus>,
-    /// Resources that this version of the server cannot read, and keeps.
+    /// How many resources this version of the server cannot read. It keeps them.
     #[serde(default)]
     pub unreadable_resources: u64,
-    /// The first of them.
+    /// The first of these resources.
     #[serde(default)]
     pub unreadable: Vec<UnreadableResource>,
-    /// The watches of owners; none before the first resource is staged for a kind.
+    /// The watches of owners. There is none before the first resource is staged for a kind.
     pub watches: Vec<WatchStatus>,
-    /// Bytes of everything that is staged.
+    /// Bytes of all staged bundles.
     pub stored_bytes: u64,
-    /// Free on the data directory's disk; absent if that cannot be found out.
+    /// Bytes free on the data directory's disk; absent if the server cannot find out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
-    /// What the server takes on.
+    /// The limits of the server.
     pub limits: ServerLimits,
-    /// Uploads going on.
+    /// Uploads in flight.
     pub uploads_in_flight: u64,
-    /// Downloads going on.
+    /// Downloads in flight.
     pub downloads_in_flight: u64,
     /// When the last sweep ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_sweep_at: Option<Timestamp>,
-    /// What it did; absent if it failed.
+    /// What the last sweep did; absent if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_sweep: Option<SweepReport>,
-    /// When the next one begins, unless somebody asks for one before.
+    /// When the next sweep begins, unless an admin asks for one earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_sweep_at: Option<Timestamp>,
 }
 
-/// A resource that this version of the server cannot read, and keeps.
+/// A resource that this version of the server cannot read. The server keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnreadableResource {
-    /// Its id; where that is damaged, `damaged-` and its bytes in hexadecimal digits. A removal takes either.
+    /// Its id. If the id is damaged: `damaged-` and the bytes of the id in hexadecimal digits. A removal takes either.
     pub resource_id: String,
-    /// The column of the ledger that cannot be read.
+    /// The first column of the ledger that cannot be read.
     pub column: String,
-    /// The namespace of its owner, if that can be read.
+    /// The namespace of its owner; absent if that cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// How many bytes it has, if that can be read.
+    /// How many bytes it has; absent if that cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
 }
 
-/// Which cluster is asked about owners, by the uids of the namespace `kube-system`, as the server found it out last.
+/// Which cluster the server asks about owners, by the uid of its namespace `kube-system`, when the server last checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
-    /// `same`: the one that owners were seen in. `other`: another one, or one that does not show its uid any more; nothing
-    /// goes for lack of an owner. `unchecked`: no uid is known, and none can be read. `not-asked`: there was no answer yet.
+    /// `same`: the cluster that owners were seen in. `other`: another cluster, or one that no longer shows its uid; no
+    /// resource is deleted for lack of an owner. `unchecked`: no uid is known, and none can be read. `not-asked`: the
+    /// cluster has not answered yet.
     #[schema(value_type = String)]
     pub state: Word<ClusterStanding>,
-    /// The uid that the server knows.
+    /// The uid that the server remembers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
     /// The uid of the cluster that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
-    /// Why the uid of the cluster that answers cannot be read.
+    /// Why the server cannot read the uid of the cluster that answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Whether the API server did not answer when it was asked last, or with an error: `state` and `seen` are from before,
-    /// `failure` says why. No cluster can be accepted then.
+    /// Whether the last question to the API server got no answer, or an error. `state` and `seen` are then from before,
+    /// and `failure` says why. No cluster can be accepted then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
 }
 
-/// What names a cluster whose uid cannot be read, in place of the uid.
+/// Stands in place of the uid if a cluster does not show its uid.
 pub const WITHOUT_UID: &str = "without-uid";
 
-/// The answer to an admin who accepts the cluster that answers.
+/// The answer to an admin who accepts the cluster that now answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedCluster {
-    /// The uid that the server knows from now on; absent if it knows none, and checks none.
+    /// The uid that the server remembers from now on; absent if it remembers none, and checks none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
-    /// The one that it knew before.
+    /// The uid that it remembered before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_before: Option<String>,
 }
 
-/// How much a server takes on. Sizes are in bytes.
+/// The limits of a server. Sizes are in bytes.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerLimits {
-    /// Of one bundle.
+    /// The largest size of one bundle.
     pub max_resource_size: u64,
-    /// Of all bundles together; absent if there is no limit.
+    /// The largest size of all bundles together; absent if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_total_size: Option<u64>,
-    /// Of the disk, to leave free.
+    /// How much of the disk must stay free.
     pub min_free_space: u64,
     /// Resources at once; absent from servers before this limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,7 +331,7 @@ pub struct ServerLimits {
     pub max_concurrent_uploads: u64,
     /// Downloads at once.
     pub max_concurrent_downloads: u64,
-    /// What one namespace may have of all these, in percent; absent where there are no shares.
+    /// How much of all these limits one namespace may have, in percent; absent if there are no shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_percent: Option<u8>,
 }
@@ -338,20 +340,20 @@ pub struct ServerLimits {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WatchStatus {
-    /// What it watches.
+    /// The kind of owner that it watches.
     pub kind: String,
-    /// Where; absent if everywhere.
+    /// The namespace that it watches; absent if it watches all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Whether it is the second watch of pods, of those that are not finished.
+    /// Whether it is the second watch of pods, which sees only pods that are not finished.
     pub unfinished_only: bool,
     /// `starting`, `ready`, `forbidden`, `failing`, `no-such-kind` or `namespace-gone`.
     #[schema(value_type = String)]
     pub state: Word<WatchState>,
-    /// Since when.
+    /// Since when it has been in this state.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
-    /// What went wrong last.
+    /// What last went wrong; absent if nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `Content-Digest` and `Repr-Digest` (RFC 9530), of which only `sha-256` is used here.
+//! `Content-Digest` and `Repr-Digest` (RFC 9530), with `sha-256` as the only algorithm.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,10 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 /// A digest header that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
-    /// Another algorithm only.
+    /// The header has only other algorithms.
     #[error("the digest header has no sha-256 entry: write sha-256=:BASE64: (RFC 9530)")]
     NoSha256,
-    /// Not the form of the RFC.
+    /// The header is not in the form of the RFC.
     #[error(
         "the digest header is malformed: write sha-256=:BASE64:, with 44 characters of base64 (RFC 9530)"
     )]
@@ -21,8 +21,8 @@ pub fn format(sha256: &[u8; 32]) -> String {
     format!("sha-256=:{}:", STANDARD.encode(sha256))
 }
 
-/// Reads the `sha-256` entry from a header's value, which may list several algorithms (a dictionary of
-/// byte sequences, RFC 8941). The last of several `sha-256` entries counts, as the RFC says.
+/// Reads the `sha-256` entry from the value of a header, which may list several algorithms (a dictionary of byte
+/// sequences, RFC 8941). If there are several `sha-256` entries, the last one counts, as the RFC says.
 pub fn parse(value: &str) -> Result<[u8; 32], DigestError> {
     let mut found = Err(DigestError::NoSha256);
     for entry in value.split(',') {
@@ -43,7 +43,7 @@ pub fn to_hex(sha256: &[u8; 32]) -> String {
     })
 }
 
-/// Reads what [`to_hex`] writes, with letters of either case.
+/// Reads what [`to_hex`] writes, with letters of either case. `None` for any other text.
 pub fn from_hex(text: &str) -> Option<[u8; 32]> {
     let digit = |c: char| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let digits: Vec<u8> = text.chars().map(digit).collect::<Option<_>>()?;
@@ -102,7 +102,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_from_a_damaged_header_is_written_in_it(digest: [u8; 32], at in 0_usize..54, byte in b' '..=b'~') {
+        fn a_digest_that_is_read_from_a_damaged_header_is_written_in_it(digest: [u8; 32], at in 0_usize..54, byte in b' '..=b'~') {
             let mut value = format(&digest).into_bytes();
             value[at] = byte;
             let value = String::from_utf8(value).unwrap();

@@ -1,4 +1,4 @@
-//! What goes over the wire, shared by server and clients: paths, header names, bodies, error codes.
+//! The wire format that server and clients share: paths, header names, bodies, error codes.
 
 pub mod admin;
 pub mod digest;
@@ -16,12 +16,12 @@ pub use word::Word;
 pub const HEALTHZ: &str = "/healthz";
 /// Readiness: `200` while downloads can be served.
 pub const READYZ: &str = "/readyz";
-/// What Prometheus scrapes.
+/// The metrics that Prometheus scrapes.
 pub const METRICS: &str = "/metrics";
-/// The OpenAPI document of what is served.
+/// The OpenAPI document of this server.
 pub const OPENAPI: &str = "/api/openapi.json";
 
-/// Names one request in the log and in every answer; a caller's own is kept.
+/// Names one request in the log and in every answer. If the caller sends one, the server keeps it.
 pub const REQUEST_ID: &str = "x-request-id";
 /// The digest of the whole representation (RFC 9530).
 pub const REPR_DIGEST: &str = "repr-digest";

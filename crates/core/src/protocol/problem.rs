@@ -13,11 +13,11 @@ pub const CONTENT_TYPE: &str = "application/problem+json";
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// Always `about:blank`: the code says what kind of problem it is.
+    /// Always `about:blank`. The code says what kind of problem it is.
     #[serde(rename = "type", default = "about_blank")]
     #[schema(required = true)]
     pub kind: String,
-    /// The HTTP status' own words.
+    /// The standard phrase of the HTTP status.
     #[serde(default)]
     #[schema(required = true)]
     pub title: String,
@@ -33,14 +33,14 @@ pub struct Problem {
     #[serde(default)]
     #[schema(required = true)]
     pub detail: String,
-    /// The request's id, which the server's log has as well.
+    /// The id of the request, which the server's log has as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// For a resource that is gone: why it was deleted.
+    /// Why the resource was deleted, if it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub deletion_reason: Option<Word<DeletionReason>>,
-    /// For a resource that is gone: when it was deleted.
+    /// When the resource was deleted, if it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub deleted_at: Option<jiff::Timestamp>,
@@ -60,7 +60,7 @@ macro_rules! codes {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code { $($(#[doc = $doc])+ $variant),+ }
 
-        /// Described as the name that it has in the body.
+        /// The schema of the name that stands in the body.
         impl utoipa::PartialSchema for Code {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
                 let described = [$(($name, [$($doc),+].concat(), $status)),+]
@@ -78,7 +78,7 @@ macro_rules! codes {
         named!(Code { $($variant => $name),+ });
 
         impl Code {
-            /// The HTTP status it comes with in v1.
+            /// The HTTP status that it has in v1.
             pub fn status(self) -> u16 {
                 match self { $(Self::$variant => $status),+ }
             }
@@ -87,62 +87,62 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The owner is missing or one that Kubernetes would refuse.
+    /// The owner is missing, or Kubernetes would refuse it.
     InvalidOwner => ("invalid-owner", 400),
-    /// A query parameter is unknown, given twice, or not of its form.
+    /// A query parameter is unknown, given twice, or malformed.
     InvalidParameter => ("invalid-parameter", 400),
-    /// A header is not of its form.
+    /// A header is malformed.
     InvalidHeader => ("invalid-header", 400),
     /// The bytes do not have the digest that was announced.
     DigestMismatch => ("digest-mismatch", 400),
-    /// The body is not what was announced, or broke off.
+    /// The body does not have the announced length, or it broke off.
     IncompleteBody => ("incomplete-body", 400),
-    /// The v0 multipart body is not what the protocol says.
+    /// The v0 multipart body does not follow the protocol.
     InvalidMultipart => ("invalid-multipart", 400),
     /// No ticket, no upload token, or no admin token.
     Unauthorized => ("unauthorized", 401),
-    /// The user is known, and may not run pods in the owner's namespace.
+    /// The user is known, but may not run pods in the owner's namespace.
     Forbidden => ("forbidden", 403),
     /// No admin token was given to this server, so it takes no admin's requests.
     AdminOff => ("admin-off", 403),
-    /// No such resource, or not for this ticket.
+    /// There is no such resource, or the ticket is not for it.
     NotFound => ("not-found", 404),
     /// There is nothing at this path.
     NoSuchPath => ("no-such-path", 404),
-    /// Not with this method.
+    /// This path does not allow this method.
     MethodNotAllowed => ("method-not-allowed", 405),
-    /// The body came too slowly, or stopped.
+    /// The body came too slowly, or stopped coming.
     TooSlow => ("too-slow", 408),
-    /// The resource was to be removed if nobody uses it, and somebody does.
+    /// The resource was to be removed only if it is unused, and it is in use.
     InUse => ("in-use", 409),
     /// The resource was deleted.
     Gone => ("gone", 410),
     /// The bundle is not the one that `If-Match` names.
     PreconditionFailed => ("precondition-failed", 412),
-    /// The bundle is larger than the server takes.
+    /// The bundle is larger than the server accepts.
     TooLarge => ("too-large", 413),
-    /// The wrong kind of body.
+    /// The content type of the body is wrong.
     UnsupportedMediaType => ("unsupported-media-type", 415),
     /// None of the requested bytes exist.
     RangeNotSatisfiable => ("range-not-satisfiable", 416),
-    /// The server could not do it, and says no more.
+    /// The server failed. Its log has the cause.
     Internal => ("internal", 500),
-    /// The body comes in a coding besides `chunked`.
+    /// The body has a transfer coding other than `chunked`.
     UnsupportedTransferCoding => ("unsupported-transfer-coding", 501),
-    /// As much as possible is going on already.
+    /// The server has reached its limit of simultaneous work.
     Overloaded => ("overloaded", 503),
-    /// The API server cannot be asked who may upload.
+    /// The API server does not answer the question who may upload.
     AuthorizationUnavailable => ("authorization-unavailable", 503),
-    /// The API server cannot be asked which cluster it is.
+    /// The API server does not answer the question which cluster it is.
     ClusterUnavailable => ("cluster-unavailable", 503),
     /// Downloads cannot be served: the ledger or the data directory cannot be read.
     NotReady => ("not-ready", 503),
-    /// The change cannot be written down: the disk is read-only, or fails.
+    /// The change cannot be stored: the disk is read-only, or fails.
     NotWritable => ("not-writable", 503),
-    /// The server is starting, and does not serve yet.
+    /// The server is starting, and does not serve requests yet.
     Starting => ("starting", 503),
     /// The server is about to stop.
     ShuttingDown => ("shutting-down", 503),
-    /// There is no room for the bundle, or to write a deletion down.
+    /// There is no room for the bundle, or for storing a deletion.
     InsufficientStorage => ("insufficient-storage", 507),
 }

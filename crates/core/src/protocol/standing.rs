@@ -1,21 +1,21 @@
-//! How a server's watches of owners are, and which cluster it asks, in one word each.
+//! The status of a server's watches of owners, and of the cluster that it asks, in one word each.
 
 use crate::resource::named;
 
-/// How a watch of owners is.
+/// The status of a watch of owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchState {
-    /// Its first list is not complete.
+    /// Its first list is not complete yet.
     Starting,
-    /// What it knows can be relied on, until a fresh read says otherwise.
+    /// Its knowledge is current, until a fresh read shows otherwise.
     Ready,
     /// The API server does not allow it: 403.
     Forbidden,
-    /// It broke, and is being made anew.
+    /// It broke, and is being started again.
     Failing,
     /// The cluster does not have this kind.
     NoSuchKind,
-    /// The namespace that it looks at does not exist (any more), and so nothing in it.
+    /// The namespace that it watches does not exist, or no longer exists. So nothing exists in it.
     NamespaceGone,
 }
 
@@ -28,16 +28,16 @@ named!(WatchState {
     NamespaceGone => "namespace-gone",
 });
 
-/// Which cluster is asked about owners, beside the one that they were seen in.
+/// Which cluster answers questions about owners, compared with the one that owners were seen in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClusterStanding {
     /// There was no answer yet.
     NotAsked,
-    /// The one that owners were seen in.
+    /// The cluster that owners were seen in.
     Same,
     /// No uid is known, and none can be read.
     Unchecked,
-    /// Another one, or one that does not show its uid any more.
+    /// Another cluster, or one that no longer shows its uid.
     Other,
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_standing_reads_back() {
+    fn every_status_reads_back() {
         for state in WatchState::ALL {
             assert_eq!(state.as_str().parse(), Ok(*state));
         }

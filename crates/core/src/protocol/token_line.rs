@@ -1,37 +1,38 @@
 //! The lines of a token file, `TOKEN` or `name=NAME TOKEN`, as server and clients read them.
 
-/// Begins a line that says whose the token is.
+/// Begins a line that names the owner of its token.
 const NAME: &str = "name=";
 
-/// Windows' editors write it at the beginning of a file.
+/// Editors on Windows write it at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Between a name and its token, one or more.
+/// One or more of these stand between a name and its token.
 const SEPARATORS: [char; 2] = [' ', '\t'];
 
-/// The longest name, as of a DNS label.
+/// The largest length of a name in bytes, as of a DNS label.
 const LONGEST_NAME: usize = 63;
 
-/// What a line holds.
+/// The content of one line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenLine<'a> {
-    /// Whose token it is.
+    /// The name of the token; `None` if the line has none.
     pub name: Option<&'a str>,
-    /// What is shown to the server.
+    /// The token that is presented to the server.
     pub token: &'a str,
 }
 
-/// A line that could be a token without a name, and looks like one with a name. It holds no part of the line.
+/// A line that looks like one with a name, but could also be a token without a name. The error holds no part of the
+/// line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a line that begins with “name=” is read as name=NAME TOKEN, with blanks or tabs between the two and none in the token, \
-     and a name of at most {LONGEST_NAME} letters, digits, and . _ - @ +; a token without a name must not begin so"
+    "a line that begins with “name=” is read as name=NAME TOKEN: the name has at most {LONGEST_NAME} letters, digits, and \
+     . _ - @ +, then come blanks or tabs, and the token has none; a token without a name must not begin with “name=”"
 )]
 pub struct TokenLineError;
 
 impl<'a> TokenLine<'a> {
-    /// Reads the lines of a file that are not blank, each with its number, from 1. A byte order mark at the beginning is no
-    /// part of a token.
+    /// Reads the lines of a file that are not blank, each with its number, counted from 1. A byte order mark at the
+    /// beginning of the file is skipped.
     pub fn of_file(text: &'a str) -> impl Iterator<Item = (usize, Result<Self, TokenLineError>)> {
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
         let lines = (1..).zip(text.lines());

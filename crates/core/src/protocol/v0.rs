@@ -1,19 +1,19 @@
-//! The original's protocol (kubespark, 2017), as its clients speak it.
+//! kubespark's protocol (2017), as its clients speak it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Where bundles are staged, with and without a trailing slash.
+/// The path at which bundles are staged, with and without a trailing slash.
 pub const RESOURCES: &str = "/api/v0/resources";
 /// Answers `pong`.
 pub const PING: &str = "/api/v0/ping";
-/// Where the original's own Java client asked by mistake; answers `pong` as well.
+/// kubespark's own Java client asks here by mistake. The answer is `pong` as well.
 pub const PING_WITHOUT_VERSION: &str = "/api/ping";
-/// The part that has the bundle.
+/// The name of the part with the bundle.
 pub const RESOURCES_PART: &str = "resources";
-/// The part that has the owner, in JSON.
+/// The name of the part with the owner, in JSON.
 pub const OWNER_PART: &str = "resourcesOwner";
 
 /// The `resourcesOwner` part.
@@ -22,21 +22,22 @@ pub const OWNER_PART: &str = "resourcesOwner";
 pub struct StagedResourcesOwner {
     /// The owner's namespace.
     pub owner_namespace: String,
-    /// Labels that all owning objects carry.
+    /// The labels that all owning objects carry.
     pub owner_labels: BTreeMap<String, String>,
-    /// The owner's kind; `Pod` was the only one.
+    /// The owner's kind. kubespark knows only `Pod`.
     #[serde(default = "pod")]
     pub owner_type: String,
 }
 
-/// The form of an upload, as the OpenAPI document describes it. The server reads it piece by piece, and never has it whole.
+/// The form of an upload, as the OpenAPI document describes it. The server reads the form piece by piece, and never
+/// holds all of it.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 pub struct UploadForm {
     /// The bundle.
     #[schema(value_type = String, format = Binary)]
     pub resources: Vec<u8>,
-    /// Whom it is for, as JSON.
+    /// The objects that the bundle lives for, in JSON.
     pub resources_owner: StagedResourcesOwner,
 }
 
@@ -44,13 +45,13 @@ fn pod() -> String {
     crate::resource::POD.to_owned()
 }
 
-/// The ticket, as v0 prints it.
+/// The ticket, in the form of v0.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubmittedResourceIdAndSecret {
     /// Names the resource.
     pub resource_id: String,
-    /// Opens it.
+    /// The secret that downloads need. Not shown again.
     pub resource_secret: String,
 }
 

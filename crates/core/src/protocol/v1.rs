@@ -1,4 +1,4 @@
-//! cloakroom's own protocol.
+//! cloakroom's own protocol, version 1.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 use super::Word;
 use crate::resource::{Owner, State, Why};
 
-/// Where bundles are staged.
+/// The path at which bundles are staged.
 pub const RESOURCES: &str = "/api/v1/resources";
 
-/// What the server says of itself.
+/// The path at which the server describes itself.
 pub const INFO: &str = "/api/v1";
 
 /// The query parameters of an upload.
@@ -28,9 +28,9 @@ pub mod query {
     pub const KIND: &str = "kind";
     /// Upper bound on the resource's life.
     pub const TTL: &str = "ttl";
-    /// How long it may stay without being downloaded.
+    /// How long it may stay without a download.
     pub const UNUSED_TIMEOUT: &str = "unusedTimeout";
-    /// All of them.
+    /// All parameters of an upload.
     pub const ALL: [&str; 6] = [NAMESPACE, LABEL, NAME, KIND, TTL, UNUSED_TIMEOUT];
 }
 
@@ -44,13 +44,13 @@ pub fn metadata_path(id: impl fmt::Display) -> String {
     format!("{RESOURCES}/{id}/metadata")
 }
 
-/// What a client may want to know of the server before it stages anything.
+/// What a client may ask of the server before it stages anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerInfo {
-    /// Of this program.
+    /// The version of the server.
     pub version: String,
-    /// The image that init-containers fetch with, if the server knows one.
+    /// The image of init-containers that fetch, if the server knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_image: Option<String>,
 }
@@ -61,23 +61,23 @@ pub struct ServerInfo {
 pub struct Ticket {
     /// Names the resource. Not a secret.
     pub resource_id: String,
-    /// Opens the resource, and is never shown again.
+    /// The secret that downloads need. It is never shown again.
     pub resource_secret: String,
     /// How many bytes were stored.
     pub size_bytes: u64,
-    /// Their SHA-256, in hexadecimal digits.
+    /// SHA-256 of the bytes, in hexadecimal digits.
     pub sha256: String,
     /// When the resource was acknowledged.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it goes if nobody uses it.
+    /// When the resource expires if it is never downloaded.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
-    /// Where to download it.
+    /// The address to download it from.
     pub url: String,
 }
 
-/// Never shows the secret.
+/// Shows the id only, not the secret.
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket").field("resource_id", &self.resource_id).finish_non_exhaustive()
@@ -90,16 +90,16 @@ impl fmt::Debug for Ticket {
 pub struct Metadata {
     /// Names the resource.
     pub resource_id: String,
-    /// Where it is in its life: `ready` for everything that can be asked about.
+    /// Its state: `ready` for every resource that a ticket can ask about.
     #[schema(value_type = String)]
     pub state: Word<State>,
     /// How many bytes it has.
     pub size_bytes: u64,
-    /// Their SHA-256, in hexadecimal digits.
+    /// SHA-256 of its bytes, in hexadecimal digits.
     pub sha256: String,
-    /// Whom it is for.
+    /// The objects that it lives for.
     pub owner: OwnerMetadata,
-    /// The name it was uploaded under.
+    /// The name that it was uploaded under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
     /// When it was acknowledged.
@@ -113,7 +113,8 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
-    /// When time alone will delete it, as things stand; absent if only DELETE, or a change of its owner, will.
+    /// When time alone will delete it, if nothing else changes. Absent if only DELETE, or a change of its owner, will
+    /// delete it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
@@ -125,27 +126,27 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_seen_at: Option<Timestamp>,
-    /// Since when its owner is missing.
+    /// Since when its owner has been missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_absent_since: Option<Timestamp>,
-    /// Since when all pods that own it are finished.
+    /// Since when all pods that own it have been finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_finished_since: Option<Timestamp>,
 }
 
-/// The owner of a resource.
+/// The objects that a resource lives for.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerMetadata {
     /// `Pod`, or `Kind.group`.
     pub kind: String,
-    /// Its namespace.
+    /// The namespace of the objects.
     pub namespace: String,
     /// Labels that all owning objects carry.
     pub labels: BTreeMap<String, String>,
-    /// The one owning object's name.
+    /// The name that the owning object must have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! One word of the other side, which may be newer than this program.
+//! A stable name that came over the wire. The sender may be newer than this program.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,17 +8,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::resource::Named;
 
-/// A stable name on the wire: a string in JSON.
+/// A stable name on the wire, which is a string in JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word<T> {
-    /// One that this version knows.
+    /// A name that this version knows.
     Known(T),
-    /// One that it does not know, as it came.
+    /// A name that this version does not know, exactly as it came.
     Other(String),
 }
 
 impl<T: Named> Word<T> {
-    /// Reads it. Every text is a word.
+    /// Reads a name. Any text is accepted.
     pub fn of(text: String) -> Self {
         match text.parse() {
             Ok(known) => Self::Known(known),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_string_is_no_word() {
+    fn a_value_that_is_no_string_is_no_name() {
         for json in ["1", "null", r#"["unused"]"#] {
             assert!(serde_json::from_str::<Word<DeletionReason>>(json).is_err(), "{json}");
         }

@@ -1,29 +1,29 @@
-//! What a store is asked for: a blob by its key.
+//! The name of a blob in a store.
 
 use std::fmt;
 
 use super::{InvalidResourceId, ResourceId};
 
-/// Names one blob in a store. A key is never used twice: no bytes ever take another's place.
+/// Names one blob in a store. A key is never used twice, so new bytes never take the place of others.
 ///
-/// A resource has one blob, which has its name. Further ones would have a number behind it.
+/// Today a resource has one blob, named by the id of the resource. More blobs would have a number behind the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobKey {
     resource: ResourceId,
 }
 
 impl BlobKey {
-    /// The blob of `resource`.
+    /// The key of the blob of `resource`.
     pub fn of(resource: ResourceId) -> Self {
         Self { resource }
     }
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Reads the text that [`Display`](fmt::Display) writes.
     pub fn parse(text: &str) -> Result<Self, InvalidResourceId> {
         ResourceId::parse(text).map(Self::of)
     }
 
-    /// The resource that it belongs to.
+    /// The resource that the blob belongs to.
     pub fn resource(self) -> ResourceId {
         self.resource
     }
@@ -35,7 +35,7 @@ impl fmt::Display for BlobKey {
     }
 }
 
-/// What a store must be told to abort an upload, beside its key: an object store's id of a multipart upload, for instance.
-/// The ledger keeps it as long as the upload goes on.
+/// Identifies an upload to its store, which needs it beside the key to abort the upload: the id of a multipart upload,
+/// for instance. The ledger keeps it while the upload is in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadHandle(pub String);

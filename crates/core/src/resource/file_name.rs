@@ -1,8 +1,8 @@
-//! The name a bundle came with, kept for `Content-Disposition`.
+//! The name that a bundle was uploaded under. It is kept for `Content-Disposition`.
 
 use std::fmt;
 
-/// A file name without any folder: safe to store under, to print and to put into a header.
+/// A file name without any folder. It is safe to store under, to print and to put into a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileName(String);
 
@@ -14,7 +14,7 @@ pub struct FileName(String);
 pub struct FileNameError;
 
 impl FileName {
-    /// Takes a name of 1 to 255 bytes (what Linux file systems hold) that is no path.
+    /// Accepts 1 to 255 bytes, as Linux file systems do, that are not a path and have no control characters.
     pub fn parse(text: &str) -> Result<Self, FileNameError> {
         let is_path = text == "." || text == ".." || text.contains(['/', '\\']);
         if text.is_empty() || text.len() > 255 || is_path || text.chars().any(char::is_control) {

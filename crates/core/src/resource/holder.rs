@@ -1,14 +1,14 @@
-//! Who has what, where there are shares.
+//! The holder of a share: uploads, downloads and resources count for it.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// In whose name uploads, downloads and resources count.
+/// For whom uploads, downloads and resources count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// The namespace of the owner.
     Namespace(Arc<str>),
-    /// A user, but a service account, whose upload has not told its owner yet.
+    /// A user whose upload has not told its owner yet. A service account counts as its namespace.
     User(Arc<str>),
 }
 
@@ -18,8 +18,8 @@ impl Holder {
         Self::Namespace(name.into())
     }
 
-    /// A user, as the API server calls them. A service account counts for its namespace, whose admin can make as many as
-    /// they like.
+    /// Takes the user name that the API server gives. A service account counts for its namespace, because the admin of
+    /// a namespace can make any number of accounts.
     pub fn user(name: &str) -> Self {
         let account = name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         account.map_or_else(|| Self::User(name.into()), |(namespace, _)| Self::namespace(namespace))

@@ -5,10 +5,10 @@ use std::fmt;
 use rand::Rng;
 use uuid::Uuid;
 
-/// Names one staged resource: a random UUID (version 4), as in the original's protocol.
+/// Names one staged resource: a random UUID (version 4), as in kubespark's protocol.
 ///
-/// It is not a secret: it stands in URLs, in logs and in file names. Because only a parsed id is ever
-/// joined to a path, a request cannot name a file outside the store.
+/// It is not a secret: it stands in URLs, in logs and in file names. Only a parsed id is ever joined to a path, so a
+/// request cannot name a file outside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResourceId(Uuid);
 
@@ -25,15 +25,16 @@ impl ResourceId {
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 
-    /// Reads the canonical form only: 36 characters, lower case, with hyphens. Every other spelling of a
-    /// UUID is refused, so that one resource has one name.
+    /// Reads only the canonical form: 36 characters, lower case, with hyphens. Any other spelling of a UUID is refused,
+    /// so that each resource has exactly one name.
     pub fn parse(text: &str) -> Result<Self, InvalidResourceId> {
         let uuid = Uuid::try_parse(text).map_err(|_| InvalidResourceId)?;
         let id = Self(uuid);
         if id.to_string() == text { Ok(id) } else { Err(InvalidResourceId) }
     }
 
-    /// The same for what people and other programs write: letters of either case, as RFC 9562 (section 4) wants of readers.
+    /// The same, with letters of either case, as RFC 9562 (section 4) requires. For ids that people and other programs
+    /// write.
     pub fn parse_any_case(text: &str) -> Result<Self, InvalidResourceId> {
         Self::parse(&text.to_ascii_lowercase())
     }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_may_have_capitals_and_is_the_same_id() {
+    fn an_id_that_people_write_may_have_capitals_and_is_the_same_id() {
         let id = ResourceId::parse_any_case("4C1A3C44-54D9-4A1F-9A6E-0b6f6fd7e7b1").unwrap();
         assert_eq!(id.to_string(), "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1");
         assert_eq!(ResourceId::parse_any_case("4C1A"), Err(InvalidResourceId));

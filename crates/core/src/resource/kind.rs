@@ -1,20 +1,20 @@
-//! The kinds of objects that resources live for.
+//! The kinds of objects that can own a resource.
 
 use std::fmt;
 
 use super::owner::{OwnerError, shown};
 use super::syntax::is_dns_subdomain;
 
-/// The kind of owner that is meant when none is named, and the only one that the original knew.
+/// The kind of an owner that names none, and the only kind that kubespark knew.
 pub const POD: &str = "Pod";
 
-/// Kinds that people name without their group: the Spark operator's.
+/// The Spark operator's kinds, which people name without their group.
 const WITH_GROUPS: [(&str, &str); 2] = [
     ("SparkApplication", "SparkApplication.sparkoperator.k8s.io"),
     ("ScheduledSparkApplication", "ScheduledSparkApplication.sparkoperator.k8s.io"),
 ];
 
-/// Kinds that a mistyped one may have meant.
+/// Kinds to suggest when a kind is mistyped.
 const WELL_KNOWN: [&str; 9] = [
     POD,
     "Deployment",
@@ -27,13 +27,13 @@ const WELL_KNOWN: [&str; 9] = [
     WITH_GROUPS[1].1,
 ];
 
-/// An owner kind, as `Kind` for the built-in ones or `Kind.group` for all others.
+/// An owner kind: `Kind` if it is built in, `Kind.group` for all others.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OwnerKind(String);
 
 impl OwnerKind {
-    /// Reads `Pod`, `Deployment`, `SparkApplication.sparkoperator.k8s.io` and the like: a kind is upper camel
-    /// case, a group is a DNS subdomain (RFC 1123).
+    /// Reads `Pod`, `SparkApplication.sparkoperator.k8s.io` and the like: a kind in upper camel case, and perhaps a
+    /// group, which is a DNS subdomain (RFC 1123).
     pub fn parse(text: &str) -> Result<Self, OwnerError> {
         let (kind, group) = text.split_once('.').map_or((text, None), |(kind, group)| (kind, Some(group)));
         let kind_is_good = kind.len() <= 63
@@ -46,13 +46,13 @@ impl OwnerKind {
         }
     }
 
-    /// The same as people write it: the Spark operator's kinds need no group.
+    /// The same for what people write: the Spark operator's kinds need no group.
     pub fn named(text: &str) -> Result<Self, OwnerError> {
         let whole = WITH_GROUPS.iter().find(|(short, _)| *short == text).map(|(_, whole)| *whole);
         Self::parse(whole.unwrap_or(text))
     }
 
-    /// Those that owners mostly have, as [`named`](Self::named) reads them.
+    /// The usual kinds of owners, in the form that [`named`](Self::named) reads.
     pub fn well_known() -> impl Iterator<Item = &'static str> {
         WELL_KNOWN.into_iter().map(|kind| kind.split('.').next().unwrap_or(kind))
     }
@@ -63,10 +63,10 @@ impl OwnerKind {
     }
 }
 
-/// The kind that was meant by `Deployments`, `deployment`, `Deploymnet` and the like.
+/// The kind that was probably meant by `Deployments`, `deployment`, `Deploymnet` and the like.
 fn nearest(text: &str) -> Option<&'static str> {
     const ALIKE: f64 = 0.9;
-    // Longer ones are no kinds, and would take their time to compare.
+    // A longer text is no kind, and comparing it would take long.
     const LONGEST: usize = 80;
     if text.len() > LONGEST {
         return None;
@@ -102,7 +102,7 @@ impl fmt::Display for OwnerKind {
 pub struct OwnerKinds(Vec<OwnerKind>);
 
 impl OwnerKinds {
-    /// What `--owner-kinds` says unless it is given.
+    /// The default of `--owner-kinds`.
     pub const DEFAULT: &str = "Pod,Deployment,StatefulSet,Job,SparkApplication.sparkoperator.k8s.io";
 
     /// How many they are.
@@ -121,7 +121,7 @@ impl OwnerKinds {
         }
     }
 
-    /// Accepts `kind`, or says which ones are known.
+    /// Accepts `kind`, or returns an error that lists the accepted kinds.
     pub fn check(&self, kind: &OwnerKind) -> Result<(), OwnerError> {
         if self.0.contains(kind) {
             return Ok(());
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_almost_one_is_told() {
+    fn the_error_for_a_mistyped_kind_suggests_the_right_one() {
         for (typed, meant) in [
             ("pod", "Pod"),
             ("pods", "Pod"),
@@ -181,7 +181,7 @@ mod tests {
             let told = refused.split_once("; did you mean ").map(|(_, meant)| meant.trim_end_matches('?'));
             assert_eq!(told, meant, "{refused}");
         }
-        // Not what this server would refuse as well.
+        // A kind that this server would refuse as well is not suggested.
         let refused = kinds.check(&OwnerKind::parse("Cronjob").unwrap()).unwrap_err().to_string();
         assert!(!refused.contains("did you mean"), "{refused}");
     }

@@ -1,4 +1,4 @@
-//! What was staged: one bundle with its ticket, its owner and its state. No I/O.
+//! What was staged: one bundle with its ticket, its owner and its state. This room does no I/O.
 
 mod blob;
 mod file_name;

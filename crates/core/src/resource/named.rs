@@ -2,18 +2,18 @@
 
 use std::str::FromStr;
 
-/// A word that is none of the known names.
+/// The text is not one of the known names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("“{0}” is not a known name")]
 pub struct UnknownName(pub String);
 
-/// What has a stable name, and is read from it.
+/// A value with a stable name, which can be read back from that name.
 pub trait Named: Copy + FromStr {
     /// The stable name.
     fn name(self) -> &'static str;
 }
 
-/// Gives each variant its name; one that is left out does not compile.
+/// Gives each variant its name. A variant without a name does not compile.
 macro_rules! named {
     ($type:ident { $($variant:ident $(($inner:path))? => $name:literal),+ $(,)? }) => {
         impl $type {

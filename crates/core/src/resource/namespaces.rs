@@ -1,4 +1,4 @@
-//! Which namespaces a server is there for.
+//! The namespaces that a server serves.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ impl Namespaces {
         if names.is_empty() { Err(OwnerError::NoNamespace) } else { Ok(Self(names)) }
     }
 
-    /// Accepts `namespace`, or says which ones there are.
+    /// Accepts `namespace`, or returns an error that lists the namespaces of this server.
     pub fn check(&self, namespace: &str) -> Result<(), OwnerError> {
         if self.0.contains(namespace) {
             return Ok(());
@@ -27,7 +27,7 @@ impl Namespaces {
         Err(OwnerError::OtherNamespace { namespace: namespace.to_owned(), known: self.to_string() })
     }
 
-    /// All of them, in order.
+    /// All namespaces, in alphabetical order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

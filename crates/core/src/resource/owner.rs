@@ -6,25 +6,25 @@ use super::kind::OwnerKind;
 use super::syntax::{is_dns_label, is_dns_subdomain, is_label_key, is_label_value};
 use crate::text::{harmless, shortened};
 
-/// Which objects own a resource: all of `kind` in `namespace` that carry every one of `labels` and, if a
-/// name is given, have that name.
+/// Which objects own a resource: all objects of `kind` in `namespace` that carry every one of `labels`. If a name is
+/// given, they must have that name, too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     kind: OwnerKind,
     namespace: Box<str>,
-    /// `KEY\0VALUE\0` for each, in the order of their keys. A map would take many times the memory, and there may be
-    /// one of these for each resource.
+    /// `KEY\0VALUE\0` for each label, in the order of the keys. A map would take many times the memory, and there may
+    /// be an owner for each resource.
     labels: Box<str>,
     name: Option<Box<str>>,
 }
 
-/// An owner that Kubernetes would refuse, or that names nothing. The message names the field.
+/// An owner that Kubernetes would refuse, or one that names nothing. The message names the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
-    /// No namespace.
+    /// The namespace is empty.
     #[error("namespace is missing: say in which namespace the owner lives")]
     NoNamespace,
-    /// Not an RFC 1123 label.
+    /// The namespace is not an RFC 1123 label.
     #[error(
         "namespace “{namespace}” is not a Kubernetes namespace: at most 63 characters of a-z, 0-9 and -, \
          beginning and ending with a letter or digit"
@@ -33,17 +33,15 @@ pub enum OwnerError {
         /// The text that was given, shortened.
         namespace: String,
     },
-    /// A namespace that this server is not there for.
-    #[error(
-        "namespace “{namespace}” is not served here: this server is there for {known} (its --namespaces)"
-    )]
+    /// The namespace is none of the server's `--namespaces`.
+    #[error("namespace “{namespace}” is not served here: this server serves only {known} (its --namespaces)")]
     OtherNamespace {
         /// The namespace that was asked for.
         namespace: String,
         /// The namespaces that are served.
         known: String,
     },
-    /// Neither a label nor a name.
+    /// The owner has neither a label nor a name.
     #[error("label is missing: name the owner by at least one label, KEY=VALUE, or by its name")]
     NoSelector,
     /// A label without an equals sign.
@@ -72,13 +70,13 @@ pub enum OwnerError {
         /// The text that was given, shortened.
         value: String,
     },
-    /// The same key twice with two values, which no object can have.
+    /// A key is given twice with different values. No object can have both.
     #[error("label {key} is given twice with different values: no object can carry both")]
     LabelTwice {
         /// The label's key.
         key: String,
     },
-    /// More labels than any sensible owner has.
+    /// More labels than an owner may have.
     #[error("{count} labels are too many: at most {MAX_LABELS} may name an owner")]
     TooManyLabels {
         /// How many were given.
@@ -93,7 +91,7 @@ pub enum OwnerError {
         /// How many bytes they have.
         bytes: usize,
     },
-    /// Not a DNS subdomain.
+    /// The name is not a DNS subdomain.
     #[error(
         "name “{name}” is not a Kubernetes object name: at most 253 characters of a-z, 0-9, - and ., \
          beginning and ending with a letter or digit"
@@ -102,7 +100,7 @@ pub enum OwnerError {
         /// The text that was given, shortened.
         name: String,
     },
-    /// Not the form of a kind.
+    /// The text has not the form of a kind.
     #[error(
         "kind “{kind}” is not a Kubernetes kind: write Kind or Kind.group, for example Pod or Workflow.argoproj.io{}",
         did_you_mean(*.meant)
@@ -110,18 +108,18 @@ pub enum OwnerError {
     Kind {
         /// The text that was given, shortened.
         kind: String,
-        /// The kind that it is almost.
+        /// The known kind that is almost the same; `None` if there is none.
         meant: Option<&'static str>,
     },
-    /// A kind that this server does not accept.
+    /// The kind is none of the server's `--owner-kinds`.
     #[error(
-        "kind “{kind}” is not accepted here: this server knows {known} (its --owner-kinds){}",
+        "kind “{kind}” is not accepted here: this server accepts {known} (its --owner-kinds){}",
         did_you_mean(*.meant)
     )]
     UnknownKind {
         /// The kind that was asked for.
         kind: String,
-        /// The kind that it is almost.
+        /// The accepted kind that is almost the same; `None` if there is none.
         meant: Option<&'static str>,
         /// The accepted kinds.
         known: String,
@@ -134,15 +132,15 @@ fn did_you_mean(kind: Option<&str>) -> String {
 
 const MAX_LABELS: usize = 64;
 
-/// Of all keys and values of one owner together.
+/// The limit for all keys and values of one owner together, in bytes.
 const MAX_LABEL_BYTES: usize = 4096;
 
 /// Ends each key and each value in memory.
 const END: char = '\0';
 
 impl Owner {
-    /// Checks every part as Kubernetes' API validation would (`apimachinery/pkg/util/validation`): an owner that
-    /// could never exist is refused now instead of keeping its resource for ever or not at all.
+    /// Checks every part as Kubernetes' API validation does (`apimachinery/pkg/util/validation`). An owner that can
+    /// never exist would keep its resource for ever, or not at all.
     pub fn new(
         kind: OwnerKind,
         namespace: &str,
@@ -158,8 +156,9 @@ impl Owner {
         Ok(Self { kind, namespace: namespace.into(), labels: packed(&labels), name: name.map(Into::into) })
     }
 
-    /// An owner that was accepted once, by this version or by another one. Today's limits on labels are not its own. An error
-    /// if it names nothing that Kubernetes can have, or cannot be held in memory as it is.
+    /// Takes an owner that this version or another one accepted before. Today's limits on labels do not apply to it.
+    /// Returns an error if the owner names nothing that Kubernetes can have, or has a zero byte, which ends texts in
+    /// memory.
     pub fn read_back(
         kind: OwnerKind,
         namespace: &str,
@@ -177,7 +176,7 @@ impl Owner {
         Ok(Self { kind, namespace: namespace.into(), labels: packed(labels), name: name.map(Into::into) })
     }
 
-    /// Reads the name of a namespace (RFC 1123).
+    /// Checks the name of a namespace (RFC 1123).
     pub fn parse_namespace(text: &str) -> Result<String, OwnerError> {
         check_namespace(text).map(|()| text.to_owned())
     }
@@ -199,26 +198,26 @@ impl Owner {
         &self.namespace
     }
 
-    /// The labels that all of them carry, in the order of their keys.
+    /// The labels that all owning objects carry, in the order of their keys.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         let mut parts = self.labels.split_terminator(END);
         std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
 
-    /// About how much memory it takes.
+    /// Roughly how much memory it takes, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let texts =
             [self.kind.as_str(), &self.namespace, &self.labels, self.name.as_deref().unwrap_or_default()];
         size_of::<Self>() + texts.map(|text| text.len() + ALLOCATION).iter().sum::<usize>()
     }
 
-    /// The one object's name, if it is named.
+    /// The name that the owning object must have; `None` if labels alone name the owner.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 }
 
-/// What an allocation takes beside its bytes.
+/// Bytes that an allocation takes beside its content.
 const ALLOCATION: usize = 16;
 
 fn packed(labels: &BTreeMap<String, String>) -> Box<str> {
@@ -265,7 +264,7 @@ fn checked_labels(
     if bytes > MAX_LABEL_BYTES { Err(OwnerError::LabelsTooLong { bytes }) } else { Ok(checked) }
 }
 
-/// Text from outside as an error may show it: short, and without control characters.
+/// Text from a request in the form that an error may show: short, and without control characters.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
     shortened(harmless(text), LONGEST)
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_would_refuse_is_refused_with_the_field_named() {
+    fn an_owner_that_kubernetes_would_refuse_is_refused_with_the_field_named() {
         assert!(refusal("", &[("a", "b")], None).starts_with("namespace is missing"));
         for namespace in ["Team", "a_b", "-a", "a-", "a.b", &"a".repeat(64), "a\n"] {
             assert!(refusal(namespace, &[("a", "b")], None).starts_with("namespace “"), "{namespace}");
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_have_4_kib_in_all_and_what_was_accepted_before_is_read_back() {
+    fn labels_have_4_kib_in_all_and_owners_that_were_accepted_before_are_read_back() {
         // A key of 317 bytes and a value of 63 are the longest that Kubernetes takes: 380.
         let key = |number: usize| format!("{}.{}/{number:0>63}", "a".repeat(63), vec!["b"; 95].join("."));
         let long: BTreeMap<String, String> = (0..11).map(|number| (key(number), "v".repeat(63))).collect();
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_name_nothing_is_not_read_back() {
+    fn an_owner_that_names_nothing_is_not_read_back() {
         let read = |namespace: &str, pairs: &[(&str, &str)], name| {
             let labels = labels(pairs).into_iter().collect();
             Owner::read_back(OwnerKind::default(), namespace, &labels, name)

@@ -9,146 +9,146 @@ use super::{DeletionReason, FileName, Owner, ResourceId, SecretHash, Sighting, S
 /// How long a resource may stay, as agreed at upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetime {
-    /// It goes when nobody has downloaded it for this long after the upload.
+    /// The resource expires if no download happens within this time after the upload.
     pub unused_timeout: Duration,
-    /// It goes when this has passed since the upload, used or not.
+    /// The resource expires this long after the upload, used or not; `None` if there is no such limit.
     pub ttl: Option<Duration>,
 }
 
 impl Lifetime {
-    /// When it goes if nobody uses it.
+    /// When an unused resource expires.
     pub fn expiry_if_unused(&self, created_at: Timestamp) -> Timestamp {
         let shortest = self.ttl.map_or(self.unused_timeout, |ttl| ttl.min(self.unused_timeout));
         later(created_at, shortest)
     }
 
-    /// When it goes once it was used; `None` when no time is set.
+    /// When a used resource expires; `None` if it has no `ttl`.
     pub fn expiry_if_used(&self, created_at: Timestamp) -> Option<Timestamp> {
         self.ttl.map(|ttl| later(created_at, ttl))
     }
 }
 
-/// `from` plus `by`, or the end of time.
+/// `from` plus `by`, or the latest possible time if that is too late for a [`Timestamp`].
 fn later(from: Timestamp, by: Duration) -> Timestamp {
     from.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// What is known of the bytes once they are all stored.
+/// What is known of the bytes once all of them are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bundle {
-    /// Their number.
+    /// Length of the bytes.
     pub size_bytes: u64,
-    /// SHA-256 of them.
+    /// SHA-256 of the bytes.
     pub sha256: [u8; 32],
 }
 
-/// A row of the ledger, with what it has at its stage.
+/// A row of the ledger, with the data of its stage.
 #[derive(Debug, Clone)]
 pub struct Resource<S = Stage> {
-    /// Its public name.
+    /// Its public id.
     pub id: ResourceId,
-    /// Hash of its secret.
+    /// Hash of its secret; the secret itself is never stored.
     pub secret_hash: SecretHash,
-    /// When its upload began, and from `ready` on when it was acknowledged.
+    /// When its upload began. Once it is ready: when it was acknowledged.
     pub created_at: Timestamp,
     /// Where it is in its life.
     pub stage: S,
 }
 
-/// Where a resource is in its life, and what it has there.
+/// The state of a resource, with the data that exists in that state.
 #[derive(Debug, Clone)]
 pub enum Stage {
-    /// Its bytes are still arriving, and nothing else is certain.
+    /// The bytes are still arriving; owner and size are not certain.
     Pending(Arrival),
-    /// Acknowledged.
+    /// The upload was acknowledged.
     Ready(Box<Ready>),
-    /// Its end is decided, and its bytes are being removed.
+    /// The deletion is decided, and the bytes are being removed.
     Deleting(Box<Ready>, Ending),
-    /// Gone.
+    /// The bytes are gone.
     Deleted(Box<Tombstone>),
 }
 
-/// How it came.
+/// What is known when an upload begins.
 #[derive(Debug, Clone, Default)]
 pub struct Arrival {
-    /// Under what name.
+    /// The name that it was uploaded under; `None` if the client gave none.
     pub file_name: Option<FileName>,
-    /// By whom: a user, a named token, or the address of the peer.
+    /// Who uploaded it: a user, a named token, or the address of the peer.
     pub uploaded_by: Option<String>,
 }
 
-/// What was acknowledged.
+/// An acknowledged resource.
 #[derive(Debug, Clone)]
 pub struct Ready {
-    /// How it came.
+    /// How it was uploaded.
     pub arrival: Arrival,
-    /// Whom it is for.
+    /// The objects that it lives for.
     pub owner: Owner,
-    /// Its bytes.
+    /// Length and digest of its bytes.
     pub bundle: Bundle,
-    /// What happened since.
+    /// What happened to it since.
     pub history: History,
 }
 
-/// How long it may stay, and what happened to it.
+/// How long a resource may stay, and what happened to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct History {
-    /// As agreed at upload.
+    /// The times that were agreed at upload.
     pub lifetime: Lifetime,
-    /// First download.
+    /// Its first download; `None` if there was none.
     pub first_used_at: Option<Timestamp>,
-    /// Last download.
+    /// Its last download; `None` if there was none.
     pub last_used_at: Option<Timestamp>,
-    /// What was seen of its owner.
+    /// When its owner was seen and missed.
     pub sighting: Sighting,
 }
 
-/// Why and when it goes.
+/// Why and when a resource was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
-    /// When it was decided.
+    /// When the deletion was decided.
     pub at: Timestamp,
-    /// Why.
+    /// The reason for the deletion.
     pub reason: DeletionReason,
 }
 
-/// What stays of a resource that was deleted, beside its ticket.
+/// What the ledger keeps of a deleted resource, beside its ticket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tombstone {
-    /// Why and when it went.
+    /// Why and when it was deleted.
     pub ending: Ending,
-    /// The kind of the owner that it had.
+    /// The kind of its owner.
     pub owner_kind: String,
-    /// The namespace of that owner.
+    /// The namespace of its owner.
     pub namespace: String,
     /// How many bytes it had.
     pub size_bytes: u64,
-    /// What happened before.
+    /// What happened before the deletion.
     pub history: History,
 }
 
-/// The part of a resource that decides how long it lives.
+/// The data that decides how long a ready resource lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
     /// When it was acknowledged.
     pub created_at: Timestamp,
-    /// What was agreed then.
+    /// The times that were agreed at upload.
     pub lifetime: Lifetime,
-    /// Its last download.
+    /// Its last download; `None` if there was none.
     pub last_used_at: Option<Timestamp>,
-    /// What was seen of its owner.
+    /// When its owner was seen and missed.
     pub sighting: Sighting,
 }
 
 impl Life {
-    /// Downloaded at least once.
+    /// Whether it was downloaded at least once.
     pub fn is_used(&self) -> bool {
         self.last_used_at.is_some()
     }
 }
 
 impl Resource {
-    /// The name of its stage.
+    /// The state that its stage belongs to.
     pub fn state(&self) -> State {
         match self.stage {
             Stage::Pending(_) => State::Pending,
@@ -158,7 +158,7 @@ impl Resource {
         }
     }
 
-    /// What was acknowledged, as long as it is remembered.
+    /// The data of the acknowledged resource; `None` before that, and when only a tombstone is left.
     pub fn acknowledged(&self) -> Option<&Ready> {
         match &self.stage {
             Stage::Ready(ready) | Stage::Deleting(ready, _) => Some(ready),
@@ -166,7 +166,7 @@ impl Resource {
         }
     }
 
-    /// Why and when it goes, once that is decided.
+    /// Why and when it was deleted; `None` before that is decided.
     pub fn ending(&self) -> Option<Ending> {
         match &self.stage {
             Stage::Deleting(_, ending) => Some(*ending),
@@ -184,7 +184,7 @@ impl Resource {
         }
     }
 
-    /// The same as a resource that is ready; `None` if it is not.
+    /// The same resource if it is ready; `None` otherwise.
     pub fn into_ready(self) -> Option<Resource<Ready>> {
         let Self { id, secret_hash, created_at, stage } = self;
         match stage {
@@ -195,13 +195,13 @@ impl Resource {
 }
 
 impl Resource<Ready> {
-    /// What decides how long it lives.
+    /// The data that decides how long it lives.
     pub fn life(&self) -> Life {
         let History { lifetime, last_used_at, sighting, .. } = self.stage.history;
         Life { created_at: self.created_at, lifetime, last_used_at, sighting }
     }
 
-    /// Downloaded at least once.
+    /// Whether it was downloaded at least once.
     pub fn is_used(&self) -> bool {
         self.stage.history.last_used_at.is_some()
     }

@@ -1,4 +1,4 @@
-//! What a row of the ledger is called, whether its id can be read or not.
+//! The name of a row of the ledger, whether its id can be read or not.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -8,22 +8,23 @@ use super::ResourceId;
 /// Begins the name of a row whose id is damaged.
 const DAMAGED: &str = "damaged-";
 
-/// The bytes of a damaged id that its name tells; an id has as many. Rows that only differ further on share their name.
+/// How many bytes of a damaged id stand in its name: as many as an id has. Rows that differ only after these bytes
+/// share a name.
 pub const NAMED_BYTES: u8 = 36;
 
-/// An id, or in its place `damaged-` and the bytes of what should be one in hexadecimal digits.
+/// The id of a row. If the id is damaged: `damaged-` and the first bytes of it, in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowName(String);
 
 /// The text is not the name of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a resource id: it is 36 characters like 4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1, or damaged-… where cloakroom ls says so"
+    "not a resource id: it is 36 characters like 4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1, or damaged-… as cloakroom ls shows it"
 )]
 pub struct InvalidRowName;
 
 impl RowName {
-    /// Names a row by what it has in place of an id.
+    /// Names a row by the bytes that stand in place of its id.
     pub fn damaged(id: &[u8]) -> Self {
         let mut name = DAMAGED.to_owned();
         for byte in id.iter().take(NAMED_BYTES.into()) {
@@ -33,12 +34,12 @@ impl RowName {
         Self(name)
     }
 
-    /// The id, unless it is damaged.
+    /// The id; `None` if it is damaged.
     pub fn id(&self) -> Option<ResourceId> {
         ResourceId::parse(&self.0).ok()
     }
 
-    /// The first bytes of a damaged id, in hexadecimal digits.
+    /// The first bytes of a damaged id, in hexadecimal digits; `None` if the id is not damaged.
     pub fn damaged_digits(&self) -> Option<&str> {
         self.0.strip_prefix(DAMAGED)
     }

@@ -1,4 +1,4 @@
-//! The secret half of a ticket, and the hash of it that is kept.
+//! The secret half of a ticket, and the hash that the ledger keeps of it.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use rand::CryptoRng;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Whoever shows this may download the bundle: 256 random bits as 43 URL-safe characters, or whatever text
-/// another server handed out (the original's secrets have about 1,400 characters).
+/// Gives the right to download the bundle. This server makes secrets of 256 random bits, as 43 URL-safe characters. A
+/// client may hold any text that another server made: kubespark's secrets have about 1,400 characters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResourceSecret(String);
 
 impl ResourceSecret {
-    /// Makes a new secret from 256 bits of `random`, which must be fit for cryptography.
+    /// Makes a new secret from 256 bits of `random`, which must be a cryptographic generator.
     pub fn generate(random: &mut impl CryptoRng) -> Self {
         let mut bytes = [0; 32];
         random.fill_bytes(&mut bytes);
         Self(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// Takes the text of a ticket as it was presented.
+    /// Takes the text of a ticket as a client presented it.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -31,20 +31,20 @@ impl ResourceSecret {
         &self.0
     }
 
-    /// What the ledger keeps.
+    /// The hash that the ledger keeps.
     pub fn hash(&self) -> SecretHash {
         SecretHash(Sha256::digest(self.0.as_bytes()).into())
     }
 }
 
-/// Never shows the secret.
+/// Shows a placeholder in place of the secret.
 impl fmt::Debug for ResourceSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ResourceSecret(…)")
     }
 }
 
-/// SHA-256 of a resource secret. A fast hash is enough: what it hides has 256 bits of entropy.
+/// SHA-256 of a resource secret. A fast hash is enough, because the secret has 256 bits of entropy.
 #[derive(Clone, Copy)]
 pub struct SecretHash([u8; 32]);
 
@@ -59,13 +59,13 @@ impl SecretHash {
         &self.0
     }
 
-    /// Whether `presented` is the secret, in a time that does not depend on where the two differ.
+    /// Whether `presented` is the secret. The time that this takes does not depend on where the two differ.
     pub fn matches(&self, presented: &ResourceSecret) -> bool {
         self.0.ct_eq(&presented.hash().0).into()
     }
 }
 
-/// Never shows the hash.
+/// Shows a placeholder in place of the hash.
 impl fmt::Debug for SecretHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretHash(…)")

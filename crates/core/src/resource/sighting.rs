@@ -1,36 +1,36 @@
-//! What is remembered of an owner between two sweeps.
+//! What the server remembers of an owner between two sweeps.
 
 use jiff::Timestamp;
 
-/// When the owner was seen, and when it was missed. Each is the time of a sweep that looked.
+/// When the owner was seen, and when it was missed. Each is the time of a sweep that looked for the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sighting {
-    /// First seen since the upload.
+    /// When it was first seen since the upload; `None` if never.
     pub seen_at: Option<Timestamp>,
-    /// Missing since then, without a break in what was known.
+    /// Since when it has been missing. Becomes `None` when the owner is there, or when its presence is unknown.
     pub absent_since: Option<Timestamp>,
-    /// All of its pods finished since then.
+    /// Since when all of its pods have been finished; `None` if one of them is not.
     pub finished_since: Option<Timestamp>,
 }
 
 impl Sighting {
-    /// The owner is there.
+    /// Notes that the owner is there.
     pub fn present(self, now: Timestamp) -> Self {
         Self { seen_at: self.seen_at.or(Some(now)), absent_since: None, finished_since: None }
     }
 
-    /// The owner's pods are there, and finished.
+    /// Notes that the owner's pods are there, and all of them have finished.
     pub fn finished(self, now: Timestamp) -> Self {
         Self { finished_since: self.finished_since.or(Some(now)), ..self.present(now) }
     }
 
-    /// The owner is not there.
+    /// Notes that the owner is not there.
     pub fn absent(self, now: Timestamp) -> Self {
         Self { absent_since: self.absent_since.or(Some(now)), finished_since: None, ..self }
     }
 
-    /// Nobody knows: how long the owner has been missing counts anew from the next time that it is missed. What has
-    /// finished stays finished.
+    /// Notes that it is not known whether the owner is there. If it is missed later, its absence counts from that time.
+    /// Finished pods stay finished.
     pub fn unknown(self) -> Self {
         Self { absent_since: None, ..self }
     }
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absence_counts_from_its_first_observation_and_ends_with_the_owner_or_with_the_knowledge() {
+    fn an_absence_counts_from_the_first_sweep_that_missed_the_owner_and_ends_when_it_is_seen_or_unknown() {
         let seen = Sighting::default().present(at(1));
         let absent = seen.absent(at(2)).absent(at(3));
         assert_eq!((absent.seen_at, absent.absent_since), (Some(at(1)), Some(at(2))));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_finished_stays_finished_until_something_is_at_work_again_or_it_is_gone() {
+    fn an_owner_stays_finished_until_a_pod_is_at_work_again_or_the_owner_is_gone() {
         let finished = Sighting::default().finished(at(1)).unknown().finished(at(5));
         assert_eq!((finished.seen_at, finished.finished_since), (Some(at(1)), Some(at(1))));
         assert_eq!(finished.present(at(6)).finished_since, None);

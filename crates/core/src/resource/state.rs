@@ -1,40 +1,40 @@
-//! Where a resource is in its life, and why it ended.
+//! The states of a resource, and the reasons for its deletion.
 
 use super::named::named;
 
-/// `pending → ready → deleting → deleted`; a refused upload goes from `pending` to nothing.
+/// `pending → ready → deleting → deleted`. The row of a refused upload is removed while it is `pending`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
     /// Its bytes are still arriving.
     Pending,
-    /// Acknowledged: it can be downloaded, and survives a crash.
+    /// Its upload was acknowledged: it can be downloaded, and survives a crash.
     Ready,
     /// Its bytes are being removed.
     Deleting,
-    /// Gone; a small tombstone remains, so that its ticket gets an honest answer.
+    /// Its bytes are gone. A small tombstone remains, so that its ticket is answered with the reason.
     Deleted,
 }
 
-/// Why a resource was deleted. The same word stands in the log, in the answer and in the ledger.
+/// Why a resource was deleted. The ledger, the log and the answer to its ticket use the same word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeletionReason {
-    /// Its ticket holder released it.
+    /// The holder of its ticket released it.
     Released,
-    /// Nobody downloaded it within its unused timeout.
+    /// No download happened within its unused timeout.
     Unused,
-    /// Nobody downloaded it within the server's `--max-unused`, and whether its owner exists could not be known.
+    /// No download happened within the server's `--max-unused`, and whether its owner exists was not known.
     MaxUnusedReached,
     /// Its `ttl` was reached.
     TtlReached,
     /// The server's `--max-age` was reached.
     MaxAgeReached,
-    /// Its owner was there, and is gone.
+    /// Its owner was seen, and is gone.
     Orphaned,
-    /// Its owner's pods finished, and the time for which they are kept is over.
+    /// Its owner's pods finished, and the time that finished pods count as present is over.
     OwnerFinished,
-    /// It was downloaded, and its owner never came.
+    /// It was downloaded, and its owner was never seen.
     OwnerNeverSeen,
-    /// The server's admin removed it.
+    /// An admin of the server removed it.
     Removed,
 }
 

@@ -1,11 +1,11 @@
-//! What Kubernetes takes for names, labels and their kin (`apimachinery/pkg/util/validation`).
+//! The syntax of names, labels and the like in Kubernetes (`apimachinery/pkg/util/validation`).
 
-/// `IsDNS1123Label`.
+/// Whether the text is a name without dots, such as a namespace: `IsDNS1123Label`.
 pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_dns_word(text)
 }
 
-/// `IsDNS1123Subdomain`.
+/// Whether the text is a name that may have dots, such as a pod's: `IsDNS1123Subdomain`.
 pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_dns_word)
 }
@@ -15,7 +15,7 @@ fn is_dns_word(text: &str) -> bool {
     text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || c == '-')
 }
 
-/// `IsQualifiedName`: an optional DNS prefix and a name.
+/// Whether the text is the key of a label, an optional DNS prefix and a name: `IsQualifiedName`.
 pub fn is_label_key(text: &str) -> bool {
     match text.split_once('/') {
         Some((prefix, name)) => is_dns_subdomain(prefix) && is_qualified_name(name),
@@ -23,12 +23,12 @@ pub fn is_label_key(text: &str) -> bool {
     }
 }
 
-/// `ValidateAnnotations`: keys are those of labels, whatever their case.
+/// Whether the text is the key of an annotation, which may have capitals in its prefix: `ValidateAnnotations`.
 pub fn is_annotation_key(text: &str) -> bool {
     is_label_key(&text.to_lowercase())
 }
 
-/// `IsValidLabelValue`.
+/// Whether the text is the value of a label, which may be empty: `IsValidLabelValue`.
 pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_qualified_name(text)
 }
@@ -41,7 +41,7 @@ fn is_qualified_name(text: &str) -> bool {
         && text.chars().all(|c| edge(c) || matches!(c, '-' | '_' | '.'))
 }
 
-/// What `resource.ParseQuantity` takes: a decimal number with a sign perhaps, and a suffix or an exponent perhaps.
+/// Whether `resource.ParseQuantity` reads the text: a decimal number, perhaps with a sign, a suffix or an exponent.
 pub fn is_quantity(text: &str) -> bool {
     let text = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

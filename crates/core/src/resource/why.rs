@@ -1,46 +1,46 @@
-//! Why a resource stays.
+//! The reasons for which a resource is kept.
 
 use super::named::named;
 
-/// Why a resource stays.
+/// Why the cleaner keeps a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
     /// Its owner exists.
     OwnerPresent,
-    /// Its owner's pods finished, and count as present for a while.
+    /// All pods of its owner finished, and still count as present for a while.
     OwnerFinished,
-    /// Nobody downloaded it yet, and there is still time.
+    /// It was not downloaded yet, and its unused timeout is not over.
     NotUsedYet,
-    /// Its owner is gone, but not for long enough.
+    /// Its owner is gone, but not for as long as the grace.
     OwnerGone,
-    /// It was downloaded, its owner was never seen, and may still come.
+    /// It was downloaded, its owner was never seen, and the owner may still come.
     OwnerNotSeenYet,
-    /// Nobody can tell whether its owner exists.
+    /// The server cannot tell whether its owner exists.
     OwnerUnknown(Unknown),
-    /// Used, and no cluster is asked about its owner.
+    /// It was downloaded, and this server asks no cluster about owners.
     OwnersNotAsked,
-    /// Somebody is downloading it.
+    /// A download is in flight.
     Downloading,
-    /// It would go, with more than half of all others: the sweep waits for that to prove true.
+    /// It is due together with more than half of all others. The sweep waits until that proves to be true.
     Held,
 }
 
-/// Why the presence of an owner is not known.
+/// Why the server does not know whether an owner exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unknown {
     /// The watch of this kind has not completed its first list.
     Starting,
     /// The watch broke and has not recovered, or a fresh read failed.
     Failing,
-    /// The API server does not let this server look at this kind, or in this namespace (403).
+    /// The API server does not let this server read this kind, or this namespace (403).
     Forbidden,
-    /// The cluster does not have this kind (any more).
+    /// The cluster does not have this kind, or no longer has it.
     NoSuchKind,
-    /// The namespace is not one of those that this server was told to look at.
+    /// The namespace is none of those that this server may read.
     OtherNamespace,
-    /// Resources ask for so many label keys that those of this owner are not kept.
+    /// Resources have more label keys than the server watches, and this owner's are among the others.
     TooManyLabelKeys,
-    /// Another cluster answers than the one that owners were seen in, or it does not show that it is the same.
+    /// Another cluster answers than the one that owners were seen in, or one that does not show which one it is.
     OtherCluster,
 }
 
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_to_stay_reads_back() {
+    fn every_keep_reason_reads_back() {
         for why in Why::ALL {
             assert_eq!(why.as_str().parse(), Ok(*why));
         }

@@ -1,4 +1,4 @@
-//! Rights that end by themselves, and in whose name something is deleted.
+//! Leases, which end by themselves, and the authorities in whose name resources are deleted.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use rand::{Rng, RngExt as _};
 
 use cloakroom_core::resource::UploadHandle;
 
-/// A lease that was not renewed for this long stands behind nothing any more.
+/// A lease that was not renewed for this long has ended.
 pub const LEASE_TIME: Duration = Duration::from_secs(30);
 
-/// How often a lease is renewed by its holder.
+/// How often the holder of a lease renews it.
 pub const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 
 /// Names the lease of one transfer.
@@ -17,39 +17,39 @@ pub const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 pub struct LeaseId(u128);
 
 impl LeaseId {
-    /// Makes a new one.
+    /// Makes a new random id.
     pub fn generate(random: &mut impl Rng) -> Self {
         Self(random.random())
     }
 }
 
-/// Which term of the cleaner it is. With a new term all that was decided in an earlier one is void.
+/// Identifies a term of the cleaner. When a new term begins, all decisions of earlier terms are void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Epoch(u64);
 
 impl Epoch {
-    /// Begins a new one.
+    /// Makes a new random one.
     pub(super) fn generate(random: &mut impl Rng) -> Self {
         Self(random.random())
     }
 }
 
-/// In whose name something is deleted.
+/// In whose name a resource is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
-    /// The cleaner's, in its term.
+    /// The cleaner, in this term.
     Cleaner(Epoch),
     /// The ticket's holder.
     Ticket,
     /// The server's admin.
     Admin,
-    /// The upload that began it.
+    /// The upload that began the row, and holds this lease.
     Uploader(LeaseId),
 }
 
-/// An upload that can never be completed any more.
+/// An upload that can no longer be completed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GivenUp {
-    /// What its store must be told to abort it.
+    /// What the store needs to abort the upload; `None` if the key is enough.
     pub handle: Option<UploadHandle>,
 }

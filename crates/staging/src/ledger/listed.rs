@@ -1,41 +1,41 @@
-//! What is kept in memory of each row.
+//! What the ledger keeps in memory of each ready row.
 
 use std::sync::Arc;
 
 use super::UnreadableRow;
 use cloakroom_core::resource::{Life, Owner, ResourceId};
 
-/// A ready resource.
+/// A ready resource in memory.
 #[derive(Debug, Clone)]
 pub struct Listed {
     /// Its public name.
     pub id: ResourceId,
-    /// Whom it is for.
+    /// The objects that it lives for.
     pub owner: Arc<Owner>,
-    /// Whether the owner stays in memory, and so costs nothing to keep.
+    /// Whether the owner stays in memory anyway, so that keeping it costs nothing.
     pub is_owner_known: bool,
     /// How many bytes it has.
     pub size_bytes: u64,
-    /// What decides how long it lives.
+    /// The data that decides how long it lives.
     pub life: Life,
 }
 
-/// What this version cannot read.
+/// The rows that this version cannot read.
 #[derive(Debug, Clone, Default)]
 pub struct Unreadable {
-    /// How many rows.
+    /// How many rows there are.
     pub count: usize,
     /// The first of them.
     pub first: Vec<UnreadableRow>,
-    /// Whether there are rows of which it is not known which bytes are theirs.
+    /// Whether the id of a row is damaged, so that it is not known which bytes belong to that row.
     pub has_damaged_ids: bool,
 }
 
-/// What a ledger may keep in memory, and how it counts.
+/// How much a ledger may keep in memory, and how it counts small resources.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryLimits {
-    /// Each resource counts as this many bytes at least.
+    /// The least number of bytes that a resource counts as.
     pub least_bytes: u64,
-    /// Memory for the owners of all resources together; the others are looked up.
+    /// Memory for the owners of all resources together. Owners that do not fit are looked up in the table.
     pub owner_memory_bytes: usize,
 }

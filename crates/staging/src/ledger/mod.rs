@@ -1,4 +1,4 @@
-//! Who owns what: the ownership table.
+//! The ownership table: which resources there are, and the objects that they live for.
 
 mod lease;
 mod listed;
@@ -21,37 +21,37 @@ pub use listed::{Listed, MemoryLimits, Unreadable};
 pub use room::{Account, Charge, Shortage, Taken};
 pub use sqlite::SqliteLedger;
 
-/// A row as an upload begins it: nothing but the ticket is certain yet.
+/// The row of an upload that begins. Only the ticket is certain yet.
 #[derive(Debug, Clone)]
 pub struct PendingResource {
     /// Its public name.
     pub id: ResourceId,
     /// Hash of its secret.
     pub secret_hash: SecretHash,
-    /// The name it came with.
+    /// The name that it was uploaded under.
     pub file_name: Option<FileName>,
     /// When the upload began.
     pub created_at: Timestamp,
-    /// Who uploads.
+    /// Who uploads it: a user, a named token, or the address of the peer.
     pub uploaded_by: Option<String>,
 }
 
-/// What makes a pending row ready.
+/// The data that makes a pending row ready.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    /// Which row.
+    /// The id of the row.
     pub id: ResourceId,
-    /// Whom it is for.
+    /// The objects that it lives for.
     pub owner: Owner,
-    /// Its stored bytes.
+    /// Length and digest of its stored bytes.
     pub bundle: Bundle,
     /// How long it may stay.
     pub lifetime: Lifetime,
-    /// The moment from which that counts.
+    /// The time from which the lifetime counts.
     pub created_at: Timestamp,
 }
 
-/// How much is acknowledged and not yet removed.
+/// How much is acknowledged, and not yet removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stored {
     /// Number of resources.
@@ -69,11 +69,11 @@ impl std::iter::Sum for Stored {
     }
 }
 
-/// The ownership table. Every method that changes something returns only after the change is durable.
+/// The ownership table. A method that changes something returns only after the change is durable.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Adds a `pending` row, and takes the lease of its upload with what it is charged. [`LedgerError::NoRoom`] if an account
-    /// has too little.
+    /// Adds a `pending` row, takes the lease of its upload, and charges the upload to its accounts. Returns
+    /// [`LedgerError::NoRoom`] if an account has too little room.
     async fn begin(
         &self,
         pending: PendingResource,
@@ -81,17 +81,19 @@ pub trait Ledger: Send + Sync {
         charges: &[Charge],
     ) -> Result<(), LedgerError>;
 
-    /// Whether an upload could be charged that. [`LedgerError::NoRoom`] if an account has too little.
+    /// Checks whether an upload with these charges has room. Returns [`LedgerError::NoRoom`] if an account has too
+    /// little.
     async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError>;
 
-    /// From now on an upload is charged that, in place of what it was. [`LedgerError::NoRoom`] if an account has too little:
-    /// then nothing changes. [`LedgerError::GivenUp`] if the upload does not go on.
+    /// Replaces the charges of an upload. Returns [`LedgerError::NoRoom`] if an account has too little room; then
+    /// nothing changes. Returns [`LedgerError::GivenUp`] if the upload is no longer in flight.
     async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError>;
 
-    /// How much is taken of an account.
+    /// How much of an account is taken.
     async fn charged(&self, account: &Account) -> Result<u64, LedgerError>;
 
-    /// Notes what the store needs to abort the upload. [`LedgerError::GivenUp`] if it does not go on.
+    /// Stores what the blob store needs to abort the upload. Returns [`LedgerError::GivenUp`] if the upload is no
+    /// longer in flight.
     async fn note_handle(
         &self,
         id: ResourceId,
@@ -99,58 +101,60 @@ pub trait Ledger: Send + Sync {
         handle: UploadHandle,
     ) -> Result<(), LedgerError>;
 
-    /// `pending → ready`; the lease ends, and the row is charged what it has. [`LedgerError::GivenUp`] if the row is not
-    /// pending, or if its upload was given up. A lease that has only ended by itself is no obstacle.
+    /// `pending → ready`. The lease ends, and the row is charged with its real size. Returns [`LedgerError::GivenUp`]
+    /// if the row is not pending, or if its upload was given up. A lease that merely ran out is no obstacle.
     async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError>;
 
-    /// Ends an upload for good, before anything of it is removed; the row stays until [`Self::bury`]. The cleaner may give up an
-    /// upload whose lease has ended, and an uploader its own. `None` if the upload goes on, or is complete. An upload without
-    /// a row counts as given up.
+    /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::bury`]. The cleaner
+    /// may give up an upload whose lease has ended, and an uploader may give up its own. Returns `None` if the upload
+    /// is still in flight, or is complete. An upload without a row counts as given up.
     async fn give_up(&self, id: ResourceId, by: Authority) -> Result<Option<GivenUp>, LedgerError>;
 
-    /// Renews leases for [`LEASE_TIME`]; returns those that do not exist any more.
+    /// Renews leases for [`LEASE_TIME`]. Returns the leases that no longer exist.
     async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError>;
 
-    /// Takes a lease for a download. `false` if the deletion of that resource is decided.
+    /// Takes a lease for a download. Returns `false` if the deletion of that resource is decided.
     async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError>;
 
-    /// Whether a download of it has a lease.
+    /// Whether a download of this resource holds a lease that has not ended.
     async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
-    /// Lets go of a lease, and of what its upload was charged: at once where leases are in memory, and elsewhere at the latest
-    /// when it ends by itself.
+    /// Ends a lease, and frees what its upload was charged. This happens at once if leases are in memory, otherwise at
+    /// the latest when the lease ends by itself.
     fn let_go(&self, lease: LeaseId);
 
-    /// The cleaner's term; `None` if another server has it.
+    /// The present term of the cleaner; `None` if another server has the term.
     async fn term(&self) -> Result<Option<Epoch>, LedgerError>;
 
-    /// Notes a download. `false` if the resource is not `ready` (any more).
+    /// Records a download. Returns `false` if the resource is not, or is no longer, `ready`.
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError>;
 
-    /// `ready → deleting`, before any byte goes, if the condition of the decision holds and `by` has a right to it: a cleaner
-    /// in its term, the ticket's holder, an admin. From then on the row only ever becomes a tombstone. `false` if it stays.
+    /// `ready → deleting`, before any bytes are removed. The condition of the decision must hold, and `by` must have
+    /// the right: a cleaner in its term, the ticket's holder, or an admin. A condemned row can only become a tombstone.
+    /// Returns `false` if the resource stays.
     async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
-    /// The bytes are gone. `deleting → deleted`: a [`Tombstone`](cloakroom_core::resource::Tombstone) remains, and the room is free.
-    /// A row whose upload was given up goes for good. `false` if there was nothing to bury.
+    /// Records that the bytes are removed: `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone)
+    /// remains, and the room is free. A row whose upload was given up is removed without one. Returns `false` if there was
+    /// nothing to bury.
     async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
-    /// Removes tombstones of resources deleted before `before`; returns how many.
+    /// Removes tombstones of resources that were deleted before `before`. Returns how many.
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
 
-    /// Removes tombstones beyond `most`, one after the other the oldest of the namespace that has most of them; returns
-    /// how many.
+    /// Removes tombstones until `most` are left, each time the oldest one of the namespace that has most of them.
+    /// Returns how many.
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
 
-    /// Removes what this version cannot read, by the name that [`UnreadableRow`] has: more than one row where damaged ids
-    /// begin alike. Their room is free. `false` if there is no such row.
+    /// Removes a row that this version cannot read, by the name of its [`UnreadableRow`]. If several damaged ids begin
+    /// alike, all their rows are removed. Their room is free afterwards. Returns `false` if there is no such row.
     async fn discard(&self, row: RowName) -> Result<bool, LedgerError>;
 
-    /// One row. [`LedgerError::Unreadable`] if this version cannot read it.
+    /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
 
-    /// The state of one row, whether the rest of it can be read or not. One that this version does not know counts as
-    /// [`State::Ready`]: the row may have been acknowledged.
+    /// The state of one row, even if the rest of the row cannot be read. A state that this version does not know counts
+    /// as [`State::Ready`], because the row may have been acknowledged.
     async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError>;
 
     /// The owners of those of `ids` that are ready and can be read.
@@ -159,11 +163,11 @@ pub trait Ledger: Send + Sync {
     /// The uploaders of those of `ids` that are ready. Rows without an uploader are left out.
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError>;
 
-    /// Up to `limit` tombstones, in the order of their ids, after `after`; none if there are no more. Those that this
-    /// version cannot read are left out.
+    /// Up to `limit` tombstones with ids after `after`, in the order of their ids. Empty if there are no more.
+    /// Tombstones that this version cannot read are left out.
     async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
 
-    /// Up to `limit` ids in `state`, in order, after `after`; none if there are no more. Damaged ids are left out.
+    /// Up to `limit` ids in `state`, after `after`, in order. Empty if there are no more. Damaged ids are left out.
     async fn ids_in(
         &self,
         state: State,
@@ -171,88 +175,87 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
-    /// Notes what was seen of owners; rows that are not `ready` (any more) are left alone.
+    /// Stores what a sweep saw of owners. Rows that are not, or are no longer, `ready` stay as they are.
     async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError>;
 
-    /// Reads what is kept in memory in front of the rows: what is ready, what cannot be read, and the room that is taken. To be
-    /// called before anything else.
+    /// Reads into memory what the ledger keeps there: the ready rows, the rows that it cannot read, and the room that
+    /// is taken. Call it before any other method.
     async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError>;
 
-    /// Reads that again if something else than this server may have changed rows: where there is a sign of that, or if
-    /// `thorough`.
+    /// Reads all that again if there is a sign that something else than this server has changed rows, or if `thorough`.
     async fn refresh(&self, thorough: bool) -> Result<(), LedgerError>;
 
-    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where owners must be looked up, and none
-    /// if there are no more.
+    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There may be fewer if owners
+    /// must be looked up. Empty if there are no more.
     async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError>;
 
-    /// What this version cannot read, as far as it was seen.
+    /// The rows that this version cannot read, as far as the server has seen them.
     async fn unreadable(&self) -> Result<Unreadable, LedgerError>;
 
-    /// One of those rows.
+    /// One of these rows, by its name.
     async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError>;
 
-    /// How much is taken in all, for those who watch the server.
+    /// How much room is taken in all, for metrics and status.
     async fn taken(&self) -> Result<Taken, LedgerError>;
 
-    /// What is acknowledged and not yet removed, by namespace. Where the namespace or the size of a row cannot be read,
-    /// it counts for the namespace of no name, or as `least_bytes`.
+    /// What is acknowledged and not yet removed, by namespace. A row counts for the empty namespace if its namespace
+    /// cannot be read, and as `least_bytes` if its size cannot be read.
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError>;
 
-    /// How many rows there are in each known state that has any.
+    /// How many rows are in each state. States without rows, and unknown states, are left out.
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;
 
-    /// Which cluster was asked about owners, by the uid of its namespace `kube-system`; `None` if none is known.
+    /// The cluster that was asked about owners, by the uid of its namespace `kube-system`; `None` if none is known.
     async fn cluster(&self) -> Result<Option<String>, LedgerError>;
 
-    /// From now on that is the cluster; `None` forgets it.
+    /// Remembers the uid of the cluster; `None` forgets it.
     async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError>;
 
-    /// Finishes what was accepted and lets go of the database.
+    /// Finishes the changes that it has accepted, and closes the database.
     async fn close(&self);
 }
 
-/// A row with a value that is not what this version writes.
+/// A row with a value that this version does not write.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("resource {name} has an unreadable {column} in the ledger")]
 pub struct UnreadableRow {
-    /// Which row.
+    /// The name of the row.
     pub name: RowName,
-    /// Which column, the first of them.
+    /// The first column that cannot be read.
     pub column: &'static str,
-    /// Its state, if that can be read.
+    /// Its state; `None` if that cannot be read.
     pub state: Option<State>,
-    /// The namespace of its owner, if that can be read.
+    /// The namespace of its owner; `None` if that cannot be read.
     pub namespace: Option<String>,
-    /// How many bytes it has, if that can be read.
+    /// How many bytes it has; `None` if that cannot be read.
     pub size_bytes: Option<u64>,
-    /// Hash of its secret, if that can be read: it says whose ticket this is.
+    /// Hash of its secret; `None` if that cannot be read. It tells whether a ticket belongs to this row.
     pub secret_hash: Option<SecretHash>,
 }
 
-/// A decision to delete, and what it was made on.
+/// A decision to delete, with the state of the row that it is based on.
 #[derive(Debug, Clone, Copy)]
 pub struct Deletion {
-    /// Which resource.
+    /// The id of the resource.
     pub id: ResourceId,
-    /// Why.
+    /// The reason that the tombstone keeps.
     pub reason: DeletionReason,
     /// When it was decided.
     pub at: Timestamp,
-    /// The deletion holds only if nothing was downloaded since; see [`Condition`].
+    /// What must still be true when the deletion is written.
     pub condition: Condition,
 }
 
-/// When a deletion still holds at the moment it is written down.
+/// What must hold at the moment when a deletion is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// The last download is the one that was seen, or there still is none, and none is going on.
+    /// The last download is still the one that was seen (`None`: there was none), and no download is in flight.
     LastUsedAt(Option<Timestamp>),
-    /// Always: the ticket holder asked for it, or its time is up whether it is used or not.
+    /// Nothing: the ticket holder asked for the deletion, or the time is up whether the resource is used or not.
     Always,
 }
 
-/// The ledger could not do it.
+/// The ledger could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The database could not be opened.
@@ -260,21 +263,21 @@ pub enum LedgerError {
         "cannot open the ledger {path}: check that the folder belongs to this user and that the file is a cloakroom ledger"
     )]
     Open {
-        /// Its path.
+        /// The path of the database.
         path: String,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: sqlx::Error,
     },
-    /// The database was written by a version that this one does not know, or it is damaged.
+    /// The database is damaged, or was written by a version that this one does not know.
     #[error(
         "cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom, or be damaged; \
          start the newer version again, or restore a backup"
     )]
     Migrate {
-        /// Its path.
+        /// The path of the database.
         path: String,
-        /// What went wrong.
+        /// The error of the migration.
         #[source]
         source: sqlx::migrate::MigrateError,
     },
@@ -287,13 +290,13 @@ pub enum LedgerError {
     /// The file system is read-only, or the disk fails.
     #[error("the ledger cannot be written")]
     NotWritable(#[source] Arc<sqlx::Error>),
-    /// A rule of the table forbids the change: something in the row is not what this server writes.
-    #[error("the ledger does not take the change, because of what is in the row already")]
+    /// A rule of the table forbids the change, because the row has a value that this server does not write.
+    #[error("the ledger refuses the change, because of a value that is already in the row")]
     Refused(#[source] Arc<sqlx::Error>),
     /// SQLite failed otherwise.
     #[error("the ledger failed")]
     Database(#[source] Arc<sqlx::Error>),
-    /// A stored value is not what this version writes.
+    /// A stored value is not one that this version writes.
     #[error(transparent)]
     Unreadable(#[from] UnreadableRow),
     /// An account has too little room.
@@ -302,7 +305,7 @@ pub enum LedgerError {
     /// The upload has ended already.
     #[error("the upload of resource {id} was given up before it was complete")]
     GivenUp {
-        /// Which row.
+        /// The id of the row.
         id: ResourceId,
     },
     /// The ledger was closed.
@@ -312,12 +315,13 @@ pub enum LedgerError {
 
 impl From<Arc<sqlx::Error>> for LedgerError {
     fn from(error: Arc<sqlx::Error>) -> Self {
-        /// The one for "unable to open database file". The file was there at the start.
+        /// The code for "unable to open database file". The file existed at the start, so the cause is the limit of
+        /// open files.
         const SQLITE_CANTOPEN: i32 = 14;
-        /// "attempt to write a readonly database".
+        /// The code for "attempt to write a readonly database".
         const SQLITE_READONLY: i32 = 8;
-        /// "disk I/O error" of a write, a sync, a truncation (<https://www.sqlite.org/rescode.html>). A write to a
-        /// read-only file system is one too.
+        /// The codes for "disk I/O error" in a write, a sync or a truncation (<https://www.sqlite.org/rescode.html>). A
+        /// write to a read-only file system is such an error, too.
         const SQLITE_IOERR_ON_WRITE: [i32; 4] = [778, 1034, 1290, 1546];
         let Some(code) = result_code(&error) else { return Self::Database(error) };
         match code & 0xff {
@@ -331,13 +335,13 @@ impl From<Arc<sqlx::Error>> for LedgerError {
     }
 }
 
-/// Primary result code of SQLite for "database or disk is full".
+/// The primary result code of SQLite for "database or disk is full".
 const SQLITE_FULL: i32 = 13;
 
-/// A rule for a column, or for the type of its values.
+/// The primary result code of SQLite for a broken constraint of a column, or of the type of its values.
 const SQLITE_CONSTRAINT: i32 = 19;
 
-/// SQLite's extended result code.
+/// The extended result code of SQLite.
 fn result_code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error()?.code()?.parse().ok()
 }
@@ -368,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_sqlite_says_is_told_apart() {
+    async fn errors_of_sqlite_are_told_apart() {
         let mut memory = sqlx::sqlite::SqliteConnectOptions::new().connect().await.unwrap();
         sqlx::raw_sql("CREATE TABLE t (n INTEGER NOT NULL CHECK (n > 0)) STRICT")
             .execute(&mut memory)

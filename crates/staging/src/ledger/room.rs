@@ -1,43 +1,43 @@
-//! Room: what is stored and what uploads may still bring is charged to accounts, and each account has so much.
+//! Accounts of room. Stored resources and uploads in flight are charged to accounts, and an account may have a limit.
 
 use std::fmt;
 
 use cloakroom_core::resource::Holder;
 
-/// What room is charged to.
+/// An account that room is charged to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Account {
     /// The number of all resources.
     Resources,
-    /// The bytes of all of them.
+    /// The bytes of all resources.
     Bytes,
     /// The number of resources of one holder.
     ResourcesOf(Holder),
-    /// The bytes of one holder.
+    /// The bytes of all resources of one holder.
     BytesOf(Holder),
 }
 
-/// What an upload takes of an account.
+/// What an upload takes of one account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
-    /// Of which.
+    /// The account that is charged.
     pub account: Account,
-    /// How much.
+    /// A number of resources, or of bytes.
     pub amount: u64,
-    /// How much may be taken of it, by all together; `None` is no limit.
+    /// The limit of the account, for all uploads and resources together; `None` is no limit.
     pub limit: Option<u64>,
 }
 
-/// An account does not have as much as an upload asks for.
+/// An account has less room than an upload asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
-    /// Which one.
+    /// The account that is short.
     pub account: Account,
-    /// How much there may be.
+    /// The limit of the account.
     pub limit: u64,
-    /// How much of that others have.
+    /// How much of it the other uploads and resources have.
     pub taken: u64,
-    /// How much too little there is.
+    /// How much more room would be needed.
     pub missing: u64,
 }
 
@@ -54,19 +54,19 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// How much is taken.
+/// How much room is taken in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Taken {
     /// Number of resources, uploads included.
     pub resources: u64,
-    /// Their bytes.
+    /// Bytes of all resources, uploads included.
     pub bytes: u64,
-    /// The bytes of those that are acknowledged.
+    /// Bytes of acknowledged resources only.
     pub stored_bytes: u64,
-    /// The most resources that one holder has.
+    /// The largest number of resources that one holder has.
     pub most_resources: u64,
-    /// The most bytes that one holder has.
+    /// The largest number of bytes that one holder has.
     pub most_bytes: u64,
-    /// Memory that owners take, in bytes.
+    /// Memory for owners, in bytes.
     pub owner_bytes: u64,
 }

@@ -1,4 +1,5 @@
-//! The ledger in SQLite: one writer task that shares a commit among operations, a pool of readers, and leases in memory.
+//! The ledger in SQLite: one writer task shares each commit among several operations. Readers have a pool, and leases
+//! are in memory.
 
 mod index;
 mod known_owners;
@@ -37,16 +38,16 @@ use operation::{Operation, Outcome};
 use row::has_id;
 use writer::Writer;
 
-/// How long a connection waits for another one's lock. There is one writer, so this is for checkpoints.
+/// How long a connection waits for the lock of another one. Only one connection writes, so the wait is for checkpoints.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Look-ups at once; more wait their turn.
+/// How many look-ups run at once. Others wait their turn.
 const READERS: u32 = 4;
 
-/// Tombstones that one change removes at most: uploads wait for it.
+/// How many tombstones one change removes at most, because uploads wait for that change.
 const TRIMMED_AT_ONCE: u64 = 5000;
 
-/// A page that has more bytes of owners than this ends.
+/// A page of rows ends when its owners have more bytes than this.
 const LARGEST_PAGE_BYTES: usize = 4 << 20;
 
 /// The ownership table in a SQLite file.
@@ -57,12 +58,12 @@ pub struct SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// Opens the database at `path`, creates it if it is not there, and brings it to this version's form.
+    /// Opens the database at `path`. Creates it if it is missing, and migrates it to this version's form.
     pub async fn open(path: &Path) -> Result<Self, LedgerError> {
         Self::open_by(path, Arc::new(SystemClock::new())).await
     }
 
-    /// The same, with leases that end by `clock`.
+    /// The same, with `clock` for the end of leases.
     pub async fn open_by(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
         let options = options(path);
         let shown = || path.display().to_string();
@@ -72,19 +73,19 @@ impl SqliteLedger {
             .run(&mut connection)
             .await
             .map_err(|source| not_migrated(source, shown()))?;
-        // A file does not go away as a server does: no question before each look-up.
+        // A file does not go away like a database server, so a connection needs no test before each look-up.
         let readers = SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false);
         let readers = readers.connect_lazy_with(options.read_only(true));
         let memory = Arc::new(Memory::new(clock));
         Ok(Self { readers, writer: Writer::start(connection, Arc::clone(&memory)), memory })
     }
 
-    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where they are large. With them come
-    /// the unreadable rows that lie between: those that may have been acknowledged.
+    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There are fewer if their owners
+    /// are large. The page also has the unreadable rows between them that may have been acknowledged.
     async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
-        // A state that is not known may have been ready. Rows with damaged ids are read whatever they are, but tombstones,
-        // which go by themselves. The plus keeps SQLite from going by the index on the state, and so from sorting all rows
-        // for every page (<https://www.sqlite.org/optoverview.html>, section 6).
+        // A row with an unknown state may have been ready. Rows with damaged ids are read in any state except as
+        // tombstones, which are removed in time anyway. The plus keeps SQLite from using the index on the state, which
+        // would make it sort all rows for every page (<https://www.sqlite.org/optoverview.html>, section 6).
         let mut rows = sqlx::query(concat!(
             "SELECT * FROM resources WHERE id >= ?1 AND id IS NOT ?2 AND +state IS NOT 'deleted' \
              AND (state IS NOT 'pending' AND state IS NOT 'deleting' OR NOT ",
@@ -98,7 +99,7 @@ impl SqliteLedger {
         let (mut read, mut bytes) = (0, 0);
         while let Some(row) = rows.next().await {
             let row = row?;
-            // A page ends with an id that can be asked for. It has no end of rows whose ids are damaged.
+            // A page must end with an id from which the next one can begin. So rows with damaged ids do not end it.
             if let Ok(id) = row::id(&row) {
                 if read == limit || bytes > LARGEST_PAGE_BYTES {
                     return Ok(page);
@@ -118,13 +119,13 @@ impl SqliteLedger {
         Ok(page)
     }
 
-    /// Runs one change and returns once it is committed.
+    /// Runs one change, and returns once it is committed.
     async fn change(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         self.writer.run(operation).await
     }
 }
 
-/// A full disk is none of the ledger's faults.
+/// Tells a full disk from a migration that failed for another reason.
 fn not_migrated(source: MigrateError, path: String) -> LedgerError {
     match source {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) if super::is_full(&error) => {
@@ -201,7 +202,7 @@ impl Ledger for SqliteLedger {
         if self.memory.hold(id, lease) {
             return Ok(true);
         }
-        // A deletion is being written down, or is. When the writer has come so far, it is known how that ended.
+        // The deletion of the resource is committed, or is being written. After the barrier it is known which.
         self.change(Operation::Barrier).await?;
         Ok(self.memory.hold(id, lease))
     }
@@ -263,7 +264,7 @@ impl Ledger for SqliteLedger {
             .await?;
         let resource = row.as_ref().map(row::resource).transpose();
         if resource.is_err() && self.memory.index().contains(id) {
-            // It could be read before: what else has changed?
+            // The row could be read before, so something else has changed it, and maybe other rows as well.
             self.memory.index().doubt();
         }
         Ok(resource?)
@@ -307,7 +308,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
-        // The plus is for going by the ids, as in `ready`. A row that cannot be read does not end the list.
+        // The plus makes SQLite use the ids, as in `ready`. A row that cannot be read does not end the list.
         let mut rows = sqlx::query("SELECT * FROM resources WHERE id > ? AND +state = 'deleted' ORDER BY id")
             .bind(after.map(|id| id.to_string()).unwrap_or_default())
             .fetch(&self.readers);
@@ -350,7 +351,7 @@ impl Ledger for SqliteLedger {
 
     async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
         let index = self.memory.index();
-        // At the start everything has just been read.
+        // At the start everything has just been read, so the first thorough refresh reads nothing.
         let is_new = index.take_newness();
         if index.is_doubtful() || thorough && !is_new { self.read_all().await } else { Ok(()) }
     }
@@ -390,7 +391,8 @@ impl Ledger for SqliteLedger {
         let row = sqlx::query("SELECT value FROM facts WHERE name = 'cluster'")
             .fetch_optional(&self.readers)
             .await?;
-        // A damaged uid is still the uid of another cluster than the one that answers: nothing goes until an admin says so.
+        // A damaged uid differs from the uid of the cluster that answers. So nothing is deleted for lack of an owner
+        // until an admin accepts the cluster.
         let uid = row.map(|row| row.try_get::<Vec<u8>, _>("value")).transpose()?;
         Ok(uid.map(|uid| String::from_utf8_lossy(&uid).into_owned()))
     }

@@ -1,4 +1,4 @@
-//! What uploads may take: places, resources and room, of everything and of each holder's share.
+//! Limits for uploads: places, resources and room, in all and for each holder's share.
 
 mod charges;
 mod flight;
@@ -24,39 +24,39 @@ pub(super) use hold::Hold;
 pub use no_room::NoRoom;
 pub(super) use no_room::Shortage;
 
-/// A resource counts as this many bytes at least: its row, its names and its place in memory cost room too.
+/// The least number of bytes that a resource counts as: its row, its names and its place in memory take room, too.
 pub const LEAST_CHARGE: u64 = 4 << 10;
 
-/// How much room there is. All in bytes.
+/// The limits of room, all in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct CapacityLimits {
-    /// Of one bundle.
+    /// The largest size of one bundle.
     pub max_resource_size: u64,
-    /// Of all bundles together; `None` is no limit.
+    /// The largest size of all bundles together; `None` is no limit.
     pub max_total_size: Option<u64>,
-    /// Of the disk, to leave free.
+    /// How much of the disk must stay free.
     pub min_free_space: u64,
-    /// What each resource counts as at least: [`LEAST_CHARGE`].
+    /// The least that each resource counts as: [`LEAST_CHARGE`].
     pub least_charge: u64,
 }
 
-/// What limits uploads: the ledger's accounts, and what this server can do itself.
+/// The limits of uploads, with what is taken: in the ledger's accounts, and by the uploads of this server.
 pub(super) struct Capacity {
     limits: Limits,
     ledger: Arc<dyn Ledger>,
     flights: Mutex<Flights>,
-    /// An upload is over.
+    /// Notified when an upload ends.
     ended: Notify,
 }
 
-/// What an upload is when it begins.
+/// What is known of an upload when it begins.
 #[derive(Debug, Clone)]
 pub(super) struct Beginning {
     pub(super) id: ResourceId,
-    /// In whose name it counts; `None` where there are no shares.
+    /// For whom it counts; `None` if there are no shares.
     pub(super) holder: Option<Holder>,
     pub(super) announced: Option<u64>,
-    /// By the monotonic clock.
+    /// When it began, by the monotonic clock.
     pub(super) at: Duration,
 }
 
@@ -73,12 +73,13 @@ impl Capacity {
         self.limits.capacity.max_resource_size
     }
 
-    /// What a bundle of `bytes` counts as.
+    /// How much a bundle of `bytes` counts as.
     fn counted(&self, bytes: u64) -> u64 {
         bytes.max(self.limits.capacity.least_charge)
     }
 
-    /// Takes a place for an upload and the room on the disk that it announced, given how much that has free.
+    /// Takes a place for an upload, and the disk space for its announced length. `free_on_disk` is `None` without a
+    /// local disk.
     pub(super) fn begin(
         self: &Arc<Self>,
         beginning: Beginning,

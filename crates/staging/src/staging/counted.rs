@@ -1,7 +1,7 @@
-//! What arrives of a blob, counted on its way into the store: its size and its SHA-256.
+//! Counts the bytes of a blob on their way into the store: their number and their SHA-256.
 //!
-//! Hashing takes about as long as receiving and writing together, so where it stands decides how well two cores are used:
-//! beside receiving, while the bytes are still in the processor's cache (docs/benchmarks.md).
+//! Hashing takes about as long as receiving and writing together. It runs in the task that receives, while the bytes
+//! are still in the processor's cache, because this uses two cores best (docs/benchmarks.md).
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::store::{BlobWriter, StoreError};
 use cloakroom_core::resource::Bundle;
 
-/// A writer that knows what went through it.
+/// A writer that counts and hashes the bytes that pass through it.
 pub(super) struct CountedWriter {
     writer: Box<dyn BlobWriter>,
     hash: Sha256,
@@ -27,7 +27,7 @@ impl CountedWriter {
         self.writer.write(bytes).await
     }
 
-    /// Size and digest of everything that was taken.
+    /// Number and digest of all bytes so far.
     pub(super) fn bundle(&self) -> Bundle {
         Bundle { size_bytes: self.size_bytes, sha256: self.hash.clone().finalize().into() }
     }

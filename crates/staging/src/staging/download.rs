@@ -1,4 +1,4 @@
-//! The way out.
+//! Downloads: opening a bundle, reading it, and recording that it was used.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,12 +16,12 @@ use crate::store::{StoreError, StoredBlob};
 use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId, ResourceSecret};
 use cloakroom_core::text::chain;
 
-/// Downloads within this time of one that was noted count as the same use: a thousand executors that start together, or
-/// one client that asks for a range after another, cost one write.
+/// A download within this time of a recorded one counts as the same use. So a thousand executors that start together,
+/// or a client that asks for one range after another, cost one write.
 const SAME_USE: SignedDuration = SignedDuration::from_secs(1);
 
-/// A bundle that is being sent. As long as it lives, the resource is not deleted by the cleaner; what deletes it
-/// all the same does not break the download, because the bytes are open.
+/// A bundle that is being sent. While it exists, the cleaner does not delete the resource. If something else deletes
+/// the resource, a store on a disk can still send all bytes, because the file is open.
 pub struct Download {
     resource: Resource<Ready>,
     blob: Box<dyn StoredBlob>,
@@ -30,7 +30,7 @@ pub struct Download {
 }
 
 impl Staging {
-    /// Opens a bundle. It counts as a use only with [`Staging::mark_used`].
+    /// Opens a bundle. It counts as a use only when [`Staging::mark_used`] is called.
     pub async fn open_download(
         &self,
         id: ResourceId,
@@ -41,7 +41,7 @@ impl Staging {
         let transfer = self.parts.transfers.begin_download(id, holder)?;
         let lease = self.parts.leases.new_lease();
         if !self.parts.ledger.hold(id, lease.id()).await? {
-            // Its deletion was decided after the look-up: the ledger knows why.
+            // The deletion was decided after the first look-up. The second one finds the reason in the ledger.
             self.find(id, secret).await?;
             return Err(AccessError::NotFound);
         }
@@ -51,15 +51,17 @@ impl Staging {
                 Ok(Download { resource, blob, lease, transfer })
             }
             _ => {
-                // Deleted between the look-up and the opening, or damaged from outside: the ledger knows.
+                // The resource was deleted between the look-up and the opening, or its file was damaged from outside.
+                // The look-up tells which.
                 self.find(id, secret).await?;
                 Err(AccessError::BytesLost { id })
             }
         }
     }
 
-    /// Notes that bytes of the resource are about to be sent. Unless the ledger cannot be written, the use is durable when
-    /// this returns, because it changes when the resource goes; or one of the same second is.
+    /// Records a use, before any bytes are sent. The use is durable when this returns, because it changes when the
+    /// resource expires. There are two exceptions: a use of the same second is recorded already, or the ledger cannot be
+    /// written.
     pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
         let (id, last_used_at) = (download.resource.id, download.resource.stage.history.last_used_at);
         let now = self.parts.clock.now();
@@ -71,8 +73,8 @@ impl Staging {
         Err(ending.map_or(AccessError::NotFound, |ending| AccessError::gone(id, ending)))
     }
 
-    /// A ledger that cannot be written, because the disk is full or for another reason, is no reason to refuse a download:
-    /// what cannot be written down is kept in mind. On a full disk the reserve is for deletions, which make room.
+    /// Writes a use to the ledger. If the ledger cannot be written, for instance on a full disk, the download is not
+    /// refused: the use is kept in memory. On a full disk the reserve is for deletions, because they make room.
     async fn note_use(&self, id: ResourceId, now: Timestamp) -> bool {
         match self.parts.ledger.mark_used(id, now).await {
             Ok(is_there) => is_there,
@@ -81,7 +83,7 @@ impl Staging {
                 if unwritten.is_empty() {
                     tracing::warn!(
                         resource_id = %id, error = %chain(&error),
-                        "a download could not be noted: it is kept in mind, as those after it, until a sweep can write it down"
+                        "a download could not be noted: it and later ones are kept in memory until a sweep can write them"
                     );
                 }
                 unwritten.insert(id, now);
@@ -96,13 +98,13 @@ impl Parts {
         self.unwritten_uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what there was no room for.
+    /// Writes the uses that could not be written before.
     pub(super) async fn write_uses(&self) -> Result<(), AccessError> {
         let uses = self.unwritten_uses().clone();
         for (id, at) in uses {
             match self.ledger.mark_used(id, at).await {
                 Err(LedgerError::Full) => return Ok(()),
-                // A row that takes no change holds up no others.
+                // A row that refuses the change must not hold up the others.
                 Err(error @ LedgerError::Refused(_)) => {
                     tracing::warn!(resource_id = %id, error = %chain(&error), "a download could not be noted");
                 }
@@ -115,17 +117,17 @@ impl Parts {
 }
 
 impl Download {
-    /// What is being sent.
+    /// The resource that is being sent.
     pub fn resource(&self) -> &Resource<Ready> {
         &self.resource
     }
 
-    /// Its length.
+    /// The length of the bundle in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.blob.size_bytes()
     }
 
-    /// The bytes in `range`. The download goes on until this is dropped.
+    /// The bytes in `range`. The download is in flight until the stream is dropped.
     pub fn read(self, range: Range<u64>) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
         let Self { blob, lease, transfer, .. } = self;
         blob.read(range).inspect(move |_| {

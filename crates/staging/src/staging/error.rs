@@ -1,4 +1,4 @@
-//! Why staging or access was refused.
+//! The errors of uploads, and of access by a ticket.
 
 use jiff::Timestamp;
 
@@ -8,28 +8,28 @@ use crate::store::StoreError;
 use cloakroom_core::resource::{DeletionReason, Ending, Holder, ResourceId, RowName, State};
 use cloakroom_core::size::format_size;
 
-/// What an upload, a deletion and a sweep say alike. What was done before it is finished by a later sweep.
+/// An upload, a deletion and a sweep use the same words. A later sweep finishes the steps that were begun.
 const NOT_WRITABLE: &str = "the server cannot write to its data directory: the disk is read-only, or it fails; what is \
     staged can still be downloaded; the server's log has the cause, and its admin must make the disk writable again";
 
-/// An upload was refused, or failed; nothing of it is kept.
+/// An upload was refused, or failed. Nothing of it is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// Larger than one bundle may be.
+    /// The bundle is larger than `--max-resource-size`.
     #[error("the bundle is larger than this server takes: at most {} (--max-resource-size); leave out what the image can have, or ask its admin for more", format_size(*.limit))]
     TooLarge {
         /// The limit in bytes.
         limit: u64,
     },
-    /// No room.
+    /// There is no room for the bundle.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// The disk filled up while the bytes arrived.
+    /// The disk became full while the bytes arrived.
     #[error(
         "the server's disk is full: nothing of this upload was kept; free some space or give the server a larger volume"
     )]
     DiskFull(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The bytes are not the announced ones.
+    /// The bytes have another digest than the client announced.
     #[error(
         "the bytes that arrived have another SHA-256 than the digest header announced: nothing was kept; send them again"
     )]
@@ -37,33 +37,33 @@ pub enum StageError {
     /// The number of bytes is not the announced one.
     #[error("{received} bytes arrived where {announced} were announced: nothing was kept; send them again")]
     WrongLength {
-        /// What the headers said.
+        /// The length in the headers.
         announced: u64,
-        /// What came.
+        /// The number of bytes that came.
         received: u64,
     },
-    /// It was slower than an upload may be while another one waits for its place.
+    /// The upload was slower than allowed while another one needed its place.
     #[error(
         "the upload was ended after {received} bytes: it took longer than 5 minutes and a second for each MiB, and another \
          upload needed its place; send it again over a faster connection"
     )]
     Overdue {
-        /// How many bytes had come.
+        /// How many bytes had come by then.
         received: u64,
     },
-    /// It had lost its lease when it was to be acknowledged.
+    /// The upload had lost its lease before it could be acknowledged.
     #[error(
-        "the server gave the upload up, because it was held up itself for more than {} seconds: nothing was kept; send it \
-         again", LEASE_TIME.as_secs()
+        "the server gave the upload up, because the server itself stood still for more than {} seconds: nothing was \
+         kept; send it again", LEASE_TIME.as_secs()
     )]
     GivenUp,
-    /// The disk is read-only, or fails.
+    /// The disk is read-only, or it fails.
     #[error("{}", NOT_WRITABLE)]
     NotWritable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The store failed.
+    /// The store failed in another way.
     #[error("the bundle could not be stored")]
     Store(#[source] StoreError),
-    /// The ledger failed.
+    /// The ledger failed in another way.
     #[error("the resource could not be written down")]
     Ledger(#[source] LedgerError),
 }
@@ -89,81 +89,81 @@ impl From<LedgerError> for StageError {
     }
 }
 
-/// A ticket does not open anything.
+/// A ticket does not give access to its resource.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// No resource of that id.
+    /// There is no resource of that id.
     #[error("no such resource")]
     NotFound,
-    /// There is one, but this is not its secret.
+    /// The resource has another secret.
     #[error("not the secret of this resource")]
     WrongSecret,
-    /// It was deleted.
+    /// The resource was deleted.
     #[error("resource {id} was deleted{}", when_and_why(*.deleted))]
     Gone {
-        /// Which one.
+        /// The id of the resource.
         id: RowName,
-        /// When and why, if what is left of it says so in words that this version knows.
+        /// When and why it was deleted; `None` if the tombstone does not say so in a form that this version knows.
         deleted: Option<(Timestamp, DeletionReason)>,
     },
-    /// As many downloads as allowed are going on.
+    /// The largest number of downloads is in flight.
     #[error(
         "this server is sending as many downloads as it is allowed to (--max-concurrent-downloads): try again in a moment"
     )]
     TooManyDownloads,
-    /// As many downloads as one holder may have are going on.
+    /// The largest number of downloads of one holder is in flight.
     #[error(
         "{holder} has {limit} downloads going on, which is its share (--share) of --max-concurrent-downloads: try again \
          in a moment"
     )]
     TooManyDownloadsOf {
-        /// Whose they are.
+        /// The holder of these downloads.
         holder: Holder,
-        /// Its share.
+        /// The number of its share.
         limit: u64,
     },
-    /// The ledger says that there are bytes, the store has none.
+    /// The ledger has the resource, but the store does not have its bytes.
     #[error("the bytes of resource {id} are missing from the data directory")]
     BytesLost {
-        /// Which one.
+        /// The id of the resource.
         id: ResourceId,
     },
-    /// The disk is read-only, or fails.
+    /// The disk is read-only, or it fails.
     #[error("{}", NOT_WRITABLE)]
     NotWritable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The store failed.
+    /// The store failed in another way.
     #[error("the bundle could not be read")]
     Store(#[source] StoreError),
-    /// Its row has something that this version does not know.
+    /// The row has a value that this version cannot read.
     #[error(
         "this version of the server cannot read what the ledger has of resource {id} ({column}), so it is set aside, and its \
          bytes are kept: stage it again; the server's admin can start a newer version again, if one has run on this data \
          directory, or remove the resource (cloakroom rm)"
     )]
     SetAside {
-        /// Which one.
+        /// The name of the row.
         id: RowName,
-        /// What cannot be read.
+        /// The column that cannot be read.
         column: &'static str,
     },
-    /// The ledger cannot grow.
+    /// The disk is full, so the ledger cannot grow.
     #[error(
         "the server's disk is full, so that the change could not be written down: free some space or give the server a \
          larger volume, and try again"
     )]
     DiskFull,
-    /// The ledger failed.
+    /// The ledger failed in another way.
     #[error("the ledger could not be read or written")]
     Ledger(#[source] LedgerError),
 }
 
 impl AccessError {
-    /// It was deleted, and this is what is left.
+    /// The error for a resource that was deleted.
     pub(super) fn gone(id: ResourceId, ending: Ending) -> Self {
         Self::Gone { id: id.into(), deleted: Some((ending.at, ending.reason)) }
     }
 
-    /// Whether it is the matter of one resource, and says nothing of the others: what goes through many goes on.
+    /// Whether the error concerns only one resource. Work on many resources then continues with the others.
     pub fn is_of_one(&self) -> bool {
         matches!(self, Self::Store(_) | Self::SetAside { .. } | Self::Ledger(LedgerError::Refused(_)))
     }
@@ -181,7 +181,7 @@ impl From<LedgerError> for AccessError {
         match error {
             LedgerError::Full => Self::DiskFull,
             LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
-            // Of what is deleted nothing else matters.
+            // A deleted resource is gone, whatever else in its row cannot be read.
             LedgerError::Unreadable(UnreadableRow {
                 name,
                 state: Some(State::Deleting | State::Deleted),

@@ -10,7 +10,7 @@ use crate::ledger::{Authority, LEASE_RENEWAL, LeaseId, Ledger, LedgerError};
 use crate::store::StoreError;
 use cloakroom_core::text::chain;
 
-/// All of them.
+/// All leases of this server.
 pub(super) struct Leases {
     ledger: Arc<dyn Ledger>,
     held: Mutex<HashMap<LeaseId, Held>>,
@@ -18,11 +18,11 @@ pub(super) struct Leases {
 
 struct Held {
     lost: CancellationToken,
-    /// Whether the ledger has said that it has it.
+    /// Whether the ledger has confirmed the lease.
     is_taken: bool,
 }
 
-/// The lease of one transfer, until it is dropped.
+/// The lease of one transfer. Dropping it ends the lease.
 pub(super) struct Lease {
     id: LeaseId,
     lost: CancellationToken,
@@ -34,14 +34,14 @@ impl Leases {
         Self { ledger, held: Mutex::default() }
     }
 
-    /// A new one. The ledger gets to know of it with the first row or resource that it is for.
+    /// Makes a new lease. The ledger learns of it with the first row or resource that it is for.
     pub(super) fn new_lease(self: &Arc<Self>) -> Lease {
         let (id, lost) = (LeaseId::generate(&mut rand::rng()), CancellationToken::new());
         self.held().insert(id, Held { lost: lost.clone(), is_taken: false });
         Lease { id, lost, leases: Arc::clone(self) }
     }
 
-    /// Renews all of them, and tells those transfers that have lost theirs.
+    /// Renews all leases. A transfer that has lost its lease is told to end.
     pub(super) async fn renew(&self) -> Result<(), LedgerError> {
         let held: Vec<LeaseId> = self.held().keys().copied().collect();
         if held.is_empty() {
@@ -65,24 +65,25 @@ impl Lease {
         self.id
     }
 
-    /// The ledger has it. If it says otherwise later, it is lost.
+    /// Records that the ledger has the lease. If the ledger does not have it later, it is lost.
     pub(super) fn taken(&self) {
         if let Some(held) = self.leases.held().get_mut(&self.id) {
             held.is_taken = true;
         }
     }
 
-    /// Cancelled when the ledger has it no more.
+    /// Cancelled when the ledger no longer has the lease.
     pub(super) fn lost(&self) -> CancellationToken {
         self.lost.clone()
     }
 
-    /// In its name its upload is given up.
+    /// The authority to give up the upload of this lease.
     pub(super) fn authority(&self) -> Authority {
         Authority::Uploader(self.id)
     }
 
-    /// Why a step of its upload failed: where another server has given the upload up, and removed its bytes, that is why.
+    /// The error for a failed step of the upload. If another server has given the upload up and removed its bytes, that
+    /// is the cause.
     pub(super) async fn why(&self, error: StoreError) -> StageError {
         let is_lost = self.leases.ledger.renew(&[self.id]).await.is_ok_and(|lost| !lost.is_empty());
         if is_lost { StageError::GivenUp } else { error.into() }
@@ -96,7 +97,7 @@ impl Drop for Lease {
     }
 }
 
-/// Renews what is held until the server is closed.
+/// Renews all leases until the server is closed.
 pub(super) async fn keep_renewing(parts: Weak<Parts>) {
     loop {
         tokio::time::sleep(LEASE_RENEWAL).await;

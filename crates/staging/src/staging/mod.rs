@@ -1,9 +1,12 @@
-//! Stage, open, release, recover: the one place that joins ledger and store and knows the durability order.
+//! Stages, opens, releases and recovers resources. Only this room joins ledger and store, and knows the order that
+//! makes them durable.
 //!
 //! An upload: row `pending` → bytes → sync → rename → sync of the folder → row `ready`, committed → answer.
-//! A deletion: row `deleting` → bytes removed → row `deleted`, the tombstone. An upload that is broken off is given up in the
-//! ledger before its bytes are removed, and its row goes last. Whatever a crash interrupts is finished by
-//! [`Staging::recover`], at start and before every sweep.
+//!
+//! A deletion: row `deleting` → bytes removed → row `deleted`, the tombstone.
+//!
+//! A broken upload is given up in the ledger before its bytes are removed, and its row is removed last.
+//! [`Staging::recover`] finishes what a crash interrupts, at start and before every sweep.
 
 mod capacity;
 mod counted;
@@ -43,43 +46,45 @@ pub use recover::Recovered;
 pub use share::{Share, ShareError};
 pub use upload::{NewUpload, Staged, Terms, Upload};
 
-/// A tombstone answers for its ticket this long.
+/// How long a tombstone answers for its ticket.
 pub const TOMBSTONE_LIFE: Duration = Duration::from_hours(7 * 24);
 
-/// Memory for owners, of what the shipped manifests give. A usual owner takes about 250 bytes, so that 100,000 different ones
-/// fit twice; clients may make them twenty times as long, and then sweeps look the others up in the ledger.
+/// Memory for owners; the shipped manifests give the process enough for it. A usual owner takes about 250 bytes, so
+/// 100,000 different ones fit twice. Clients may make owners twenty times as large. Then sweeps look up in the ledger
+/// those that do not fit.
 pub const OWNER_MEMORY_BYTES: usize = 64 << 20;
 
-/// So many times `--max-resources` tombstones stay at most: the oldest of the namespace that has most go first.
+/// How many tombstones stay at most for each of `--max-resources`. If there are more, the namespace that has most of
+/// them loses its oldest ones.
 pub const TOMBSTONES_FOR_EACH: usize = 2;
 
-/// Tombstones that were removed.
+/// How many tombstones were removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// They had served their time.
+    /// Tombstones that were older than [`TOMBSTONE_LIFE`].
     pub expired: u64,
-    /// They were too many.
+    /// Younger tombstones, removed because there were too many.
     pub dropped: u64,
 }
 
-/// How much this server takes on.
+/// The limits of this server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Room for bundles.
+    /// The limits of room for bundles.
     pub capacity: CapacityLimits,
-    /// Resources at once, uploads in flight included.
+    /// The largest number of resources, with the uploads in flight.
     pub max_resources: usize,
-    /// Memory for the owners of all resources together; see [`OWNER_MEMORY_BYTES`].
+    /// Memory for the owners of all resources together, in bytes; see [`OWNER_MEMORY_BYTES`].
     pub owner_memory_bytes: usize,
-    /// Uploads at once.
+    /// The largest number of uploads at once.
     pub max_concurrent_uploads: usize,
-    /// Downloads at once.
+    /// The largest number of downloads at once.
     pub max_concurrent_downloads: usize,
-    /// What one holder may have of all these; `None` is everything.
+    /// How much of these limits one holder may have; `None` is all of it.
     pub share: Option<Share>,
 }
 
-/// Staged resources. Clones are handles to the same ones.
+/// The staged resources. Clones are handles to the same resources.
 #[derive(Clone)]
 pub struct Staging {
     parts: Arc<Parts>,
@@ -93,11 +98,11 @@ struct Parts {
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
     leases: Arc<Leases>,
-    /// Clean-up of uploads whose client went away.
+    /// Tasks that begin and acknowledge uploads, and that clean up after uploads whose client went away.
     background: TaskTracker,
-    /// Uses that could not be written down; the sweep does it when the ledger can be written again.
+    /// Uses that could not be written. The next sweep tries again.
     unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
-    /// What a ticket was last used for, if the ledger failed then.
+    /// The resource of the last look-up by a ticket, if the ledger failed in it.
     failed_look_up: Mutex<Option<ResourceId>>,
     metrics: Metrics,
     counted_states: CountedStates,
@@ -105,7 +110,7 @@ struct Parts {
 }
 
 impl Staging {
-    /// Joins a ledger and a store, counts what is stored, and reads what is ready.
+    /// Joins a ledger and a store, counts what is stored, and reads the ready index.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
         storage: Storage,
@@ -140,17 +145,17 @@ impl Staging {
         Ok(Self { parts, _renewal: Arc::new(AbortOnDropHandle::new(renewal)) })
     }
 
-    /// The cleaner's term, in which it may delete; `None` if another server has it.
+    /// The present term of the cleaner, in which it may delete; `None` if another server has the term.
     pub async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
         self.parts.ledger.term().await
     }
 
-    /// Refuses a length that no bundle may have.
+    /// Returns an error if no bundle may have this length.
     pub fn check_size(&self, bytes: u64) -> Result<(), StageError> {
         self.parts.check_size(bytes)
     }
 
-    /// What the ticket opens, for whoever shows the right secret.
+    /// The resource that the ticket gives access to.
     pub async fn find(
         &self,
         id: ResourceId,
@@ -163,12 +168,12 @@ impl Staging {
         }
     }
 
-    /// One resource, whatever its state, for whoever needs no ticket.
+    /// One resource in any state, without a ticket.
     pub async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
         self.parts.ledger.find(id).await
     }
 
-    /// Up to `limit` tombstones, in the order of their ids, after `after`.
+    /// Up to `limit` tombstones with ids after `after`, in the order of their ids.
     pub async fn tombstones(
         &self,
         after: Option<ResourceId>,
@@ -177,7 +182,7 @@ impl Staging {
         self.parts.ledger.tombstones(after, limit).await
     }
 
-    /// Removes tombstones that have served their time, and then those that are too many.
+    /// Removes tombstones that are older than [`TOMBSTONE_LIFE`], and then those that are too many.
     pub async fn forget_tombstones(&self, now: Timestamp) -> Result<Forgotten, LedgerError> {
         let Parts { ledger, limits, metrics, .. } = &*self.parts;
         let expired = match now.checked_sub(TOMBSTONE_LIFE) {
@@ -190,13 +195,14 @@ impl Staging {
         Ok(Forgotten { expired, dropped })
     }
 
-    /// What is acknowledged and not yet removed, without what small resources count as more than they have.
+    /// What is acknowledged and not yet removed, by real sizes: a small resource does not count as more than it has.
     pub async fn stored(&self) -> Result<Stored, LedgerError> {
         Ok(self.parts.ledger.stored(0).await?.into_values().sum())
     }
 
-    /// Whether downloads can be served: the ledger answers, also to what it was last asked by a ticket, and the store's
-    /// place is there. A full disk does not matter here, nor does a ledger that cannot be written.
+    /// Checks whether downloads can be served: the ledger answers, and the store is there. If the last look-up by a
+    /// ticket failed, that same look-up is tried again. A full disk, or a ledger that cannot be written, is no failure
+    /// here.
     pub async fn check_readable(&self) -> Result<(), AccessError> {
         let failed = *self.parts.failed_look_up();
         let probe =
@@ -206,47 +212,47 @@ impl Staging {
         Ok(())
     }
 
-    /// Which cluster was asked about owners so far, by its uid.
+    /// The uid of the cluster that was asked about owners; `None` if none is known.
     pub async fn cluster(&self) -> Result<Option<String>, LedgerError> {
         self.parts.ledger.cluster().await
     }
 
-    /// From now on that is the cluster; `None` forgets it.
+    /// Remembers the uid of the cluster; `None` forgets it.
     pub async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
         self.parts.ledger.remember_cluster(uid).await
     }
 
-    /// The resources that this version cannot read.
+    /// The rows that this version cannot read.
     pub async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
         self.parts.ledger.unreadable().await
     }
 
-    /// One of them.
+    /// One of these rows, by its name.
     pub async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError> {
         self.parts.ledger.find_unreadable(name).await
     }
 
-    /// The clock that times are taken from.
+    /// The clock of all times here.
     pub fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
     }
 
-    /// Where what happens here is counted.
+    /// The metrics that count what happens here.
     pub fn metrics(&self) -> &Metrics {
         &self.parts.metrics
     }
 
-    /// How much this server takes on.
+    /// The limits of this server.
     pub fn limits(&self) -> Limits {
         self.parts.limits
     }
 
-    /// Uploads and downloads going on.
+    /// The number of uploads and of downloads in flight.
     pub fn in_flight(&self) -> (usize, usize) {
         (self.parts.capacity.uploads(), self.parts.transfers.downloads())
     }
 
-    /// Waits for the clean-up of broken uploads, then lets go of the ledger.
+    /// Waits for the clean-up of broken uploads, then closes the ledger.
     pub async fn close(&self) {
         self.parts.background.close();
         self.parts.background.wait().await;
@@ -254,7 +260,7 @@ impl Staging {
     }
 }
 
-/// An id that is no resource's: all zero is not what [`ResourceId::generate`] makes.
+/// An id that no resource has: [`ResourceId::generate`] never makes one that is all zero.
 const PROBE_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 impl Parts {
@@ -269,7 +275,7 @@ impl Parts {
         if resource.secret_hash.matches(secret) { Ok(resource) } else { Err(AccessError::WrongSecret) }
     }
 
-    /// Looks a row up, and remembers if the ledger failed.
+    /// Looks up a row, and remembers whether the ledger failed.
     async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
         let found = self.ledger.find(id).await;
         let has_failed = !matches!(found, Ok(_) | Err(LedgerError::Unreadable(_)));
@@ -287,7 +293,7 @@ impl Parts {
     }
 }
 
-/// Only its ticket hears of a row that cannot be read.
+/// Only a ticket with the right secret is told that its row cannot be read.
 fn set_aside(row: UnreadableRow, secret: &ResourceSecret) -> AccessError {
     if row.secret_hash.is_some_and(|hash| hash.matches(secret)) {
         LedgerError::Unreadable(row).into()

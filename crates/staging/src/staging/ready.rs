@@ -1,4 +1,4 @@
-//! What is ready, for those who look at all of it.
+//! The ready resources, for callers that look at all of them.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use super::{AccessError, Staging};
 use crate::ledger::{LedgerError, Listed};
 use cloakroom_core::resource::{Owner, ResourceId, Sighting};
 
-/// Sightings written down together.
+/// How many changes of owners are written together.
 const TOGETHER: usize = 1000;
 
 impl Staging {
-    /// Up to `limit` ready resources, in the order of their ids, after `after`; fewer where owners must be looked up, and
-    /// none if there are no more.
+    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There may be fewer if owners
+    /// must be looked up. Empty if there are no more.
     pub async fn ready(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
         self.parts.ledger.listed(after, limit).await
     }
@@ -21,13 +21,13 @@ impl Staging {
         self.parts.ledger.owners(ids).await
     }
 
-    /// Who uploaded those of `ids` that are ready, as far as that is known.
+    /// The uploaders of those of `ids` that are ready and have one.
     pub async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
         self.parts.ledger.uploaders(ids).await
     }
 
-    /// Writes down what a sweep saw of owners. On a full disk that is worth the reserve: only deletions make room, and
-    /// they wait for this. `false` if there is no room even so.
+    /// Writes what a sweep saw of owners. If the disk is full, it gives up the reserve for that, because only deletions
+    /// make room, and they depend on this. Returns `false` if there is no room even then.
     pub async fn observe_for_sweep(&self, sightings: &[(ResourceId, Sighting)]) -> Result<bool, AccessError> {
         match self.observe(sightings).await {
             Err(LedgerError::Full) => self.parts.give_up_reserve().await?,
@@ -39,7 +39,7 @@ impl Staging {
         }
     }
 
-    /// Writes down what was seen of owners.
+    /// Writes what was seen of owners.
     pub async fn observe(&self, sightings: &[(ResourceId, Sighting)]) -> Result<(), LedgerError> {
         for part in sightings.chunks(TOGETHER) {
             self.parts.ledger.observe(part.to_vec()).await?;
@@ -47,7 +47,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Whether somebody is downloading it at this moment.
+    /// Whether a download is in flight, or a use is not written yet.
     pub fn is_in_use(&self, id: ResourceId) -> bool {
         self.parts.transfers.is_downloading(id) || self.parts.unwritten_uses().contains_key(&id)
     }

@@ -1,38 +1,38 @@
-//! Finishing what was interrupted.
+//! Finishes what a crash or a failure interrupted.
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Authority, Epoch};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
 
-/// Rows looked at together.
+/// How many rows are read together.
 const PAGE: u32 = 500;
 
-/// Keys of blobs that are listed together.
+/// How many keys of blobs are listed together.
 const KEYS: usize = 1000;
 
-/// What was found and put right.
+/// What was interrupted, and is finished now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Uploads that were never acknowledged: row and bytes removed.
+    /// Uploads that were never acknowledged. Their rows and bytes are removed.
     pub uploads: u64,
-    /// Deletions that were decided and not finished: finished.
+    /// Deletions that were decided, and are finished now.
     pub deletions: u64,
-    /// Bytes that no row knows: removed.
+    /// Bytes that belonged to no row, and are removed.
     pub orphans: u64,
 }
 
 impl Recovered {
-    /// Whether there was anything to do.
+    /// Whether nothing was interrupted.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Staging {
-    /// Finishes interrupted uploads and deletions. If `thorough`, it also removes bytes that no row knows, and reads
-    /// again from the ledger what is otherwise kept in memory; this is done as well where a failure of the ledger
-    /// left something uncertain. What a lease stands behind is left alone. In that term of the cleaner.
+    /// Finishes interrupted uploads and deletions, in the cleaner's `term`. If `thorough`, it also removes bytes that
+    /// belong to no row, and reads again what the ledger keeps in memory. It also reads again if a failure of the
+    /// ledger left something uncertain. A transfer with a live lease is left alone.
     pub async fn recover(&self, term: Epoch, thorough: bool) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
         parts.keep_reserve().await?;
@@ -40,18 +40,19 @@ impl Staging {
         parts.leases.renew().await?;
         let uploads = parts.give_up_interrupted(term).await?;
         let deletions = parts.finish_deletions().await?;
-        // Bytes first: they are listed before their rows are looked up, so that an upload that begins meanwhile cannot be
-        // taken for an orphan.
+        // Keys are listed before their rows are looked up. So an upload that begins meanwhile cannot be taken for bytes
+        // without a row.
         let with_bytes = if thorough { parts.all_keys().await? } else { Vec::new() };
         parts.ledger.refresh(thorough).await?;
         parts.tell_of_unreadable().await?;
-        // Last, because what was just read says whether bytes without a row may belong to one.
+        // This comes last, because the rows that were just read tell whether bytes without a row may belong to a
+        // damaged one.
         Ok(Recovered { uploads, deletions, orphans: parts.remove_orphans(with_bytes).await? })
     }
 }
 
 impl Parts {
-    /// As long as the id of any row is damaged, bytes without a row may be that row's, and stay.
+    /// Removes bytes without a row. While the id of any row is damaged, they may be the bytes of that row, and stay.
     async fn remove_orphans(&self, with_bytes: Vec<BlobKey>) -> Result<u64, AccessError> {
         let are_kept = self.ledger.unreadable().await?.has_damaged_ids;
         let (mut removed, mut kept) = (0_u64, 0_u64);

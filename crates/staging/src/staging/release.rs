@@ -1,4 +1,4 @@
-//! The way to the end.
+//! Deletions: by the ticket's holder, by an admin, and by the cleaner.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use cloakroom_core::resource::{
 };
 
 impl Staging {
-    /// Deletes a resource for its ticket holder. One that is deleted already is fine.
+    /// Deletes a resource for the holder of its ticket. It succeeds if the resource is deleted already.
     pub async fn release(&self, id: ResourceId, secret: &ResourceSecret) -> Result<(), AccessError> {
         let resource = self.parts.authorized(id, secret).await?;
         let at = self.parts.clock.now();
@@ -18,7 +18,8 @@ impl Staging {
         self.parts.delete(resource.state(), deletion, Authority::Ticket).await.map(drop)
     }
 
-    /// Deletes a resource for the server's admin, whoever may need it. `false` if there is none that was acknowledged.
+    /// Deletes a resource for an admin, even if it is in use. Returns `false` if there is no acknowledged resource of
+    /// that id.
     pub async fn remove(&self, id: ResourceId) -> Result<bool, AccessError> {
         let state = self.parts.ledger.state(id).await?;
         let Some(state) = state.filter(|state| *state != State::Pending) else { return Ok(false) };
@@ -29,9 +30,9 @@ impl Staging {
         Ok(is_removed)
     }
 
-    /// Deletes what this version cannot read, for the server's admin. Where its row takes no change, or its id is damaged,
-    /// the row goes without a tombstone; bytes of which no row is known any more go with a later sweep. `false` if there
-    /// is no such row.
+    /// Deletes a resource that this version cannot read, for an admin. If its row refuses the change, or its id is
+    /// damaged, the row is removed without a tombstone. A later sweep then removes bytes that no longer have a row.
+    /// Returns `false` if there is no such row.
     pub async fn remove_unreadable(&self, row: &RowName) -> Result<bool, AccessError> {
         let removed = match row.id() {
             Some(id) => self.remove(id).await,
@@ -48,7 +49,8 @@ impl Staging {
         Ok(is_removed)
     }
 
-    /// Deletes a resource for the server's admin, if nobody has ever downloaded it or is about to. `false` if it stays.
+    /// Deletes a resource for an admin if it was never downloaded, and no download is in flight. Returns `false` if it
+    /// stays.
     pub async fn remove_unused(&self, resource: &Resource<Ready>) -> Result<bool, AccessError> {
         if resource.is_used() {
             return Ok(false);
@@ -56,8 +58,8 @@ impl Staging {
         self.expire(resource, DeletionReason::Removed, self.parts.clock.now(), Authority::Admin).await
     }
 
-    /// Deletes a resource because its time is up, unless it was downloaded since the decision or is being
-    /// downloaded now. `false` if it stays.
+    /// Deletes a resource whose time is up, unless it was downloaded since the decision, or a download is in flight.
+    /// Returns `false` if it stays.
     pub async fn expire(
         &self,
         resource: &Resource<Ready>,
@@ -80,7 +82,7 @@ impl Parts {
             if !self.condemn(deletion, by).await? {
                 return Ok(false);
             }
-            // From here on it goes, even if it is another process that removes the bytes.
+            // The deletion is decided now, even if another process removes the bytes.
             self.metrics.deleted(deletion.reason.as_str());
         }
         if state != State::Deleted {
@@ -92,7 +94,7 @@ impl Parts {
         Ok(true)
     }
 
-    /// Removes a row without a tombstone. `false` if there is none.
+    /// Removes a row without a tombstone. Returns `false` if there is none.
     async fn discard(&self, row: &RowName) -> Result<bool, AccessError> {
         if !self.ledger.discard(row.clone()).await? {
             return Ok(false);
@@ -113,7 +115,7 @@ impl Parts {
         }
     }
 
-    /// On a full disk there may be no room to write down that something is deleted or used: it is made.
+    /// Frees the reserve. On a full disk there may be no room to store that something is deleted or used.
     pub(super) async fn give_up_reserve(&self) -> Result<(), StoreError> {
         tracing::warn!("the disk is full: giving up the reserve to write a change down");
         match &self.storage.disk {
@@ -122,8 +124,8 @@ impl Parts {
         }
     }
 
-    /// Removes the bytes of a `deleting` row and leaves the tombstone. Safe to repeat. On a disk, bytes that are being sent stay
-    /// readable; elsewhere they go with a later sweep, when no download has a lease.
+    /// Removes the bytes of a `deleting` row, and leaves the tombstone. It is safe to repeat. On a disk, a download in
+    /// flight can read on. Elsewhere a later sweep removes the bytes, when no download holds a lease.
     pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<(), AccessError> {
         if self.storage.disk.is_none() && self.ledger.is_downloading(id).await? {
             return Ok(());
@@ -133,8 +135,8 @@ impl Parts {
         Ok(())
     }
 
-    /// Renews the reserve where there is room for it again. A disk that is read-only is an error: whatever a sweep would do
-    /// fails on it, and an alert is to tell of that before anything is due.
+    /// Writes the reserve again if there is room for it. A read-only disk is an error: all that a sweep does would fail
+    /// on it, and an alert should say so before a deletion is due.
     pub(super) async fn keep_reserve(&self) -> Result<(), StoreError> {
         let Some(disk) = &self.storage.disk else { return Ok(()) };
         match disk.keep_reserve().await {

@@ -1,4 +1,4 @@
-//! Room for an upload: charges in the ledger, and a place and free disk at this server.
+//! Room for an upload: its charges in the ledger, a place at this server, and free disk space.
 
 use super::capacity::{Beginning, Hold, NoRoom, Shortage};
 use super::lease::Lease;
@@ -8,7 +8,7 @@ use crate::store::StoreError;
 use cloakroom_core::resource::{Holder, ResourceId};
 
 impl Parts {
-    /// A place, and a row with what it is charged.
+    /// Takes a place at this server, and adds a row with its charges.
     pub(super) async fn begin_row(
         &self,
         beginning: &Beginning,
@@ -29,15 +29,15 @@ impl Parts {
             }
             Err(LedgerError::NoRoom(shortage)) => Ok(Err(shortage.into())),
             Err(error) => {
-                // The row may be there all the same.
+                // The row may have been written although the ledger returned an error.
                 self.give_up(beginning.id, lease.authority()).await;
                 Err(error.into())
             }
         }
     }
 
-    /// Why an upload has no place here, or what the ledger does not have for it where that comes first: no upload of another
-    /// holder ends for one that is refused anyway.
+    /// The shortage to report: the one at this server, or the one in the ledger if that comes first. No upload of
+    /// another holder needs to end if the new one is refused anyway.
     async fn worse_than(&self, shortage: Shortage, charges: &[Charge]) -> Result<Shortage, LedgerError> {
         if shortage.no_room.holder().is_some() {
             return Ok(shortage);
@@ -53,7 +53,7 @@ impl Parts {
         }
     }
 
-    /// Promises `step` bytes more, or where that does not fit those that are here, `at_least`.
+    /// Promises `step` bytes more. If that is too much, promises only `at_least`, the bytes that have arrived.
     pub(super) async fn grow(
         &self,
         hold: &Hold,
@@ -70,7 +70,7 @@ impl Parts {
                 if grown.is_ok() {
                     break;
                 }
-                // The disk has less: back to what it was.
+                // The disk has too little room, so the charge goes back to what it was.
                 let _ = self.recharge(hold, lease, hold.holder(), hold.reserved(), free).await?;
             }
         }
@@ -106,14 +106,14 @@ impl Parts {
         };
         let outcome = self.recharge(hold, lease, Some(holder.clone()), hold.reserved(), free).await?;
         if outcome.is_err() {
-            // It had its place before, and so it has it again.
+            // The upload counted for this holder before, so its place is still there.
             let _ = hold.pass_to(before);
         }
         Ok(outcome)
     }
 
-    /// Ends uploads that are overdue for one that is short of something, and waits for them. An error if that is not enough, or
-    /// if the upload itself is to end.
+    /// Ends overdue uploads in favour of one that is short of something, and waits for them. Returns an error if that
+    /// is not enough, or if the upload itself is told to end.
     pub(super) async fn make_room(&self, id: ResourceId, shortage: Shortage) -> Result<(), StageError> {
         let departures = self.capacity.end_overdue(id, self.clock.monotonic(), shortage)?;
         self.capacity.wait_for(departures).await

@@ -1,28 +1,28 @@
-//! What one holder may have of everything, so that no other goes without.
+//! The share that one holder may have of each limit, so that something is left for the others.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How much of everything one holder may have, in percent: 1 to 100.
+/// The part of each limit that one holder may have, in percent: 1 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share(u8);
 
-/// Not a share.
+/// The text is not a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a share: write a whole number of percent from 1% to 100%")]
 pub struct ShareError;
 
 impl Share {
-    /// A quarter: four namespaces that take all they can leave nothing, and three leave room.
+    /// A quarter: three namespaces that take all they can still leave room for others.
     pub const DEFAULT: Self = Self(25);
 
-    /// So many of `all`; at least one, or nothing would be possible.
+    /// This share of `all`, rounded down, but at least 1. Otherwise a small limit would allow nothing.
     pub fn of(self, all: u64) -> u64 {
         let part = u128::from(all) * u128::from(self.0) / 100;
         u64::try_from(part).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The number of percent.
+    /// The share in percent.
     pub fn percent(self) -> u8 {
         self.0
     }

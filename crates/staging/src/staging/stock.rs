@@ -1,4 +1,4 @@
-//! What there is, for whoever watches the server.
+//! What is stored and in flight, for metrics and status.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use cloakroom_core::metrics::{LimitUse, Limited, Stock};
 use cloakroom_core::resource::State;
 use cloakroom_core::text::chain;
 
-/// Counting reads all of an index, so a count holds for this many times as long as it took: however many ask, and
-/// however many rows there are, the ledger counts a twentieth of the time at most.
+/// Counting reads a whole index. So a count is used for this many times as long as it took. However often it is asked
+/// for, the ledger spends at most a twentieth of its time on counting.
 const COUNT_HOLDS: u32 = 20;
 
-/// The last count of rows in each state.
+/// The last count of rows in each state; `None` before the first one.
 #[derive(Debug, Default)]
 pub(super) struct CountedStates(Mutex<Option<Counted>>);
 
@@ -28,7 +28,7 @@ struct Counted {
 }
 
 impl Staging {
-    /// Looks up what there is. What cannot be found out is `None`, and the log says why.
+    /// Looks up what is stored and in flight. A value that cannot be found out is `None`, and the log has the cause.
     pub async fn stock(&self) -> Stock {
         let parts = &self.parts;
         let (uploads, downloads) = self.in_flight();
@@ -76,7 +76,7 @@ impl Parts {
     }
 
     async fn count_states(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
-        // Whoever comes while it is counted waits for that count.
+        // Callers that come while one counts wait for that count.
         let mut last = self.counted_states.0.lock().await;
         if let Some(counted) = last.as_ref().filter(|counted| counted.holds_after(counted.at.elapsed())) {
             return Ok(counted.by_state.clone());

@@ -1,4 +1,4 @@
-//! What this process is sending, so that the cleaner leaves it alone and limits hold.
+//! The downloads that this process is sending. The cleaner leaves their resources alone, and limits apply to them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(super) struct Transfers {
 struct InFlight {
     downloads: usize,
     by_resource: HashMap<ResourceId, usize>,
-    /// Empty where there are no shares.
+    /// Empty if there are no shares.
     by_holder: HashMap<Holder, usize>,
 }
 
@@ -27,7 +27,7 @@ impl Transfers {
         Self { limits, in_flight: Mutex::default() }
     }
 
-    /// Registers a download in the name of `holder`, unless there are too many.
+    /// Registers a download that counts for `holder`. Returns an error if there are too many.
     pub(super) fn begin_download(
         self: &Arc<Self>,
         id: ResourceId,
@@ -61,7 +61,7 @@ impl Transfers {
         self.lock().downloads
     }
 
-    /// How much of their limit is used, and of a share the most that one holder has.
+    /// How much of the limit of downloads is used, and of its share by the holder with the most downloads.
     pub(super) fn uses(&self) -> Vec<LimitUse> {
         let (in_flight, most) = (self.lock(), self.limits.max_concurrent_downloads);
         let of_share = self.limits.share.map(|share| LimitUse {
@@ -78,7 +78,7 @@ impl Transfers {
     }
 }
 
-/// One download in flight, until it is dropped.
+/// One download in flight. It is registered until it is dropped.
 #[derive(Debug)]
 pub(super) struct Transfer {
     transfers: Arc<Transfers>,

@@ -1,4 +1,4 @@
-//! The way in.
+//! Uploads: from the first limit to the acknowledgement.
 
 use std::sync::Arc;
 
@@ -22,43 +22,43 @@ use cloakroom_core::text::chain;
 /// What is known when an upload begins.
 #[derive(Debug, Clone, Default)]
 pub struct NewUpload {
-    /// Its length, if it was announced.
+    /// Its length in bytes; `None` if the client did not announce it.
     pub announced_bytes: Option<u64>,
-    /// The name it comes under.
+    /// The name that it is uploaded under; `None` if the client gave none.
     pub file_name: Option<FileName>,
-    /// Who uploads.
+    /// Who uploads it: a user, a named token, or the address of the peer.
     pub uploaded_by: Option<String>,
-    /// In whose name it counts where there are shares.
+    /// For whom it counts, if there are shares.
     pub holder: Option<Holder>,
 }
 
-/// What must be known when it ends.
+/// What must be known before an upload can be acknowledged.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// Whom the resource is for.
+    /// The objects that the resource will live for.
     pub owner: Owner,
     /// How long it may stay.
     pub lifetime: Lifetime,
-    /// The SHA-256 that the client announced.
+    /// The SHA-256 that the client announced; `None` if it announced none.
     pub expected_sha256: Option<[u8; 32]>,
 }
 
-/// An acknowledged resource, and the only copy of its secret.
+/// An acknowledged resource, with the only copy of its secret.
 #[derive(Debug)]
 pub struct Staged {
     /// Its public name.
     pub id: ResourceId,
-    /// What opens it.
+    /// The secret that downloads need.
     pub secret: ResourceSecret,
-    /// Its bytes.
+    /// Length and digest of its bytes.
     pub bundle: Bundle,
-    /// From when it counts.
+    /// When it was acknowledged.
     pub created_at: Timestamp,
-    /// When it goes if nobody uses it.
+    /// When it expires if it is never downloaded.
     pub expires_at: Timestamp,
 }
 
-/// An upload in flight. Dropped without [`Upload::finish`], nothing of it is kept.
+/// An upload in flight. If it is dropped without [`Upload::finish`], nothing of it is kept.
 pub struct Upload {
     parts: Arc<Parts>,
     id: ResourceId,
@@ -67,19 +67,19 @@ pub struct Upload {
     received_bytes: u64,
     end: CancellationToken,
     lost: CancellationToken,
-    /// Taken when the upload is finished or given up.
+    /// Taken out when the upload is finished or given up.
     progress: Option<Progress>,
 }
 
 struct Progress {
     writer: CountedWriter,
-    /// It ends before the place is free: an upload that waits for the place needs the room as well.
+    /// Dropped before the place: an upload that waits for the place needs the room as well.
     lease: Lease,
     hold: Hold,
 }
 
 impl Staging {
-    /// Begins an upload: checks the limits, reserves what was announced, writes the `pending` row.
+    /// Begins an upload: checks the limits, reserves room for the announced length, and writes the `pending` row.
     pub async fn begin_upload(&self, new: NewUpload) -> Result<Upload, StageError> {
         let parts = Arc::clone(&self.parts);
         let (id, secret) = {
@@ -102,8 +102,8 @@ impl Staging {
             uploaded_by: new.uploaded_by,
         };
         let background = parts.background.clone();
-        // It goes on when the caller is dropped in the middle, because what is begun must be known to be cleaned up. Then the
-        // upload is dropped at its beginning.
+        // This task continues if the caller is dropped, because an upload that has begun must be cleaned up. The new
+        // `Upload` is then dropped at once, which does that.
         let begun = async move {
             let progress = parts.begin(&beginning, &pending).await?;
             let (end, lost) = (progress.hold.end(), progress.lease.lost());
@@ -121,13 +121,13 @@ impl Upload {
         self.id
     }
 
-    /// Bytes taken so far.
+    /// How many bytes were taken so far.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes
     }
 
-    /// Waits until it is to be given up; for ever, as a rule. Another upload needs what this one holds, and this one has had its
-    /// time, or another server has given it up.
+    /// Waits until the upload must be given up, which normally never happens. Either another upload needs what this one
+    /// holds, and this one has exceeded its time; or another server has given this one up.
     pub async fn ended(&mut self) -> StageError {
         tokio::select! {
             () = self.end.cancelled() => StageError::Overdue { received: self.received_bytes },
@@ -135,7 +135,7 @@ impl Upload {
         }
     }
 
-    /// From now on it counts for another holder: whose it is was not known when it began.
+    /// Makes the upload count for another holder, which was not known when the upload began.
     pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), StageError> {
         let Some(Progress { hold, lease, .. }) = &self.progress else { return Ok(()) };
         if !self.parts.capacity.has_shares() {
@@ -168,10 +168,11 @@ impl Upload {
         Ok(())
     }
 
-    /// Checks what was announced, makes the bytes durable, and acknowledges them. On an error nothing is kept.
+    /// Checks the bytes against what was announced, makes them durable, and acknowledges them. On an error nothing is
+    /// kept.
     ///
-    /// The work goes on when the caller is dropped in the middle: between rename and commit there is no good
-    /// place to stop. What nobody waits for any more expires unused, and `measured` counts it as stored all the same.
+    /// The work continues if the caller is dropped, because between rename and commit there is no safe point to stop. A
+    /// resource whose client is gone expires unused. `measured` counts it as stored all the same.
     pub async fn finish(mut self, terms: Terms, measured: UploadMeasurement) -> Result<Staged, StageError> {
         let stopping = || StageError::Store(StoreError::Stopping);
         let progress = self.progress.take().ok_or_else(stopping)?;
@@ -183,12 +184,12 @@ impl Upload {
             terms,
             measured,
         };
-        // The request's id belongs to what is logged of its last steps, too.
+        // The log lines of the last steps have the id of the request, too.
         let work = self.parts.background.spawn(acknowledgement.run(progress).in_current_span());
         work.await.map_err(|_| stopping())?
     }
 
-    /// Gives the upload up and waits until nothing of it is left.
+    /// Gives the upload up, and waits until nothing of it is left.
     pub async fn abandon(mut self) {
         if let Some(progress) = self.progress.take() {
             drop(progress.writer);
@@ -197,7 +198,7 @@ impl Upload {
     }
 }
 
-/// The client went away in the middle: cleaned up in the background.
+/// The client went away, so the upload is cleaned up in the background.
 impl Drop for Upload {
     fn drop(&mut self) {
         let Some(Progress { writer, hold, lease }) = self.progress.take() else { return };
@@ -267,7 +268,7 @@ impl Parts {
         if bytes > limit { Err(StageError::TooLarge { limit }) } else { Ok(()) }
     }
 
-    /// Room, row, bytes, and what the store needs to abort them, in this order.
+    /// Takes the room, adds the row, and begins the blob, in this order.
     async fn begin(&self, beginning: &Beginning, pending: &PendingResource) -> Result<Progress, StageError> {
         let (id, lease) = (beginning.id, self.leases.new_lease());
         let hold = loop {
@@ -297,7 +298,7 @@ impl Parts {
         if let Some(handle) = handle
             && let Err(error) = self.ledger.note_handle(id, lease.id(), handle.clone()).await
         {
-            // Nothing else knows the handle.
+            // No other part knows the handle, so the upload must be aborted here.
             drop(writer);
             if let Err(error) = blobs.abort(key, Some(&handle)).await {
                 tracing::warn!(resource_id = %id, error = %chain(&error), "could not abort a broken upload");
@@ -307,8 +308,8 @@ impl Parts {
         Ok(CountedWriter::new(writer))
     }
 
-    /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. What fails here is tried again by the
-    /// next sweep. `false` if it failed, or goes on.
+    /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. If it fails, the next sweep
+    /// tries again. Returns `false` if it failed, or if the upload is still in flight.
     pub(super) async fn give_up(&self, id: ResourceId, by: Authority) -> bool {
         self.remove_unacknowledged(id, by).await.unwrap_or_else(|error| {
             tracing::warn!(
@@ -318,9 +319,9 @@ impl Parts {
         })
     }
 
-    /// Once it is given up it cannot be acknowledged any more, and only then are the bytes removed. None of this needs room
-    /// before that, so that on a full disk it makes some. What was acknowledged by a commit whose answer got lost is not given
-    /// up, and keeps its bytes.
+    /// Gives the upload up first, so that it can no longer be acknowledged, and only then removes its bytes. No step
+    /// before that needs disk space, so this makes room on a full disk. If the commit succeeded but its answer got
+    /// lost, the upload is acknowledged: it cannot be given up, and keeps its bytes.
     async fn remove_unacknowledged(&self, id: ResourceId, by: Authority) -> Result<bool, StageError> {
         let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
         self.storage.blobs.abort(BlobKey::of(id), given_up.handle.as_ref()).await?;

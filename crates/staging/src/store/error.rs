@@ -1,45 +1,45 @@
-//! Why a store could not do something.
+//! The errors of a store.
 
 use std::path::PathBuf;
 
-/// The store could not do it.
+/// The store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The disk, or this user's share of it, is full.
     #[error("the disk of {} is full", path.display())]
     Full {
-        /// Which file was being written.
+        /// The file that was being written.
         path: PathBuf,
     },
-    /// No further file can be open: this process's limit, the system's, or its share for bundles is reached.
+    /// No more files can be open: the limit of this process, of the system, or of open bundles is reached.
     #[error("too many files are open to open {}", path.display())]
     OutOfDescriptors {
-        /// Which file was to be opened.
+        /// The file that was to be opened.
         path: PathBuf,
     },
-    /// The file system takes no changes.
+    /// The file system is read-only.
     #[error("cannot {action} {}: its file system is read-only", path.display())]
     ReadOnly {
-        /// What was tried.
+        /// What was tried, as in "cannot create".
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
     },
     /// Another failure of the file system.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// What was tried, as in "cannot create".
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The error of the file system.
         #[source]
         source: std::io::Error,
     },
     /// This process may not use its data directory.
     #[error(transparent)]
     NotPermitted(Box<NotPermitted>),
-    /// Another process has the data directory.
+    /// Another process holds the data directory.
     #[error(
         "the data directory {} is in use by another process: one server for one directory; stop the other one, \
          or give this one a --data-dir of its own",
@@ -49,7 +49,7 @@ pub enum StoreError {
         /// The data directory.
         path: PathBuf,
     },
-    /// A file system on which the ledger could be damaged.
+    /// The data directory is on a file system on which the ledger could be damaged.
     #[error(
         "the data directory {} is on {kind}, a network file system: the ledger's write-ahead log needs shared \
          memory, which it does not have; use a local or block volume",
@@ -61,12 +61,12 @@ pub enum StoreError {
         /// The file system's name.
         kind: &'static str,
     },
-    /// The work was interrupted by the end of the process.
+    /// The process is ending, so the work was interrupted.
     #[error("the server is stopping")]
     Stopping,
 }
 
-/// Who this process is, whose the folder is, and what would help.
+/// The user of this process, the owner of the folder, and what would help.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot {action} {}: this process runs as user {user} and group {group}, and {} belongs to user {owner} and group \
@@ -74,27 +74,27 @@ pub enum StoreError {
     path.display(), found.display(), self.advice()
 )]
 pub struct NotPermitted {
-    /// What was tried.
+    /// What was tried, as in "cannot create".
     pub action: &'static str,
-    /// On what.
+    /// The file or folder.
     pub path: PathBuf,
     /// The user that this process runs as.
     pub user: u32,
-    /// Its group.
+    /// The group that this process runs as.
     pub group: u32,
-    /// The path, or what is nearest above it and exists.
+    /// The path, or the nearest folder above it that exists.
     pub found: PathBuf,
-    /// Whose that is.
+    /// The user that owns it.
     pub owner: u32,
-    /// Of which group.
+    /// The group that owns it.
     pub owning_group: u32,
-    /// Its permission bits.
+    /// The permission bits of the folder that was found.
     pub mode: u32,
-    /// What the server needs for itself.
+    /// The data directory, which the server needs for itself.
     pub data_dir: PathBuf,
-    /// Whether this process runs in a pod, as far as the caller knows.
+    /// Whether this process runs in a pod; the caller sets it.
     pub in_a_pod: bool,
-    /// What the file system said.
+    /// The error of the file system.
     #[source]
     pub source: std::io::Error,
 }
@@ -116,7 +116,7 @@ impl NotPermitted {
 }
 
 impl StoreError {
-    /// The same for a process in a pod, which has other means.
+    /// The same error for a process in a pod, where other advice helps.
     #[must_use]
     pub fn in_a_pod(mut self) -> Self {
         if let Self::NotPermitted(found) = &mut self {
@@ -125,7 +125,8 @@ impl StoreError {
         self
     }
 
-    /// Says what was tried on what, and tells a full disk from all else.
+    /// Makes an error of what was tried on which path, and tells a full disk, a read-only one and too many open files
+    /// apart.
     pub(super) fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let path = path.into();
@@ -140,7 +141,7 @@ impl StoreError {
     }
 }
 
-/// `EMFILE` and `ENFILE`, for which std has no kind.
+/// `EMFILE` and `ENFILE`. The standard library has no error kind for them.
 fn is_out_of_descriptors(error: &std::io::Error) -> bool {
     let errno = rustix::io::Errno::from_io_error(error);
     errno.is_some_and(|errno| matches!(errno, rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))

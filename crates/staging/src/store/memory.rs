@@ -1,4 +1,4 @@
-//! Blobs in memory, as an object store would have them: with handles, and without a disk.
+//! Blobs in memory. They behave as in an object store: uploads have handles, and there is no disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use futures_util::stream::{self, BoxStream};
 use super::{Begun, BlobStore, BlobWriter, StoreError, StoredBlob};
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
-/// Blobs that end with the process. Clones are the same store.
+/// A store whose blobs end with the process. Clones are the same store.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<Blobs>>);
 
@@ -48,7 +48,7 @@ impl MemoryStore {
 }
 
 impl Blobs {
-    /// What arrives under `key` by that handle; none once it was aborted.
+    /// The upload to `key` with this handle; an error once it was aborted.
     fn arriving(&mut self, key: BlobKey, handle: &UploadHandle) -> Result<&mut Arriving, StoreError> {
         let arriving = self.arriving.get_mut(&key).filter(|arriving| arriving.handle == *handle);
         arriving.ok_or_else(|| lost("write to", key, "the upload was aborted"))
@@ -127,7 +127,7 @@ impl StoredBlob for MemoryBlob {
         if range.is_empty() {
             return stream::empty().boxed();
         }
-        // Nothing is open: what is deleted before it is read cannot be read.
+        // Nothing is held open: a blob that is deleted before it is read cannot be read.
         stream::once(async move { self.part(range) }).boxed()
     }
 }

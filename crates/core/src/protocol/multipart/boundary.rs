@@ -6,7 +6,7 @@ use super::parameters::Parameters;
 /// The longest boundary, in characters (RFC 2046 §5.1.1).
 const LONGEST: usize = 70;
 
-/// A boundary by the rules of RFC 2046 §5.1.1: so it has no line end in it, which the scanner relies on.
+/// A boundary that follows RFC 2046 §5.1.1. So it has no line end in it, and the scanner relies on that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boundary(String);
 

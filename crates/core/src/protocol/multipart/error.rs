@@ -1,11 +1,11 @@
-//! What can be wrong with a multipart body, said to whoever sent it.
+//! The errors of a multipart body, in words for the client that sent it.
 
 use thiserror::Error;
 
 /// A body or a `Content-Type` that is not acceptable `multipart/form-data`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MultipartError {
-    /// The request's `Content-Type` is another one.
+    /// The request has another `Content-Type`.
     #[error(
         "the request's Content-Type is `{found}`, and multipart/form-data is needed; \
          send the parts as a form, as `curl -F` does"
@@ -26,7 +26,7 @@ pub enum MultipartError {
          let the HTTP library write this header"
     )]
     NoBoundary,
-    /// The boundary is against RFC 2046 §5.1.1.
+    /// The boundary does not follow RFC 2046 §5.1.1.
     #[error(
         "the boundary in the request's Content-Type {problem}; \
          use 1 to 70 letters, digits and characters of '()+_,-./:=? (RFC 2046 section 5.1.1)"
@@ -43,7 +43,7 @@ pub enum MultipartError {
         /// The limit, in the unit that `what` names.
         limit: usize,
     },
-    /// A delimiter is followed by something else than the end of its line.
+    /// Something other than the end of the line follows a delimiter.
     #[error(
         "a boundary of the multipart body is not alone on its line; \
          end the line with CR LF, and choose a boundary that is nowhere in the content"
@@ -57,7 +57,7 @@ pub enum MultipartError {
         /// What is wrong with them.
         problem: &'static str,
     },
-    /// The body ended too early: the connection broke, or the sender is broken.
+    /// The body ended too early: the connection broke, or the client failed.
     #[error(
         "the multipart body ended {place}, before its closing boundary; \
          the upload is incomplete, so send it again"

@@ -2,23 +2,23 @@
 
 use super::parameters::Parameters;
 
-/// What the headers of a part say about it. Headers that are not named here are skipped: `OkHttp` sends
-/// `Content-Transfer-Encoding: binary`, which RFC 7578 §4.7 lets receivers ignore.
+/// The headers of a part that matter here. All others are skipped: `OkHttp` sends `Content-Transfer-Encoding: binary`,
+/// which RFC 7578 §4.7 lets receivers ignore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartHeaders {
     /// `name` of the `Content-Disposition`.
     pub name: String,
-    /// `filename*` or `filename` of the `Content-Disposition`, as it was sent: not a safe path.
+    /// `filename*` or `filename` of the `Content-Disposition`, exactly as it was sent. It is not safe to use as a path.
     pub file_name: Option<String>,
-    /// `Content-Type`, unchecked: the original's client sends `multipart/form-data` without a boundary.
+    /// `Content-Type`, unchecked: kubespark's client sends `multipart/form-data` without a boundary.
     pub content_type: Option<String>,
-    /// `Content-Length` in bytes, where it is a number: a hint, the boundary decides.
+    /// `Content-Length` in bytes, if it is a number. It is only a hint: the boundary ends the part.
     pub content_length: Option<u64>,
 }
 
 impl PartHeaders {
-    /// Reads a header block without the empty line at its end. Bytes that are not UTF-8 are replaced: they can only
-    /// stand in file names, which are shown and never opened.
+    /// Reads a header block without the empty line at its end. Bytes that are not UTF-8 are replaced, because they can
+    /// only stand in file names, and these are shown but never opened.
     pub(super) fn parse(block: &[u8], most: usize) -> Result<Self, HeaderFault> {
         let block = String::from_utf8_lossy(block);
         let fields = fields(&block)?;
@@ -66,7 +66,7 @@ const CONTROL: HeaderFault =
     HeaderFault::Malformed("there is a control character in them; end lines with CR LF");
 const TWICE: HeaderFault = HeaderFault::Malformed("one of them is there twice; send each header once");
 
-/// Names and values, folded lines joined (RFC 5322 §2.2.3).
+/// Splits the block into names and values, and joins folded lines (RFC 5322 §2.2.3).
 fn fields(block: &str) -> Result<Vec<(&str, String)>, HeaderFault> {
     let mut fields: Vec<(&str, String)> = Vec::new();
     for line in block.split("\r\n").filter(|line| !line.is_empty()) {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_originals_client_is_understood() {
+    fn kubesparks_client_is_understood() {
         let headers = parse(
             "Content-Disposition: form-data; name=\"resources\"\r\nContent-Transfer-Encoding: binary\r\n\
              Content-Type: multipart/form-data\r\nContent-Length: 1234",
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_in_any_case_lines_may_be_folded_and_a_bad_length_is_no_length() {
+    fn names_have_any_case_lines_may_be_folded_and_a_bad_length_is_no_length() {
         let headers = parse(
             "content-disposition : form-data;\r\n\tname=a;\r\n  filename=\"b.jar\"\r\nCONTENT-LENGTH: -1",
         )
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_the_reason() {
+    fn headers_that_cannot_be_read_are_refused_with_the_reason() {
         let disposition = "Content-Disposition: form-data; name=a";
         let cases = [
             (String::new(), NO_DISPOSITION),

@@ -1,13 +1,14 @@
-//! How much of everything but content a body may have.
+//! Limits for everything in a body except the content of its parts.
 
 use super::error::MultipartError;
 
-/// What a body may have. The content of parts is unlimited here: it is never kept.
+/// Limits of one body. The content of parts has no limit here, because the parser never keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes before the first boundary.
     pub preamble_bytes: usize,
-    /// Bytes of one part's headers, from the line end of its boundary to the empty line; also of the blanks before it.
+    /// Bytes of one part's headers, from the line end of its boundary to the empty line. The blanks before that line
+    /// end have the same limit.
     pub header_bytes: usize,
     /// Headers of one part.
     pub headers: usize,
@@ -29,7 +30,8 @@ impl Default for Limits {
     }
 }
 
-/// Adds to a count that may not pass its limit; `what` completes "the multipart body has".
+/// Adds `more` to a count, and returns an error if the sum exceeds its limit. `what` completes "the multipart body
+/// has".
 pub(super) fn bounded(
     so_far: usize,
     more: usize,

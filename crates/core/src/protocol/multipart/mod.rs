@@ -1,6 +1,7 @@
-//! `multipart/form-data` (RFC 7578, RFC 2046) read as it arrives: no I/O, no copies of bodies, everything bounded.
+//! Reads `multipart/form-data` (RFC 7578, RFC 2046) as it arrives, with bounded memory, without I/O and without copies
+//! of content.
 //!
-//! Push chunks of the request body into a [`Parser`], take [`Event`]s out of it until there is none, and call
+//! Push each chunk of the request body into a [`Parser`]. Then take [`Event`]s out until there is none. Call
 //! [`Parser::finish`] when the body has ended.
 
 mod boundary;

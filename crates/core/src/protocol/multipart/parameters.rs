@@ -1,4 +1,4 @@
-//! `value; name=value; name="value"`: the form that `Content-Type` and `Content-Disposition` share.
+//! Parses `value; name=value; name="value"`, the form that `Content-Type` and `Content-Disposition` share.
 
 use percent_encoding::percent_decode_str;
 
@@ -10,7 +10,7 @@ pub(super) struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// Reads a header's value. Empty parameters, as a trailing `;` makes them, are skipped.
+    /// Reads the value of a header. Empty parameters are skipped: a trailing `;` makes one.
     pub(super) fn parse(text: &'a str) -> Result<Self, &'static str> {
         let (value, mut rest) = split_at_semicolon(text);
         let mut parameters: Vec<(String, String)> = Vec::new();
@@ -34,13 +34,13 @@ impl<'a> Parameters<'a> {
         Ok(Self { value: value.trim(), parameters })
     }
 
-    /// A parameter's value, unquoted.
+    /// The unquoted value of a parameter.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// A parameter in its extended form, `name*=UTF-8''caf%C3%A9` (RFC 8187), else in its plain form.
+    /// The value of a parameter in its extended form, `name*=UTF-8''caf%C3%A9` (RFC 8187), otherwise in its plain form.
     pub(super) fn get_extended(&self, name: &str) -> Option<String> {
         self.get(&format!("{name}*")).and_then(extended_value).or_else(|| self.get(name).map(str::to_owned))
     }
@@ -58,8 +58,8 @@ fn parameter_value(text: &str) -> Result<(String, &str), &'static str> {
     Ok((value.trim().to_owned(), rest))
 }
 
-/// A quoted string behind its opening quote. A backslash escapes a quote or a backslash; before anything else it is
-/// itself, because clients send file names of Windows without escaping them.
+/// Reads a quoted string behind its opening quote. A backslash escapes a quote or a backslash. Before anything else it
+/// stands for itself, because clients send file names of Windows without escaping them.
 fn quoted_value(text: &str) -> Result<(String, &str), &'static str> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ambiguous_is_refused() {
+    fn ambiguous_parameters_are_refused() {
         for text in ["x; a=1; A=2", "x; a", "x; =1", "x; a=\"1", "x; a=\"1\"2", "x; a b=1"] {
             assert!(Parameters::parse(text).is_err(), "{text}");
         }

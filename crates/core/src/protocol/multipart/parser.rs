@@ -1,4 +1,4 @@
-//! The state machine from chunks to events.
+//! The state machine that turns chunks into events.
 
 use std::collections::VecDeque;
 
@@ -11,28 +11,28 @@ use super::headers::{HeaderFault, PartHeaders};
 use super::limits::{Limits, bounded};
 use super::scanner::{Scan, Scanner};
 
-/// What a body consists of, in this order: for each part its headers, its content in any number of pieces and its
-/// end; then the end of the whole.
+/// A piece of a body. For each part come its headers, its content in any number of pieces, and its end. After the last
+/// part comes the end of the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A part begins.
     PartBegin(PartHeaders),
-    /// Some of its content, never empty: a slice of a chunk that was pushed, or of the delimiter.
+    /// Some content of the part, never empty. It is a slice of a pushed chunk, or of the delimiter.
     Data(Bytes),
-    /// The part has ended, as its sender meant it to.
+    /// The part is complete.
     PartEnd,
-    /// The closing boundary. What follows is skipped.
+    /// The closing boundary was read. Everything after it is skipped.
     Done,
 }
 
-/// Reads one multipart body, pushed chunk by chunk.
+/// Reads one multipart body that is pushed chunk by chunk.
 #[derive(Debug)]
 pub struct Parser {
     limits: Limits,
     scanner: Scanner,
     state: State,
     parts: usize,
-    /// The chunk that is being read, and those that were pushed after it.
+    /// The chunk that is being read. The chunks that were pushed after it are in `waiting`.
     input: Bytes,
     waiting: VecDeque<Bytes>,
     failed: Option<MultipartError>,
@@ -46,19 +46,20 @@ enum State {
     DelimiterLine {
         padding: usize,
     },
-    /// The header block so far, from the line end of its boundary on, so that an empty block ends like any other.
+    /// The header block so far. It begins with the line end of its boundary, so that an empty block ends like any
+    /// other.
     Headers {
         block: Vec<u8>,
     },
     Content,
-    /// The last part has ended; that everything has is still to be said.
+    /// The last part has ended, and [`Event::Done`] is still to be emitted.
     Closing,
     Epilogue {
         skipped: usize,
     },
 }
 
-/// One step of the machine.
+/// The result of one step of the machine.
 enum Step {
     Again,
     NeedMore,
@@ -80,15 +81,15 @@ impl Parser {
         }
     }
 
-    /// Takes the next chunk of the body. Call [`Parser::next`] until it gives `None` before pushing another one:
-    /// chunks wait here until they are read.
+    /// Takes the next chunk of the body. Call [`Parser::next`] until it returns `None` before you push another chunk,
+    /// because chunks wait in memory until they are read.
     pub fn push(&mut self, chunk: Bytes) {
         if self.failed.is_none() {
             self.waiting.push_back(chunk);
         }
     }
 
-    /// The next event; `None` where another chunk is needed. After an error there is only that error.
+    /// The next event; `None` if another chunk is needed. After an error every call returns that error.
     #[expect(clippy::should_implement_trait, reason = "`None` here is not the end, as it is for iterators")]
     pub fn next(&mut self) -> Result<Option<Event>, MultipartError> {
         if let Some(error) = &self.failed {
@@ -101,7 +102,7 @@ impl Parser {
         })
     }
 
-    /// Checks at the end of the body that it was whole, once [`Parser::next`] has given `None`.
+    /// Checks that the body was complete. Call it at the end of the body, once [`Parser::next`] has returned `None`.
     pub fn finish(&self) -> Result<(), MultipartError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -116,7 +117,7 @@ impl Parser {
         Err(MultipartError::Truncated { place })
     }
 
-    /// Bytes of the body that are kept beside the chunks that wait: part of a delimiter or of headers.
+    /// How many bytes of the body are held besides the chunks that wait: part of a delimiter or of headers.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
         match &self.state {
@@ -125,7 +126,7 @@ impl Parser {
         }
     }
 
-    /// Everything that is kept on the heap between two chunks.
+    /// How many bytes on the heap are kept between two chunks.
     #[cfg(test)]
     pub(super) fn kept_bytes(&self) -> usize {
         let block = match &self.state {
@@ -180,7 +181,7 @@ impl Parser {
         }
     }
 
-    /// The padding that mail gateways once added, up to the line's end.
+    /// Skips the blanks that mail gateways once added after a boundary, up to the end of the line.
     fn delimiter_line(&mut self, padding: usize) -> Result<Step, MultipartError> {
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
         let blanks = self.input.iter().take_while(blank).count();
@@ -224,7 +225,7 @@ impl Parser {
         let headers = headers.map_err(|fault| self.describe(fault))?;
         self.input.advance(end + EMPTY_LINE.len() - before);
         self.state = State::Content;
-        // Some senders of empty parts let the empty line be the line end that the next boundary needs.
+        // Some senders of empty parts use the empty line as the line end that the next boundary needs.
         self.scanner.at_line_start();
         Ok(Step::Emit(Event::PartBegin(headers)))
     }

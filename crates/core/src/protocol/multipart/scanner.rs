@@ -1,4 +1,4 @@
-//! The search for delimiters in a stream of chunks, at the speed of `memmem`, without copying what lies between.
+//! Searches a stream of chunks for delimiters, at the speed of `memmem`, without copying the content between them.
 
 use bytes::{Buf, Bytes};
 use memchr::memmem::Finder;
@@ -8,24 +8,25 @@ use super::boundary::Boundary;
 
 /// Finds `CRLF "--" boundary` however it is split over chunks.
 ///
-/// What is held back of the stream is only ever the beginning of `CRLF "--" boundary "-"`, so its length is all
-/// that is kept. CR begins the delimiter and is nowhere else in it (a boundary has none), so a match that breaks off
-/// cannot hide the beginning of another one.
+/// The bytes that the scanner holds back are always the beginning of `CRLF "--" boundary "-"`, so it only keeps their
+/// number. CR stands only at the beginning of the delimiter, because a boundary has none. So a match that breaks off
+/// cannot hide the beginning of another match.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    /// `CRLF "--" boundary "-"`: what may have to be given back as data, the dash of a false closing included.
+    /// `CRLF "--" boundary "-"`: the bytes that may have to be given back as data. The dash is for a closing delimiter
+    /// that turns out to be none.
     held: Bytes,
     delimiter_length: usize,
     finder: Finder<'static>,
-    /// How much of `held` the stream has matched, and how much of that was never in the stream.
+    /// How many bytes of `held` are matched, and how many of these were never in the stream.
     matched: usize,
     imagined: usize,
 }
 
-/// What the scanner found at the front of its input, which is consumed.
+/// What the scanner found at the front of its input. It has consumed that part of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scan {
-    /// Everything is consumed.
+    /// The whole input is consumed.
     NeedMore,
     /// Content, never empty.
     Data(Bytes),
@@ -36,7 +37,7 @@ pub(super) enum Scan {
 }
 
 impl Scanner {
-    /// A scanner that begins at the beginning of a line.
+    /// A scanner at the beginning of a line.
     pub(super) fn new(boundary: &Boundary) -> Self {
         let held = Bytes::from(format!("\r\n--{}-", boundary.as_str()));
         let delimiter_length = held.len() - 1;
@@ -46,19 +47,19 @@ impl Scanner {
         scanner
     }
 
-    /// Lets a delimiter follow at once: the line end that it needs before it has been consumed, or never was.
+    /// Lets a delimiter follow at once. The line end that it needs has been consumed already, or was never sent.
     pub(super) fn at_line_start(&mut self) {
         self.imagined = 2;
         self.matched = 2;
     }
 
-    /// How many bytes of the stream are consumed and not yet decided.
+    /// How many bytes of the stream are consumed, and are neither content nor delimiter yet.
     #[cfg(test)]
     pub(super) fn held_back(&self) -> usize {
         self.matched - self.imagined
     }
 
-    /// The next thing in the input.
+    /// Consumes and returns the next item of the input.
     pub(super) fn scan(&mut self, input: &mut Bytes) -> Scan {
         loop {
             if input.is_empty() {
@@ -77,7 +78,8 @@ impl Scanner {
         }
     }
 
-    /// Nothing is matched: everything before a delimiter, or before what may be one's beginning, is content.
+    /// Searches while nothing is matched: everything before a delimiter, or before a possible beginning of one, is
+    /// content.
     fn search(&mut self, input: &mut Bytes) -> Option<Scan> {
         let (content, matched) = match self.finder.find(input) {
             Some(start) => (start, self.delimiter_length),
@@ -89,7 +91,7 @@ impl Scanner {
         (!data.is_empty()).then_some(Scan::Data(data))
     }
 
-    /// Where the input's last bytes may begin a delimiter, and how many they are.
+    /// Where the last bytes of the input may begin a delimiter, and how many bytes these are.
     fn tail(&self, input: &[u8]) -> (usize, usize) {
         let window = input.len().saturating_sub(self.delimiter_length - 1);
         memrchr(b'\r', &input[window..])
@@ -98,7 +100,8 @@ impl Scanner {
             .map_or((input.len(), 0), |start| (start, input.len() - start))
     }
 
-    /// A part of the delimiter is matched: the input goes on with it, or what was held back is content.
+    /// Continues a partial match: either the input continues the delimiter, or the bytes that were held back are
+    /// content.
     fn resume(&mut self, input: &mut Bytes) -> Option<Scan> {
         let wanted = &self.held[self.matched..self.delimiter_length];
         let length = wanted.len().min(input.len());
@@ -110,9 +113,9 @@ impl Scanner {
         None
     }
 
-    /// The delimiter is matched whole, and blanks, the line's end or two dashes follow it. To RFC 2046 §5.1.1 any line
-    /// that begins with it would do; here other lines are content, so that a message inside the content whose boundary
-    /// is ours with something behind it arrives unharmed.
+    /// Decides after a complete match. A delimiter must be followed by blanks, the end of the line, or two dashes. RFC
+    /// 2046 §5.1.1 takes any line that begins with the delimiter. Here other lines are content. So a message inside the
+    /// content arrives unharmed even if its boundary begins with ours.
     fn look_ahead(&mut self, input: &mut Bytes) -> Option<Scan> {
         let dash = self.matched > self.delimiter_length;
         match (input[0], dash) {

@@ -27,7 +27,8 @@ fn boundary() -> Boundary {
     Boundary::parse("3f2a").unwrap()
 }
 
-/// Every event up to the end or an error, pieces of content put together: where they are cut depends on the chunks.
+/// All events up to the end or an error. Adjacent pieces of content are joined, because the chunks decide where they
+/// are cut.
 fn trace<'a>(
     limits: Limits,
     chunks: impl IntoIterator<Item = &'a [u8]>,
@@ -75,7 +76,7 @@ fn refusal(limits: Limits, body: &str) -> String {
 }
 
 #[test]
-fn the_originals_client_curl_and_requests_are_understood() {
+fn kubesparks_client_curl_and_requests_are_understood() {
     let okhttp = parts(OKHTTP.as_bytes()).unwrap();
     assert_eq!(okhttp[0].0.name, "resources");
     assert_eq!(okhttp[0].0.content_length, Some(6));
@@ -90,7 +91,7 @@ fn the_originals_client_curl_and_requests_are_understood() {
 }
 
 #[test]
-fn events_come_in_order_and_the_end_is_told() {
+fn events_come_in_order_and_the_body_ends_with_done() {
     let body = format!("preamble\r\n--3f2a \t\r\n{PART}x\r\n--3f2a-- \r\nepilogue");
     let events = events_of(Limits::default(), body.as_bytes()).unwrap();
     assert!(matches!(&events[0], Event::PartBegin(headers) if headers.name == "a"));
@@ -98,7 +99,7 @@ fn events_come_in_order_and_the_end_is_told() {
 }
 
 #[test]
-fn what_only_begins_like_a_boundary_is_content() {
+fn text_that_only_begins_like_a_boundary_is_content() {
     for content in [
         "\r\n--3f2",
         "\r\n--3f2ab",
@@ -184,7 +185,7 @@ fn a_body_that_ends_too_early_is_refused_wherever_it_ends() {
 }
 
 #[test]
-fn after_an_error_there_is_only_that_error() {
+fn after_an_error_every_call_returns_that_error() {
     let mut parser = Parser::new(&boundary(), Limits::default());
     parser.push("--3f2a!".into());
     parser.push("--3f2a x".into());

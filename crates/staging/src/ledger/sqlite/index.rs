@@ -1,5 +1,5 @@
-//! What is ready, in memory: what a sweep must know of each resource, so that a sweep that finds nothing to do costs
-//! no query. The task that writes keeps it up with each commit. Owners are there as far as there is room for them.
+//! The ready index: what a sweep must know of each ready resource, in memory, so that a sweep without work needs no
+//! query. The writer task updates it after each commit. It has as many owners as its memory allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,24 +12,24 @@ use super::set_aside::SetAside;
 use crate::ledger::{Completion, Listed, Unreadable, UnreadableRow};
 use cloakroom_core::resource::{Life, Owner, Ready, Resource, ResourceId, RowName, Sighting};
 
-/// A part of what is ready.
+/// A part of the ready rows.
 #[derive(Debug, Default)]
 pub(super) struct ReadyPage {
-    /// Those that can be read.
+    /// The rows that can be read.
     pub(super) resources: Vec<Resource<Ready>>,
-    /// Those that this version cannot read.
+    /// The rows that this version cannot read.
     pub(super) unreadable: Vec<UnreadableRow>,
-    /// After which one the next page begins; `None` if this was the last.
+    /// The id after which the next page begins; `None` if this was the last page.
     pub(super) next: Option<ResourceId>,
 }
 
-/// All of them. Where another hand may have changed a row, everything is read again.
+/// All ready resources. If another program may have changed a row, everything is read again.
 #[derive(Debug, Default)]
 pub(super) struct Index(Mutex<Entries>);
 
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// `None` where there is no room for it.
+    /// `None` if there is no memory for it.
     owner: Option<Arc<Owner>>,
     size_bytes: u64,
     life: Life,
@@ -42,12 +42,13 @@ struct Entries {
     set_aside: SetAside,
     is_doubtful: bool,
     is_new: bool,
-    /// Changed while everything is read again: what was read of these may be older.
+    /// The resources that changed while everything is read again: a row that was read before its change must not
+    /// replace the entry. `None` while nothing is read.
     changed: Option<BTreeSet<ResourceId>>,
 }
 
 impl Index {
-    /// Gives owners so much memory, in bytes; before anything is read.
+    /// Sets how much memory owners may take, in bytes. Call it before anything is read.
     pub(super) fn give_room(&self, owner_memory_bytes: usize) {
         self.lock().owners = KnownOwners::new(owner_memory_bytes);
     }
@@ -78,11 +79,11 @@ impl Index {
         }
     }
 
-    /// A row that could not be read is gone.
+    /// Records that a row that could not be read is gone.
     pub(super) fn discarded(&self, name: &RowName) {
         let mut entries = self.lock();
         entries.set_aside.remove(name);
-        // Whether a resource was known under its true id is not known.
+        // The row may have belonged to a resource that is in the index under its true id.
         entries.is_doubtful = true;
     }
 
@@ -102,7 +103,7 @@ impl Index {
         }
     }
 
-    /// A row is not what it was when it was last read or written here.
+    /// Records that a row differs from what was last read or written here.
     pub(super) fn doubt(&self) {
         self.lock().is_doubtful = true;
     }
@@ -118,7 +119,7 @@ impl Index {
         ready.take(limit).map(|(id, entry)| (*id, entry.clone())).collect()
     }
 
-    /// From now on changes are noted, so that what is read meanwhile does not undo them.
+    /// Begins to record changes, so that older rows that are read meanwhile do not undo them.
     pub(super) fn begin_reading(&self) {
         let mut entries = self.lock();
         entries.is_doubtful = false;
@@ -131,8 +132,8 @@ impl Index {
         (entries.is_doubtful, entries.changed) = (true, None);
     }
 
-    /// Takes in what was read after `after`. In place, page by page: two copies of everything would be the most memory
-    /// that this server ever takes.
+    /// Takes in the page that was read after `after`. It works in place, page by page, because a second copy of
+    /// everything would be the largest use of memory of this server.
     pub(super) fn take_page(&self, after: Option<ResourceId>, page: ReadyPage) {
         let mut entries = self.lock();
         entries.set_aside.take(page.unreadable);
@@ -160,7 +161,7 @@ impl Index {
         entries.set_aside.finish_reading();
     }
 
-    /// Whether everything was read and nobody has asked this since.
+    /// Whether everything was just read: `true` only in the first call after that.
     pub(super) fn take_newness(&self) -> bool {
         std::mem::take(&mut self.lock().is_new)
     }
@@ -169,7 +170,7 @@ impl Index {
         self.lock().ready.contains_key(&id)
     }
 
-    /// How much memory owners take, in bytes.
+    /// How much memory the owners take, in bytes.
     pub(super) fn owner_bytes(&self) -> usize {
         self.lock().owners.bytes()
     }
@@ -209,7 +210,7 @@ impl Entries {
         }
     }
 
-    /// Owner and size never change.
+    /// Takes in a row that was read. Owner and size of a resource never change, so a known owner stays.
     fn take(&mut self, resource: Resource<Ready>) {
         let life = resource.life();
         match self.ready.get_mut(&resource.id) {
@@ -223,7 +224,7 @@ impl Entries {
 }
 
 impl Entry {
-    /// Whether its owner has to be looked up.
+    /// Whether its owner has to be looked up in the table.
     pub(super) fn has_unknown_owner(&self) -> bool {
         self.owner.is_none()
     }

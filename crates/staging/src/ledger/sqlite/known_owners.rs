@@ -1,14 +1,14 @@
-//! The owners that stay in memory: equal ones once, and only as many as there is room for.
+//! The owners that stay in memory. Equal owners are kept once, and only as many as the memory allows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use cloakroom_core::resource::Owner;
 
-/// What an entry of the map takes, free places included.
+/// Bytes that an entry of the map takes, with its part of the map's free places.
 const ENTRY_BYTES: usize = 48;
 
-/// Owners, each with the number of resources that it has here.
+/// Owners, each with the number of ready resources that have it.
 #[derive(Debug, Default)]
 pub(super) struct KnownOwners {
     counts: HashMap<Arc<Owner>, usize>,
@@ -21,12 +21,12 @@ impl KnownOwners {
         Self { counts: HashMap::new(), bytes: 0, room_bytes }
     }
 
-    /// How much memory is taken, in bytes.
+    /// How many bytes of memory are taken.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps `owner` for one more resource; `None` if there is no room for it.
+    /// Keeps `owner` for one more resource; `None` if there is no memory for it.
     pub(super) fn keep(&mut self, owner: Arc<Owner>) -> Option<Arc<Owner>> {
         if let Some((known, _)) = self.counts.get_key_value(&owner) {
             let known = Arc::clone(known);
@@ -42,7 +42,7 @@ impl KnownOwners {
         Some(owner)
     }
 
-    /// One resource of `owner` is gone.
+    /// Records that one resource of `owner` is gone.
     pub(super) fn let_go(&mut self, owner: &Arc<Owner>) {
         let Some(count) = self.counts.get_mut(owner) else { return };
         *count -= 1;
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_owners_are_one_and_what_has_no_room_is_not_kept() {
+    fn equal_owners_are_kept_once_and_an_owner_without_room_is_not_kept() {
         let one = owner("a");
         let mut known = KnownOwners::new(2 * (one.memory_bytes() + ENTRY_BYTES));
         let first = known.keep(one).unwrap();

@@ -1,5 +1,5 @@
-//! Leases, the term, the room and the ready index: in memory, because one process has the data directory. A start finds no
-//! leases, so what was going on before is over.
+//! Leases, the term, the room and the ready index. They can be in memory because only one process has the data
+//! directory. A start finds no leases, so all transfers of an earlier process are over.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::ledger::{
 use cloakroom_core::clock::Clock;
 use cloakroom_core::resource::{ResourceId, RowName};
 
-/// What stands behind rows at this moment.
+/// The part of the ledger that is in memory.
 pub(super) struct Memory {
     clock: Arc<dyn Clock>,
     epoch: Epoch,
@@ -25,19 +25,19 @@ pub(super) struct Memory {
 
 #[derive(Default)]
 struct Leases {
-    /// Of each lease: what it is for, and when it was renewed.
+    /// The leases that are held, each with its resource and the time of its renewal.
     held: HashMap<LeaseId, Held>,
     uploads: HashMap<ResourceId, LeaseId>,
     downloads: HashMap<ResourceId, HashSet<LeaseId>>,
-    /// Rows whose deletion is committed and not finished.
+    /// Rows whose deletion is committed, and whose bytes are not removed yet.
     condemned: HashSet<ResourceId>,
-    /// Rows whose deletion is being written down.
+    /// Rows whose deletion is in the group of changes that is being written.
     being_condemned: HashSet<ResourceId>,
 }
 
 struct Held {
     resource: ResourceId,
-    /// By the monotonic clock.
+    /// The time of the last renewal, by the monotonic clock.
     renewed: Duration,
 }
 
@@ -74,7 +74,7 @@ impl Memory {
         }
     }
 
-    /// What the rows say while nothing else is written.
+    /// Sets the accounts to what the rows say. No other change may run at the same time.
     pub(super) fn recount(&self, stored: &BTreeMap<String, Stored>) {
         self.rooms().recount(stored);
     }
@@ -104,7 +104,7 @@ impl Memory {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A row was begun, by the upload that has the lease.
+    /// Records that the upload with this lease began a row.
     pub(super) fn begun(&self, resource: ResourceId, lease: LeaseId) {
         let held = Held { resource, renewed: self.clock.monotonic() };
         let mut leases = self.lock();
@@ -112,12 +112,12 @@ impl Memory {
         leases.uploads.insert(resource, lease);
     }
 
-    /// Whether the upload of that lease may go on: nothing else has given it up.
+    /// Whether the upload with this lease is still in flight: nothing else has given it up.
     pub(super) fn is_uploading(&self, resource: ResourceId, lease: LeaseId) -> bool {
         self.lock().uploads.get(&resource) == Some(&lease)
     }
 
-    /// Ends the upload of `resource`, if `by` may do that. From then on it cannot be completed.
+    /// Ends the upload of `resource` if `by` may do that. The upload can then no longer be completed.
     pub(super) fn give_up(&self, resource: ResourceId, by: Authority) -> bool {
         let mut leases = self.lock();
         let lease = leases.uploads.get(&resource).copied();
@@ -131,7 +131,7 @@ impl Memory {
         };
         if may && let Some(lease) = lease {
             leases.uploads.remove(&resource);
-            // The uploader keeps its room until it lets go: its bytes are still there.
+            // The uploader keeps its room until it lets go of the lease, because its bytes are still there.
             if by != Authority::Uploader(lease) {
                 leases.let_go(lease);
                 self.rooms().release(lease);
@@ -140,12 +140,12 @@ impl Memory {
         may
     }
 
-    /// Whether nothing stands behind the row of `resource` as an upload.
+    /// Whether no upload of `resource` is in flight.
     pub(super) fn is_given_up(&self, resource: ResourceId) -> bool {
         !self.lock().uploads.contains_key(&resource)
     }
 
-    /// Takes a lease for a download; `false` if the deletion of `resource` is decided.
+    /// Takes a lease for a download. Returns `false` if the deletion of `resource` is decided.
     pub(super) fn hold(&self, resource: ResourceId, lease: LeaseId) -> bool {
         let held = Held { resource, renewed: self.clock.monotonic() };
         let mut leases = self.lock();
@@ -162,7 +162,8 @@ impl Memory {
         self.rooms().release(lease);
     }
 
-    /// A row is acknowledged: what was promised to its upload is what it has now.
+    /// Records that a row is acknowledged: the room that was promised to its upload becomes the room that it really
+    /// takes.
     pub(super) fn completed(&self, completion: &Completion, lease: LeaseId) {
         self.lock().let_go(lease);
         let mut rooms = self.rooms();
@@ -172,7 +173,7 @@ impl Memory {
         self.index.completed(completion);
     }
 
-    /// Renews those that are still there, and returns the others.
+    /// Renews the leases that still exist, and returns the others.
     pub(super) fn renew(&self, leases: &[LeaseId]) -> Vec<LeaseId> {
         let now = self.clock.monotonic();
         let held = &mut self.lock().held;
@@ -180,7 +181,8 @@ impl Memory {
         leases.iter().copied().filter(is_lost).collect()
     }
 
-    /// Keeps new downloads off. `false` if `by` has no right to that, or if it is downloaded and may not go then.
+    /// Stops new downloads. Returns `false` if `by` has no right to delete, or if a download is in flight and the
+    /// condition forbids that.
     pub(super) fn condemn(&self, resource: ResourceId, by: Authority, even_if_downloading: bool) -> bool {
         let mut leases = self.lock();
         let has_right = match by {
@@ -196,23 +198,23 @@ impl Memory {
         may
     }
 
-    /// Its deletion is committed.
+    /// Records that the deletion is committed.
     pub(super) fn condemned(&self, resource: ResourceId) {
         self.lock().condemned.insert(resource);
         self.index.remove(resource);
     }
 
-    /// A group of changes is committed, or undone: what was being decided is decided.
+    /// Records that a group of changes is committed, or undone. Its deletions are then no longer undecided.
     pub(super) fn group_ended(&self) {
         self.lock().being_condemned.clear();
     }
 
-    /// Its row is gone, or a tombstone.
+    /// Records that the row is gone, or a tombstone.
     pub(super) fn buried(&self, resource: ResourceId) {
         self.lock().condemned.remove(&resource);
     }
 
-    /// A row that could not be read is gone.
+    /// Records that a row that could not be read is gone.
     pub(super) fn discarded(&self, name: &RowName) {
         if let Some(id) = name.id() {
             self.buried(id);
@@ -220,7 +222,7 @@ impl Memory {
         self.index.discarded(name);
     }
 
-    /// Whether a download of `resource` has a lease.
+    /// Whether a download of `resource` holds a lease that has not ended.
     pub(super) fn is_downloading(&self, resource: ResourceId) -> bool {
         self.lock().is_downloading(resource, self.clock.monotonic())
     }

@@ -1,4 +1,5 @@
-//! The changes that the writer makes, one SQL statement each, as a rule; and what they do to the memory of leases.
+//! The changes that the writer makes, mostly one SQL statement each, and their effects on the memory in front of the
+//! rows.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::ledger::{
 };
 use cloakroom_core::resource::{NAMED_BYTES, ResourceId, RowName, Sighting, State, UploadHandle};
 
-/// One change to the table.
+/// One change to the database.
 #[derive(Debug)]
 pub(super) enum Operation {
     Begin(PendingResource, LeaseId),
@@ -22,7 +23,7 @@ pub(super) enum Operation {
     Complete(Box<Completion>, LeaseId),
     GiveUp(ResourceId, Authority),
     CountRoom,
-    /// Changes nothing: what was sent before it is decided when it ends.
+    /// Changes nothing. When it ends, all changes that were sent before it are committed or undone.
     Barrier,
     MarkUsed(ResourceId, Timestamp),
     Condemn(Deletion, Authority),
@@ -34,38 +35,39 @@ pub(super) enum Operation {
     RememberCluster(Option<String>),
 }
 
-/// What a change did.
+/// The result of a change.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
-    /// Rows that it touched.
+    /// How many rows it changed.
     pub(super) rows: u64,
-    /// What deletions gave back.
+    /// The room that deleted rows gave back.
     pub(super) freed: Vec<Freed>,
-    /// The upload that was given up.
+    /// The upload that was given up; `None` if none was.
     pub(super) given_up: Option<GivenUp>,
-    /// What is stored, by namespace.
+    /// What is stored, by namespace; only [`Operation::CountRoom`] sets it.
     pub(super) counted: Option<BTreeMap<String, Stored>>,
 }
 
-/// What a row gave back that is gone.
+/// The room that a deleted row gave back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Freed {
-    /// The namespace of the owner.
+    /// The namespace of its owner.
     pub(super) namespace: String,
-    /// The number of bytes.
+    /// How many bytes it had.
     pub(super) size_bytes: u64,
 }
 
 impl Outcome {
-    /// Whether it touched any.
+    /// Whether any row changed.
     pub(super) fn changed(self) -> bool {
         self.rows > 0
     }
 }
 
 impl Operation {
-    /// Runs the statement on a connection that is in a transaction. `memory` keeps off what must not happen from then on, before
-    /// this returns: the completion of an upload that is given up, and new downloads of what is being condemned.
+    /// Runs the statement on a connection that is in a transaction. Before it returns, `memory` prevents what must no
+    /// longer happen: the completion of an upload that is given up, and new downloads of a resource that is being
+    /// condemned.
     pub(super) async fn apply(
         &self,
         connection: &mut SqliteConnection,
@@ -98,7 +100,7 @@ impl Operation {
         Ok(Outcome { rows, ..Outcome::default() })
     }
 
-    /// Tells `memory` that it was committed with that outcome.
+    /// Applies the committed change to `memory`.
     pub(super) fn committed(&self, outcome: &Outcome, memory: &Memory) {
         let (is_done, index) = (outcome.rows > 0, memory.index());
         memory.freed(&outcome.freed);
@@ -166,7 +168,7 @@ async fn complete(completion: &Completion, connection: &mut SqliteConnection) ->
     .map(|done| done.rows_affected())
 }
 
-/// The last one that a [`Timestamp`] can be made of.
+/// The largest number of milliseconds that a [`Timestamp`] can be made of. A larger number in a row is not a time.
 fn last_milli() -> i64 {
     Timestamp::MAX.as_second() * 1000
 }
@@ -199,7 +201,7 @@ async fn forget_handle(id: ResourceId, connection: &mut SqliteConnection) -> Res
         .map(drop)
 }
 
-/// A row that is not there stands in nothing's way.
+/// Gives up an upload whose row is pending or missing, if `memory` allows that to `by`.
 async fn give_up(
     id: ResourceId,
     by: Authority,
@@ -221,7 +223,7 @@ async fn give_up(
     Ok(Outcome { given_up: Some(GivenUp { handle: handle.map(UploadHandle) }), ..Outcome::default() })
 }
 
-/// A used mark that arrives late does not set the clock back.
+/// A download that is recorded late does not set an earlier time of use.
 async fn mark_used(
     id: ResourceId,
     at: Timestamp,
@@ -265,7 +267,7 @@ async fn condemn(
     .map(|done| done.rows_affected())
 }
 
-/// An upload that was given up leaves nothing.
+/// The row of an upload that was given up is removed without a tombstone.
 async fn bury(
     id: ResourceId,
     connection: &mut SqliteConnection,
@@ -283,7 +285,7 @@ async fn bury(
     Ok(Outcome { rows: removed.rows_affected(), ..Outcome::default() })
 }
 
-/// What a tombstone has no use for goes: clients decide how much that is.
+/// A tombstone keeps only what its answers need, because clients decide how large the other columns are.
 async fn leave_tombstone(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
     let row = sqlx::query(concat!(
         "UPDATE resources SET state = 'deleted', sha256 = NULL, owner_labels = NULL, owner_name = NULL, \
@@ -298,13 +300,13 @@ async fn leave_tombstone(id: ResourceId, connection: &mut SqliteConnection) -> R
     Ok(Outcome { rows: freed.len() as u64, freed, ..Outcome::default() })
 }
 
-/// Of a row with its namespace and its [`known_size`].
+/// The room that a row gives back; the row must have its namespace and its [`known_size`].
 fn freed(row: &SqliteRow) -> Result<Freed, sqlx::Error> {
     let size_bytes = row.try_get::<i64, _>("size_bytes")?.unsigned_abs();
     Ok(Freed { namespace: row::namespace(row), size_bytes })
 }
 
-/// SQL: what a removal of rows tells of each. What is pending was never counted as stored.
+/// SQL: what a removal of rows returns for each row. A pending row was never counted as stored.
 macro_rules! returning_freed {
     () => {
         concat!(
@@ -315,7 +317,8 @@ macro_rules! returning_freed {
     };
 }
 
-/// By its id, or by the beginning of what it has in place of one: several rows may begin alike. Tombstones go by themselves.
+/// Removes a row by its id, or by the first bytes of its damaged id, which several rows may share. Tombstones are left
+/// to the cleaner.
 async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
     let by_id = concat!(
         "DELETE FROM resources WHERE id = ? AND state IS NOT 'pending' AND state IS NOT 'deleted'",
@@ -341,8 +344,8 @@ async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<Out
     Ok(outcome)
 }
 
-/// A tombstone without a time, or with one that is none, goes by the time of its upload: the index finds both. Whatever is no
-/// number comes after all numbers (<https://www.sqlite.org/datatype3.html>, section 4.1).
+/// A tombstone whose time of deletion is missing or no time is removed by the time of its upload; the index finds both.
+/// A value that is not a number sorts after all numbers (<https://www.sqlite.org/datatype3.html>, section 4.1).
 async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     sqlx::query(
         "DELETE FROM resources WHERE id IN (\
@@ -376,7 +379,7 @@ async fn observe(
         .await;
         match noted {
             Ok(done) => rows += done.rows_affected(),
-            // Something else in the row is damaged: the others are noted all the same.
+            // Another value in this row is damaged. The other rows are still written.
             Err(error) if is_refusal(&error) => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! What is kept in memory in front of the rows: read at the start, and again where another hand may have changed rows.
+//! Reads the rows into memory: at the start, and again if another program may have changed them.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::operation::Operation;
 use crate::ledger::{Ledger as _, LedgerError, Listed};
 use cloakroom_core::resource::{Owner, ResourceId};
 
-/// Rows read together.
+/// How many rows are read together.
 const PAGE: u32 = 1000;
 
-/// Owners looked up together.
+/// How many owners are looked up together.
 const LOOK_UP: usize = 100;
 
-/// A page with more bytes of owners that were looked up than this ends.
+/// A page ends when the owners that were looked up for it have more bytes than this.
 const LARGEST_PAGE_BYTES: usize = 4 << 20;
 
 impl SqliteLedger {
@@ -58,12 +58,12 @@ impl SqliteLedger {
             if !listed.is_empty() {
                 return Ok(listed);
             }
-            // Everything that was looked up has gone meanwhile.
+            // All resources of this part were deleted meanwhile, so the next part is read.
             after = to;
         }
     }
 
-    /// Looks up the owners that are not in memory. The last one that was looked at comes with it.
+    /// Looks up the owners that are not in memory. Also returns the last id that was looked at.
     async fn with_owners(
         &self,
         entries: Vec<(ResourceId, Entry)>,

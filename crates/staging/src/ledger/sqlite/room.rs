@@ -1,4 +1,4 @@
-//! The accounts, in memory: what is stored by what the rows say, and what uploads hold by their leases.
+//! The accounts, in memory: stored resources count by their rows, and uploads by their leases.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,20 +6,21 @@ use super::operation::Freed;
 use crate::ledger::{Account, Charge, LeaseId, Shortage, Stored, Taken};
 use cloakroom_core::resource::Holder;
 
-/// What is taken of each account, and by which uploads.
+/// How much of each account is taken, and by which uploads.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     taken: HashMap<Account, u64>,
     held: HashMap<LeaseId, Vec<(Account, u64)>>,
     stored: Stored,
-    /// What each resource counts as at least.
+    /// The least number of bytes that a resource counts as.
     least_bytes: u64,
-    /// Whether the rows were counted.
+    /// Whether the rows were counted once.
     is_known: bool,
 }
 
 impl Rooms {
-    /// Tells of the first account that has too little for these charges, in place of what the upload of `lease` takes.
+    /// Returns the first account that has too little room for these charges. The charges replace what the upload of
+    /// `lease` already holds.
     pub(super) fn check(&self, lease: Option<LeaseId>, charges: &[Charge]) -> Result<(), Shortage> {
         let own = lease.and_then(|lease| self.held.get(&lease));
         for Charge { account, amount, limit } in charges {
@@ -34,7 +35,7 @@ impl Rooms {
         Ok(())
     }
 
-    /// From now on the upload of `lease` takes that, in place of what it took. If one account has too little, nothing changes.
+    /// Replaces what the upload of `lease` holds. If one account has too little room, nothing changes.
     pub(super) fn charge(&mut self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
         self.check(Some(lease), charges)?;
         self.release(lease);
@@ -44,13 +45,13 @@ impl Rooms {
         Ok(())
     }
 
-    /// The upload of `lease` holds nothing any more.
+    /// Frees what the upload of `lease` holds.
     pub(super) fn release(&mut self, lease: LeaseId) {
         let held = self.held.remove(&lease);
         self.subtract(&held.unwrap_or_default());
     }
 
-    /// A row is acknowledged.
+    /// Adds a row that was acknowledged.
     pub(super) fn stored(&mut self, namespace: &str, size_bytes: u64) {
         let bytes = size_bytes.max(self.least_bytes);
         self.stored.resources += 1;
@@ -58,7 +59,7 @@ impl Rooms {
         self.add(&of_namespace(namespace, 1, bytes));
     }
 
-    /// A row that was acknowledged gives back what it had.
+    /// Subtracts a row that was acknowledged and is gone.
     pub(super) fn freed(&mut self, Freed { namespace, size_bytes }: &Freed) {
         let bytes = (*size_bytes).max(self.least_bytes);
         self.stored.resources = self.stored.resources.saturating_sub(1);
@@ -74,7 +75,7 @@ impl Rooms {
         self.least_bytes
     }
 
-    /// Takes over what the rows say.
+    /// Sets the accounts to what the rows say, and adds what uploads hold.
     pub(super) fn recount(&mut self, rows: &BTreeMap<String, Stored>) {
         let stored = rows.values().copied().sum::<Stored>();
         if self.is_known && self.stored != stored {

@@ -1,5 +1,5 @@
-//! Rows of the table as resources. Whatever is in a row, it only costs that row: damage or another version may have left any
-//! value in any column. So what is said of many rows, in SQL, says itself what it takes for an id and for a size.
+//! Reads rows of the table as resources. Damage or another version may have left any value in any column, so a bad
+//! value only affects its own row. SQL that covers many rows therefore checks ids and sizes itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use cloakroom_core::resource::{
     Ready, Resource, ResourceId, RowName, SecretHash, Sighting, Stage, State, Tombstone, is_dns_label,
 };
 
-/// SQL: whether the id is what [`ResourceId::parse`] takes.
+/// SQL: whether the id is one that [`ResourceId::parse`] accepts.
 macro_rules! has_id {
     () => {
         "(typeof(id) = 'text' AND length(CAST(id AS BLOB)) = 36 AND length(replace(id, '-', '')) = 32 \
@@ -22,7 +22,7 @@ macro_rules! has_id {
     };
 }
 
-/// SQL: the size, or 0 if it is none. The bound is [`LARGEST_SIZE`].
+/// SQL: the size, or 0 if it cannot be read. The bound is [`LARGEST_SIZE`].
 macro_rules! known_size {
     () => {
         "(CASE WHEN typeof(size_bytes) = 'integer' AND size_bytes BETWEEN 0 AND 9007199254740992 \
@@ -32,7 +32,7 @@ macro_rules! known_size {
 
 pub(super) use {has_id, known_size};
 
-/// No disk holds more in one file. Sums of sizes up to this one are exact in SQL.
+/// No disk has a larger file. Sums of sizes up to this one are exact in SQL.
 const LARGEST_SIZE: u64 = 1 << 53;
 
 /// What is acknowledged and not yet removed, by namespace.
@@ -40,7 +40,7 @@ pub(super) async fn stored(
     least_bytes: u64,
     connection: &mut SqliteConnection,
 ) -> Result<BTreeMap<String, Stored>, sqlx::Error> {
-    // A sum of integers fails where it overflows; TOTAL does not, and CAST goes to the largest integer at most.
+    // A sum of integers fails on overflow. TOTAL does not fail, and CAST stops at the largest integer.
     let rows = sqlx::query(concat!(
         "SELECT owner_namespace, COUNT(*) AS resources, CAST(TOTAL(MAX(",
         known_size!(),
@@ -62,7 +62,7 @@ pub(super) async fn stored(
     Ok(stored)
 }
 
-/// A whole row.
+/// Reads a whole row.
 pub(super) fn resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
     Ok(Resource {
         id: id(row)?,
@@ -82,7 +82,7 @@ fn arrival(row: &SqliteRow) -> Result<Arrival, UnreadableRow> {
     Ok(Arrival { file_name, uploaded_by: get(row, "uploaded_by")? })
 }
 
-/// The owner and the bundle of what is acknowledged are known, or the row is damaged.
+/// An acknowledged row has an owner and a bundle. If one of them is missing, the row is damaged.
 fn ready(row: &SqliteRow) -> Result<Ready, UnreadableRow> {
     let missing = |columns: &[&'static str]| {
         let column = columns.iter().find(|column| is_null(row, column));
@@ -123,7 +123,7 @@ pub(super) fn state(row: &SqliteRow) -> Result<State, UnreadableRow> {
     get::<&str>(row, "state")?.parse().map_err(|_| unreadable(row, "state"))
 }
 
-/// The namespace of a row's owner; empty where it cannot be read, or where there is none.
+/// The namespace of a row's owner; empty if there is none, or if it cannot be read.
 pub(super) fn namespace(row: &SqliteRow) -> String {
     known_namespace(row).unwrap_or_default()
 }
@@ -133,7 +133,7 @@ fn known_namespace(row: &SqliteRow) -> Option<String> {
     namespace.filter(|namespace| is_dns_label(namespace)).map(ToOwned::to_owned)
 }
 
-/// The owner of a row; none before it is ready, and none of a tombstone.
+/// The owner of a row; `None` before the row is ready, and for a tombstone.
 pub(super) fn owner(row: &SqliteRow) -> Result<Option<Owner>, UnreadableRow> {
     let kind: Option<&str> = get(row, "owner_kind")?;
     let namespace: Option<&str> = get(row, "owner_namespace")?;

@@ -1,18 +1,18 @@
-//! Resources that this version cannot read: they stay, are said once, and hold up no others.
+//! Resources that this version cannot read. They are kept and logged once, and do not hold up other resources.
 
 use std::collections::BTreeMap;
 
 use crate::ledger::{Unreadable, UnreadableRow};
 use cloakroom_core::resource::RowName;
 
-/// The log and the status name so many; of more they have the number.
+/// How many of them the log and the status name. For the others they only have the number.
 const NAMED: usize = 20;
 
-/// Which ones, with what can be read of them.
+/// The rows, with the parts of them that can be read.
 #[derive(Debug, Default)]
 pub(super) struct SetAside {
     known: BTreeMap<RowName, UnreadableRow>,
-    /// What is found while everything is read again.
+    /// The rows that were found so far while everything is read again.
     found: BTreeMap<RowName, UnreadableRow>,
 }
 
@@ -25,7 +25,7 @@ impl SetAside {
         self.found.extend(rows.into_iter().map(|row| (row.name.clone(), row)));
     }
 
-    /// Says what is new.
+    /// Logs the rows that were not known before.
     pub(super) fn finish_reading(&mut self) {
         let known = std::mem::replace(&mut self.known, std::mem::take(&mut self.found));
         let mut new = self.known.iter().filter(|(name, _)| !known.contains_key(*name));
@@ -39,7 +39,10 @@ impl SetAside {
         }
         let more = new.count();
         if more > 0 {
-            tracing::error!(resources = more, "this version cannot read more resources than were named");
+            tracing::error!(
+                resources = more,
+                "this version cannot read more resources, which are not named here"
+            );
         }
     }
 
@@ -59,7 +62,7 @@ impl SetAside {
         }
     }
 
-    /// What is known of one.
+    /// The readable parts of one row.
     pub(super) fn find(&self, name: &RowName) -> Option<UnreadableRow> {
         self.known.get(name).cloned()
     }

@@ -1,13 +1,13 @@
-//! Which tombstones go before their time, because there are too many.
+//! Removes tombstones before their time if there are too many.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-/// How many tombstones a namespace has, or loses. What was never complete has no namespace, and a damaged one is no text: so
-/// it is bytes.
+/// How many tombstones a namespace has, or loses. An upload that was never complete has no namespace, and a damaged one
+/// may not be text, so the namespace is bytes.
 type Count = (Option<Vec<u8>>, u64);
 
-/// Removes that many tombstones: one after the other the oldest of the namespace that has most.
+/// Removes `surplus` tombstones, each time the oldest one of the namespace that has most of them.
 pub(super) async fn trim(surplus: u64, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     let rows = sqlx::query(
         "SELECT owner_namespace, COUNT(*) AS rows FROM resources INDEXED BY resources_tombstones_by_namespace \
@@ -35,14 +35,14 @@ pub(super) async fn trim(surplus: u64, connection: &mut SqliteConnection) -> Res
     Ok(removed)
 }
 
-/// How many of `surplus` each namespace loses, if it is always the largest that loses one.
+/// How many of `surplus` each namespace loses if the largest namespace always loses the next one.
 fn shared_out(surplus: u64, mut counts: Vec<Count>) -> Vec<Count> {
     counts
         .sort_unstable_by(|(one, larger), (other, smaller)| smaller.cmp(larger).then_with(|| one.cmp(other)));
     let mut left = surplus;
     let mut level = 0;
     let mut losers = 0;
-    // The largest ones come down together to the size of the next one.
+    // The largest namespaces come down together to the size of the next one.
     for place in 0..counts.len() {
         losers += 1;
         let next = counts.get(place + 1).map_or(0, |(_, count)| *count);
@@ -75,7 +75,8 @@ mod tests {
         shared_out(surplus, counts).into_iter().map(|(name, count)| (text(name), count)).collect()
     }
 
-    /// How many are left of each, in the order of their numbers: which of two equal ones loses makes no difference.
+    /// How many each namespace has left, sorted by number, because it makes no difference which of two equal ones
+    /// loses.
     fn left(surplus: u64, counts: Counts<'_>) -> Vec<u64> {
         let lost: BTreeMap<String, u64> = shares(surplus, counts).into_iter().collect();
         let mut left: Vec<u64> =
@@ -84,7 +85,7 @@ mod tests {
         left
     }
 
-    /// The rule, one by one.
+    /// The same, computed one by one.
     fn plainly_left(surplus: u64, counts: Counts<'_>) -> Vec<u64> {
         let mut left: Vec<u64> = counts.iter().map(|(_, count)| *count).collect();
         for _ in 0..surplus {

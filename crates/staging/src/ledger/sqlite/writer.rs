@@ -1,4 +1,4 @@
-//! One task writes. Operations that wait at the same time share a transaction, and so one fsync.
+//! The one task that writes. Operations that wait at the same time share a transaction, and so one fsync.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::memory::Memory;
 use super::operation::{Operation, Outcome};
 use crate::ledger::LedgerError;
 
-/// Operations that may wait before senders have to.
+/// How many operations may wait. When the queue is full, senders wait.
 const QUEUE: usize = 1024;
 
-/// Operations in one transaction.
+/// How many operations one transaction has at most.
 const LARGEST_GROUP: usize = 256;
 
 struct Job {
@@ -22,7 +22,7 @@ struct Job {
     answer: oneshot::Sender<Result<Outcome, LedgerError>>,
 }
 
-/// The way to the writing task.
+/// Sends operations to the writing task.
 pub(super) struct Writer {
     jobs: mpsc::Sender<Job>,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -49,7 +49,7 @@ impl Writer {
     pub(super) async fn close(&self) {
         drop(self.stop.lock().await.take());
         if let Some(task) = self.task.lock().await.take() {
-            // The task ends by itself; a panic in it was reported when it happened.
+            // The task ends by itself. A panic in it was reported when it happened.
             let _ = task.await;
         }
     }
@@ -79,7 +79,7 @@ async fn write(
     }
 }
 
-/// Runs a group in one transaction and answers each operation after the commit, when the memory has followed.
+/// Runs a group in one transaction. Answers each operation after the commit, once the memory is up to date.
 async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut Vec<Job>) {
     let (operations, answers): (Vec<_>, Vec<_>) =
         group.drain(..).map(|job| (job.operation, job.answer)).unzip();
@@ -92,14 +92,14 @@ async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut 
             }
             memory.group_ended();
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
-                // The caller may have gone; the change holds all the same.
+                // The caller may be gone. The change is made all the same.
                 let _ = answer.send(outcome.map_err(LedgerError::from));
             }
         }
         Err(error) => {
-            // On a full disk SQLite has rolled back by itself, and then there is nothing left to roll back.
+            // On a full disk SQLite has rolled back by itself. The statement then fails, which does no harm.
             let _ = execute(connection, "ROLLBACK").await;
-            // Whatever of it is on the disk all the same is read later.
+            // The commit may have reached the disk although it failed, so the index must be read again.
             memory.index().doubt();
             memory.group_ended();
             let error = Arc::new(error);
@@ -110,10 +110,10 @@ async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut 
     }
 }
 
-/// A savepoint for each operation: one that fails must not take the others with it.
+/// Each operation has its own savepoint, so that one that fails does not undo the others.
 ///
-/// The statements are written out because sqlx counts how deep its transactions are nested, and is wrong for
-/// good once SQLite has rolled one back by itself (<https://www.sqlite.org/lang_transaction.html>, section 3).
+/// The statements are written out because sqlx counts how deep its transactions are nested. Its count stays wrong once
+/// SQLite has rolled back by itself (<https://www.sqlite.org/lang_transaction.html>, section 3).
 async fn transact(
     connection: &mut SqliteConnection,
     memory: &Memory,
@@ -125,7 +125,7 @@ async fn transact(
         execute(connection, "SAVEPOINT operation").await?;
         let outcome = operation.apply(connection, memory).await;
         if outcome.is_err() && execute(connection, "ROLLBACK TO operation").await.is_err() {
-            // The whole transaction is gone, and with it what the others of the group did.
+            // SQLite has rolled back the whole transaction, with the changes of the other operations of the group.
             return outcome.map(|_| Vec::new());
         }
         execute(connection, "RELEASE operation").await?;

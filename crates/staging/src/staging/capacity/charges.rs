@@ -1,4 +1,4 @@
-//! What an upload is charged in the ledger.
+//! The charges of an upload in the ledger.
 
 use super::Capacity;
 use crate::ledger::{Account, Charge, LedgerError};
@@ -6,8 +6,8 @@ use crate::staging::Share;
 use cloakroom_core::resource::Holder;
 
 impl Capacity {
-    /// What an upload of `holder` is charged that may bring `bytes`. Shares come first: what a holder may not have anyway is no
-    /// reason to end other holders' uploads.
+    /// The charges of an upload of `holder` that may bring `bytes`. Shares come first: if the holder's own share is too
+    /// small, no upload of another holder needs to end.
     pub(in crate::staging) async fn charges(
         &self,
         holder: Option<&Holder>,
@@ -32,7 +32,8 @@ impl Capacity {
         Ok(charges)
     }
 
-    /// The room of one share, in bytes: of all that there is, taken or not, and never less than one bundle.
+    /// The room of one share, in bytes. It is a part of all room, taken or free, and never less than one bundle; `None`
+    /// is no limit.
     pub(super) async fn room_of_share(
         &self,
         share: Share,
@@ -42,7 +43,7 @@ impl Capacity {
         Ok(self.part_of_room(share, taken, free_on_disk))
     }
 
-    /// The same where so much is taken. All that a disk can hold is what is written there, and what it has free.
+    /// The same if `taken` bytes are taken. A disk can hold what is written there, and what it has free.
     pub(super) fn part_of_room(&self, share: Share, taken: u64, free_on_disk: Option<u64>) -> Option<u64> {
         let limits = &self.limits.capacity;
         let written = taken.saturating_sub(self.flights().unwritten());

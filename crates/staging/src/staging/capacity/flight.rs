@@ -1,4 +1,4 @@
-//! One upload going on: what it holds, and whether it has had its time.
+//! One upload in flight: what it holds, and whether it has used up its time.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use tokio_util::sync::CancellationToken;
 use super::Beginning;
 use cloakroom_core::resource::Holder;
 
-/// An upload may take this long, and a second more for each MiB.
+/// The time of an upload: this long, and one second more for each [`SLOWEST_RATE`] bytes.
 const FIRST_TIME: Duration = Duration::from_mins(5);
 const SLOWEST_RATE: u64 = 1 << 20;
 
 /// What an upload holds.
 #[derive(Debug)]
 pub(super) struct Flight {
-    /// In whose name; `None` where there are no shares.
+    /// For whom it counts; `None` if there are no shares.
     pub(super) holder: Option<Holder>,
-    /// Bytes promised to it, written or not.
+    /// Bytes that are promised to it, written or not.
     pub(super) reserved: u64,
-    /// Bytes of those that are not on the disk yet.
+    /// Those of the promised bytes that are not on the disk yet.
     pub(super) unwritten: u64,
-    /// Its length, if it was announced.
+    /// Its announced length in bytes; `None` if it announced none.
     pub(super) announced: Option<u64>,
     pub(super) received: u64,
-    /// By the monotonic clock.
+    /// When it began, by the monotonic clock.
     pub(super) began: Duration,
-    /// Cancelled when another upload needs what it holds.
+    /// Cancelled when another upload needs what this one holds.
     pub(super) end: CancellationToken,
 }
 
@@ -36,7 +36,7 @@ impl Flight {
         Self { holder, reserved, unwritten: reserved, announced, received: 0, began: at, end }
     }
 
-    /// How long it has been slower than it may be while others need its place; `None` if it is not.
+    /// How long it has exceeded its time; `None` if it has not.
     pub(super) fn overdue(&self, now: Duration) -> Option<Duration> {
         let length = self.announced.unwrap_or(self.received);
         let allowed = FIRST_TIME + Duration::from_secs(length / SLOWEST_RATE);

@@ -1,4 +1,4 @@
-//! The uploads of this server that go on: whether another one has a place beside them, and what they may still write.
+//! The uploads in flight at this server: whether there is a place for another one, and how much they may still write.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,12 +8,12 @@ use super::no_room::{NoRoom, Shortage};
 use crate::staging::Limits;
 use cloakroom_core::resource::{Holder, ResourceId};
 
-/// Uploads by their resource.
+/// The uploads, by the id of their resource.
 #[derive(Debug, Default)]
 pub(super) struct Flights(pub(super) HashMap<ResourceId, Flight>);
 
 impl Flights {
-    /// Takes a place and the room on the disk.
+    /// Takes a place, and room on the disk.
     pub(super) fn begin(
         &mut self,
         beginning: Beginning,
@@ -27,7 +27,7 @@ impl Flights {
         Ok(())
     }
 
-    /// A share is looked at first: what a holder may not have anyway is no reason to end other holders' uploads.
+    /// Checks the share first: if the holder's own share is used up, no upload of another holder needs to end.
     fn check_places(&self, holder: Option<&Holder>, limits: &Limits) -> Result<(), Shortage> {
         let most = limits.max_concurrent_uploads as u64;
         if let (Some(share), Some(holder)) = (limits.share, holder) {
@@ -38,7 +38,7 @@ impl Flights {
         bound(self.0.len() as u64, 1, most, || NoRoom::Uploads)
     }
 
-    /// Whether the disk has so much more than what was promised already.
+    /// Checks whether the disk has room for `bytes` besides what is promised already.
     pub(super) fn check_disk(
         &self,
         bytes: u64,
@@ -50,7 +50,8 @@ impl Flights {
         bound(keep, bytes, free, || NoRoom::Disk { free, keep })
     }
 
-    /// From now on an upload counts for `holder`, if that one's share of the places allows it. Returns for whom it counted.
+    /// Makes an upload count for `holder`, if the holder's share of the places allows it. Returns the holder for whom
+    /// it counted before.
     pub(super) fn pass_to(
         &mut self,
         id: ResourceId,
@@ -70,12 +71,12 @@ impl Flights {
         checked.map(|()| before)
     }
 
-    /// Bytes that were promised and are not on the disk yet.
+    /// Bytes that are promised and not on the disk yet.
     pub(super) fn unwritten(&self) -> u64 {
         self.0.values().map(|flight| flight.unwritten).sum()
     }
 
-    /// The most uploads that one holder has.
+    /// The largest number of uploads that one holder has.
     pub(super) fn most(&self) -> u64 {
         let holders: HashSet<&Holder> = self.0.values().filter_map(|flight| flight.holder.as_ref()).collect();
         holders.into_iter().map(|holder| self.of(holder)).max().unwrap_or(0)
@@ -86,7 +87,7 @@ impl Flights {
     }
 }
 
-/// Whether `more` fits in beside what is taken.
+/// Checks whether `more` fits beside what is taken.
 fn bound(taken: u64, more: u64, limit: u64, no_room: impl FnOnce() -> NoRoom) -> Result<(), Shortage> {
     let missing = taken.saturating_add(more).saturating_sub(limit);
     if missing == 0 { Ok(()) } else { Err(Shortage { no_room: no_room(), missing }) }

@@ -1,4 +1,4 @@
-//! What one upload holds of this server, until it is over.
+//! What one upload holds of this server until it ends.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use super::flight::Flight;
 use super::no_room::Shortage;
 use cloakroom_core::resource::{Holder, ResourceId};
 
-/// An upload of unknown length is promised this much at a time.
+/// How many bytes an upload of unknown length is promised at a time.
 pub(super) const STEP_BYTES: u64 = 16 << 20;
 
-/// A place among the uploads, and room on the disk. Dropped, it is free again.
+/// A place among the uploads, and room on the disk. Dropping it frees both.
 pub(in crate::staging) struct Hold {
     pub(super) capacity: Arc<Capacity>,
     pub(super) id: ResourceId,
 }
 
 impl Hold {
-    /// How much more must be promised before `bytes` may be written; 0 if there is enough.
+    /// How many more bytes must be promised before `bytes` may be written; 0 if there are enough.
     pub(in crate::staging) fn missing_for(&self, bytes: u64) -> u64 {
         let missing = bytes.saturating_sub(self.flight(|flight| flight.unwritten));
         if missing == 0 { 0 } else { missing.max(STEP_BYTES) }
@@ -29,7 +29,7 @@ impl Hold {
         self.id
     }
 
-    /// How much it was promised so far.
+    /// How many bytes it was promised so far.
     pub(in crate::staging) fn reserved(&self) -> u64 {
         self.flight(|flight| flight.reserved)
     }
@@ -38,7 +38,7 @@ impl Hold {
         self.flight(|flight| flight.holder.clone())
     }
 
-    /// Adds `bytes` to the promise, given how much the disk has.
+    /// Promises `bytes` more, if the disk has room for them.
     pub(in crate::staging) fn grow(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), Shortage> {
         let mut flights = self.capacity.flights();
         flights.check_disk(bytes, &self.capacity.limits, free_on_disk)?;
@@ -49,12 +49,13 @@ impl Hold {
         Ok(())
     }
 
-    /// From now on it counts for another holder, if that one's share allows it. Returns for whom it counted.
+    /// Makes the upload count for another holder, if that holder's share allows it. Returns the holder for whom it
+    /// counted before.
     pub(in crate::staging) fn pass_to(&self, holder: Option<Holder>) -> Result<Option<Holder>, Shortage> {
         self.capacity.flights().pass_to(self.id, holder, &self.capacity.limits)
     }
 
-    /// `bytes` of it are on the disk now.
+    /// Records that `bytes` more are on the disk.
     pub(in crate::staging) fn written(&self, bytes: u64) {
         self.flight(|flight| {
             flight.unwritten = flight.unwritten.saturating_sub(bytes);
@@ -62,7 +63,7 @@ impl Hold {
         });
     }
 
-    /// Cancelled when another upload needs what this one holds, and this one has had its time.
+    /// Cancelled when another upload needs what this one holds, and this one has exceeded its time.
     pub(in crate::staging) fn end(&self) -> CancellationToken {
         self.flight(|flight| flight.end.clone())
     }

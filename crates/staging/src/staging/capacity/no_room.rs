@@ -1,92 +1,92 @@
-//! Why an upload is not taken.
+//! The reasons for which there is no room for an upload.
 
 use crate::ledger::{self, Account};
 use cloakroom_core::resource::Holder;
 use cloakroom_core::size::format_size;
 
-/// There is no room for a bundle, or none for another upload at the moment.
+/// There is no room for a bundle, or no place for another upload at the moment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
-    /// As many uploads as allowed are going on.
+    /// The largest number of uploads is in flight.
     #[error(
         "this server is taking as many uploads as it is allowed to (--max-concurrent-uploads): try again in a moment"
     )]
     Uploads,
-    /// As many uploads as one holder may have are going on.
+    /// The largest number of uploads of one holder is in flight.
     #[error(
         "{holder} has {limit} uploads going on, which is its share (--share) of --max-concurrent-uploads: try again in \
          a moment"
     )]
     UploadsOf {
-        /// Whose they are.
+        /// The holder of these uploads.
         holder: Holder,
-        /// Its share.
+        /// The number of its share.
         limit: u64,
     },
-    /// As many resources as allowed are here.
+    /// The server keeps as many resources as it may.
     #[error(
         "no room for another resource: this server keeps {limit} at most (--max-resources); delete what is no longer \
          needed, or try again when some have expired"
     )]
     Resources {
-        /// The limit.
+        /// The largest number of resources.
         limit: u64,
     },
-    /// As many resources as one holder may have are here.
+    /// One holder has as many resources as it may.
     #[error(
         "no room for another resource of {holder}: it may have {limit}, its share (--share) of --max-resources; delete \
          what it no longer needs, or try again when some have expired"
     )]
     ResourcesOf {
-        /// Whose they are.
+        /// The holder of these resources.
         holder: Holder,
-        /// Its share.
+        /// The number of its share.
         limit: u64,
     },
-    /// The sum of all bundles would pass the limit.
+    /// The size of all bundles together would exceed the limit.
     #[error(
         "no room for this bundle: everything that is staged together may have {} (--max-total-size), and {} are \
          taken by other bundles; delete what is no longer needed, or try again when it has expired", format_size(*.limit), format_size(*.taken)
     )]
     Total {
-        /// The limit.
+        /// The limit in bytes.
         limit: u64,
-        /// What is stored, or promised to other uploads.
+        /// Bytes that are stored, or promised to other uploads.
         taken: u64,
     },
-    /// The disk would have less free space than it must keep.
+    /// The disk would have less free space than the server must keep.
     #[error(
         "no room for this bundle: the server's disk has {} free and must keep {} (--min-free-space); delete what \
          is no longer needed, or give the server a larger volume", format_size(*.free), format_size(*.keep)
     )]
     Disk {
-        /// Free for this upload: what the disk has, less what other uploads were promised.
+        /// Bytes that are free for this upload: the free space of the disk without what is promised to other uploads.
         free: u64,
-        /// To be kept.
+        /// Bytes that must stay free.
         keep: u64,
     },
-    /// The sum of the bundles of one holder would pass its share.
+    /// The size of one holder's bundles would exceed its share.
     #[error(
         "no room for this bundle of {holder}: it may have {}, its share (--share) of this server's room, and {} are \
          taken by its other bundles; delete what it no longer needs, or try again when it has expired", format_size(*.limit), format_size(*.taken)
     )]
     RoomOf {
-        /// Whose they are.
+        /// The holder of these bundles.
         holder: Holder,
-        /// Its share.
+        /// The bytes of its share.
         limit: u64,
-        /// What it has stored, or was promised for other uploads.
+        /// Bytes that it has stored, or that are promised to its other uploads.
         taken: u64,
     },
 }
 
 impl NoRoom {
-    /// Whether it lasts no longer than uploads do.
+    /// Whether the shortage ends as soon as an upload ends.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Uploads | Self::UploadsOf { .. })
     }
 
-    /// Whose share is used up, if it is one.
+    /// The holder whose share is used up; `None` if it is another limit.
     pub fn holder(&self) -> Option<&Holder> {
         match self {
             Self::UploadsOf { holder, .. }
@@ -97,11 +97,11 @@ impl NoRoom {
     }
 }
 
-/// What is missing, and how much of it.
+/// A shortage, and how much is missing.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::staging) struct Shortage {
     pub(in crate::staging) no_room: NoRoom,
-    /// Uploads, resources or bytes.
+    /// The missing number of uploads, resources or bytes.
     pub(super) missing: u64,
 }
 

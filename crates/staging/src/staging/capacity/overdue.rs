@@ -1,4 +1,4 @@
-//! Ending uploads that hold what others need for longer than an upload takes.
+//! Ends uploads that exceed their time while they hold what another upload needs.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use super::no_room::{NoRoom, Shortage};
 use crate::staging::StageError;
 use cloakroom_core::resource::ResourceId;
 
-/// How long the clean-up of uploads that were ended is waited for.
+/// How long an upload waits until the ended ones are cleaned up.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
-/// Uploads that were told to end because another one needs what they hold.
+/// Uploads that were told to end, because another one needs what they hold.
 #[derive(Debug)]
 pub(in crate::staging) struct Departures {
     of: Vec<ResourceId>,
-    /// Why the upload that waits for them is refused if they stay.
+    /// The reason to refuse the waiting upload if they stay.
     no_room: NoRoom,
     /// The upload that waits. It may be told to end, too.
     waiting: ResourceId,
-    /// `None` if it has not begun.
+    /// Tells the waiting upload to end; `None` if it has not begun.
     end: Option<CancellationToken>,
 }
 
 impl Capacity {
-    /// Ends as many overdue uploads as make up for what the upload `id` is short of, the most overdue ones first; none, and an
-    /// error, if there are too few of them.
+    /// Tells as many overdue uploads to end as the shortage of the upload `id` needs, the most overdue ones first. If
+    /// there are too few of them, none is told, and this returns an error.
     ///
-    /// This is one step: an upload never ends by one that is itself told to end.
+    /// This is one step under the lock, so an upload that is itself told to end never ends another one.
     pub(in crate::staging) fn end_overdue(
         &self,
         id: ResourceId,
@@ -52,7 +52,8 @@ impl Capacity {
         Ok(Departures { of: chosen, no_room: shortage.no_room, waiting: id, end })
     }
 
-    /// Waits until they are gone. An error if they stay, and at once if the upload that waits is told to end.
+    /// Waits until they are gone. Returns an error if they stay. If the waiting upload is told to end, it returns an
+    /// error at once.
     pub(in crate::staging) async fn wait_for(&self, departures: Departures) -> Result<(), StageError> {
         let Departures { of, no_room, waiting, end } = departures;
         let told_to_end = async {
@@ -71,7 +72,7 @@ impl Capacity {
     async fn are_over(&self, ids: &[ResourceId]) {
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
-            // Before the look, so that nothing is missed in between.
+            // Listening begins before the check, so that no end in between is missed.
             ended.as_mut().enable();
             if !ids.iter().any(|id| self.is_uploading(*id)) {
                 return;
@@ -94,8 +95,8 @@ fn end_one(flights: &Flights, id: ResourceId) {
     flight.end.cancel();
 }
 
-/// Which ones, the most overdue first; none if all of them together would not be enough. Those that were told to end
-/// already come before all others, which may then stay.
+/// The uploads to end, the most overdue first; none if all overdue ones together are not enough. Uploads that were told
+/// to end before come first, because then others may stay.
 fn chosen(flights: &Flights, shortage: &Shortage, now: Duration, beside: ResourceId) -> Vec<ResourceId> {
     let mut overdue: Vec<_> = flights
         .0

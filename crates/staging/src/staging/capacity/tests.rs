@@ -24,7 +24,7 @@ fn limits(min_free_space: u64) -> Limits {
     }
 }
 
-/// With a ledger in which nothing is stored.
+/// A capacity with a ledger in which nothing is stored.
 async fn capacity(limits: Limits) -> Arc<Capacity> {
     let folder = tempfile::tempdir().unwrap();
     let ledger = SqliteLedger::open(&folder.path().join("ledger.db")).await.unwrap();
@@ -74,7 +74,7 @@ async fn an_upload_of_unknown_length_reserves_in_steps() {
     assert_eq!(hold.missing_for(2), STEP_BYTES);
 }
 
-/// Each holder may have 25 of 100 uploads, 250 of 1,000 resources, and a quarter of the room.
+/// A capacity in which each holder may have 25 of 100 uploads, 250 of 1,000 resources, and a quarter of the room.
 async fn shared(max_total_size: Option<u64>) -> Arc<Capacity> {
     let mut limits = limits(GIB);
     limits.share = Some("25%".parse::<Share>().unwrap());
@@ -104,12 +104,12 @@ async fn an_upload_is_charged_shares_first_and_then_what_all_have() {
 async fn without_a_limit_the_disk_is_the_room_and_one_bundle_always_fits_a_share() {
     let capacity = shared(None).await;
     let share = "25%".parse().unwrap();
-    // 9 GiB free, of which one is to be left: a share is 2 GiB, whatever of it is written already.
+    // The disk has 9 GiB free, and 1 GiB must stay free: a share is 2 GiB, however much of it is written already.
     let first = capacity.begin(beginning("greedy", Some(2 * GIB)), Some(9 * GIB)).ok().unwrap();
     assert_eq!(capacity.part_of_room(share, 2 * GIB, Some(9 * GIB)), Some(2 * GIB));
     first.written(GIB);
     assert_eq!(capacity.part_of_room(share, 2 * GIB, Some(8 * GIB)), Some(2 * GIB));
-    // 2 GiB in all: a share is never below one bundle.
+    // There are 2 GiB in all, but a share is never below one bundle.
     assert_eq!(capacity.part_of_room(share, 0, Some(3 * GIB)), Some(GIB));
     assert_eq!(capacity.part_of_room(share, 0, None), None);
 }
@@ -127,7 +127,7 @@ async fn a_holder_has_its_share_of_uploads_and_others_theirs() {
 }
 
 #[tokio::test]
-async fn what_a_user_began_takes_a_place_of_the_namespace_once_that_is_known() {
+async fn an_upload_of_a_user_takes_a_place_of_its_namespace_once_that_is_known() {
     let capacity = shared(None).await;
     let user = Beginning { holder: Some(Holder::user("jo")), ..beginning("", Some(0)) };
     let hold = capacity.begin(user, None).ok().unwrap();
@@ -142,10 +142,10 @@ async fn what_a_user_began_takes_a_place_of_the_namespace_once_that_is_known() {
     assert_eq!(to("full").unwrap(), Some(Holder::namespace("empty")));
 }
 
-/// Six minutes later, an upload of nothing is overdue.
+/// Six minutes after it began, an upload of no bytes is overdue.
 const LATER: Duration = Duration::from_mins(6);
 
-/// Plays the handler of an upload, which gives up what it holds when it is told to.
+/// Stands for the handler of an upload, which drops what it holds when it is told to end.
 fn obedient(hold: Hold) -> tokio::task::JoinHandle<()> {
     let end = hold.end();
     tokio::spawn(async move {
@@ -158,7 +158,7 @@ fn begun(capacity: &Arc<Capacity>, at: Duration, bytes: u64) -> Hold {
     capacity.begin(Beginning { at, ..beginning("new", Some(bytes)) }, None).ok().unwrap()
 }
 
-/// Of the bytes that all may have together.
+/// A shortage of the bytes that all uploads share.
 fn missing(missing: u64) -> Shortage {
     Shortage { no_room: NoRoom::Total { limit: 110, taken: 110 }, missing }
 }
@@ -204,7 +204,7 @@ async fn a_used_up_share_ends_no_upload_of_another_holder() {
 async fn an_upload_that_is_told_to_end_ends_at_once_and_ends_no_other() {
     let capacity = capacity(limits(0)).await;
     let begin = |bytes| begun(&capacity, Duration::ZERO, bytes);
-    // All three are overdue; the last one does not go although it is told to.
+    // All three are overdue. The last one stays although it is told to end.
     let (one, other, stubborn) = (begin(30), begin(30), begin(40));
     let grow =
         |hold: &Hold| -> Result<Departures, StageError> { capacity.end_overdue(hold.id, LATER, missing(1)) };
@@ -212,7 +212,7 @@ async fn an_upload_that_is_told_to_end_ends_at_once_and_ends_no_other() {
     let first_to_end = if other.end().is_cancelled() { &other } else { &stubborn };
     assert!(matches!(grow(first_to_end), Err(StageError::Overdue { .. })));
     assert!(!one.end().is_cancelled(), "it ended the one that ended it");
-    // What is missing now takes all others, and the one that waits is told so where it waits.
+    // Now the shortage needs all others, and the waiting upload learns it while it waits.
     let _all = capacity.end_overdue(id(), LATER, missing(100)).unwrap();
     let waited = capacity.wait_for(waiting).now_or_never();
     assert!(matches!(waited, Some(Err(StageError::Overdue { .. }))), "{waited:?}");

@@ -1,4 +1,4 @@
-//! How much of each limit is used, for whoever watches the server.
+//! How much of each limit is used, for metrics and status.
 
 use super::Capacity;
 use crate::ledger::Taken;
@@ -6,8 +6,8 @@ use crate::store::Space;
 use cloakroom_core::metrics::{LimitUse, Limited};
 
 impl Capacity {
-    /// How much of its limits is used, given what the ledger knows and how much the disk has. Of the disk everything counts that
-    /// is on it, whoever wrote it: that is what leaves no room for uploads.
+    /// How much of each limit is used. `taken` is from the ledger, and `space` from the disk. On the disk all bytes
+    /// count, even those of other programs, because they leave less room for uploads.
     pub(in crate::staging) fn uses(&self, taken: Taken, space: Option<Space>) -> Vec<LimitUse> {
         let (limits, uploads) = (&self.limits, self.uploads());
         let of = |of, used, limit| LimitUse { of, used, limit };
@@ -26,7 +26,7 @@ impl Capacity {
         uses
     }
 
-    /// Of each share the most that one holder has.
+    /// For each share, how much the holder with the most of it has.
     fn uses_of_share(&self, taken: Taken, space: Option<Space>) -> Vec<LimitUse> {
         let Some(share) = self.limits.share else { return Vec::new() };
         let of = |of, used, all: usize| LimitUse { of, used, limit: share.of(all as u64) };

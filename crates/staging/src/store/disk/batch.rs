@@ -1,23 +1,25 @@
-//! What has arrived of a bundle and is not handed over yet: large pieces as they came, small ones copied together.
+//! The bytes of a bundle that have arrived and are not written yet. Large pieces stay as they came; small ones are
+//! copied together.
 //!
-//! A piece is a slice of the buffer that it was received into, and keeps all of it. Clients choose how small the pieces
-//! are: in chunks of one byte, a mebibyte of them would keep a hundred.
+//! A piece is a slice of the buffer that it was received into, and keeps that whole buffer in memory. Clients choose
+//! the size of the pieces: a mebibyte in chunks of one byte would keep a hundred mebibytes.
 
 use std::mem;
 
 use bytes::{Bytes, BytesMut};
 
-/// Smaller pieces are copied. A record of TLS is that large, and so are most pieces of a fast upload.
+/// Pieces smaller than this many bytes are copied. A TLS record has that size, and so have most pieces of a fast
+/// upload.
 const SMALL: usize = 16 << 10;
 
-/// Copied pieces are kept in buffers of this size.
+/// The size of the buffers that small pieces are copied into, in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// Bytes in the order in which they came.
+/// The bytes, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pieces: Vec<Bytes>,
-    /// The last of them, as long as they are small.
+    /// The last pieces, while they are small.
     copied: BytesMut,
     length: usize,
 }
@@ -31,19 +33,19 @@ impl Batch {
             return;
         }
         if self.copied.capacity() - self.copied.len() < bytes.len() {
-            // What was copied so far goes its own way, so that growing never copies it again.
+            // The full buffer becomes a piece of its own. If it grew instead, its bytes would be copied again.
             self.close_copied();
             self.copied.reserve(BUFFER);
         }
         self.copied.extend_from_slice(&bytes);
     }
 
-    /// Bytes, all together.
+    /// The number of bytes in the batch.
     pub(super) fn length(&self) -> usize {
         self.length
     }
 
-    /// All that is there, in few pieces: at most two for each [`SMALL`] bytes, and one.
+    /// Takes all bytes out, in few pieces: at most two for each [`SMALL`] bytes, and one more.
     pub(super) fn take(&mut self) -> Vec<Bytes> {
         self.close_copied();
         self.length = 0;
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_pieces_are_the_bytes_come_out_in_their_order() {
+    fn the_bytes_come_out_in_their_order_whatever_the_pieces_are() {
         for sizes in
             [vec![1; 300_000], vec![SMALL, 1, SMALL - 1, 3 * SMALL, 5, 5], vec![SMALL - 1; 50], vec![]]
         {
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pieces_however_small_are_many_in_the_batch() {
+    fn small_pieces_become_few_pieces_in_the_batch() {
         for sizes in [vec![1; 1 << 20], [SMALL, 1].repeat(64), vec![SMALL - 1; 65]] {
             let (mut batch, all) = batch_of(sizes);
             let pieces = batch.take();

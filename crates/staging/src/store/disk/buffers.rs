@@ -1,17 +1,18 @@
-//! Buffers that downloads read into, used again: allocating and clearing them anew costs time, and under load
-//! scatters memory over the allocator's arenas.
+//! Buffers that downloads read into. They are used again, because allocating and clearing new ones costs time, and
+//! under load scatters memory over the allocator's arenas.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// What is kept for later, at most, in bytes.
+/// The largest total size of free buffers that are kept, in bytes.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// What is kept when nothing is in use. With more in use as much again is kept: after a burst the memory goes back.
+/// The total size of free buffers that are kept when none is in use, in bytes. While buffers are in use, as much again
+/// is kept; after a burst the rest is freed.
 const KEPT_WHEN_IDLE: usize = 1 << 20;
 
-/// Buffers that are read into.
+/// The free buffers, and how much is in use.
 #[derive(Debug, Default)]
 pub(super) struct Buffers(Mutex<Kept>);
 
@@ -21,14 +22,14 @@ struct Kept {
     used_bytes: usize,
 }
 
-/// A buffer in use. It goes back when it is dropped, or when the last slice of its [`Bytes`] is.
+/// A buffer in use. It returns when it is dropped, or when the last slice of its [`Bytes`] is dropped.
 pub(super) struct Buffer {
     bytes: Vec<u8>,
     home: Arc<Buffers>,
 }
 
 impl Buffers {
-    /// A buffer of `length` bytes, with whatever was in it before.
+    /// A buffer of `length` bytes, with the content of its earlier use.
     pub(super) fn take(self: &Arc<Self>, length: usize) -> Buffer {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.used_bytes += length;
@@ -37,7 +38,7 @@ impl Buffers {
         let bytes = if let Some(index) = fitting {
             free.swap_remove(index)
         } else {
-            // Lengths change with the load; what no longer fits makes room.
+            // Lengths change with the load. A buffer of another length makes room for this one.
             free.pop();
             vec![0; length]
         };
@@ -57,12 +58,12 @@ impl Buffers {
 }
 
 impl Buffer {
-    /// All of it, to write into.
+    /// The whole buffer, to read into.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// All of it, to be sent without a copy.
+    /// The whole buffer, to send without a copy.
     pub(super) fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_of_a_length_that_is_no_longer_asked_for_make_room() {
+    fn buffers_of_a_length_that_is_no_longer_needed_make_room() {
         let buffers = Arc::new(Buffers::default());
         for length in [KEPT_WHEN_IDLE / 2, KEPT_WHEN_IDLE / 2 + 1] {
             for _ in 0..2 {

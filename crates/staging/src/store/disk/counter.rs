@@ -1,13 +1,13 @@
-//! How many of something there are at this moment.
+//! Counts how many of something exist at this moment.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A count that its parts keep. Clones are the same count.
+/// A count that follows the life of its parts. Clones are the same count.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counter(Arc<AtomicUsize>);
 
-/// One of them, until it is dropped.
+/// One of the counted things. It is counted until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted(Counter);
 
@@ -19,7 +19,7 @@ impl Counter {
 }
 
 impl Counted {
-    /// How many there are, this one included.
+    /// How many there are now, this one included.
     pub(super) fn count(&self) -> usize {
         self.0.0.load(Ordering::Relaxed).max(1)
     }

@@ -1,4 +1,4 @@
-//! The data directory: its layout, its lock, and the file systems it must not be on.
+//! The data directory: its layout, its lock, and the file systems that it must not be on.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -12,12 +12,13 @@ use cloakroom_core::resource::BlobKey;
 #[derive(Debug)]
 pub struct DataDirectory {
     path: PathBuf,
-    /// The folder itself, because a file in it can be removed, and the file that earlier versions lock.
+    /// The folder itself, because a file in it can be removed; and the file `lock`, because earlier versions lock only
+    /// that file.
     _locks: [File; 2],
 }
 
 impl DataDirectory {
-    /// Creates the directory where it is missing, refuses network file systems, and takes the lock.
+    /// Creates the directory if it is missing, refuses network file systems, and takes the lock.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::take(path).map_err(|error| explained(error, path))
     }
@@ -34,7 +35,7 @@ impl DataDirectory {
         Ok(directory)
     }
 
-    /// Says what [`Self::open`] would, as far as that can be known without changing anything.
+    /// Returns the error that [`Self::open`] would return, as far as that can be known without a change to the disk.
     pub fn check(path: &Path) -> Result<(), StoreError> {
         Self::look_at(path).map_err(|error| explained(error, path))
     }
@@ -62,7 +63,7 @@ impl DataDirectory {
         &self.path
     }
 
-    /// The ledger's file.
+    /// The path of the ledger's database.
     pub fn ledger(&self) -> PathBuf {
         self.path.join("ledger.db")
     }
@@ -88,19 +89,20 @@ impl DataDirectory {
     }
 }
 
-/// Creates the folder and what is missing above it. The names of new folders survive power loss when this returns.
+/// Creates the folder and its missing parents. When this returns, the names of new folders survive power loss.
 fn create_durably(path: &Path) -> Result<(), StoreError> {
     let missing = path.ancestors().take_while(|folder| !or_here(folder).exists()).count();
     create_private(path).map_err(|error| StoreError::io("create the data directory", path, error))?;
     path.ancestors().skip(1).take(missing).try_for_each(|parent| sync_folder(or_here(parent)))
 }
 
-/// Bundles are for who has a ticket, not for other users of the machine. A folder that is there stays as it is.
+/// Only the server's user may read bundles, because they are for those who hold a ticket. An existing folder keeps its
+/// mode.
 fn create_private(folder: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// The parent of a relative name is written as nothing.
+/// The parent of a relative name is the empty path, which means the current folder.
 pub(super) fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
@@ -128,8 +130,8 @@ fn take_lock(file: File, path: &Path, directory: &Path) -> Result<File, StoreErr
     }
 }
 
-/// The write-ahead log of SQLite does not work over a network
-/// (<https://www.sqlite.org/wal.html#overview>). Numbers: statfs(2).
+/// Refuses network file systems, because the write-ahead log of SQLite does not work over a network
+/// (<https://www.sqlite.org/wal.html#overview>). The numbers are from statfs(2).
 fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
     const NETWORK: [(i64, &str); 6] = [
         (0x6969, "NFS"),

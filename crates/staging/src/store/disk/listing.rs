@@ -1,4 +1,4 @@
-//! Which keys have bytes, in pages.
+//! Lists the keys that have bytes, in pages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::Path;
 use super::StoreError;
 use cloakroom_core::resource::BlobKey;
 
-/// Up to `limit` keys after `after`, in their order: those that arrive, and those of the bundles' folders, of which only as
-/// many are looked into as the page needs.
+/// Up to `limit` keys after `after`, in order: keys of uploads in flight, and keys of stored bundles. It reads only as
+/// many of the bundles' folders as the page needs.
 pub(super) fn page(
     incoming: &Path,
     bundles: &Path,
@@ -20,11 +20,11 @@ pub(super) fn page(
     let first = after.map(|after| after.resource().shard()).unwrap_or_default();
     let mut stored = 0;
     for shard in shards(bundles)?.range(first..) {
-        // The keys of later folders come after all of these.
+        // All keys of the folders that follow are larger.
         if stored >= limit {
             break;
         }
-        // What lies in another folder than its own is not ours.
+        // A file in a folder that does not belong to its key was not written by this server.
         let is_own = |key: &BlobKey| key.resource().shard() == *shard;
         let here = keys_in(&bundles.join(shard))?.into_iter().filter(|key| is_own(key) && is_next(key));
         let before = keys.len();
@@ -41,7 +41,7 @@ fn shards(bundles: &Path) -> Result<BTreeSet<String>, StoreError> {
 
 fn keys_in(folder: &Path) -> Result<Vec<BlobKey>, StoreError> {
     let entries = list(folder)?.into_iter();
-    // What cannot be asked is listed: only a folder is certainly no blob.
+    // If the type of an entry cannot be read, the entry is listed. Only a folder is certainly not a blob.
     let files = entries.filter(|entry| entry.file_type().map_or(true, |kind| !kind.is_dir()));
     Ok(files.filter_map(|file| BlobKey::parse(file.file_name().to_str()?).ok()).collect())
 }

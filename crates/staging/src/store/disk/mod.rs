@@ -1,4 +1,4 @@
-//! Bundles as files: `incoming/<id>` while they arrive, `bundles/<first two characters>/<id>` from then on.
+//! Bundles as files: `incoming/<id>` while they arrive, then `bundles/<first two characters>/<id>`.
 
 mod batch;
 mod buffers;
@@ -25,7 +25,7 @@ use writer::DiskWriter;
 
 pub use directory::DataDirectory;
 
-/// Bundles in a data directory that this process holds the lock of.
+/// Bundles in a data directory that this process has locked.
 #[derive(Debug)]
 pub struct DiskStore {
     directory: DataDirectory,
@@ -34,12 +34,12 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Takes over a data directory.
+    /// A store in `directory`, without a limit of open blobs.
     pub fn new(directory: DataDirectory) -> Self {
         Self::with_open_blobs(directory, usize::MAX)
     }
 
-    /// The same, with at most so many blobs open for reading at once.
+    /// A store with at most `most` blobs open for reading at once.
     pub fn with_open_blobs(directory: DataDirectory, most: usize) -> Self {
         Self { directory, incoming: writer::Shared::default(), reading: Reading::new(most) }
     }
@@ -111,14 +111,14 @@ impl LocalDisk for DiskStore {
     }
 }
 
-/// Runs file system calls where they may block.
+/// Runs file system calls on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Stopping)?
 }
 
-/// Unlinks a file and makes that durable; no such file is success.
+/// Removes a file durably. It succeeds if there is no such file.
 fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Ok(()) => path.parent().map_or(Ok(()), sync_folder),
@@ -127,13 +127,13 @@ fn remove(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes the names in a folder durable.
+/// Makes the names in a folder survive power loss.
 fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     let opened = fs::File::open(folder).map_err(|error| StoreError::io("open", folder, error))?;
     opened.sync_all().map_err(|error| StoreError::io("sync", folder, error))
 }
 
-/// For an unprivileged user: blocks kept for root are neither free nor used.
+/// Space for an unprivileged user: blocks that are kept for root are neither free nor used.
 fn space(path: &Path) -> Result<Space, StoreError> {
     let space = rustix::fs::statvfs(path)
         .map_err(|errno| StoreError::io("ask the free space of", path, errno.into()))?;

@@ -1,4 +1,4 @@
-//! Why this process may not use its data directory, and what gives it the right to.
+//! Explains why this process may not use its data directory, and how to give it the right.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::directory::or_here;
 use crate::store::{NotPermitted, StoreError};
 
-/// Adds to a refusal who this process is and whose the folder is. Other errors stay as they are.
+/// Adds the user of this process and the owner of the folder to an error of missing permission. Other errors stay as
+/// they are.
 pub(super) fn explained(error: StoreError, data_dir: &Path) -> StoreError {
     match error {
         StoreError::Io { action, path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -33,7 +34,7 @@ pub(super) fn explained(error: StoreError, data_dir: &Path) -> StoreError {
     }
 }
 
-/// The path, or what is nearest above it and can be seen.
+/// The path, or the nearest folder above it whose metadata can be read.
 fn nearest(path: &Path) -> Option<(PathBuf, fs::Metadata)> {
     path.ancestors().map(or_here).find_map(|path| Some((path.to_owned(), fs::metadata(path).ok()?)))
 }

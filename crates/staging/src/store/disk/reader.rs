@@ -1,4 +1,4 @@
-//! A stored blob, read where reading may block.
+//! Reads a stored blob, on threads that may block.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,13 +17,13 @@ use super::counter::{Counted, Counter};
 use super::{StoreError, blocking};
 use crate::store::StoredBlob;
 
-/// How much is read at a time: much while few blobs are read, for speed, and less when there are many, for memory. Two sizes
-/// and no more, so that buffers can be used again.
+/// How many bytes are read at a time. Large pieces are faster while few blobs are read; small ones save memory when
+/// there are many. There are only these two sizes, so that buffers can be used again.
 const LARGE_PIECE: usize = 512 << 10;
 const SMALL_PIECE: usize = 128 << 10;
 const FEW_READERS: usize = 4;
 
-/// Pieces that are read ahead of what is asked for.
+/// How many pieces are read ahead of the network.
 const PIECES_AHEAD: usize = 2;
 
 pub(super) struct DiskBlob {
@@ -38,7 +38,7 @@ struct Reader {
     others: Counted,
 }
 
-/// What the readers of one store share.
+/// The parts that all readers of one store share.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub(super) open: Arc<OpenFiles>,
@@ -47,13 +47,13 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// At most so many blobs are open at once.
+    /// Readers with at most `most` blobs open at once.
     pub(super) fn new(most: usize) -> Self {
         Self { open: Arc::new(OpenFiles::new(most)), buffers: Arc::default(), readers: Counter::default() }
     }
 }
 
-/// Blobs that are open. One that is downloaded many times at once takes one descriptor.
+/// The blobs that are open. A blob that is downloaded many times at once takes one descriptor.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     files: Mutex<HashMap<PathBuf, Weak<OpenFile>>>,
@@ -68,19 +68,19 @@ impl OpenFiles {
         Self { files: Mutex::default(), most }
     }
 
-    /// Opened once more it is not there, although some may still read it.
+    /// Makes the next opening of `path` look at the disk again. Readers that have the file open keep it.
     pub(super) fn forget(&self, path: &Path) {
         self.lock().remove(path);
     }
 
-    /// How many are open, and how many may be; `None` without a limit.
+    /// How many files are open, and how many may be open; `None` if there is no limit.
     pub(super) fn count(&self) -> Option<(usize, usize)> {
         let open = self.lock().values().filter(|file| file.strong_count() > 0).count();
         (self.most < usize::MAX).then_some((open, self.most))
     }
 
-    /// The file at that path. Whoever opens waits for those before, so that nothing is opened twice, or kept in mind that was
-    /// removed meanwhile.
+    /// The file at `path`. The lock is held while the file is opened. So no file is opened twice, and no file that was
+    /// removed meanwhile is remembered.
     fn open(&self, path: &Path) -> Result<Arc<OpenFile>, StoreError> {
         let mut files = self.lock();
         if let Some(open) = files.get(path).and_then(Weak::upgrade) {
@@ -91,7 +91,7 @@ impl OpenFiles {
             return Err(StoreError::OutOfDescriptors { path: path.to_owned() });
         }
         let file = File::open(path).map_err(|error| StoreError::io("open", path, error))?;
-        // A hint: the kernel reads further ahead. Without it all works, only slower from a cold disk.
+        // A hint that makes the kernel read further ahead. Without it reading works, but is slower from a cold disk.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
         let file = Arc::new(OpenFile(file));
         files.insert(path.to_owned(), Arc::downgrade(&file));
@@ -147,7 +147,7 @@ impl Reader {
     }
 }
 
-/// What is short is an error: the length was promised.
+/// Fewer bytes than the buffer holds are an error, because their number was promised.
 fn read_exactly(file: &File, offset: u64, mut buffer: Buffer) -> io::Result<Bytes> {
     file.read_exact_at(buffer.bytes_mut(), offset)?;
     Ok(buffer.into_bytes())

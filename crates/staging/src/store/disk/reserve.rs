@@ -1,4 +1,4 @@
-//! A file whose only purpose is to be given up: on a full disk, deletions need room to be written down.
+//! A file that only keeps disk space in reserve. On a full disk it is removed, so that deletions can be stored.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,15 +9,15 @@ use rustix::fs::OFlags;
 
 use super::StoreError;
 
-/// Enough for the ledger's log to write down some hundred deletions.
+/// Enough space for the ledger's log to store some hundred deletions.
 const RESERVE_BYTES: usize = 4 << 20;
 
 const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
-/// Writes the file unless it is there; then it only looks whether it could be written. Real bytes, because not every file
-/// system can allocate without them.
+/// Writes the reserve. If it is there already, only checks that it can be written. The file has real bytes, because not
+/// every file system can allocate space without them.
 pub(super) fn keep(path: &Path) -> Result<(), StoreError> {
-    // A link would make this write over another file of the server's user.
+    // A link would make this overwrite another file of the server's user.
     let is_whole = |found: fs::Metadata| found.is_file() && found.len() == RESERVE_BYTES as u64;
     if fs::symlink_metadata(path).is_ok_and(is_whole) {
         let opened = OpenOptions::new().write(true).custom_flags(NO_LINK).open(path);
@@ -31,7 +31,7 @@ pub(super) fn keep(path: &Path) -> Result<(), StoreError> {
         .open(path)
         .and_then(|mut file| file.write_all(&vec![0xc0; RESERVE_BYTES]).and_then(|()| file.sync_data()));
     if written.is_err() {
-        // Half a reserve would only look like one.
+        // A partial file would look like a reserve without having its space.
         let _ = fs::remove_file(path);
     }
     written.map_err(|error| StoreError::io("write the reserve", path, error))
@@ -52,16 +52,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_in_its_place_is_not_written_through() {
+    fn a_link_in_place_of_the_reserve_is_not_written_through() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("reserve"), folder.path().join("other"));
-        // Also where the other file looks like a whole reserve.
+        // The second file has the size of a whole reserve.
         for content in [b"precious".to_vec(), vec![1; RESERVE_BYTES]] {
             fs::write(&other, &content).unwrap();
             std::os::unix::fs::symlink(&other, &path).unwrap();
             assert!(keep(&path).is_err(), "a link was taken");
             assert!(fs::read(&other).unwrap() == content, "the other file was changed");
-            // What is wrong in its place goes, and the next sweep writes a reserve.
+            // The failed attempt has removed the link, and the next sweep writes a reserve.
             keep(&path).unwrap();
             assert!(fs::symlink_metadata(&path).unwrap().is_file());
             release(&path).unwrap();

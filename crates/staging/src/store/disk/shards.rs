@@ -1,4 +1,4 @@
-//! The folders that bundles are spread over.
+//! The folders over which bundles are spread.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,16 +7,15 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{StoreError, sync_folder};
 
-/// Remembers which folders are known to survive power loss.
+/// Remembers which folders are certain to survive power loss.
 #[derive(Debug, Default)]
 pub(super) struct ShardFolders {
     durable: Mutex<HashSet<PathBuf>>,
 }
 
 impl ShardFolders {
-    /// Creates the folder where it is missing, and returns once its name is durable. A folder that is merely
-    /// there may have been made a moment ago by another upload that has not synced it yet, so that is not
-    /// taken for granted.
+    /// Creates the folder if it is missing, and returns once its name is durable. It is not enough that the folder
+    /// exists: another upload may have made it a moment ago, and may not have synced it yet.
     pub(super) fn ensure(&self, shard: &Path) -> Result<(), StoreError> {
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         if durable.contains(shard) && shard.is_dir() {

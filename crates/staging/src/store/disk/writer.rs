@@ -1,4 +1,4 @@
-//! A blob on its way in: received in one task, written in a blocking one, both at once.
+//! Writes a blob as it arrives. One task receives bytes while a blocking task writes the bytes before them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
@@ -16,13 +16,13 @@ use super::shards::ShardFolders;
 use super::{StoreError, blocking, sync_folder};
 use crate::store::BlobWriter;
 
-/// Bytes that are handed over at a time: enough to make the hand-over cheap. At most twice as many are held, so
-/// batches get smaller when many blobs arrive at once: all together keep to a goal.
+/// How many bytes are handed to the blocking task at a time: enough to make this cheap. An upload holds at most two
+/// batches. If many blobs arrive at once, their batches get smaller, so that all of them together keep to a goal.
 const LARGEST_BATCH: usize = 1 << 20;
 const SMALLEST_BATCH: usize = 64 << 10;
 const BATCHES_GOAL: usize = 2 << 20;
 
-/// After this many bytes the disk is asked to begin, so that little is left to wait for at the end.
+/// After this many bytes the disk is asked to begin writing, so that the final sync has little left to do.
 const FLUSH_BYTES: u64 = 64 << 20;
 
 pub(super) struct DiskWriter {
@@ -36,14 +36,14 @@ pub(super) struct DiskWriter {
     arriving: Counted,
 }
 
-/// What the blobs of one store share on their way in.
+/// The parts that all uploads of one store share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shared {
     pub(super) shards: Arc<ShardFolders>,
     arriving: Counter,
 }
 
-/// The file is either here or with the blocking task that writes to it. After a failure it is nowhere.
+/// The state of the file: either it is here, or the blocking task has it. After a failure neither has it.
 enum Writing {
     Idle(OpenFile),
     Busy(JoinHandle<Result<OpenFile, StoreError>>),
@@ -75,7 +75,7 @@ impl DiskWriter {
         })
     }
 
-    /// Takes the file back from the blocking task, with its error if it had one.
+    /// Takes the file back from the blocking task. Returns the error of that task if it had one.
     async fn idle(&mut self) -> Result<OpenFile, StoreError> {
         match mem::replace(&mut self.writing, Writing::Failed) {
             Writing::Idle(file) => Ok(file),
@@ -96,8 +96,8 @@ impl DiskWriter {
         Ok(())
     }
 
-    /// Starts writing back what is in the page cache while more arrives. A sync that failed is never tried
-    /// again, because a second one may report success for pages that were lost: the upload fails.
+    /// Starts to write back the page cache while more bytes arrive. A sync that failed is never tried again, because a
+    /// second one may report success for pages that were lost. So the upload fails.
     async fn flush_early(&mut self, file: &OpenFile) -> Result<(), StoreError> {
         if self.since_flush < FLUSH_BYTES || self.flushing.as_ref().is_some_and(|flush| !flush.is_finished())
         {
@@ -143,7 +143,7 @@ impl OpenFile {
     }
 }
 
-/// One system call for a whole batch, as a rule.
+/// Writes a whole batch, mostly with one system call.
 fn write_all(file: &mut File, batch: &[Bytes]) -> io::Result<()> {
     let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|bytes| IoSlice::new(bytes)).collect();
     let mut rest = slices.as_mut_slice();
@@ -159,7 +159,7 @@ fn write_all(file: &mut File, batch: &[Bytes]) -> io::Result<()> {
     Ok(())
 }
 
-/// The order that makes an acknowledgement true: bytes, then the name, then the folder of the name.
+/// Makes the bytes durable, then the name, then the folder of the name. An acknowledgement needs this order.
 fn publish(file: &File, from: &Path, to: &Path, shards: &ShardFolders) -> Result<(), StoreError> {
     file.sync_data().map_err(|error| StoreError::io("sync", from, error))?;
     let shard = to.parent().unwrap_or(to);

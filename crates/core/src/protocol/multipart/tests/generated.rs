@@ -34,7 +34,7 @@ fn fragments() -> impl Strategy<Value = Vec<u8>> {
     vec(prop_oneof![9 => fragment, 1 => noise], 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// The same without the boundary, as RFC 2046 wants a part's content.
+/// The same without the boundary, as RFC 2046 requires of a part's content.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     fragments().prop_map(|bytes| {
         let text: String = bytes.into_iter().map(char::from).collect();
@@ -43,7 +43,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A message of parts whose contents do not hold the boundary.
+/// Encodes parts whose contents do not contain the boundary.
 fn encode(parts: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut body = Vec::new();
     for (name, content) in parts {
@@ -78,7 +78,7 @@ proptest! {
     fn any_splitting_gives_the_same_events(body in fragments(), lengths in vec(0_usize..12, 0..64)) {
         let body = [b"--3f2a\r\n", PART.as_bytes(), &body, b"\r\n--3f2a--"].concat();
         let whole = trace(tight(), [body.as_slice()]);
-        // What was held back when the body broke off depends on nothing but the bytes, so even that is the same.
+        // The bytes that are held back when the body breaks off depend only on the body, so even these are the same.
         prop_assert_eq!(&trace(tight(), cut(&body, &lengths)), &whole);
         prop_assert_eq!(&trace(tight(), body.chunks(1)), &whole);
     }
@@ -112,7 +112,7 @@ proptest! {
     ) {
         let mut parser = Parser::new(&boundary(), tight());
         let body = [b"--3f2a\r\n", PART.as_bytes(), &body.concat()].concat();
-        // A vector doubles, and the queue has room for four chunks once it had one.
+        // A vector doubles its capacity, and the queue keeps room for four chunks after the first one.
         let most = 2 * tight().header_bytes + 4 * size_of::<Bytes>() + length;
         for frame in body.chunks(length) {
             parser.push(Bytes::copy_from_slice(frame));
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_is_read_back(
+    fn parts_that_are_encoded_are_read_back(
         sent in vec(("[a-z]{1,8}", content()), 0..6),
         lengths in vec(0_usize..32, 0..64),
     ) {
