@@ -11,7 +11,7 @@ use super::serve::DEFAULT_DATA_DIR;
 use cloakroom_core::protocol::admin::DUE;
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind, RowName};
 use cloakroom_core::time::SparkDuration;
-use cloakroom_server::cleaner::Why;
+use cloakroom_server::cleaner::KeepReason;
 use cloakroom_spark::Origin;
 use cloakroom_transfer::client::{Selection, ServerAddress};
 
@@ -98,7 +98,7 @@ impl From<SelectionArgs> for Selection {
 
 /// Why things are kept, in the server's words.
 fn reasons() -> Vec<&'static str> {
-    Why::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect()
+    KeepReason::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect()
 }
 
 /// What a list looks like.

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use cloakroom_core::protocol::admin::{DUE, WITHOUT_UID};
 use cloakroom_core::resource::OwnerKind;
-use cloakroom_server::cleaner::Why;
+use cloakroom_server::cleaner::KeepReason;
 
 /// Print what a shell needs to complete this program's command lines
 #[derive(Debug, Clone, Args)]
@@ -52,7 +52,7 @@ fn with_hint(arg: Arg) -> Arg {
         "FILTER" => ["error", "warn", "info", "debug", "trace"].into(),
         "KIND" => OwnerKind::well_known().collect(),
         "UID" => [WITHOUT_UID].into(),
-        "WHY" => Why::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect(),
+        "WHY" => KeepReason::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect(),
         "cluster" => ["cluster"].into(),
         _ => return arg.value_hint(ValueHint::Other),
     };

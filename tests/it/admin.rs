@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::admin::{Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport};
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_core::resource::{DeletionReason, Why};
+use cloakroom_core::resource::{DeletionReason, KeepReason};
 use cloakroom_server::http::{TokenFile, TokenUse};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
@@ -358,7 +358,7 @@ async fn a_sweep_that_was_asked_for_answers_when_it_is_done_with_what_it_did() {
     let young = server.app.stage("jars").await;
     let report: SweepReport = read(server.ask(Method::POST, "/admin/v1/sweeps").await).await;
     assert_eq!(report.deleted, [(DeletionReason::Unused.into(), 1)].into());
-    assert_eq!(report.kept, [(Why::NotUsedYet.into(), 1)].into());
+    assert_eq!(report.kept, [(KeepReason::NotUsedYet.into(), 1)].into());
     assert_eq!(server.ids("").await, set([&young]));
     let gone = problem(server.app.download(&old).send().await.unwrap()).await;
     assert_eq!(gone.deletion_reason.as_deref(), Some("unused"));

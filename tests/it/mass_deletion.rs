@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloakroom_core::clock::Clock as _;
 use cloakroom_core::protocol::v1::Metadata;
-use cloakroom_core::resource::{Bundle, Lifetime, Owner, ResourceId, ResourceSecret, Sighting};
+use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerHistory, ResourceId, ResourceSecret};
 use cloakroom_server::owners::Presence;
 use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
 use cloakroom_staging::store::DataDirectory;
@@ -87,7 +87,7 @@ async fn directory_of(used: usize, unused: usize, clock: &ManualClock) -> Direct
         ledger.complete(completion, lease).await.unwrap();
         if number < used {
             ledger.mark_used(id, created_at).await.unwrap();
-            ledger.observe(vec![(id, Sighting::default().present(created_at))]).await.unwrap();
+            ledger.observe(vec![(id, OwnerHistory::default().present(created_at))]).await.unwrap();
         }
     });
     futures_util::future::join_all(rows).await;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use cloakroom_cluster::ApiFailure;
 use cloakroom_core::protocol::admin::{AcceptedCluster, ClusterStatus, ServerStatus};
-use cloakroom_core::protocol::standing::ClusterStanding;
+use cloakroom_core::protocol::status::ClusterMatch;
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_core::resource::{DeletionReason, Why};
+use cloakroom_core::resource::{DeletionReason, KeepReason};
 use cloakroom_server::owners::{ClusterIdentity, NoAnswer, NoUid, Presence, Unknown};
 use cloakroom_testing::api_server::{Fault, Verb};
 use cloakroom_testing::cluster::NAMESPACE;
@@ -91,7 +91,7 @@ async fn while_another_cluster_answers_nothing_goes_until_an_admin_accepts_it() 
     assert_eq!(server.app.metric("other_cluster").await, "1");
     assert_eq!(said("ERROR", &["first-cluster", "second-cluster", "another cluster answers"]), 1);
     let expected = ClusterStatus {
-        state: ClusterStanding::Other.into(),
+        state: ClusterMatch::Other.into(),
         known: Some("first-cluster".to_owned()),
         seen: Some("second-cluster".to_owned()),
         failure: None,
@@ -148,7 +148,7 @@ async fn absences_that_are_seen_in_another_cluster_do_not_count() {
     owners.are(Presence::Absent);
     server.app.sweep().await;
     let history = async |ticket: &Ticket| server.app.ready_row(&ticket.resource_id).await.stage.history;
-    let absent_since = async || history(&ticket).await.sighting.absent_since;
+    let absent_since = async || history(&ticket).await.owner_history.absent_since;
     assert!(absent_since().await.is_some());
     // One sweep less than the grace later, another cluster is there.
     server.app.clock.advance(50 * SECOND);
@@ -182,7 +182,7 @@ async fn an_owner_that_is_seen_in_another_cluster_was_not_seen() {
     server.app.sweep().await;
     for ticket in [&used, &unused] {
         let history = server.app.ready_row(&ticket.resource_id).await.stage.history;
-        assert_eq!(history.sighting.seen_at, None);
+        assert_eq!(history.owner_history.seen_at, None);
     }
     // What nobody downloads goes after its time in any cluster.
     server.app.clock.advance(Duration::from_hours(8 * 24));
@@ -199,7 +199,7 @@ async fn a_cluster_that_changes_while_a_sweep_reads_deletes_nothing() {
     let swept = server.app.sweep().await;
     assert_eq!(
         (swept.deleted, swept.kept),
-        ([].into(), [(Why::OwnerUnknown(Unknown::OtherCluster), 1)].into())
+        ([].into(), [(KeepReason::OwnerUnknown(Unknown::OtherCluster), 1)].into())
     );
     assert_eq!(owners.take_reads().len(), 1);
     assert_eq!(kept_after_the_grace(&server, &ticket).await.as_deref(), Some("other-cluster"));

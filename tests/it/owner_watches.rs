@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_core::resource::{Namespaces, Why};
+use cloakroom_core::resource::{KeepReason, Namespaces};
 use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
 use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, Verb};
 use cloakroom_testing::cluster::{CLOAKROOM_USER, NAMESPACE, POD, rights};
@@ -279,7 +279,7 @@ async fn a_dead_watch_that_is_still_open_costs_nothing_and_begins_anew() {
     watched.sweep().await;
     assert_eq!(watched.owners.presence(&owner), Presence::Absent, "the watch is dead");
     let swept = watched.sweep_after(30 * MINUTE).await;
-    assert_eq!((swept.expired, swept.kept.get(&Why::OwnerPresent)), (0, Some(&1)));
+    assert_eq!((swept.expired, swept.kept.get(&KeepReason::OwnerPresent)), (0, Some(&1)));
     watched.until(&owner, Presence::Present).await;
     watched.sweep().await;
     watched.assert_kept(&ticket, "owner-present").await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_server::cleaner::{Policy, Why};
+use cloakroom_server::cleaner::{KeepReason, Policy};
 use cloakroom_server::owners::{Presence, Unknown};
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until;
@@ -319,8 +319,9 @@ async fn a_fresh_read_that_fails_keeps_what_it_was_for() {
     let it = Scripted::start().await;
     it.used_by("driver").await;
     it.expired_after(SECOND).await;
-    let unknown = |why: &Why| if let Why::OwnerUnknown(unknown) = *why { Some(unknown) } else { None };
-    for (round, unknown) in Why::ALL.iter().filter_map(unknown).enumerate() {
+    let unknown =
+        |why: &KeepReason| if let KeepReason::OwnerUnknown(unknown) = *why { Some(unknown) } else { None };
+    for (round, unknown) in KeepReason::ALL.iter().filter_map(unknown).enumerate() {
         it.owners.watches_say(Presence::Absent);
         it.owners.fresh_reads_say(Presence::Unknown(unknown));
         for _ in 0..5 {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use cloakroom_core::protocol::admin::{ClusterStatus, ServerStatus, StagedResource};
-use cloakroom_core::protocol::standing::ClusterStanding;
+use cloakroom_core::protocol::status::ClusterMatch;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::cluster::{Account, Cluster as _, NAMESPACE, Object};
 use cloakroom_testing::control_plane::{ASSETS, ControlPlane};
@@ -38,7 +38,7 @@ fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
         desk.until_all_are_kept_because(2, "owner-present").await;
         let known = desk.uid_of_the_cluster(&plane).await;
         desk.until_cluster_is(&ClusterStatus {
-            state: ClusterStanding::Same.into(),
+            state: ClusterMatch::Same.into(),
             known: Some(known.clone()),
             seen: Some(known.clone()),
             failure: None,
@@ -49,7 +49,7 @@ fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
         plane.replace().await;
         let seen = desk.uid_of_the_cluster(&plane).await;
         let other = ClusterStatus {
-            state: ClusterStanding::Other.into(),
+            state: ClusterMatch::Other.into(),
             known: Some(known.clone()),
             seen: Some(seen.clone()),
             failure: None,

@@ -78,7 +78,7 @@ fn counted<T: Named>(what: &str, counts: &BTreeMap<Word<T>, u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cloakroom_core::resource::{DeletionReason, Why};
+    use cloakroom_core::resource::{DeletionReason, KeepReason};
 
     use super::*;
 
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_sweep_is_told_in_two_lines_and_what_is_unusual_in_more() {
         let mut report = SweepReport {
-            kept: [(Why::OwnerPresent.into(), 9), (Word::Other("new-in-2030".to_owned()), 3)].into(),
+            kept: [(KeepReason::OwnerPresent.into(), 9), (Word::Other("new-in-2030".to_owned()), 3)].into(),
             ..SweepReport::default()
         };
         assert_eq!(text(&report), "deleted nothing\nkept 12: 3 new-in-2030, 9 owner-present\n");

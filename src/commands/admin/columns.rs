@@ -130,7 +130,7 @@ fn beginning(id: &str, length: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cloakroom_core::resource::{DeletionReason, Unknown, Why};
+    use cloakroom_core::resource::{DeletionReason, KeepReason, Unknown};
 
     use super::*;
 
@@ -147,7 +147,7 @@ mod tests {
             size_bytes: 3 << 20,
             created_at: at(99_800),
             last_used_at: expires.is_none().then(|| at(99_990)),
-            kept_because: expires.map(|_| Why::NotUsedYet.into()),
+            kept_because: expires.map(|_| KeepReason::NotUsedYet.into()),
             expires_at: expires.map(at),
             due_because: expires.is_none().then(|| DeletionReason::Unused.into()),
             uploaded_by: Some("Jane Doe".to_owned()),
@@ -195,7 +195,7 @@ mod tests {
         rows[0].owner.labels = [("app".to_owned(), "x".repeat(63))].into();
         (rows[0].size_bytes, rows[0].deletion_reason) =
             (1234 << 20, Some(DeletionReason::MaxAgeReached.into()));
-        rows[1].kept_because = Some(Why::OwnerUnknown(Unknown::OtherCluster).into());
+        rows[1].kept_because = Some(KeepReason::OwnerUnknown(Unknown::OtherCluster).into());
         for columns in [Columns::OfStaged, Columns::OfDeleted] {
             for width in 40..200 {
                 let table = columns.table(&rows, now(), Some(width));

@@ -106,7 +106,7 @@ fn totals(rows: &[StagedResource], server: &ServerStatus, deleted: bool) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use cloakroom_core::resource::{DeletionReason, Why};
+    use cloakroom_core::resource::{DeletionReason, KeepReason};
 
     use super::*;
 
@@ -123,7 +123,7 @@ mod tests {
             size_bytes,
             created_at: at(100_000 - age),
             last_used_at: (size_bytes > 1).then(|| at(99_990)),
-            kept_because: (!due).then(|| Why::NotUsedYet.into()),
+            kept_because: (!due).then(|| KeepReason::NotUsedYet.into()),
             expires_at: expires.map(at),
             due_because: due.then(|| DeletionReason::Unused.into()),
             uploaded_by: None,

@@ -6,7 +6,7 @@ use cloakroom_core::protocol::Word;
 use cloakroom_core::protocol::admin::{
     ClusterStatus, ServerStatus, UnreadableResource, WITHOUT_UID, WatchStatus,
 };
-use cloakroom_core::protocol::standing::ClusterStanding;
+use cloakroom_core::protocol::status::ClusterMatch;
 use cloakroom_core::size::format_size;
 
 use super::{age, words};
@@ -45,7 +45,7 @@ fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
     let failure = failure.as_deref();
     match state {
         // What answered before cannot be accepted now.
-        Word::Known(ClusterStanding::Other) if *unanswered => {
+        Word::Known(ClusterMatch::Other) if *unanswered => {
             let before = match seen {
                 Some(seen) => format!("cluster {seen} answered"),
                 None => "the one that answered did not show its uid".to_owned(),
@@ -57,7 +57,7 @@ fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
                 failure.unwrap_or("it does not answer")
             ))
         }
-        Word::Known(ClusterStanding::Other) => Some(match seen {
+        Word::Known(ClusterMatch::Other) => Some(match seen {
             Some(seen) => format!(
                 "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
                  this is meant: cloakroom clean --accept-cluster {seen}"
@@ -69,10 +69,10 @@ fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
                 failure.unwrap_or("it has no uid")
             ),
         }),
-        Word::Known(ClusterStanding::Same | ClusterStanding::NotAsked) => failure.map(|failure| {
+        Word::Known(ClusterMatch::Same | ClusterMatch::NotAsked) => failure.map(|failure| {
             format!("warning: it is not known which cluster answers, so nothing goes for lack of an owner: {failure}")
         }),
-        Word::Known(ClusterStanding::Unchecked) | Word::Other(_) => None,
+        Word::Known(ClusterMatch::Unchecked) | Word::Other(_) => None,
     }
 }
 
@@ -92,7 +92,7 @@ fn hint(watch: &WatchStatus, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cloakroom_core::protocol::standing::WatchState;
+    use cloakroom_core::protocol::status::WatchState;
 
     use super::*;
 

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use cloakroom_core::protocol::Word;
 use cloakroom_core::protocol::admin::{ResourceDetails, StagedResource};
-use cloakroom_core::protocol::standing::WatchState;
+use cloakroom_core::protocol::status::WatchState;
 use cloakroom_core::protocol::v1::OwnerMetadata;
-use cloakroom_core::resource::{Unknown, Why};
+use cloakroom_core::resource::{KeepReason, Unknown};
 
 use super::age;
 
@@ -16,14 +16,21 @@ pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
         return if resource.due_because.is_some() { "next sweep" } else { "gone" }.to_owned();
     };
     let (before, after, without_time) = match why {
-        Word::Known(Why::OwnerPresent | Why::OwnerFinished) => {
+        Word::Known(KeepReason::OwnerPresent | KeepReason::OwnerFinished) => {
             ("with its owner, ", " at most", "with its owner")
         }
-        Word::Known(Why::Downloading) => return "after the download".to_owned(),
-        Word::Known(Why::OwnerGone) => ("", "", "when that is certain"),
-        Word::Known(Why::OwnersNotAsked) => ("", "", "by hand"),
-        Word::Known(Why::OwnerUnknown(Unknown::OtherCluster)) => ("", "", "when its owner's cluster answers"),
-        Word::Known(Why::NotUsedYet | Why::OwnerNotSeenYet | Why::Held | Why::OwnerUnknown(_))
+        Word::Known(KeepReason::Downloading) => return "after the download".to_owned(),
+        Word::Known(KeepReason::OwnerGone) => ("", "", "when that is certain"),
+        Word::Known(KeepReason::OwnersNotAsked) => ("", "", "by hand"),
+        Word::Known(KeepReason::OwnerUnknown(Unknown::OtherCluster)) => {
+            ("", "", "when its owner's cluster answers")
+        }
+        Word::Known(
+            KeepReason::NotUsedYet
+            | KeepReason::OwnerNotSeenYet
+            | KeepReason::Held
+            | KeepReason::OwnerUnknown(_),
+        )
         | Word::Other(_) => ("", "", "when its owner is known"),
     };
     match resource.expires_at {
@@ -33,7 +40,7 @@ pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
 }
 
 /// Why it is kept, as a part of a sentence that follows “because”.
-pub(super) fn because(why: &Word<Why>, details: &ResourceDetails) -> String {
+pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> String {
     let ago = |at: Option<Timestamp>| {
         at.map_or_else(|| "some time ago".to_owned(), |at| format!("{} ago", age::between(at, details.now)))
     };
@@ -42,27 +49,27 @@ pub(super) fn because(why: &Word<Why>, details: &ResourceDetails) -> String {
         Word::Other(text) => return text.clone(),
     };
     match known {
-        Why::OwnerPresent => "its owner exists",
-        Why::OwnerFinished => {
+        KeepReason::OwnerPresent => "its owner exists",
+        KeepReason::OwnerFinished => {
             let finished = ago(details.owner_finished_since);
             return format!("its owner's pods are still there, which finished {finished}");
         }
-        Why::NotUsedYet => "nobody has downloaded it yet, and there is still time",
-        Why::OwnerGone => match details.owner_absent_since {
+        KeepReason::NotUsedYet => "nobody has downloaded it yet, and there is still time",
+        KeepReason::OwnerGone => match details.owner_absent_since {
             Some(since) => {
                 let time = age::between(since, details.now);
                 return format!("its owner is gone for {time} only, which proves too little");
             }
             None => "its owner seems to be gone, and no sweep has looked since",
         },
-        Why::OwnerNotSeenYet => {
+        KeepReason::OwnerNotSeenYet => {
             let used = ago(details.resource.last_used_at);
             return format!("it was downloaded {used} and its owner, which was never seen, may still come");
         }
-        Why::OwnerUnknown(unknown) => not_known(unknown),
-        Why::OwnersNotAsked => "it was downloaded, and no cluster is asked whether its owner exists",
-        Why::Downloading => "somebody is downloading it at this moment",
-        Why::Held => "it would go with more than half of all others, which is more likely a mistake",
+        KeepReason::OwnerUnknown(unknown) => not_known(unknown),
+        KeepReason::OwnersNotAsked => "it was downloaded, and no cluster is asked whether its owner exists",
+        KeepReason::Downloading => "somebody is downloading it at this moment",
+        KeepReason::Held => "it would go with more than half of all others, which is more likely a mistake",
     }
     .to_owned()
 }
@@ -93,29 +100,31 @@ pub(super) fn end(details: &ResourceDetails) -> String {
         return format!("with the next sweep ({})", resource.due_because.as_deref().unwrap_or_default());
     };
     let (before, after, without_time) = match why {
-        Word::Known(Why::OwnerPresent) => {
+        Word::Known(KeepReason::OwnerPresent) => {
             ("some time after its owner, ", " at the latest", "some time after its owner")
         }
-        Word::Known(Why::OwnerFinished) => {
+        Word::Known(KeepReason::OwnerFinished) => {
             ("with its owner's pods, ", " at the latest", "with its owner's pods")
         }
-        Word::Known(Why::NotUsedYet) => {
+        Word::Known(KeepReason::NotUsedYet) => {
             ("", ", unless somebody downloads it before or its owner comes", OWNER_IS_GONE)
         }
-        Word::Known(Why::OwnerGone) => {
+        Word::Known(KeepReason::OwnerGone) => {
             ("", ", unless its owner comes back", "when another sweep has found the same")
         }
-        Word::Known(Why::OwnerNotSeenYet) => ("", ", unless its owner comes", OWNER_IS_GONE),
-        Word::Known(Why::Downloading) => return "not before that is over".to_owned(),
-        Word::Known(Why::OwnersNotAsked) => {
+        Word::Known(KeepReason::OwnerNotSeenYet) => ("", ", unless its owner comes", OWNER_IS_GONE),
+        Word::Known(KeepReason::Downloading) => return "not before that is over".to_owned(),
+        Word::Known(KeepReason::OwnersNotAsked) => {
             ("", WHATEVER, "by hand only: by its ticket or with cloakroom rm")
         }
-        Word::Known(Why::OwnerUnknown(Unknown::OtherCluster)) => (
+        Word::Known(KeepReason::OwnerUnknown(Unknown::OtherCluster)) => (
             "",
             WHATEVER,
             "when the known cluster answers again, or an admin accepts another one (cloakroom ls says how)",
         ),
-        Word::Known(Why::Held | Why::OwnerUnknown(_)) | Word::Other(_) => ("", WHATEVER, OWNER_IS_GONE),
+        Word::Known(KeepReason::Held | KeepReason::OwnerUnknown(_)) | Word::Other(_) => {
+            ("", WHATEVER, OWNER_IS_GONE)
+        }
     };
     match resource.expires_at {
         Some(at) => format!("{before}at {at} (in {}){after}", age::between(details.now, at)),
@@ -198,7 +207,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_reason_of_the_server_has_a_sentence() {
-        for why in Why::ALL {
+        for why in KeepReason::ALL {
             let details = details(Some(why.as_str()), None);
             let sentence = because(&(*why).into(), &details);
             assert!(sentence.contains(' ') && sentence != why.as_str(), "{sentence}");

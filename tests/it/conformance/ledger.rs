@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use cloakroom_core::resource::{
-    Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerKind, Ready, Resource,
-    ResourceId, ResourceSecret, Sighting, Stage, State, Tombstone, UploadHandle,
+    Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerHistory, OwnerKind, Ready,
+    Resource, ResourceId, ResourceSecret, Stage, State, Tombstone, UploadHandle,
 };
 use cloakroom_staging::ledger::{
     Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Ledger, LedgerError, MemoryLimits,
@@ -293,7 +293,7 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
             lifetime: completion(id).lifetime,
             first_used_at: None,
             last_used_at: None,
-            sighting: Sighting::default(),
+            owner_history: OwnerHistory::default(),
         },
     };
     let Stage::Deleted(left) = row.stage else { panic!("{:?}", row.stage) };
@@ -404,7 +404,10 @@ async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(open: impl As
     let [used, seen, plain] = [ready(&ledger).await, ready(&ledger).await, ready(&ledger).await];
     let condemned = ready(&ledger).await;
     ledger.mark_used(used, at(20)).await.unwrap();
-    ledger.observe(vec![(seen, Sighting { seen_at: Some(at(30)), ..Sighting::default() })]).await.unwrap();
+    ledger
+        .observe(vec![(seen, OwnerHistory { seen_at: Some(at(30)), ..OwnerHistory::default() })])
+        .await
+        .unwrap();
     assert!(ledger.condemn(deletion(condemned, Condition::Always), Authority::Admin).await.unwrap());
     let used_since = Condition::LastUsedAt(Some(at(7)));
     assert!(!ledger.condemn(deletion(plain, used_since), Authority::Admin).await.unwrap());
@@ -430,9 +433,12 @@ async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(open: impl As
 async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     let (seen, other, gone) = (ready(&ledger).await, ready(&ledger).await, deleted(&ledger).await);
-    let sighting =
-        Sighting { seen_at: Some(at(20)), absent_since: Some(at(30)), finished_since: Some(at(25)) };
-    ledger.observe(vec![(seen, sighting), (gone, sighting), (new_id(), sighting)]).await.unwrap();
+    let owner_history =
+        OwnerHistory { seen_at: Some(at(20)), absent_since: Some(at(30)), finished_since: Some(at(25)) };
+    ledger
+        .observe(vec![(seen, owner_history), (gone, owner_history), (new_id(), owner_history)])
+        .await
+        .unwrap();
     let ledger = open().await;
     let noted = async |id| {
         ledger
@@ -441,12 +447,12 @@ async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncF
             .unwrap()
             .unwrap()
             .history()
-            .map_or_else(Default::default, |history| history.sighting)
+            .map_or_else(Default::default, |history| history.owner_history)
     };
-    assert_eq!(noted(seen).await, sighting);
-    assert_eq!(noted(other).await, Sighting::default());
-    assert_eq!(noted(gone).await, Sighting::default());
-    ledger.observe(vec![(seen, Sighting { absent_since: None, ..sighting })]).await.unwrap();
+    assert_eq!(noted(seen).await, owner_history);
+    assert_eq!(noted(other).await, OwnerHistory::default());
+    assert_eq!(noted(gone).await, OwnerHistory::default());
+    ledger.observe(vec![(seen, OwnerHistory { absent_since: None, ..owner_history })]).await.unwrap();
     assert_eq!(noted(seen).await.absent_since, None);
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloakroom_cluster::ApiFailure;
 use cloakroom_core::metrics::{ApiCall, LimitUse, Limited, Metrics, Stock, SweepOutcome};
 use cloakroom_core::resource::{DeletionReason, State};
-use cloakroom_server::cleaner::Why;
+use cloakroom_server::cleaner::KeepReason;
 use cloakroom_server::owners::{RESTART_CAUSES, WatchState};
 use jiff::Timestamp;
 
@@ -35,7 +35,7 @@ fn after_everything() -> Metrics {
     metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
     metrics.upload_refusals_have(["share"]);
     metrics.swept(SweepOutcome::Ok, Duration::ZERO, Timestamp::UNIX_EPOCH);
-    metrics.kept(&Why::ALL.iter().map(|why| (why.as_str(), 1)).collect::<Vec<_>>());
+    metrics.kept(&KeepReason::ALL.iter().map(|why| (why.as_str(), 1)).collect::<Vec<_>>());
     for state in WatchState::ALL {
         metrics.owner_watches("Pod", state.as_str(), 1);
     }

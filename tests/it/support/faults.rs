@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom_core::resource::{
-    BlobKey, Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle,
+    BlobKey, Owner, OwnerHistory, Resource, ResourceId, RowName, State, UploadHandle,
 };
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
@@ -292,8 +292,8 @@ impl Ledger for FaultyLedger {
         self.inner.ids_in(state, after, limit).await
     }
 
-    async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(sightings)).await
+    async fn observe(&self, histories: Vec<(ResourceId, OwnerHistory)>) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(histories)).await
     }
 
     async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError> {

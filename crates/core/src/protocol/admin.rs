@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Word;
-use super::standing::{ClusterStanding, WatchState};
+use super::status::{ClusterMatch, WatchState};
 use super::v1::OwnerMetadata;
-use crate::resource::{DeletionReason, State, Why};
+use crate::resource::{DeletionReason, KeepReason, State};
 
 /// The path of all staged resources.
 pub const RESOURCES: &str = "/admin/v1/resources";
@@ -101,7 +101,7 @@ pub struct StagedResource {
     /// Why it is kept, in one word such as `owner-present`. Absent if the next sweep deletes it, or if it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub kept_because: Option<Word<Why>>,
+    pub kept_because: Option<Word<KeepReason>>,
     /// When time alone will delete it, if nothing else changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -195,7 +195,7 @@ pub struct SweepReport {
     pub deleted: BTreeMap<Word<DeletionReason>, u64>,
     /// How many resources it kept, by reason.
     #[schema(value_type = BTreeMap<String, u64>)]
-    pub kept: BTreeMap<Word<Why>, u64>,
+    pub kept: BTreeMap<Word<KeepReason>, u64>,
     /// How many deletions it held back, because deleting more than half of all used resources at once is more likely a
     /// mistake.
     pub held: u64,
@@ -282,7 +282,7 @@ pub struct ClusterStatus {
     /// resource is deleted for lack of an owner. `unchecked`: no uid is known, and none can be read. `not-asked`: the
     /// cluster has not answered yet.
     #[schema(value_type = String)]
-    pub state: Word<ClusterStanding>,
+    pub state: Word<ClusterMatch>,
     /// The uid that the server remembers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,

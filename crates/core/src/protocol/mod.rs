@@ -4,7 +4,7 @@ pub mod admin;
 pub mod digest;
 pub mod multipart;
 pub mod problem;
-pub mod standing;
+pub mod status;
 pub mod token_line;
 pub mod v0;
 pub mod v1;

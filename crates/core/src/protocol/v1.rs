@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Word;
-use crate::resource::{Owner, State, Why};
+use crate::resource::{KeepReason, Owner, State};
 
 /// The path at which bundles are staged.
 pub const RESOURCES: &str = "/api/v1/resources";
@@ -121,7 +121,7 @@ pub struct Metadata {
     /// Why it is kept, in one word such as `owner-present`; absent if the next sweep deletes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub kept_because: Option<Word<Why>>,
+    pub kept_because: Option<Word<KeepReason>>,
     /// When its owner was first seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]

@@ -84,7 +84,7 @@ impl<'de, T: Named> Deserialize<'de> for Word<T> {
 mod tests {
     use super::*;
     use crate::protocol::problem::Code;
-    use crate::resource::{DeletionReason, Unknown, Why};
+    use crate::resource::{DeletionReason, KeepReason, Unknown};
 
     fn read_and_written<T: Named>(json: &str) -> (Word<T>, String) {
         let word: Word<T> = serde_json::from_str(json).unwrap();
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_word_that_is_known_is_its_value() {
         let (word, written) = read_and_written(r#""other-cluster""#);
-        assert_eq!(word, Why::OwnerUnknown(Unknown::OtherCluster).into());
+        assert_eq!(word, KeepReason::OwnerUnknown(Unknown::OtherCluster).into());
         assert_eq!((word.to_string().as_str(), written.as_str()), ("other-cluster", r#""other-cluster""#));
     }
 

@@ -4,33 +4,33 @@ mod blob;
 mod file_name;
 mod holder;
 mod id;
+mod keep_reason;
 mod kind;
 mod named;
 mod namespaces;
 mod owner;
+mod owner_history;
 mod record;
 mod row_name;
 mod secret;
-mod sighting;
 mod state;
 mod syntax;
-mod why;
 
 pub use blob::{BlobKey, UploadHandle};
 pub use file_name::{FileName, FileNameError};
 pub use holder::Holder;
 pub use id::{InvalidResourceId, ResourceId};
+pub use keep_reason::{KeepReason, Unknown};
 pub use kind::{OwnerKind, OwnerKinds, POD};
 pub(crate) use named::named;
 pub use named::{Named, UnknownName};
 pub use namespaces::Namespaces;
 pub use owner::{Owner, OwnerError};
+pub use owner_history::OwnerHistory;
 pub use record::{Arrival, Bundle, Ending, History, Life, Lifetime, Ready, Resource, Stage, Tombstone};
 pub use row_name::{InvalidRowName, NAMED_BYTES, RowName};
 pub use secret::{ResourceSecret, SecretHash};
-pub use sighting::Sighting;
 pub use state::{DeletionReason, State};
 pub use syntax::{
     is_annotation_key, is_dns_label, is_dns_subdomain, is_label_key, is_label_value, is_quantity,
 };
-pub use why::{Unknown, Why};

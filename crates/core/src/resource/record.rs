@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{DeletionReason, FileName, Owner, ResourceId, SecretHash, Sighting, State};
+use super::{DeletionReason, FileName, Owner, OwnerHistory, ResourceId, SecretHash, State};
 
 /// How long a resource may stay, as agreed at upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub struct History {
     /// Its last download; `None` if there was none.
     pub last_used_at: Option<Timestamp>,
     /// When its owner was seen and missed.
-    pub sighting: Sighting,
+    pub owner_history: OwnerHistory,
 }
 
 /// Why and when a resource was deleted.
@@ -137,7 +137,7 @@ pub struct Life {
     /// Its last download; `None` if there was none.
     pub last_used_at: Option<Timestamp>,
     /// When its owner was seen and missed.
-    pub sighting: Sighting,
+    pub owner_history: OwnerHistory,
 }
 
 impl Life {
@@ -197,8 +197,8 @@ impl Resource {
 impl Resource<Ready> {
     /// The data that decides how long it lives.
     pub fn life(&self) -> Life {
-        let History { lifetime, last_used_at, sighting, .. } = self.stage.history;
-        Life { created_at: self.created_at, lifetime, last_used_at, sighting }
+        let History { lifetime, last_used_at, owner_history, .. } = self.stage.history;
+        Life { created_at: self.created_at, lifetime, last_used_at, owner_history }
     }
 
     /// Whether it was downloaded at least once.

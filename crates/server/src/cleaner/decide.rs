@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::Readings;
 use crate::owners::Presence;
-use cloakroom_core::resource::{DeletionReason, Life, Why};
+use cloakroom_core::resource::{DeletionReason, KeepReason, Life};
 
 #[cfg(test)]
 mod tests;
@@ -51,7 +51,7 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// Why it stays now.
-    pub why: Why,
+    pub why: KeepReason,
     /// When time alone ends that, if nothing else changes.
     pub until: Option<Timestamp>,
 }
@@ -75,51 +75,51 @@ pub fn decide(life: &Life, presence: Presence, now: &Readings, policy: &Policy) 
 
 /// Why a resource stays, what ends that, and what it is called then.
 struct Rule {
-    why: Why,
+    why: KeepReason,
     deadline: Deadline,
     reason: DeletionReason,
 }
 
 /// The rule for an owner of that presence.
 fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
-    let Life { created_at, lifetime, last_used_at, sighting } = *life;
+    let Life { created_at, lifetime, last_used_at, owner_history } = *life;
     let grace = Some(policy.orphan_grace);
     match presence {
-        Presence::Present => Rule::kept(Why::OwnerPresent),
-        Presence::NotAsked if life.is_used() => Rule::kept(Why::OwnersNotAsked),
-        Presence::Unknown(unknown) if life.is_used() => Rule::kept(Why::OwnerUnknown(unknown)),
+        Presence::Present => Rule::kept(KeepReason::OwnerPresent),
+        Presence::NotAsked if life.is_used() => Rule::kept(KeepReason::OwnersNotAsked),
+        Presence::Unknown(unknown) if life.is_used() => Rule::kept(KeepReason::OwnerUnknown(unknown)),
         Presence::Unknown(unknown) => Rule {
-            why: Why::OwnerUnknown(unknown),
+            why: KeepReason::OwnerUnknown(unknown),
             deadline: Deadline::of(Some(created_at), Some(policy.max_unused.max(lifetime.unused_timeout))),
             reason: DeletionReason::MaxUnusedReached,
         },
-        // The times of a sighting are there from the second observation on: the first one never deletes.
+        // The times of an owner history are there from the second observation on: the first one never deletes.
         Presence::Finished => Rule {
-            why: Why::OwnerFinished,
+            why: KeepReason::OwnerFinished,
             deadline: finished(life, policy),
             reason: DeletionReason::OwnerFinished,
         },
         Presence::NotAsked => Rule {
-            why: Why::NotUsedYet,
+            why: KeepReason::NotUsedYet,
             deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout)),
             reason: DeletionReason::Unused,
         },
         // The grace is for a driver that is replaced by another one of the same name.
         Presence::Absent if !life.is_used() => Rule {
-            why: Why::NotUsedYet,
+            why: KeepReason::NotUsedYet,
             deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout))
-                .and(Deadline::of(sighting.absent_since, grace)),
+                .and(Deadline::of(owner_history.absent_since, grace)),
             reason: DeletionReason::Unused,
         },
-        Presence::Absent if sighting.seen_at.is_some() => Rule {
-            why: Why::OwnerGone,
-            deadline: Deadline::of(sighting.absent_since, grace).and(Deadline::of(last_used_at, grace)),
+        Presence::Absent if owner_history.seen_at.is_some() => Rule {
+            why: KeepReason::OwnerGone,
+            deadline: Deadline::of(owner_history.absent_since, grace).and(Deadline::of(last_used_at, grace)),
             reason: DeletionReason::Orphaned,
         },
         Presence::Absent => Rule {
-            why: Why::OwnerNotSeenYet,
+            why: KeepReason::OwnerNotSeenYet,
             deadline: Deadline::of(last_used_at, Some(lifetime.unused_timeout))
-                .and(Deadline::of(sighting.absent_since, grace)),
+                .and(Deadline::of(owner_history.absent_since, grace)),
             reason: DeletionReason::OwnerNeverSeen,
         },
     }
@@ -133,11 +133,11 @@ fn finished(life: &Life, policy: &Policy) -> Deadline {
         Some(last_used_at) => Deadline::of(Some(last_used_at), Some(policy.orphan_grace)),
         None => Deadline::of(Some(life.created_at), Some(life.lifetime.unused_timeout)),
     };
-    Deadline::of(life.sighting.finished_since, retention).and(as_any_other)
+    Deadline::of(life.owner_history.finished_since, retention).and(as_any_other)
 }
 
 impl Rule {
-    fn kept(why: Why) -> Self {
+    fn kept(why: KeepReason) -> Self {
         Self { why, deadline: Deadline(None), reason: DeletionReason::Orphaned }
     }
 }

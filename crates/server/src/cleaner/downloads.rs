@@ -33,11 +33,11 @@ impl Downloads {
     async fn note_owner(&self, resource: &Resource<Ready>) {
         let Ready { owner, history, .. } = &resource.stage;
         let is_seen = || believed(self.owners.presence(owner), self.identity.doubt()) == Presence::Present;
-        if history.sighting.seen_at.is_some() || !is_seen() {
+        if history.owner_history.seen_at.is_some() || !is_seen() {
             return;
         }
-        let sighting = history.sighting.present(self.staging.clock().now());
-        if let Err(error) = self.staging.observe(&[(resource.id, sighting)]).await {
+        let owner_history = history.owner_history.present(self.staging.clock().now());
+        if let Err(error) = self.staging.observe(&[(resource.id, owner_history)]).await {
             tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen, and not noted");
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decide::needs_knowledge;
 use super::identity::{Identity, believed};
-use super::{Decision, Kept, Policy, Readings, Why, decide};
+use super::{Decision, KeepReason, Kept, Policy, Readings, decide};
 use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Life, Owner, ResourceId};
 use cloakroom_staging::Staging;
@@ -13,14 +13,14 @@ use cloakroom_staging::Staging;
 /// What the last sweep would have deleted for lack of an owner, and why it did not: the guard holds it back, or the fresh
 /// read did not say the same as the watch. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Withheld(Arc<Mutex<HashMap<ResourceId, Why>>>);
+pub(super) struct Withheld(Arc<Mutex<HashMap<ResourceId, KeepReason>>>);
 
 impl Withheld {
-    pub(super) fn set(&self, withheld: HashMap<ResourceId, Why>) {
+    pub(super) fn set(&self, withheld: HashMap<ResourceId, KeepReason>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = withheld;
     }
 
-    fn why(&self, id: ResourceId) -> Option<Why> {
+    fn why(&self, id: ResourceId) -> Option<KeepReason> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied()
     }
 }
@@ -61,13 +61,13 @@ impl Judge {
         let now = Readings::at(self.staging.clock().now());
         let decision = decide(life, presence, &now, &self.policy);
         let decision = match decision {
-            _ if self.staging.is_in_use(id) => kept(Why::Downloading),
+            _ if self.staging.is_in_use(id) => kept(KeepReason::Downloading),
             Decision::Delete(reason) if needs_knowledge(reason, presence) => {
                 self.withheld.why(id).map_or(decision, kept)
             }
             // Before a sweep has missed its owner for the first time, this is when it goes at the earliest.
-            Decision::Keep(Kept { why: Why::NotUsedYet, until: None }) => Decision::Keep(Kept {
-                why: Why::NotUsedYet,
+            Decision::Keep(Kept { why: KeepReason::NotUsedYet, until: None }) => Decision::Keep(Kept {
+                why: KeepReason::NotUsedYet,
                 until: Some(life.lifetime.expiry_if_unused(life.created_at)),
             }),
             decision => decision,
@@ -76,6 +76,6 @@ impl Judge {
     }
 }
 
-fn kept(why: Why) -> Decision {
+fn kept(why: KeepReason) -> Decision {
     Decision::Keep(Kept { why, until: None })
 }

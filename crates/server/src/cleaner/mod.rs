@@ -9,7 +9,7 @@ mod run;
 mod steady;
 mod sweep;
 
-pub use cloakroom_core::resource::Why;
+pub use cloakroom_core::resource::KeepReason;
 pub use decide::{Decision, Kept, Policy, decide};
 pub use downloads::Downloads;
 pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};

@@ -13,11 +13,11 @@ use super::guard::{Allowance, Finding, Guard};
 use super::identity::{Identity, believed};
 use super::judge::Withheld;
 use super::steady::{Readings, SteadyTime};
-use super::{Decision, Downloads, Judge, Policy, Why, decide};
+use super::{Decision, Downloads, Judge, KeepReason, Policy, decide};
 use crate::owners::{Owners, Presence, Unknown, WatchState};
 use candidates::Candidate;
 use cloakroom_core::metrics::SweepOutcome;
-use cloakroom_core::resource::{DeletionReason, Life, Owner, ResourceId, Sighting};
+use cloakroom_core::resource::{DeletionReason, Life, Owner, OwnerHistory, ResourceId};
 use cloakroom_staging::ledger::{Epoch, Listed};
 use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging};
 use rand::seq::SliceRandom as _;
@@ -39,7 +39,7 @@ pub struct Swept {
     /// What it deleted, by reason.
     pub deleted: BTreeMap<DeletionReason, u64>,
     /// What it kept, by why.
-    pub kept: BTreeMap<Why, u64>,
+    pub kept: BTreeMap<KeepReason, u64>,
     /// How many it held back because they were too many at once.
     pub held: u64,
     /// Tombstones that it removed.
@@ -47,7 +47,7 @@ pub struct Swept {
     /// Owners that could not be asked for.
     pub(super) failed_reads: usize,
     /// What would have gone for lack of an owner, and why it stays after all.
-    pub(super) withheld: HashMap<ResourceId, Why>,
+    pub(super) withheld: HashMap<ResourceId, KeepReason>,
 }
 
 impl Swept {
@@ -73,12 +73,12 @@ impl Swept {
         );
     }
 
-    fn keep(&mut self, why: Why) {
+    fn keep(&mut self, why: KeepReason) {
         *self.kept.entry(why).or_default() += 1;
     }
 
     /// It would have gone, and stays for now.
-    fn withhold(&mut self, id: ResourceId, why: Why) {
+    fn withhold(&mut self, id: ResourceId, why: KeepReason) {
         self.keep(why);
         self.withheld.insert(id, why);
     }
@@ -124,11 +124,11 @@ struct Findings {
     /// Used ones whose owners are unknown.
     unknown_used: usize,
     used: usize,
-    sightings: Vec<(ResourceId, Sighting)>,
-    /// Whether a sighting says more than that the owner is unknown.
+    histories: Vec<(ResourceId, OwnerHistory)>,
+    /// Whether an owner history says more than that the owner is unknown.
     has_news: bool,
     /// What it kept, by why.
-    kept: BTreeMap<Why, u64>,
+    kept: BTreeMap<KeepReason, u64>,
     /// What made all owners unknown.
     doubt: Option<Unknown>,
 }
@@ -223,7 +223,7 @@ impl Sweeper {
             }
         }
         swept.kept = std::mem::take(&mut findings.kept);
-        if self.staging.observe_for_sweep(&findings.sightings).await? {
+        if self.staging.observe_for_sweep(&findings.histories).await? {
             self.has_looked = true;
         } else {
             // What is due without it goes all the same, and makes room.
@@ -276,24 +276,24 @@ impl Sweeper {
 
     fn look_at(&self, listed: &Listed, now: &Readings, findings: &mut Findings) {
         self.owners.follow(&listed.owner);
-        let before = listed.life.sighting;
-        let sighting = if self.has_looked { before } else { before.unknown() };
-        let life = Life { sighting, ..listed.life };
+        let before = listed.life.owner_history;
+        let owner_history = if self.has_looked { before } else { before.unknown() };
+        let life = Life { owner_history, ..listed.life };
         findings.looked_at += 1;
         findings.used += usize::from(life.is_used());
         if self.staging.is_in_use(listed.id) {
-            findings.keep(Why::Downloading);
+            findings.keep(KeepReason::Downloading);
             // A download in flight is as good as an owner: how long that one was missing counts anew.
-            findings.note(listed.id, before, sighting.unknown());
+            findings.note(listed.id, before, owner_history.unknown());
             return;
         }
         let presence = believed(self.owners.presence(&listed.owner), findings.doubt);
-        let after = self.observed(sighting, presence);
+        let after = self.observed(owner_history, presence);
         findings.has_news |= before != after && !matches!(presence, Presence::Unknown(_));
         findings.note(listed.id, before, after);
         match decide(&life, presence, now, &self.policy) {
             Decision::Keep(kept) => {
-                let is_unknown = matches!(kept.why, Why::OwnerUnknown(_));
+                let is_unknown = matches!(kept.why, KeepReason::OwnerUnknown(_));
                 findings.unknown_used += usize::from(is_unknown && life.is_used());
                 findings.keep(kept.why);
             }
@@ -309,14 +309,14 @@ impl Sweeper {
         }
     }
 
-    fn observed(&self, sighting: Sighting, presence: Presence) -> Sighting {
+    fn observed(&self, owner_history: OwnerHistory, presence: Presence) -> OwnerHistory {
         let now = self.staging.clock().now();
         match presence {
-            Presence::Present => sighting.present(now),
-            Presence::Finished => sighting.finished(now),
-            Presence::Absent => sighting.absent(now),
-            Presence::Unknown(_) => sighting.unknown(),
-            Presence::NotAsked => sighting,
+            Presence::Present => owner_history.present(now),
+            Presence::Finished => owner_history.finished(now),
+            Presence::Absent => owner_history.absent(now),
+            Presence::Unknown(_) => owner_history.unknown(),
+            Presence::NotAsked => owner_history,
         }
     }
 
@@ -343,7 +343,7 @@ impl Sweeper {
         }
         for held in candidates.drain(candidates.len().min(allowed)..) {
             swept.held += 1;
-            swept.withhold(held.id, Why::Held);
+            swept.withhold(held.id, KeepReason::Held);
         }
         let confirmed = self.confirm(candidates, swept).await?;
         if !confirmed.is_empty() {
@@ -354,7 +354,7 @@ impl Sweeper {
             None => self.delete_all(confirmed, now, swept).await?,
             Some(doubt) => {
                 for candidate in confirmed {
-                    swept.withhold(candidate.id, Why::OwnerUnknown(doubt));
+                    swept.withhold(candidate.id, KeepReason::OwnerUnknown(doubt));
                 }
             }
         }
@@ -363,13 +363,13 @@ impl Sweeper {
 }
 
 impl Findings {
-    fn keep(&mut self, why: Why) {
+    fn keep(&mut self, why: KeepReason) {
         *self.kept.entry(why).or_default() += 1;
     }
 
-    fn note(&mut self, id: ResourceId, before: Sighting, after: Sighting) {
+    fn note(&mut self, id: ResourceId, before: OwnerHistory, after: OwnerHistory) {
         if before != after {
-            self.sightings.push((id, after));
+            self.histories.push((id, after));
         }
     }
 }

@@ -20,7 +20,7 @@ use cloakroom_cluster::ApiFailure;
 use cloakroom_core::metrics::LimitUse;
 use cloakroom_core::resource::Owner;
 
-pub use cloakroom_core::protocol::standing::WatchState;
+pub use cloakroom_core::protocol::status::WatchState;
 pub use cloakroom_core::resource::Unknown;
 pub use cluster::{ClusterOwners, ClusterSettings, Pace};
 pub use standing::WatchReport;

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use cloakroom_core::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, Resource, ResourceId, RowName, SecretHash, Sighting,
-    State, UploadHandle,
+    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId, RowName,
+    SecretHash, State, UploadHandle,
 };
 
 pub use lease::{Authority, Epoch, GivenUp, LEASE_RENEWAL, LEASE_TIME, LeaseId};
@@ -176,7 +176,7 @@ pub trait Ledger: Send + Sync {
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
     /// Stores what a sweep saw of owners. Rows that are not, or are no longer, `ready` stay as they are.
-    async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError>;
+    async fn observe(&self, histories: Vec<(ResourceId, OwnerHistory)>) -> Result<(), LedgerError>;
 
     /// Reads into memory what the ledger keeps there: the ready rows, the rows that it cannot read, and the room that
     /// is taken. Call it before any other method.

@@ -31,7 +31,7 @@ use super::{
     MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
 };
 use cloakroom_core::clock::{Clock, SystemClock};
-use cloakroom_core::resource::{Owner, Resource, ResourceId, RowName, Sighting, State, UploadHandle};
+use cloakroom_core::resource::{Owner, OwnerHistory, Resource, ResourceId, RowName, State, UploadHandle};
 use index::ReadyPage;
 use memory::Memory;
 use operation::{Operation, Outcome};
@@ -340,8 +340,8 @@ impl Ledger for SqliteLedger {
         Ok(rows.iter().filter_map(|row| row::id(row).ok()).collect())
     }
 
-    async fn observe(&self, sightings: Vec<(ResourceId, Sighting)>) -> Result<(), LedgerError> {
-        self.change(Operation::Observe(sightings)).await.map(drop)
+    async fn observe(&self, histories: Vec<(ResourceId, OwnerHistory)>) -> Result<(), LedgerError> {
+        self.change(Operation::Observe(histories)).await.map(drop)
     }
 
     async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError> {

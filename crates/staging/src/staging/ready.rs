@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{AccessError, Staging};
 use crate::ledger::{LedgerError, Listed};
-use cloakroom_core::resource::{Owner, ResourceId, Sighting};
+use cloakroom_core::resource::{Owner, OwnerHistory, ResourceId};
 
 /// How many changes of owners are written together.
 const TOGETHER: usize = 1000;
@@ -28,20 +28,23 @@ impl Staging {
 
     /// Writes what a sweep saw of owners. If the disk is full, it gives up the reserve for that, because only deletions
     /// make room, and they depend on this. Returns `false` if there is no room even then.
-    pub async fn observe_for_sweep(&self, sightings: &[(ResourceId, Sighting)]) -> Result<bool, AccessError> {
-        match self.observe(sightings).await {
+    pub async fn observe_for_sweep(
+        &self,
+        histories: &[(ResourceId, OwnerHistory)],
+    ) -> Result<bool, AccessError> {
+        match self.observe(histories).await {
             Err(LedgerError::Full) => self.parts.give_up_reserve().await?,
             written => return Ok(written.map(|()| true)?),
         }
-        match self.observe(sightings).await {
+        match self.observe(histories).await {
             Err(LedgerError::Full) => Ok(false),
             written => Ok(written.map(|()| true)?),
         }
     }
 
     /// Writes what was seen of owners.
-    pub async fn observe(&self, sightings: &[(ResourceId, Sighting)]) -> Result<(), LedgerError> {
-        for part in sightings.chunks(TOGETHER) {
+    pub async fn observe(&self, histories: &[(ResourceId, OwnerHistory)]) -> Result<(), LedgerError> {
+        for part in histories.chunks(TOGETHER) {
             self.parts.ledger.observe(part.to_vec()).await?;
         }
         Ok(())

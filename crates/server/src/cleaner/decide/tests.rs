@@ -1,11 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use cloakroom_core::resource::{Lifetime, Sighting, Unknown};
+use cloakroom_core::resource::{Lifetime, OwnerHistory, Unknown};
 
 fn unknowns() -> Vec<Unknown> {
-    let unknown = |why: &Why| if let Why::OwnerUnknown(unknown) = *why { Some(unknown) } else { None };
-    Why::ALL.iter().filter_map(unknown).collect()
+    let unknown =
+        |why: &KeepReason| if let KeepReason::OwnerUnknown(unknown) = *why { Some(unknown) } else { None };
+    KeepReason::ALL.iter().filter_map(unknown).collect()
 }
 
 fn at(second: i64) -> Timestamp {
@@ -17,9 +18,9 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 /// Created at 0, with an unused timeout of 1000 s; policy: 60 s of grace, 500 s of retention, 5000 s unused at most.
-fn life(last_used_at: Option<i64>, sighting: Sighting) -> Life {
+fn life(last_used_at: Option<i64>, owner_history: OwnerHistory) -> Life {
     let lifetime = Lifetime { unused_timeout: seconds(1000), ttl: None };
-    Life { created_at: at(0), lifetime, last_used_at: last_used_at.map(at), sighting }
+    Life { created_at: at(0), lifetime, last_used_at: last_used_at.map(at), owner_history }
 }
 
 fn policy() -> Policy {
@@ -32,8 +33,8 @@ fn policy() -> Policy {
     }
 }
 
-fn seen() -> Sighting {
-    Sighting { seen_at: Some(at(1)), ..Sighting::default() }
+fn seen() -> OwnerHistory {
+    OwnerHistory { seen_at: Some(at(1)), ..OwnerHistory::default() }
 }
 
 /// It stays for `why` until `until`, and then goes for `reason`.
@@ -42,7 +43,7 @@ fn assert_goes(
     life: &Life,
     presence: Presence,
     policy: &Policy,
-    why: Why,
+    why: KeepReason,
     until: i64,
     reason: DeletionReason,
 ) {
@@ -52,7 +53,7 @@ fn assert_goes(
 }
 
 #[track_caller]
-fn assert_stays(life: &Life, presence: Presence, why: Why) {
+fn assert_stays(life: &Life, presence: Presence, why: KeepReason) {
     let decision = decide(life, presence, &Readings::at(at(1_000_000)), &policy());
     assert_eq!(decision, Decision::Keep(Kept { why, until: None }));
 }
@@ -60,67 +61,67 @@ fn assert_stays(life: &Life, presence: Presence, why: Why) {
 #[test]
 fn what_nobody_used_goes_after_its_timeout_where_the_owner_is_absent_or_nobody_asks() {
     let reason = DeletionReason::Unused;
-    let unused = life(None, Sighting::default());
-    assert_goes(&unused, Presence::NotAsked, &policy(), Why::NotUsedYet, 1000, reason);
-    let absent = life(None, Sighting { absent_since: Some(at(10)), ..Sighting::default() });
-    assert_goes(&absent, Presence::Absent, &policy(), Why::NotUsedYet, 1000, reason);
+    let unused = life(None, OwnerHistory::default());
+    assert_goes(&unused, Presence::NotAsked, &policy(), KeepReason::NotUsedYet, 1000, reason);
+    let absent = life(None, OwnerHistory { absent_since: Some(at(10)), ..OwnerHistory::default() });
+    assert_goes(&absent, Presence::Absent, &policy(), KeepReason::NotUsedYet, 1000, reason);
 }
 
 #[test]
 fn a_driver_that_is_replaced_after_the_unused_timeout_has_the_grace_to_come_back() {
-    let absent = life(None, Sighting { absent_since: Some(at(2000)), ..seen() });
-    assert_goes(&absent, Presence::Absent, &policy(), Why::NotUsedYet, 2060, DeletionReason::Unused);
+    let absent = life(None, OwnerHistory { absent_since: Some(at(2000)), ..seen() });
+    assert_goes(&absent, Presence::Absent, &policy(), KeepReason::NotUsedYet, 2060, DeletionReason::Unused);
     let missed_only_now = decide(&life(None, seen()), Presence::Absent, &Readings::at(at(3000)), &policy());
     assert!(matches!(missed_only_now, Decision::Keep(_)), "{missed_only_now:?}");
 }
 
 #[test]
 fn a_driver_that_waits_for_a_node_keeps_its_jars() {
-    assert_stays(&life(None, seen()), Presence::Present, Why::OwnerPresent);
+    assert_stays(&life(None, seen()), Presence::Present, KeepReason::OwnerPresent);
 }
 
 #[test]
 fn an_orphan_goes_after_the_grace_since_its_owner_was_missed_and_since_it_was_used() {
-    let absent = Sighting { absent_since: Some(at(100)), ..seen() };
+    let absent = OwnerHistory { absent_since: Some(at(100)), ..seen() };
     let reason = DeletionReason::Orphaned;
-    assert_goes(&life(Some(50), absent), Presence::Absent, &policy(), Why::OwnerGone, 160, reason);
-    assert_goes(&life(Some(130), absent), Presence::Absent, &policy(), Why::OwnerGone, 190, reason);
+    assert_goes(&life(Some(50), absent), Presence::Absent, &policy(), KeepReason::OwnerGone, 160, reason);
+    assert_goes(&life(Some(130), absent), Presence::Absent, &policy(), KeepReason::OwnerGone, 190, reason);
 }
 
 #[test]
 fn an_owner_that_was_missed_only_now_is_not_gone_yet_whatever_the_grace() {
     let impatient = Policy { orphan_grace: Duration::ZERO, ..policy() };
     let decision = decide(&life(Some(50), seen()), Presence::Absent, &Readings::at(at(100)), &impatient);
-    assert_eq!(decision, Decision::Keep(Kept { why: Why::OwnerGone, until: None }));
+    assert_eq!(decision, Decision::Keep(Kept { why: KeepReason::OwnerGone, until: None }));
 }
 
 #[test]
 fn what_was_tried_before_its_owner_came_waits_for_it_from_the_last_download_on() {
-    let tried = life(Some(700), Sighting { absent_since: Some(at(10)), ..Sighting::default() });
+    let tried = life(Some(700), OwnerHistory { absent_since: Some(at(10)), ..OwnerHistory::default() });
     let reason = DeletionReason::OwnerNeverSeen;
-    assert_goes(&tried, Presence::Absent, &policy(), Why::OwnerNotSeenYet, 1700, reason);
+    assert_goes(&tried, Presence::Absent, &policy(), KeepReason::OwnerNotSeenYet, 1700, reason);
 }
 
 #[test]
 fn finished_pods_count_as_present_for_the_retention() {
-    let finished = life(Some(20), Sighting { finished_since: Some(at(100)), ..seen() });
+    let finished = life(Some(20), OwnerHistory { finished_since: Some(at(100)), ..seen() });
     let reason = DeletionReason::OwnerFinished;
-    assert_goes(&finished, Presence::Finished, &policy(), Why::OwnerFinished, 600, reason);
+    assert_goes(&finished, Presence::Finished, &policy(), KeepReason::OwnerFinished, 600, reason);
     let forever = Policy { finished_owner_retention: None, ..policy() };
     let decision = decide(&finished, Presence::Finished, &Readings::at(at(1_000_000)), &forever);
-    assert_eq!(decision, Decision::Keep(Kept { why: Why::OwnerFinished, until: None }));
+    assert_eq!(decision, Decision::Keep(Kept { why: KeepReason::OwnerFinished, until: None }));
     let at_once = Policy { finished_owner_retention: Some(Duration::ZERO), ..policy() };
-    assert_goes(&finished, Presence::Finished, &at_once, Why::OwnerFinished, 160, reason);
+    assert_goes(&finished, Presence::Finished, &at_once, KeepReason::OwnerFinished, 160, reason);
     let just_used = Life { last_used_at: Some(at(590)), ..finished };
-    assert_goes(&just_used, Presence::Finished, &policy(), Why::OwnerFinished, 650, reason);
+    assert_goes(&just_used, Presence::Finished, &policy(), KeepReason::OwnerFinished, 650, reason);
 }
 
 #[test]
 fn finished_pods_take_nothing_from_the_unused_timeout() {
     let reason = DeletionReason::OwnerFinished;
     for (finished_since, expected) in [(100, 1000), (700, 1200)] {
-        let finished = life(None, Sighting { finished_since: Some(at(finished_since)), ..seen() });
-        assert_goes(&finished, Presence::Finished, &policy(), Why::OwnerFinished, expected, reason);
+        let finished = life(None, OwnerHistory { finished_since: Some(at(finished_since)), ..seen() });
+        assert_goes(&finished, Presence::Finished, &policy(), KeepReason::OwnerFinished, expected, reason);
     }
 }
 
@@ -128,24 +129,24 @@ fn finished_pods_take_nothing_from_the_unused_timeout() {
 fn what_nobody_knows_of_stays_but_for_what_nobody_ever_used() {
     for unknown in unknowns() {
         let presence = Presence::Unknown(unknown);
-        let absent = Sighting { absent_since: Some(at(10)), ..seen() };
-        assert_stays(&life(Some(50), absent), presence, Why::OwnerUnknown(unknown));
-        let unused = life(None, Sighting::default());
+        let absent = OwnerHistory { absent_since: Some(at(10)), ..seen() };
+        assert_stays(&life(Some(50), absent), presence, KeepReason::OwnerUnknown(unknown));
+        let unused = life(None, OwnerHistory::default());
         let reason = DeletionReason::MaxUnusedReached;
-        assert_goes(&unused, presence, &policy(), Why::OwnerUnknown(unknown), 5000, reason);
+        assert_goes(&unused, presence, &policy(), KeepReason::OwnerUnknown(unknown), 5000, reason);
     }
 }
 
 #[test]
 fn without_a_cluster_what_was_used_stays() {
-    assert_stays(&life(Some(50), Sighting::default()), Presence::NotAsked, Why::OwnersNotAsked);
+    assert_stays(&life(Some(50), OwnerHistory::default()), Presence::NotAsked, KeepReason::OwnersNotAsked);
 }
 
 #[test]
 fn ttl_and_max_age_count_whoever_is_there() {
     let mut limited = life(Some(50), seen());
     limited.lifetime.ttl = Some(seconds(300));
-    let why = Why::OwnerPresent;
+    let why = KeepReason::OwnerPresent;
     assert_goes(&limited, Presence::Present, &policy(), why, 300, DeletionReason::TtlReached);
     let strict = Policy { max_age: Some(seconds(200)), ..policy() };
     assert_goes(&limited, Presence::Present, &strict, why, 200, DeletionReason::MaxAgeReached);
@@ -154,7 +155,7 @@ fn ttl_and_max_age_count_whoever_is_there() {
 #[test]
 fn a_clock_that_was_set_back_before_the_creation_deletes_nothing() {
     let lifetime = Lifetime { unused_timeout: Duration::ZERO, ttl: Some(Duration::ZERO) };
-    let zero = Life { lifetime, ..life(None, Sighting::default()) };
+    let zero = Life { lifetime, ..life(None, OwnerHistory::default()) };
     let policy = Policy { max_age: Some(Duration::ZERO), ..policy() };
     let decision = decide(&zero, Presence::Absent, &Readings::at(at(-1)), &policy);
     assert!(matches!(decision, Decision::Keep(_)), "{decision:?}");
@@ -177,9 +178,9 @@ prop_compose! {
         absent in proptest::option::of(0_i64..100), finished in proptest::option::of(0_i64..100),
     ) -> Life {
         let lifetime = Lifetime { unused_timeout: seconds(unused), ttl: ttl.map(seconds) };
-        let sighting =
-            Sighting { seen_at: seen.map(at), absent_since: absent.map(at), finished_since: finished.map(at) };
-        Life { created_at: at(0), lifetime, last_used_at: used.map(at), sighting }
+        let owner_history =
+            OwnerHistory { seen_at: seen.map(at), absent_since: absent.map(at), finished_since: finished.map(at) };
+        Life { created_at: at(0), lifetime, last_used_at: used.map(at), owner_history }
     }
 }
 
@@ -257,12 +258,12 @@ proptest! {
     ) {
         // What was seen was seen before now.
         let before_now = |time: Option<Timestamp>| time.filter(|time| *time <= at(now));
-        let Sighting { seen_at, absent_since, finished_since } = life.sighting;
-        let sighting = Sighting {
+        let OwnerHistory { seen_at, absent_since, finished_since } = life.owner_history;
+        let owner_history = OwnerHistory {
             seen_at: before_now(seen_at), absent_since: before_now(absent_since),
             finished_since: before_now(finished_since),
         };
-        let life = Life { last_used_at: before_now(life.last_used_at), sighting, ..life };
+        let life = Life { last_used_at: before_now(life.last_used_at), owner_history, ..life };
         let true_time = decide(&life, presence, &Readings::at(at(now)), &policy);
         if matches!(true_time, Decision::Keep(_)) {
             let jumped = decide(&life, presence, &Readings::with_jump(at(now + jump), jump), &policy);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::super::{Decision, Readings, Why, decide};
+use super::super::{Decision, KeepReason, Readings, decide};
 use super::{Now, Sweeper, Swept};
 use crate::owners::{Presence, Unknown};
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
@@ -118,7 +118,7 @@ impl Sweeper {
             swept.failed_reads += usize::from(matches!(presence, Presence::Unknown(_)));
         }
         for id in left {
-            swept.withhold(id, Why::OwnerUnknown(Unknown::Failing));
+            swept.withhold(id, KeepReason::OwnerUnknown(Unknown::Failing));
         }
     }
 
@@ -135,7 +135,7 @@ impl Sweeper {
         while let Some(ending) = endings.next().await {
             match ending? {
                 Ending::Deleted(reason) => swept.delete(reason),
-                Ending::InUse => swept.keep(Why::Downloading),
+                Ending::InUse => swept.keep(KeepReason::Downloading),
                 Ending::LeftAlone => {}
             }
         }
@@ -178,12 +178,12 @@ impl Sweeper {
 }
 
 /// Why a candidate stays after all, if the fresh read says so.
-fn contradiction(reason: DeletionReason, fresh: Presence) -> Option<Why> {
+fn contradiction(reason: DeletionReason, fresh: Presence) -> Option<KeepReason> {
     match (reason, fresh) {
         (_, Presence::Absent) | (DeletionReason::OwnerFinished, Presence::Finished) => None,
-        (_, Presence::Present) => Some(Why::OwnerPresent),
-        (_, Presence::Finished) => Some(Why::OwnerFinished),
-        (_, Presence::Unknown(unknown)) => Some(Why::OwnerUnknown(unknown)),
-        (_, Presence::NotAsked) => Some(Why::OwnersNotAsked),
+        (_, Presence::Present) => Some(KeepReason::OwnerPresent),
+        (_, Presence::Finished) => Some(KeepReason::OwnerFinished),
+        (_, Presence::Unknown(unknown)) => Some(KeepReason::OwnerUnknown(unknown)),
+        (_, Presence::NotAsked) => Some(KeepReason::OwnersNotAsked),
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
 use crate::ledger::{Completion, Listed, Unreadable, UnreadableRow};
-use cloakroom_core::resource::{Life, Owner, Ready, Resource, ResourceId, RowName, Sighting};
+use cloakroom_core::resource::{Life, Owner, OwnerHistory, Ready, Resource, ResourceId, RowName};
 
 /// A part of the ready rows.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Index {
             created_at: *created_at,
             lifetime: *lifetime,
             last_used_at: None,
-            sighting: Sighting::default(),
+            owner_history: OwnerHistory::default(),
         };
         let mut entries = self.lock();
         entries.note(*id);
@@ -91,8 +91,8 @@ impl Index {
         self.change(id, |life| life.last_used_at = life.last_used_at.max(Some(at)));
     }
 
-    pub(super) fn observed(&self, id: ResourceId, sighting: Sighting) {
-        self.change(id, |life| life.sighting = sighting);
+    pub(super) fn observed(&self, id: ResourceId, owner_history: OwnerHistory) {
+        self.change(id, |life| life.owner_history = owner_history);
     }
 
     fn change(&self, id: ResourceId, change: impl FnOnce(&mut Life)) {

@@ -13,7 +13,7 @@ use super::tombstones;
 use crate::ledger::{
     Authority, Completion, Condition, Deletion, GivenUp, LeaseId, PendingResource, Stored, is_refusal,
 };
-use cloakroom_core::resource::{NAMED_BYTES, ResourceId, RowName, Sighting, State, UploadHandle};
+use cloakroom_core::resource::{NAMED_BYTES, OwnerHistory, ResourceId, RowName, State, UploadHandle};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) enum Operation {
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
     Discard(RowName),
-    Observe(Vec<(ResourceId, Sighting)>),
+    Observe(Vec<(ResourceId, OwnerHistory)>),
     RememberCluster(Option<String>),
 }
 
@@ -94,7 +94,7 @@ impl Operation {
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
             Self::Discard(row) => return discard(row, connection).await,
-            Self::Observe(sightings) => observe(sightings, connection).await,
+            Self::Observe(histories) => observe(histories, connection).await,
             Self::RememberCluster(uid) => remember_cluster(uid.as_deref(), connection).await,
         }?;
         Ok(Outcome { rows, ..Outcome::default() })
@@ -113,9 +113,9 @@ impl Operation {
             Self::Condemn(..) => index.doubt(),
             Self::Bury(id) if is_done => memory.buried(*id),
             Self::Discard(name) if is_done => memory.discarded(name),
-            Self::Observe(sightings) => {
-                for (id, sighting) in sightings {
-                    index.observed(*id, *sighting);
+            Self::Observe(histories) => {
+                for (id, owner_history) in histories {
+                    index.observed(*id, *owner_history);
                 }
             }
             Self::CountRoom => {
@@ -361,19 +361,19 @@ async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection)
 }
 
 async fn observe(
-    sightings: &[(ResourceId, Sighting)],
+    histories: &[(ResourceId, OwnerHistory)],
     connection: &mut SqliteConnection,
 ) -> Result<u64, sqlx::Error> {
     let mut rows = 0;
-    for (id, sighting) in sightings {
+    for (id, owner_history) in histories {
         let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
         let noted = sqlx::query(
             "UPDATE resources SET owner_seen_at = ?, owner_absent_since = ?, owner_finished_since = ? \
              WHERE id = ? AND state = 'ready'",
         )
-        .bind(millis(sighting.seen_at))
-        .bind(millis(sighting.absent_since))
-        .bind(millis(sighting.finished_since))
+        .bind(millis(owner_history.seen_at))
+        .bind(millis(owner_history.absent_since))
+        .bind(millis(owner_history.finished_since))
         .bind(id.to_string())
         .execute(&mut *connection)
         .await;

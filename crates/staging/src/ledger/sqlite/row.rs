@@ -10,8 +10,8 @@ use sqlx::{Decode, Row as _, Type, ValueRef as _};
 
 use crate::ledger::{Stored, UnreadableRow};
 use cloakroom_core::resource::{
-    Arrival, Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerError, OwnerKind,
-    Ready, Resource, ResourceId, RowName, SecretHash, Sighting, Stage, State, Tombstone, is_dns_label,
+    Arrival, Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerError, OwnerHistory,
+    OwnerKind, Ready, Resource, ResourceId, RowName, SecretHash, Stage, State, Tombstone, is_dns_label,
 };
 
 /// SQL: whether the id is one that [`ResourceId::parse`] accepts.
@@ -105,7 +105,7 @@ fn history(row: &SqliteRow) -> Result<History, UnreadableRow> {
         },
         first_used_at: time(row, "first_used_at")?,
         last_used_at: time(row, "last_used_at")?,
-        sighting: Sighting {
+        owner_history: OwnerHistory {
             seen_at: time(row, "owner_seen_at")?,
             absent_since: time(row, "owner_absent_since")?,
             finished_since: time(row, "owner_finished_since")?,

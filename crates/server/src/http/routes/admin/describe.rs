@@ -80,9 +80,9 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
         unused_timeout: format_duration(history.lifetime.unused_timeout),
         ttl: history.lifetime.ttl.map(format_duration),
         first_used_at: history.first_used_at,
-        owner_seen_at: history.sighting.seen_at,
-        owner_absent_since: history.sighting.absent_since,
-        owner_finished_since: history.sighting.finished_since,
+        owner_seen_at: history.owner_history.seen_at,
+        owner_absent_since: history.owner_history.absent_since,
+        owner_finished_since: history.owner_history.finished_since,
     })
 }
 

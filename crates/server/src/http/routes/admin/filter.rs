@@ -4,7 +4,7 @@ use axum::extract::Query;
 use jiff::Timestamp;
 
 use super::QueryPairs;
-use crate::cleaner::{Decision, Why};
+use crate::cleaner::{Decision, KeepReason};
 use crate::http::error::ApiError;
 use cloakroom_core::protocol::admin::{DUE, MAX_PAGE, StagedResource, query};
 use cloakroom_core::protocol::problem::Code;
@@ -113,7 +113,7 @@ fn limit(text: &str) -> Result<usize, ApiError> {
 }
 
 fn why(text: &str) -> Result<String, ApiError> {
-    let known = || Why::ALL.iter().map(|why| why.as_str()).chain([DUE]);
+    let known = || KeepReason::ALL.iter().map(|why| why.as_str()).chain([DUE]);
     if known().any(|name| name == text) {
         return Ok(text.to_owned());
     }

@@ -16,7 +16,7 @@ use cloakroom_core::protocol::admin::{
     AcceptedCluster, ClusterStatus, ServerLimits, ServerStatus, UnreadableResource, WatchStatus,
 };
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::standing::ClusterStanding;
+use cloakroom_core::protocol::status::ClusterMatch;
 use cloakroom_staging::AccessError;
 use cloakroom_staging::ledger::UnreadableRow;
 use cloakroom_staging::{Limits, Share};
@@ -68,14 +68,12 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
         return None;
     }
     let (standing, known, seen) = match state {
-        ClusterState::NotAsked => (ClusterStanding::NotAsked, None, None),
-        ClusterState::Known(uid) => {
-            (ClusterStanding::Same, Some(uid.clone()), Some(ClusterIdentity::Uid(uid)))
-        }
+        ClusterState::NotAsked => (ClusterMatch::NotAsked, None, None),
+        ClusterState::Known(uid) => (ClusterMatch::Same, Some(uid.clone()), Some(ClusterIdentity::Uid(uid))),
         ClusterState::Unchecked(why) => {
-            (ClusterStanding::Unchecked, None, Some(ClusterIdentity::WithoutUid(why)))
+            (ClusterMatch::Unchecked, None, Some(ClusterIdentity::WithoutUid(why)))
         }
-        ClusterState::Other { known, seen } => (ClusterStanding::Other, Some(known), Some(seen)),
+        ClusterState::Other { known, seen } => (ClusterMatch::Other, Some(known), Some(seen)),
     };
     let (seen, no_uid) = match seen {
         Some(ClusterIdentity::Uid(uid)) => (Some(uid), None),

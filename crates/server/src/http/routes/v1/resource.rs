@@ -66,9 +66,9 @@ fn describe(resource: &Resource<Ready>, judge: &Judge) -> Metadata {
         last_used_at: history.last_used_at,
         expires_at: kept.and_then(|kept| kept.until),
         kept_because: kept.map(|kept| kept.why.into()),
-        owner_seen_at: history.sighting.seen_at,
-        owner_absent_since: history.sighting.absent_since,
-        owner_finished_since: history.sighting.finished_since,
+        owner_seen_at: history.owner_history.seen_at,
+        owner_absent_since: history.owner_history.absent_since,
+        owner_finished_since: history.owner_history.finished_since,
     }
 }
 

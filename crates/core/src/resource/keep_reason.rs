@@ -4,7 +4,7 @@ use super::named::named;
 
 /// Why the cleaner keeps a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Why {
+pub enum KeepReason {
     /// Its owner exists.
     OwnerPresent,
     /// All pods of its owner finished, and still count as present for a while.
@@ -44,7 +44,7 @@ pub enum Unknown {
     OtherCluster,
 }
 
-named!(Why {
+named!(KeepReason {
     OwnerPresent => "owner-present",
     OwnerFinished => "owner-finished",
     NotUsedYet => "not-used-yet",
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn every_keep_reason_reads_back() {
-        for why in Why::ALL {
+        for why in KeepReason::ALL {
             assert_eq!(why.as_str().parse(), Ok(*why));
         }
     }

@@ -30,7 +30,7 @@ named!(WatchState {
 
 /// Which cluster answers questions about owners, compared with the one that owners were seen in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClusterStanding {
+pub enum ClusterMatch {
     /// There was no answer yet.
     NotAsked,
     /// The cluster that owners were seen in.
@@ -41,7 +41,7 @@ pub enum ClusterStanding {
     Other,
 }
 
-named!(ClusterStanding {
+named!(ClusterMatch {
     NotAsked => "not-asked",
     Same => "same",
     Unchecked => "unchecked",
@@ -57,7 +57,7 @@ mod tests {
         for state in WatchState::ALL {
             assert_eq!(state.as_str().parse(), Ok(*state));
         }
-        for standing in ClusterStanding::ALL {
+        for standing in ClusterMatch::ALL {
             assert_eq!(standing.as_str().parse(), Ok(*standing));
         }
     }

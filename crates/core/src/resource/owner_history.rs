@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 /// When the owner was seen, and when it was missed. Each is the time of a sweep that looked for the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sighting {
+pub struct OwnerHistory {
     /// When it was first seen since the upload; `None` if never.
     pub seen_at: Option<Timestamp>,
     /// Since when it has been missing. Becomes `None` when the owner is there, or when its presence is unknown.
@@ -13,7 +13,7 @@ pub struct Sighting {
     pub finished_since: Option<Timestamp>,
 }
 
-impl Sighting {
+impl OwnerHistory {
     /// Notes that the owner is there.
     pub fn present(self, now: Timestamp) -> Self {
         Self { seen_at: self.seen_at.or(Some(now)), absent_since: None, finished_since: None }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn an_absence_counts_from_the_first_sweep_that_missed_the_owner_and_ends_when_it_is_seen_or_unknown() {
-        let seen = Sighting::default().present(at(1));
+        let seen = OwnerHistory::default().present(at(1));
         let absent = seen.absent(at(2)).absent(at(3));
         assert_eq!((absent.seen_at, absent.absent_since), (Some(at(1)), Some(at(2))));
         assert_eq!(absent.present(at(4)), seen);
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn an_owner_stays_finished_until_a_pod_is_at_work_again_or_the_owner_is_gone() {
-        let finished = Sighting::default().finished(at(1)).unknown().finished(at(5));
+        let finished = OwnerHistory::default().finished(at(1)).unknown().finished(at(5));
         assert_eq!((finished.seen_at, finished.finished_since), (Some(at(1)), Some(at(1))));
         assert_eq!(finished.present(at(6)).finished_since, None);
         let gone = finished.absent(at(7));
