@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn each_file_is_named_by_its_key() {
-        let lines: String = LEAVES.iter().map(|leaf| format!("{OF_SERVER}.{leaf}=/{leaf}\n")).collect();
-        assert_eq!(server(&lines), expected(OF_SERVER));
+        let lines = LEAVES.map(|leaf| format!("{OF_SERVER}.{leaf}=/{leaf}\n"));
+        assert_eq!(server(&lines.concat()), expected(OF_SERVER));
         let values = LEAVES.map(|leaf| format!("/{leaf}"));
         let settings: Vec<_> = LEAVES
             .iter()

@@ -19,9 +19,7 @@ use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESP
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::support::requests;
 use crate::support::submitter::{Submitter, hurried};
