@@ -1,6 +1,6 @@
 //! Credentials for the API server as settings give them, each with the key that messages name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cloakroom_cluster::{Credentials, Given, TokenSource};
 use cloakroom_core::oauth_token::OauthToken;
@@ -39,7 +39,7 @@ pub fn quoted(key: &str) -> String {
     format!("`{key}`")
 }
 
-fn file(path: Option<&Path>, key: &str) -> Option<Given<std::path::PathBuf>> {
+fn file(path: Option<&Path>, key: &str) -> Option<Given<PathBuf>> {
     path.map(|path| Given::new(path.to_owned(), quoted(key)))
 }
 
@@ -53,8 +53,6 @@ fn token(
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use cloakroom_spark::{Origin, Properties, SparkConf, StagingServerProperties};
 
     use super::*;
@@ -88,7 +86,7 @@ mod tests {
 
     #[test]
     fn each_file_is_named_by_its_key() {
-        let lines: String = LEAVES.iter().map(|leaf| format!("{OF_SERVER}.{leaf}=/{leaf}\n")).collect();
+        let lines = LEAVES.map(|leaf| format!("{OF_SERVER}.{leaf}=/{leaf}\n")).concat();
         assert_eq!(server(&lines), expected(OF_SERVER));
         let values = LEAVES.map(|leaf| format!("/{leaf}"));
         let settings: Vec<_> = LEAVES
