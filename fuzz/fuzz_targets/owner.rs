@@ -84,6 +84,7 @@ fn settings() -> Settings {
         Lifetimes { unused_timeout: Duration::from_hours(1), max_unused: Duration::from_hours(24) };
     Settings {
         upload_auth: UploadAuth::None,
+        token_hint: String::new(),
         owner_kinds: OwnerKinds::parse(OwnerKinds::DEFAULT).expect("the default"),
         namespaces: None,
         lifetimes,

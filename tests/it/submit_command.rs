@@ -415,3 +415,29 @@ fn signed_addresses_that_the_init_container_fetches_are_in_nothing_that_is_said(
     }
     assert!(!said.contains("hush"), "{said}");
 }
+
+#[test]
+fn what_is_wrong_with_credentials_is_said_by_the_keys_of_their_settings() {
+    let said = |master: &str, settings: &[&str]| {
+        let mut submit = command();
+        submit.args(["submit", "--master", master, "--deploy-mode", "cluster", "--class", "A"]);
+        submit.args(["--conf", "spark.kubernetes.container.image=repo.example/spark:4"]);
+        for setting in settings {
+            submit.args(["--conf", &format!("spark.kubernetes.{setting}")]);
+        }
+        stderr(&submit.arg(JAR).output().unwrap())
+    };
+    let token = "authenticate.submission.oauthToken=hunter2";
+    let clear = said("k8s://http://192.0.2.1:6443", &[token]);
+    assert!(
+        clear.contains("`spark.kubernetes.authenticate.submission.oauthToken` would travel in clear"),
+        "{clear}"
+    );
+    let anybody = said("k8s://https://192.0.2.1:6443", &[token, "trust.certificates=true"]);
+    assert!(anybody.contains("`spark.kubernetes.trust.certificates` is true"), "{anybody}");
+    let ca = "name the API server's CA with `spark.kubernetes.authenticate.submission.caCertFile` instead";
+    assert!(anybody.contains(ca), "{anybody}");
+    let address = said("k8s://here", &[token]);
+    assert!(address.contains("--master (`spark.master`) is not the address of an API server"), "{address}");
+    assert!([clear, anybody, address].iter().all(|text| !text.contains("hunter2")));
+}
