@@ -1,4 +1,38 @@
-# Recipes for `just`; each is a script that runs without it as well.
+# Recipes for `just`; each is a command or a script that runs without it as well. `just` alone lists them.
+
+_list:
+    @just --list --unsorted
+
+# everything that must hold before a change lands
+ci:
+    .ci/run
+
+# unit tests of all crates
+unit *FILTER:
+    cargo test --workspace --lib --bins -- {{FILTER}}
+
+# one tier of the tests, with all that it needs: it, conformance, real, runs, node, torture
+test TIER *FILTER:
+    .ci/tier {{TIER}} {{FILTER}}
+
+# formats the code
+format:
+    cargo fmt --all
+    cargo fmt --all --manifest-path fuzz/Cargo.toml
+
+# lints, documentation, licences and sources of dependencies
+lint:
+    cargo clippy --locked --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+    cargo deny --locked check bans licenses sources
+
+# every fuzz target for a while
+fuzz *ARGUMENTS:
+    fuzz/run {{ARGUMENTS}}
+
+# figures for docs/benchmarks.md
+bench *SCENARIO:
+    cargo bench --bench transfers -- {{SCENARIO}}
 
 # makes the release's files in dist/ (docs/install.md)
 release *ARGUMENTS:

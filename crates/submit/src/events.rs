@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::left::Left;
 use super::log::{Level, Lines, Status};
 use super::stage::BundleKind;
-use cloakroom_core::clock::{Clock, SystemClock};
+use cloakroom_core::clock::Clock;
 use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
 
 /// One thing that happened.
@@ -143,7 +143,7 @@ impl Log {
 
     /// Writes what spark-submit would log, by the system's clock and time zone.
     pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self::with_clock(Arc::new(SystemClock::new()), TimeZone::system(), write)
+        Self(Arc::new(Lines::by_the_system(write)))
     }
 
     /// By another clock.

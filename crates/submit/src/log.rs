@@ -1,6 +1,6 @@
 //! What people and schedulers read on stderr: lines in the format of Spark's own log.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -47,24 +47,26 @@ type Write = dyn Fn(&str) + Send + Sync;
 /// schedulers parse them. Of what Spark does not log it writes nothing.
 pub struct Lines {
     clock: Arc<dyn Clock>,
-    zone: TimeZone,
+    /// Looked up for the first line: the search reads all names of the system's time zones.
+    zone: OnceLock<TimeZone>,
     write: Box<Write>,
 }
 
 impl Lines {
     /// By this clock.
     pub fn new(clock: Arc<dyn Clock>, zone: TimeZone, write: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self { clock, zone, write: Box::new(write) }
+        Self { clock, zone: OnceLock::from(zone), write: Box::new(write) }
     }
 
     /// By the system's clock and time zone.
     pub fn by_the_system(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self::new(Arc::new(SystemClock::new()), TimeZone::system(), write)
+        Self { clock: Arc::new(SystemClock::new()), zone: OnceLock::new(), write: Box::new(write) }
     }
 
     /// `logger` is the class that says it in Spark, without its package.
     pub fn say(&self, level: Level, logger: &str, message: &str) {
-        let now = self.clock.now().to_zoned(self.zone.clone());
+        let zone = self.zone.get_or_init(TimeZone::system).clone();
+        let now = self.clock.now().to_zoned(zone);
         let now = now.strftime("%y/%m/%d %H:%M:%S");
         (self.write)(&format!("{now} {} {logger}: {message}", level.name()));
     }

@@ -52,16 +52,16 @@ pub fn circle(room: &Path, sources: &[(PathBuf, String)]) -> Vec<String> {
 fn a_circle_is_found_and_what_only_leads_to_it_is_not_in_it() {
     let source = |file: &str, text: &str| (PathBuf::from(file), text.to_owned());
     let mut sources = vec![
-        source("plan/a.rs", "use super::b::X;"),
-        source("plan/b/mod.rs", "use super::c;"),
-        source("plan/b/x.rs", "use crate::plan::d::Y;"),
-        source("plan/c.rs", ""),
-        source("plan/d.rs", "fn f() { super::e::f(); }\n#[cfg(test)]\nmod t { use super::super::a; }"),
-        source("plan/e.rs", "use std::fs;"),
+        source("submit/plan/a.rs", "use super::b::X;"),
+        source("submit/plan/b/mod.rs", "use super::c;"),
+        source("submit/plan/b/x.rs", "use crate::submit::plan::d::Y;"),
+        source("submit/plan/c.rs", ""),
+        source("submit/plan/d.rs", "fn f() { super::e::f(); }\n#[cfg(test)]\nmod t { use super::super::a; }"),
+        source("submit/plan/e.rs", "use std::fs;"),
     ];
-    let room = Path::new("plan");
+    let room = Path::new("submit/plan");
     assert_eq!(circle(room, &sources), [""; 0]);
-    sources.push(source("plan/e/y.rs", "use super::super::{b, c};"));
+    sources.push(source("submit/plan/e/y.rs", "use super::super::{b, c};"));
     assert_eq!(circle(room, &sources), ["b", "d", "e"]);
     sources.pop();
     sources.push(source("submit/plan/mod.rs", "mod d;\npub use d::Y;\npub fn f() { b::f() }"));

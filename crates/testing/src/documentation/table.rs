@@ -53,6 +53,7 @@ const INSTALL: &str = "docs/install.md";
 const OPERATIONS: &str = "docs/operations.md";
 const OPERATOR: &str = "docs/spark-operator.md";
 const SUBMIT: &str = "docs/submit.md";
+const TROUBLES: &str = "docs/submit-troubleshooting.md";
 const VERSIONS: &str = "docs/versions.md";
 const CHART: &str = "charts/cloakroom/README.md";
 
@@ -95,8 +96,8 @@ pub const TABLE: &[Row] = &[
     row(README, "Deploy", "$ printf", By::Test("tests/node/journeys/chart.rs")),
     row(README, "Deploy", "$ export CLOAKROOM_SERVER", By::Test("tests/node/journeys/deploy.rs")),
     row(README, "Deploy", "$ kubectl create namespace spark", By::Test("tests/node/journeys/deploy.rs")),
-    row(README, "Forget about it", "", By::Text),
-    row(README, "See and free what is staged", "$ ", By::Reader),
+    row(README, "Automatic cleanup", "", By::Text),
+    row(README, "List and remove resources", "$ ", By::Reader),
     row("CONTRIBUTING.md", "Fuzzing", "fuzz/run", OF_CI),
     row(
         "CONTRIBUTING.md",
@@ -119,7 +120,7 @@ pub const TABLE: &[Row] = &[
     row(AIRFLOW, "Install", "ln -s", By::Reader),
     row(AIRFLOW, "The connection", "export AIRFLOW_CONN_SPARK_K8S", By::Test("tests/runs/airflow.rs")),
     row(AIRFLOW, "A task", "report = ", By::Text),
-    row(AIRFLOW, "What stays of a task", "clean_up = ", By::Test("tests/real/pages/member.rs")),
+    row(AIRFLOW, "Remove what a task leaves", "clean_up = ", By::Test("tests/real/pages/member.rs")),
     row(API, "Stage", "$ ", By::Reader),
     row(API, "Fetch", "$ ", By::Reader),
     row(API, "Metadata and release", "$ ", By::Reader),
@@ -150,7 +151,7 @@ pub const TABLE: &[Row] = &[
     row(CLIENTS, FOR_SPARK_SUBMIT, "export CLOAKROOM_SERVER", By::Member),
     row(CLIENTS, FOR_SPARK_SUBMIT, "$ cloakroom stage", By::Member),
     row(CLIENTS, FOR_SPARK_SUBMIT, "args=", By::Test("tests/node/journeys/external.rs")),
-    row(CLIENTS, FOR_SPARK_SUBMIT, "removed from", By::Text),
+    row(CLIENTS, "What stays in the namespace", "removed from", By::Text),
     row(CLIENTS, "fetch", "$ ", By::Reader),
     row(CLIENTS, "In a pod", "ID=", By::Test("tests/node/journeys/transfers.rs")),
     row(CLIENTS, "In a pod", "apiVersion: v1", By::Test("tests/node/journeys/transfers.rs")),
@@ -211,7 +212,6 @@ pub const TABLE: &[Row] = &[
     row(OPERATIONS, "When an upgrade fails", "helm upgrade", By::Test("tests/node/journeys/chart.rs")),
     row(OPERATIONS, "When an upgrade fails", "kubectl describe", By::Test("tests/node/journeys/chart.rs")),
     row(OPERATIONS, "Change tokens and certificate", "", By::Test("tests/real/pages/rotation.rs")),
-    row(OPERATIONS, "Looking after it", "kubectl exec", By::Chapter(OPERATIONS, "Administration")),
     row("docs/security.md", "Who uploaded", "name=alice", By::Text),
     row(OPERATOR, "Stage and apply", "apiVersion:", By::Test("tests/node/journeys/operator.rs")),
     row(OPERATOR, "Stage and apply", "export", By::Test("tests/node/journeys/operator.rs")),
@@ -226,22 +226,22 @@ pub const TABLE: &[Row] = &[
     ),
     row(
         SUBMIT,
-        "Submitting applications",
+        "The first submission",
         "cloakroom submit",
         By::None("the examples of Spark's image are in no package; README submits the same jar"),
     ),
-    row(SUBMIT, "Submitting applications", "ln -s", By::Reader),
     row(SUBMIT, "Local files", "cloakroom submit", By::Test("tests/node/journeys/jobs.rs")),
     row(SUBMIT, "Local files", "--conf", By::Test("tests/node/journeys/jobs.rs")),
+    row(SUBMIT, "While it waits", "", By::Text),
+    row(SUBMIT, "Under the name spark-submit", "ln -s", By::Reader),
     row(
         SUBMIT,
         IN_FRONT,
         "ln -s",
         By::None("it needs a whole Spark; `tests/runs/in_front.rs` stands in front of two versions of it"),
     ),
-    row(SUBMIT, "While it waits", "", By::Text),
-    row(SUBMIT, "When it goes wrong", "", By::Test("tests/runs/failures/page.rs")),
-    row(SUBMIT, "What is created, and what is taken back", "26/11/21", By::Text),
+    row(TROUBLES, "Failures and what to do", "", By::Test("tests/runs/failures/page.rs")),
+    row(TROUBLES, "What is left after a failure", "26/11/21", By::Text),
     row(
         VERSIONS,
         "New since the version before",
