@@ -14,7 +14,7 @@ pub fn about(blocks: &[Block], table: &[Row], read: impl Fn(&str) -> Option<Stri
             let place = block.headings.last().map_or("", String::as_str);
             let first = block.text.lines().next().unwrap_or_default();
             complaints.push(format!(
-                "{}, “{place}”: {found} rows of tests/documentation/table.rs are about the block “{first}”, not one",
+                "{}, “{place}”: {found} rows of the table of crates/testing are about the block “{first}”, not one",
                 block.page
             ));
         }

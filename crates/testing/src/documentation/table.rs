@@ -98,6 +98,7 @@ pub const TABLE: &[Row] = &[
     row(README, "Deploy", "$ kubectl create namespace spark", By::Test("tests/node/journeys/deploy.rs")),
     row(README, "Automatic cleanup", "", By::Text),
     row(README, "List and remove resources", "$ ", By::Reader),
+    row("CONTRIBUTING.md", "Build and test", "cargo build", OF_CI),
     row("CONTRIBUTING.md", "Fuzzing", "fuzz/run", OF_CI),
     row(
         "CONTRIBUTING.md",
