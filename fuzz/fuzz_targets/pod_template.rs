@@ -9,15 +9,11 @@ use std::sync::LazyLock;
 
 use cloakroom_fuzz::two;
 use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
 use cloakroom_submit::inputs::Local;
-use cloakroom_submit::inputs::{Inputs as _, Local};
 use cloakroom_submit::plan::{Asking, PlanError, Request, Submitter};
-use cloakroom_submit::plan::{Asking, PlanError, Request, Submitter, needs, plan};
 use cloakroom_submit::run;
 use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{Drawn, Log, Submission};
-use cloakroom_submit::{Drawn, Submission};
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use rand::SeedableRng as _;
