@@ -1,4 +1,4 @@
-//! Access as the original's properties file says: what it leaves out, the mounted service account fills in.
+//! Access with kubespark's properties file. The mounted service account provides what the file leaves out.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(super) fn read(
     if let Some((certificate, key)) = &certificate {
         identity::present(&mut config.auth_info, certificate, key)?;
     }
-    // A client certificate is a credential of its own: the account's token stays at home then.
+    // A client certificate is a credential of its own, so the service account's token is not sent beside it.
     let account = account.filter(|_| certificate.is_none());
     let token = token(properties, account, &mut files)?;
     let secret = token.as_ref().map(|(_, setting)| setting.clone());
