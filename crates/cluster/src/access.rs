@@ -1,4 +1,5 @@
-//! Where the API server is, and who asks it: one of three ways, each read from files as a whole.
+//! Where the API server is, and which credentials it is shown. There are four ways; each reads all of its files at
+//! once.
 
 mod credentials;
 mod kubeconfig;
@@ -18,31 +19,31 @@ use super::identity;
 pub use credentials::{Credentials, Given, TokenSource};
 pub use submission::SubmissionAccess;
 
-/// Where Kubernetes mounts a pod's service account.
+/// The folder in which Kubernetes mounts a pod's service account.
 pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// How the API server is reached. Nothing in it was read yet.
+/// How the API server is reached. The files are named here and not read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
-    /// From a pod, with the service account that is mounted in it.
+    /// In a pod: with the service account that is mounted in it.
     ServiceAccount {
-        /// The cluster's own address, as the environment of a pod has it.
+        /// The cluster's own address, from the pod's environment.
         url: String,
-        /// The folder with `token` and `ca.crt`, [`SERVICE_ACCOUNT_FOLDER`] outside of tests.
+        /// The folder with `token` and `ca.crt`; [`SERVICE_ACCOUNT_FOLDER`] outside of tests.
         folder: PathBuf,
     },
-    /// As the original's properties file says.
+    /// With the settings in kubespark's properties file.
     Properties(Box<PropertiesAccess>),
-    /// As a kubeconfig says.
+    /// With a kubeconfig.
     Kubeconfig {
-        /// The files, merged as kubectl merges them.
+        /// The kubeconfig's files, merged as kubectl merges them.
         paths: Vec<PathBuf>,
-        /// One of their contexts; without one the current context.
+        /// The context to use; `None` is the current context.
         context: Option<String>,
-        /// What names the files, for messages.
+        /// The flag or variable that names the files, for messages.
         setting: String,
     },
-    /// As a submission's settings say.
+    /// With the settings of a submission.
     Submission(Box<SubmissionAccess>),
 }
 
@@ -60,7 +61,7 @@ pub struct PropertiesAccess {
 }
 
 impl Access {
-    /// Reads and checks every file that it takes.
+    /// Reads and checks all files of this way.
     pub(super) fn read(&self) -> Result<Reading, ConnectError> {
         match self {
             Self::ServiceAccount { url, folder } => service_account(url, folder),
@@ -73,7 +74,7 @@ impl Access {
     }
 }
 
-/// Who asks, for people: `the pod's service account`.
+/// Names the source of the credentials, for people: `the pod's service account`.
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,20 +95,20 @@ fn joined(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What one reading of all files came to.
+/// The result of reading all files.
 pub(super) struct Reading {
-    /// For the client that is made of it.
+    /// The settings from which the client is built.
     pub(super) config: Config,
-    /// The address, as it may be shown.
+    /// The address without credentials, fit to be shown.
     pub(super) address: String,
-    /// The files that were read, and how they looked.
+    /// The files that were read, with the stamps that they had.
     pub(super) seen: Seen,
-    /// The credential plugin that is run, if there is one.
+    /// The name of the credential plugin for messages; `None` if none runs.
     pub(super) plugin: Option<String>,
 }
 
 impl Reading {
-    /// Checks that a secret travels where nobody can read it.
+    /// Refuses a secret if others could read it on the way.
     fn new(
         address: &Address,
         mut config: Config,
@@ -121,14 +122,15 @@ impl Reading {
             });
         }
         if !address.is_https() {
-            // No certificate will be checked: the system's roots, which may be missing, are not needed.
+            // Without TLS no certificate is checked. An empty list keeps kube from loading the system's roots, which
+            // may be missing.
             config.root_cert = Some(Vec::new());
         }
         Ok(Self { config, address: address.to_string(), seen: files.into_seen(), plugin: None })
     }
 }
 
-/// What stands for the file's name in messages about the mounted service account.
+/// Stands in messages for the setting that names a file of the mounted service account.
 const SERVICE_ACCOUNT: &str = "the mounted service account";
 
 fn service_account(url: &str, folder: &Path) -> Result<Reading, ConnectError> {

@@ -12,7 +12,7 @@ use super::connect_error::ConnectError;
 pub(super) struct Address(Uri);
 
 impl Address {
-    /// Reads `https://HOST[:PORT][/PATH]`, or the same with `http`; `setting` is where it was given.
+    /// Reads `https://HOST[:PORT][/PATH]`, or the same with `http`. `setting` names the source of the text in messages.
     pub(super) fn parse(text: &str, setting: &str) -> Result<Self, ConnectError> {
         let refused = |why: &str| ConnectError::Address { setting: setting.to_owned(), why: why.to_owned() };
         let uri: Uri = text.trim().parse().map_err(|_| refused("it is not a URL"))?;
@@ -36,7 +36,7 @@ impl Address {
         self.0.scheme_str() == Some("https")
     }
 
-    /// Whether a secret may be sent there: nobody on the way can read it.
+    /// Whether a secret may be sent there, because no third party can read it on the way.
     pub(super) fn is_confidential(&self) -> bool {
         self.is_https() || self.is_loopback()
     }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_its_setting_and_without_a_password() {
+    fn a_text_that_is_no_address_is_refused_with_its_setting_and_without_a_password() {
         for text in
             ["", "10.0.0.1:6443", "k8s://https://x", "ftp://x", "https://u:hunter2@x", "https://x?a=b"]
         {

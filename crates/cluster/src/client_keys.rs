@@ -1,5 +1,5 @@
-//! Client certificates that are sent as they are. The API server decides about them; rustls would take only those that
-//! it can parse itself, which are of version 3, and `openssl x509 -req` makes version 1 unless it is told more.
+//! Client certificates that are sent unparsed, because the API server is what decides about them. rustls by itself
+//! accepts only certificates of version 3, but `openssl x509 -req` makes version 1 by default.
 
 use std::sync::Arc;
 
@@ -8,21 +8,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{Signer, SigningKey};
 use rustls::{Error, SignatureAlgorithm, SignatureScheme};
 
-/// Makes the clients of kube send any certificate. kube makes its TLS configuration itself, of this process's provider,
-/// and rustls parses a client's certificate only to compare it with the key's public half.
+/// Lets kube's clients send any certificate. kube builds its TLS configuration with this process's default provider.
+/// rustls parses a client's certificate only to compare it with the public half of the key, and this provider has no
+/// public half.
 pub(super) fn install() {
     let provider = CryptoProvider { key_provider: &WithoutPublicHalf, ..ring::default_provider() };
-    // It is there from the second client on.
+    // An error means that an earlier client has installed it already.
     let _ = provider.install_default();
 }
 
-/// Reads a private key, and says whether the certificate is of that key.
+/// Loads a private key, and checks whether the certificate belongs to it.
 pub(super) fn belong_together(
     certificate: &CertificateDer<'_>,
     key: PrivateKeyDer<'static>,
 ) -> Result<bool, Error> {
     let key = ring::default_provider().key_provider.load_private_key(key)?;
-    // A certificate has the public half in it as it stands, in whatever version it is (RFC 5280, section 4.1).
+    // A certificate of any version contains the bytes of its public key unchanged (RFC 5280, section 4.1).
     let is_in_it = |public: &[u8]| memchr::memmem::find(certificate, public).is_some();
     Ok(key.public_key().is_none_or(|public| is_in_it(&public)))
 }
@@ -37,7 +38,7 @@ impl KeyProvider for WithoutPublicHalf {
     }
 }
 
-/// A key that does not say what its public half is, so that nothing is compared with it.
+/// A key that hides its public half, so that rustls compares nothing with it.
 #[derive(Debug)]
 struct Unnamed(Arc<dyn SigningKey>);
 

@@ -1,108 +1,106 @@
-//! Why there is no way to ask the API server: found out from files, before anything is sent.
+//! Why the API server cannot be called. These errors are found in files, before anything is sent.
 
 use std::path::PathBuf;
 
-/// A configuration by which the API server cannot be asked. Messages name the setting and the file, and never show
-/// what is in it.
+/// A configuration with which the API server cannot be called. Messages name the setting and the file, and never show
+/// what the file contains.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// In a pod, without a service account.
+    /// The server runs in a pod and has no service account.
     #[error(
-        "this runs in a pod, and no service account is mounted in it ({path} is missing): let it be mounted \
-         (automountServiceAccountToken: true), give a kubeconfig with --kubeconfig, or say with --no-kubernetes that \
-         owners are not to be watched", path = .path.display()
+        "this runs in a pod that has no service account ({path} is missing): mount one \
+         (automountServiceAccountToken: true), give a kubeconfig with --kubeconfig, or do without the owners in the \
+         cluster with --no-kubernetes", path = .path.display()
     )]
     NoServiceAccount {
-        /// Where its token should be.
+        /// The path at which the token is missing.
         path: PathBuf,
     },
-    /// Properties without a credential, and no service account to fill it in.
+    /// The properties give no credential, and no service account provides one.
     #[error(
-        "there is nothing to show to the API server: {account} is true, as it is by default, and {path} is missing; \
-         give {token_file} or a client certificate, or set it to false to ask without credentials",
+        "there are no credentials for the API server: {account} is true, as it is by default, and {path} is missing; \
+         give {token_file} or a client certificate, or set it to false to connect without credentials",
         path = .path.display()
     )]
     NothingToShow {
-        /// Where the service account's token should be.
+        /// The path at which the service account's token is missing.
         path: PathBuf,
         /// The setting that asks for the service account.
         account: String,
         /// The setting that would name a token's file.
         token_file: String,
     },
-    /// An address that is none.
+    /// The text is not an address of an API server.
     #[error("{setting} is not the address of an API server: {why}; write https://HOST:PORT")]
     Address {
-        /// What gives it.
+        /// The setting with the text.
         setting: String,
-        /// What is wrong with it.
+        /// The reason, for people.
         why: String,
     },
-    /// A secret would be sent where others can read it.
+    /// A secret would travel unencrypted over the network.
     #[error(
         "{address} is neither https nor on this machine, so {setting} would travel in clear: use https, or leave the \
          credentials out"
     )]
     SecretInClear {
-        /// The address.
+        /// The address to which it would be sent.
         address: String,
-        /// What gives the secret.
+        /// The setting with the secret.
         setting: String,
     },
-    /// A secret would be sent to whoever answers.
+    /// A secret would go to a server that proves no identity.
     #[error(
-        "{setting} is true, so that the credentials would go to whoever answers in the API server's place, and is not \
-         followed: name the API server's CA with {ca} instead"
+        "{setting} is true, and is not followed, because the credentials could go to another server in the API \
+         server's place: name the API server's CA with {ca} instead"
     )]
     TrustsAnybody {
-        /// What is true.
+        /// The setting that turns off the check of certificates.
         setting: String,
-        /// The setting to give in its place.
+        /// The key that names a CA, to set in its place.
         ca: String,
     },
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {path} ({setting})", path = .path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What names it.
+        /// The setting that names the file.
         setting: String,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// A file, or data in a kubeconfig, that is not what it should be.
+    /// A file, or data in a kubeconfig, has the wrong content.
     #[error("{place} {problem}")]
     Content {
-        /// The file with what names it, or the setting that has the data itself.
+        /// The file with its setting, or the setting that has the data itself.
         place: String,
-        /// What is wrong.
+        /// What is wrong, as the end of a sentence that begins with the place.
         problem: String,
     },
-    /// A kubeconfig that does not say what is needed.
+    /// A kubeconfig lacks something, or contains something that is not supported.
     #[error("the kubeconfig {path}: {problem}", path = .path.display())]
     Kubeconfig {
-        /// The file.
+        /// The path of the file, or all paths in the form of `KUBECONFIG`.
         path: PathBuf,
         /// What is wrong, and what to do.
         problem: String,
     },
-    /// The address changed under a running server.
-    #[error(
-        "they lead to another API server now, {new} in place of {old}: a restart is needed to follow them"
-    )]
+    /// The address in the files changed while the server was running.
+    #[error("they name another API server now, {new} in place of {old}: restart this server to use that one")]
     Moved {
-        /// The address so far.
+        /// The address that the server uses.
         old: String,
-        /// The address that was read.
+        /// The address that the files have now.
         new: String,
     },
-    /// The client cannot be built.
+    /// The HTTP client cannot be built from files that were read without error.
     #[error("cannot set up a client for the API server {address}: {why}")]
     Setup {
-        /// The address.
+        /// The address of the API server.
         address: String,
-        /// Why.
+        /// The reason, without the output of a plugin.
         why: String,
     },
 }

@@ -1,7 +1,7 @@
-//! A client that is made anew when a file that it was made from changes: tokens, certificates and CAs rotate.
+//! A client that is built again when one of its files changes, because tokens, certificates and CAs rotate.
 //!
-//! kube re-reads token files and the CA of a pod by itself, once a minute, and neither client certificates nor
-//! kubeconfigs. Here one rule holds for all of them.
+//! kube itself reads token files and the CA of a pod again once a minute, but not client certificates and kubeconfigs.
+//! Here the same rule holds for all of them.
 
 use std::process::Output;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::files::Seen;
 use super::throttled::with_retry_after;
 use cloakroom_core::text::{chain, one_line};
 
-/// Before a plugin's certificate runs out.
+/// How long before its expiry the certificate of a plugin is renewed.
 const BEFORE_EXPIRY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
 
-/// Sends requests by the newest client.
+/// Sends each request with the newest client.
 pub(super) struct Connection {
     access: Access,
     timeouts: Timeouts,
@@ -35,12 +35,12 @@ struct Current {
     client: Client,
     seen: Seen,
     looked: Instant,
-    /// How the files looked when they could not be used: one line in the log for each state.
+    /// The stamps of files that could not be used, so that the log has one line for each such state.
     unusable: Option<Seen>,
 }
 
 impl Connection {
-    /// Reads everything for the first time.
+    /// Reads the files and builds the first client.
     pub(super) fn open(access: &Access, timeouts: Timeouts) -> Result<Self, ConnectError> {
         let reading = access.read()?;
         let (address, seen) = (reading.address.clone(), reading.seen.clone());
@@ -53,7 +53,7 @@ impl Connection {
         &self.address
     }
 
-    /// A client whose requests all come through here.
+    /// A client that sends all its requests through this connection.
     pub(super) fn client(self: Arc<Self>) -> Client {
         let service = tower::service_fn(move |request| Arc::clone(&self).send(request));
         Client::new(service, "default")
@@ -76,7 +76,7 @@ impl Connection {
         current.client.clone()
     }
 
-    /// Reads all files again, changed or not.
+    /// Reads all files again, even if they have not changed.
     pub(super) async fn look(&self) {
         let mut current = self.current.lock().await;
         current.looked = Instant::now();
@@ -85,7 +85,7 @@ impl Connection {
         self.renew(&mut current, now).await;
     }
 
-    /// Files that cannot be used (half written, say) leave the client as it was.
+    /// Builds a new client. If the files cannot be used, for example half-written ones, the old client stays.
     async fn renew(&self, current: &mut Current, now: Seen) {
         match self.read_again().await {
             Ok((client, seen)) => {
@@ -100,13 +100,13 @@ impl Connection {
         }
     }
 
-    /// On a thread that may block: a kubeconfig can name a plugin to run.
+    /// Reads the files on a thread that may block, because a kubeconfig can name a plugin to run.
     async fn read_again(&self) -> Result<(Client, Seen), ConnectError> {
         let (access, timeouts, old) = (self.access.clone(), self.timeouts, self.address.clone());
         let failed = |why: String| ConnectError::Setup { address: self.address.clone(), why };
         let reading = tokio::task::spawn_blocking(move || {
             let reading = access.read()?;
-            // Objects of another cluster say nothing about owners in this one.
+            // A watch on another cluster would report all owners as absent.
             if reading.address != old {
                 return Err(ConnectError::Moved { old, new: reading.address });
             }
@@ -123,7 +123,7 @@ fn build(reading: Reading, timeouts: Timeouts) -> Result<Client, ConnectError> {
     config.connect_timeout = Some(timeouts.connect);
     config.read_timeout = Some(timeouts.silence);
     config.write_timeout = Some(timeouts.silence);
-    // A connection that waited in the pool was silent too, and that does not count.
+    // Without this, the time that a connection waited unused in the pool would count as silence.
     config.reset_reader_on_write = true;
     client_keys::install();
     Client::try_from(config).map_err(|error| {
@@ -139,7 +139,7 @@ fn is_expiring(client: &Client) -> bool {
     client.valid_until().is_some_and(|end| jiff::Timestamp::now() + BEFORE_EXPIRY >= end)
 }
 
-/// A plugin's output is made for one reader, and can hold a token.
+/// Removes the output of a plugin from an error: it can hold a token.
 fn without_output(error: kube::Error) -> kube::Error {
     match &error {
         kube::Error::Service(source) => match source.downcast_ref::<AuthError>() {
@@ -152,7 +152,7 @@ fn without_output(error: kube::Error) -> kube::Error {
     }
 }
 
-/// What it says on stderr is for people; stdout has the credential.
+/// Shows stderr only: a plugin writes its messages there, and the credential to stdout.
 fn failed_run(out: &Output) -> String {
     const LONGEST: usize = 300;
     let said = String::from_utf8_lossy(&out.stderr);

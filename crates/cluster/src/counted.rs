@@ -1,4 +1,4 @@
-//! Every call to the API server is counted: what was asked for, and what came of it.
+//! Counts every call to the API server, by its kind and its outcome.
 
 use hyper::Method;
 use hyper::http::Request;
@@ -7,13 +7,14 @@ use kube::client::Body;
 
 use cloakroom_core::metrics::{ApiCall, Metrics};
 
-/// A client whose calls are counted in `metrics`.
+/// A client that counts its calls in `metrics`.
 pub(super) fn counted(client: Client, metrics: Metrics) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, call) = (client.clone(), call_of(&request));
         let count = Count { metrics: metrics.clone(), call, outcome: "timeout" };
         async move {
-            // All of it, not only the field that is set: it must live until here ends.
+            // This moves the whole `Count` into the future. Otherwise only the assigned field would be captured, and the
+            // `Count` would be dropped before the answer.
             let mut count = count;
             let answer = client.send(request).await;
             count.outcome =
@@ -24,7 +25,7 @@ pub(super) fn counted(client: Client, metrics: Metrics) -> Client {
     Client::new(service, "default")
 }
 
-/// Counts when it is dropped: a call that nobody waits for any more took too long.
+/// Counts the call when it is dropped. If the caller stopped waiting before the answer, the outcome is `timeout`.
 struct Count {
     metrics: Metrics,
     call: ApiCall,
@@ -37,13 +38,14 @@ impl Drop for Count {
     }
 }
 
-/// Lists and watches say so in their query; what is left is one object, or one of the documents on what there is.
+/// Finds the kind of a call. Lists and watches have it in their query; the rest are single objects and discovery
+/// documents.
 fn call_of<B>(request: &Request<B>) -> ApiCall {
     let has = |name: &str| {
         let mut pairs = request.uri().query().unwrap_or_default().split('&');
         pairs.any(|pair| pair.split('=').next() == Some(name))
     };
-    // `/api/v1` and `/apis/GROUP/VERSION`, and shorter.
+    // A discovery document is at `/api/v1`, `/apis/GROUP/VERSION`, or at a shorter path.
     let path: Vec<&str> = request.uri().path().split('/').filter(|part| !part.is_empty()).collect();
     let is_document = matches!(path.as_slice(), ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _]);
     let is_identity = matches!(path.as_slice(), ["api", "v1", "namespaces", "kube-system"]);
@@ -62,7 +64,7 @@ fn call_of<B>(request: &Request<B>) -> ApiCall {
     }
 }
 
-/// The words of `ApiFailure::label`.
+/// The outcome, in the values that `ApiFailure::label` has too.
 fn outcome_of(status: u16) -> &'static str {
     match status {
         200..=299 => "ok",

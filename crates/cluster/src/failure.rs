@@ -1,4 +1,4 @@
-//! What a failed call to the API server means.
+//! The failures of calls to the API server.
 
 use std::time::Duration;
 
@@ -6,73 +6,73 @@ use kube::core::Status;
 
 use cloakroom_core::text::one_line;
 
-/// A call that gave no answer, or another one than was asked for.
+/// A call that had no answer, or an answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiFailure {
-    /// `401`: the credentials are not, or no longer, good.
+    /// `401`: the API server rejects the credentials.
     #[error(
         "the API server does not accept this server's credentials (401 {message}): renew its token or certificate"
     )]
     Unauthorized {
-        /// What the API server said.
+        /// The API server's own words.
         message: String,
     },
-    /// `403`: the credentials are good, the role is not.
+    /// `403`: the credentials are valid, but the role lacks a permission.
     #[error("the API server does not allow it (403 {message}): the role in manifests/ has what is needed")]
     Forbidden {
-        /// What the API server said; it names verb, kind and namespace.
+        /// The API server's own words; they name verb, kind and namespace.
         message: String,
     },
-    /// `404`: no such object, or no such kind.
+    /// `404`: the object or the kind does not exist.
     #[error("the API server knows no such thing (404 {message})")]
     NotFound {
-        /// What the API server said.
+        /// The API server's own words.
         message: String,
     },
-    /// `410`: a watch or a list is too old to be resumed and must begin anew.
+    /// `410`: a watch or a list is too old to be resumed and must start again.
     #[error("the API server has forgotten where this watch or list was (410 {message})")]
     Expired {
-        /// What the API server said.
+        /// The API server's own words.
         message: String,
     },
-    /// `429`: too many calls.
+    /// `429`: the API server gets too many calls.
     #[error("the API server asks for fewer calls (429 {message})")]
     Throttled {
-        /// What the API server said.
+        /// The API server's own words.
         message: String,
-        /// How long it asked to wait.
+        /// The wait that the API server asks for, from `Retry-After`; `None` if it names none.
         retry_after: Option<Duration>,
     },
     /// Any other answer that is not a success.
     #[error("the API server answered {code} {message}")]
     Refused {
-        /// HTTP status.
+        /// The HTTP status.
         code: u16,
-        /// What the API server said.
+        /// The API server's own words.
         message: String,
     },
-    /// No answer in time.
+    /// The answer did not come in time.
     #[error("the API server did not answer within {} s", after.as_secs_f32())]
     TimedOut {
-        /// How long it was waited for.
+        /// How long the caller waited.
         after: Duration,
     },
-    /// No connection, or one that broke.
+    /// The connection could not be opened, or broke.
     #[error("the API server cannot be reached: {why}")]
     Unreachable {
-        /// What the network, TLS or the credentials' file said.
+        /// The innermost cause: of the network, TLS or a file with credentials.
         why: String,
     },
-    /// An answer that is not what this version understands.
+    /// The answer does not have the expected form.
     #[error("the API server's answer is not understood: {why}")]
     Unreadable {
-        /// What was wrong with it.
+        /// What is wrong with the answer.
         why: String,
     },
 }
 
 impl ApiFailure {
-    /// One of a few words, for a metric's label.
+    /// The value of a metric's label, from a fixed set.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Unauthorized { .. } => "401",
@@ -88,7 +88,7 @@ impl ApiFailure {
         }
     }
 
-    /// What an error in a watch's stream or an answer's status stands for.
+    /// Maps the status of an answer, or of an error in a watch's stream, to a failure.
     pub fn from_status(status: &Status) -> Self {
         let message = shortened(&status.message);
         match status.code {
@@ -117,7 +117,7 @@ impl From<kube::Error> for ApiFailure {
     }
 }
 
-/// The layers around it only repeat that a service failed.
+/// The innermost cause of an error. The layers around it only say that a service failed.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -126,14 +126,14 @@ fn innermost(error: &dyn std::error::Error) -> String {
     innermost.to_string()
 }
 
-/// Text from another server goes into one line of a log. What is wrong with a pod takes the API server a few hundred
-/// characters to say.
+/// Makes one line for the log of a text from another server. 1000 characters are enough for the API server's reasons to
+/// refuse a pod, which take a few hundred.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 1000;
     one_line(text, LONGEST)
 }
 
-/// Makes a call, and waits `patience` for its answer.
+/// Makes a call, and waits at most `patience` for its answer.
 pub async fn within<T>(
     patience: Duration,
     call: impl Future<Output = kube::Result<T>>,

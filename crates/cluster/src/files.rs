@@ -1,4 +1,4 @@
-//! Files that are read now, and looked at again later.
+//! Files that are read once and checked for changes later.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -8,19 +8,20 @@ use std::time::SystemTime;
 
 use super::connect_error::ConnectError;
 
-/// More than any token, certificate or kubeconfig: a file without end is not read to its end.
+/// Longer than any token, certificate or kubeconfig, in bytes. The limit also ends the reading of a file that has no
+/// end.
 const LONGEST: u64 = 4 << 20;
 
-/// Reads files, and remembers how they looked.
+/// Reads files, and remembers the stamp of each.
 #[derive(Debug, Default)]
 pub(super) struct Files(Seen);
 
-/// Files, and how each looked before it was read.
+/// Files, each with the stamp that it had before it was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seen(Vec<(PathBuf, Stamp)>);
 
-/// What changes when a file does: time, length and inode. Kubernetes changes mounted files by another target of a
-/// symbolic link, within the same tick of the clock as the old one if it must be.
+/// The properties of a file that change with its content: time, length and inode. The inode is needed because
+/// Kubernetes updates a mounted file by changing a symbolic link, perhaps within one tick of the file system's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp(Option<(SystemTime, u64, u64)>);
 
@@ -32,22 +33,22 @@ impl Stamp {
 }
 
 impl Seen {
-    /// The same files as they look now.
+    /// The same files with their present stamps.
     pub(super) fn again(&self) -> Self {
         Self(self.0.iter().map(|(path, _)| (path.clone(), Stamp::of(path))).collect())
     }
 }
 
-/// What was in a file, or what stood in a kubeconfig itself.
+/// The content of a file, or of a field in a kubeconfig.
 pub(super) struct Content {
-    /// Where it is, for messages.
+    /// The file or field, for messages.
     pub(super) place: String,
-    /// What it is.
+    /// The content itself, at most [`LONGEST`] bytes.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Content {
-    /// An error about it.
+    /// Makes an error that names the place.
     pub(super) fn refuse(&self, problem: impl Into<String>) -> ConnectError {
         ConnectError::Content { place: self.place.clone(), problem: problem.into() }
     }
@@ -56,7 +57,7 @@ impl Content {
 impl Files {
     /// Reads a file that `setting` names.
     pub(super) fn read(&mut self, path: &Path, setting: &str) -> Result<Content, ConnectError> {
-        // Before the content: a change in between is then seen the next time.
+        // The stamp is taken before the content, so that a change in between is noticed the next time.
         self.0.0.push((path.to_owned(), Stamp::of(path)));
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)).map_err(|source| {
@@ -65,7 +66,7 @@ impl Files {
         Ok(Content { place: format!("{} ({setting})", path.display()), bytes })
     }
 
-    /// Reads a token: one line, of what a header can carry.
+    /// Reads a token: one line of characters that a header may carry.
     pub(super) fn token(&mut self, path: &Path, setting: &str) -> Result<String, ConnectError> {
         token(&self.read(path, setting)?)
     }
@@ -75,7 +76,7 @@ impl Files {
     }
 }
 
-/// The token in a file, or in a setting itself; white space around it does not count.
+/// The token in a file or in a setting itself, without the white space around it.
 pub(super) fn token(content: &Content) -> Result<String, ConnectError> {
     let text = str::from_utf8(&content.bytes).map_or("\0", str::trim);
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! Certificates and keys, checked before a client is made of them.
+//! Certificates and keys, which are checked before a client is built with them.
 
 use kube::config::AuthInfo;
 use rustls::RootCertStore;
@@ -12,7 +12,7 @@ use super::client_keys::belong_together;
 use super::connect_error::ConnectError;
 use super::files::Content;
 
-/// The CA certificates in a PEM file, as DER; at least one.
+/// The CA certificates in a PEM file, as DER. There is at least one.
 pub(super) fn roots(content: &Content) -> Result<Vec<Vec<u8>>, ConnectError> {
     let mut store = RootCertStore::empty();
     let certificates = certificates(content)?;
@@ -24,8 +24,8 @@ pub(super) fn roots(content: &Content) -> Result<Vec<Vec<u8>>, ConnectError> {
     Ok(certificates.into_iter().map(|certificate| certificate.to_vec()).collect())
 }
 
-/// Gives a client certificate and its key, which must belong together, to `auth`. Whether the certificate is a good one is
-/// for the API server to say.
+/// Puts a client certificate and its key into `auth`, if they belong together. Whether the certificate is valid is left
+/// to the API server.
 pub(super) fn present(auth: &mut AuthInfo, certificate: &Content, key: &Content) -> Result<(), ConnectError> {
     let chain = certificates(certificate)?;
     let private = PrivateKeyDer::from_pem_slice(&key.bytes)

@@ -1,4 +1,4 @@
-//! The Kubernetes API server: how it is reached, and what its failures mean.
+//! The connection to the Kubernetes API server: addresses, credentials, reviews, and the meaning of failures.
 
 mod access;
 mod address;

@@ -1,4 +1,5 @@
-//! Who shows a bearer token, and whether that user may run pods in a namespace: the API server's word, kept shortly.
+//! Reviews by the API server: which user a bearer token belongs to, and whether that user may create pods in a
+//! namespace. Answers are kept for a short time.
 
 mod cache;
 mod turns;
@@ -23,26 +24,28 @@ use cloakroom_core::metrics::{LimitUse, Limited};
 
 pub use user::User;
 
-/// A yes is good for so long: a token that is revoked, or a role that is taken away, works on until then.
+/// How long a positive answer is used. A token or a role that is revoked works on until then.
 const YES_LASTS: Duration = Duration::from_mins(1);
 
-/// A no is good for so long: whoever is given a role need not wait, and guesses do not all reach the API server.
+/// How long a negative answer is used. It is short, so that a user need not wait long after getting a role. It still
+/// keeps repeated guesses away from the API server.
 const NO_LASTS: Duration = Duration::from_secs(10);
 
-/// Questions at once about tokens that were good and users that are known; more wait, within the time of a call.
+/// Reviews at once of tokens that were valid before and of known users. More of them wait, at most for the time of a
+/// call.
 const AT_ONCE: usize = 12;
 
-/// Questions at once about tokens that are not known: whoever reaches the port can make them up.
+/// Reviews at once of unknown tokens. The number is small because any client can make up such tokens.
 const UNKNOWN_AT_ONCE: usize = 4;
 
-/// Those of which these are made wait, up to so many; further ones are told to come again.
+/// Reviews of unknown tokens, running or waiting. Further ones are refused with the advice to try again.
 const UNKNOWN_IN_QUEUE: usize = 32;
 
-/// Asks, and remembers the answers.
+/// Asks the API server, and keeps its answers for a while.
 pub struct Reviews {
     server: ApiServer,
     clock: Arc<dyn Clock>,
-    /// Apart from each other, so that what is refused displaces nothing.
+    /// The three caches are separate, so that refused tokens displace no valid ones.
     users: Mutex<Cache<User>>,
     refused: Mutex<Cache<()>>,
     permissions: Mutex<Cache<bool>>,
@@ -52,30 +55,30 @@ pub struct Reviews {
     turns: Turns,
 }
 
-/// Why a caller does not pass.
+/// Why a caller is not let in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReviewError {
-    /// The token is nobody's, or no longer good.
+    /// The token is unknown to the cluster, or has expired.
     #[error("the cluster does not know this token, or it has run out")]
     NotAuthenticated,
-    /// The user may not.
+    /// The user may not create pods in the namespace.
     #[error("{user} may not create pods in the namespace {namespace}")]
     Forbidden {
         /// The user's name in the cluster.
         user: String,
-        /// The namespace.
+        /// The namespace of the owner.
         namespace: String,
     },
-    /// Too many others come with tokens that are not known.
+    /// Too many reviews of unknown tokens are waiting.
     #[error("too many tokens that are not known yet are shown at once")]
     TooManyUnknown,
-    /// There is no answer, which is not a yes.
+    /// The API server did not answer. This does not count as permission.
     #[error("the API server cannot be asked who may upload")]
     Unanswered(#[from] ApiFailure),
 }
 
 impl Reviews {
-    /// Asks `server`; `clock` says how old an answer is.
+    /// Sends reviews to `server`; `clock` measures the age of answers.
     pub fn new(server: ApiServer, clock: Arc<dyn Clock>) -> Self {
         Self {
             server,
@@ -90,7 +93,7 @@ impl Reviews {
         }
     }
 
-    /// How much is used of the limits for questions at once.
+    /// How much of the limits for concurrent reviews is in use.
     pub fn limits(&self) -> [LimitUse; 2] {
         let used = |of, slots: &Semaphore, all: usize| {
             LimitUse::of_counts(of, all.saturating_sub(slots.available_permits()), all)
@@ -101,7 +104,7 @@ impl Reviews {
         ]
     }
 
-    /// Whose token this is.
+    /// Finds the user of a token.
     pub async fn authenticate(&self, token: &str) -> Result<User, ReviewError> {
         let key = key(&[token.as_bytes()]);
         let known = locked(&self.users).get(&key, self.clock.monotonic());
@@ -127,7 +130,7 @@ impl Reviews {
         Ok(user)
     }
 
-    /// Lets the user pass who may create pods in `namespace`.
+    /// Checks that the user may create pods in `namespace`.
     pub async fn may_create_pods(&self, user: &User, namespace: &str) -> Result<(), ReviewError> {
         let key = key(&[&user.key, namespace.as_bytes()]);
         let known = locked(&self.permissions).get(&key, self.clock.monotonic());
@@ -179,9 +182,9 @@ impl Reviews {
         Ok(self.create(&review, [&*of_user, &self.slots]).await?.status.is_some_and(|status| status.allowed))
     }
 
-    /// Not by [`kube::Api::create`], which logs an answer that it cannot read: a token is in it.
+    /// Sends a review after it has a turn of each of `slots`.
     ///
-    /// It waits for a turn of each of `slots`.
+    /// It does not use [`kube::Api::create`], which logs an answer that it cannot read, and a token is in the answer.
     async fn create<K, const N: usize>(&self, review: &K, slots: [&Semaphore; N]) -> Result<K, ApiFailure>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
@@ -194,7 +197,7 @@ impl Reviews {
         let answer = self.server.call(async {
             let mut turns = Vec::with_capacity(N);
             for slots in slots {
-                // No semaphore is ever closed.
+                // The semaphores are never closed, so this is never an error.
                 turns.push(slots.acquire().await);
             }
             client.request_text(request).await
@@ -207,7 +210,7 @@ fn locked<V>(cache: &Mutex<Cache<V>>) -> std::sync::MutexGuard<'_, Cache<V>> {
     cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows whom it asks, and nobody's tokens.
+/// Shows only the API server's address, and no token.
 impl std::fmt::Debug for Reviews {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reviews").field("server", &self.server).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! How long an API server asks to be left alone.
+//! Keeps the time that an API server asks its clients to wait.
 
 use hyper::StatusCode;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
@@ -6,8 +6,8 @@ use hyper::http::{HeaderValue, Response};
 use kube::client::Body;
 use serde_json::json;
 
-/// Moves the `Retry-After` of a `429` into its body: kube hands on bodies and not headers, and API servers answer
-/// with a plain line where priority and fairness refuse a call
+/// Moves the `Retry-After` of a `429` into its body, because kube passes on bodies and not headers. If priority and
+/// fairness refuse a call, the API server answers with a plain line
 /// (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/>).
 pub(super) fn with_retry_after(answer: Response<Body>) -> Response<Body> {
     let seconds =

@@ -139,10 +139,10 @@ async fn a_kubeconfig_that_trusts_anybody_is_refused_unless_a_ca_is_named() {
 }
 
 #[test]
-fn it_is_said_whose_credentials_are_shown() {
+fn the_source_of_the_credentials_is_named() {
     let place = Place::new();
-    let nobody = access(&place, "", Credentials::default());
-    assert!(nobody.to_string().starts_with("nobody: there is neither a kubeconfig"), "{nobody}");
+    let anonymous = access(&place, "", Credentials::default());
+    assert!(anonymous.to_string().starts_with("an anonymous user: there is neither"), "{anonymous}");
     kubeconfig(&place, "server: 'https://h'", "token: t");
     let config = access(&place, "", Credentials::default());
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Access as a kubeconfig says. kube's own loader is not used: it takes proxies from the environment, and its
-//! messages can show a piece of the file.
+//! Access with a kubeconfig. kube's own loader is not used, because it takes proxies from the environment. Its messages
+//! can also show a part of the file.
 
 use std::path::{Path, PathBuf};
 
@@ -33,18 +33,18 @@ pub(super) fn read(paths: &[PathBuf], context: Option<&str>, setting: &str) -> R
     Ok(Reading { plugin, ..reading })
 }
 
-/// What a kubeconfig gives for an API server whose address comes from elsewhere.
+/// What a kubeconfig provides if the address of the API server comes from elsewhere.
 pub(super) struct Identity {
     pub(super) auth: AuthInfo,
     pub(super) roots: Option<Vec<Vec<u8>>>,
-    /// Which setting is a secret that is sent along.
+    /// The setting with the secret that is sent along; `None` if no secret is sent.
     pub(super) secret: Option<String>,
-    /// Which setting says that any certificate is to be taken. It is not followed.
+    /// The kubeconfig's `insecure-skip-tls-verify`, if it is true. The setting is not followed.
     pub(super) trusts_anybody: Option<String>,
 }
 
-/// User and CA of a context; nothing without one that is wanted or current. `setting` names the files in messages. Of
-/// several files each adds what those before it do not have, as kubectl merges them.
+/// Reads the user and the CA of a context; `None` if no context is wanted and none is current. `setting` names the
+/// files in messages. If there are several files, an earlier file wins over a later one, as in kubectl.
 pub(super) fn identity(
     paths: &[PathBuf],
     context: Option<&str>,
@@ -67,10 +67,10 @@ struct File<'a> {
     setting: &'a str,
 }
 
-/// The cluster and the user of a context.
+/// The cluster and the user of one context.
 type Chosen<'a> = (Part<'a, Cluster>, Part<'a, AuthInfo>);
 
-/// A cluster or a user, with how it is called in messages.
+/// A cluster or a user, with its name for messages.
 struct Part<'a, T> {
     file: &'a File<'a>,
     name: String,
@@ -82,17 +82,17 @@ impl File<'_> {
         ConnectError::Kubeconfig { path: self.path(), problem: problem.into() }
     }
 
-    /// All of them, as a variable of the environment would name them.
+    /// All paths in one text, in the form of the variable `KUBECONFIG`.
     fn path(&self) -> PathBuf {
         std::env::join_paths(self.paths).map_or_else(|_| self.paths.iter().collect(), PathBuf::from)
     }
 
-    /// For how it looks, and for the message if it cannot be read.
+    /// Reads each file once, for its stamp and for a message that names the file if it cannot be read.
     fn note(&self, files: &mut Files) -> Result<(), ConnectError> {
         self.paths.iter().try_for_each(|path| files.read(path, self.setting).map(drop))
     }
 
-    /// The cluster and the user of a context; nothing where none is wanted and none is current.
+    /// The cluster and the user of a context; `None` if no context is wanted and none is current.
     fn chosen(&self, wanted: Option<&str>) -> Result<Option<Chosen<'_>>, ConnectError> {
         let Kubeconfig { current_context, contexts, clusters, auth_infos, .. } = self.parse()?;
         let wanted = wanted.map(str::to_owned).or(current_context).filter(|name| !name.is_empty());
@@ -135,7 +135,7 @@ impl File<'_> {
         let first = read.next().unwrap_or_else(|| Ok(Kubeconfig::default()));
         let merged = read.fold(first, |merged, next| merged?.merge(next?));
         merged.map_err(|error| match error {
-            // Its text can hold the line itself, with a token in it.
+            // The error's own text is not shown: it can quote the line, with a token in it.
             KubeconfigError::Parse(error) => match error.location() {
                 Some(location) => self
                     .refuse(format!("it cannot be read as YAML of a kubeconfig, line {}", location.line())),
@@ -154,7 +154,7 @@ impl<T> Part<'_, T> {
         format!("{field} {}", self.name)
     }
 
-    /// What a pair of fields gives: the data itself in base64, or else the file.
+    /// The content that a pair of fields gives: base64 in the data field, or else the file in the path field.
     fn content(
         &self,
         (field, data, path): (&str, Option<&str>, Option<&str>),
@@ -178,7 +178,7 @@ impl Part<'_, Cluster> {
     fn address(&self) -> Result<Address, ConnectError> {
         if self.of.insecure_skip_tls_verify == Some(true) {
             return Err(self.file.refuse(format!(
-                "{} is not supported: a credential would go to whoever answers; give certificate-authority",
+                "{} is not supported: a credential could go to another server; give certificate-authority",
                 self.setting("insecure-skip-tls-verify")
             )));
         }
@@ -201,7 +201,7 @@ impl Part<'_, Cluster> {
 }
 
 impl Part<'_, AuthInfo> {
-    /// Hands everything to `auth`, and says which setting is a secret that is sent along.
+    /// Puts all credentials into `auth`. Returns the setting with the secret that is sent along, if there is one.
     fn credentials(
         &self,
         auth: &mut AuthInfo,
@@ -242,7 +242,7 @@ impl Part<'_, AuthInfo> {
         }
     }
 
-    /// The token itself, or else the one in a file, with the setting that gives it.
+    /// The token itself, or else the token in a file, with the setting that gives it.
     fn token(&self, files: &mut Files) -> Result<Option<(String, String)>, ConnectError> {
         if let Some(token) = exposed(&self.of, "token").filter(|token| !token.is_empty()) {
             let setting = self.setting("token");
@@ -256,12 +256,15 @@ impl Part<'_, AuthInfo> {
         Ok(Some((files.token(Path::new(path), &setting)?, setting)))
     }
 
-    /// A plugin may not ask questions: nobody is there to answer.
+    /// Sets up the credential plugin. A plugin that must ask a question is refused, because there is no person to
+    /// answer.
     fn plugin(&self, auth: &mut AuthInfo, cluster: &Cluster) -> Result<Option<String>, ConnectError> {
         let Some(exec) = &mut auth.exec else { return Ok(None) };
         if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
             let setting = self.setting("exec");
-            return Err(self.file.refuse(format!("{setting} must ask somebody, and nobody is asked here")));
+            return Err(self
+                .file
+                .refuse(format!("{setting} must ask a question, and there is no person to answer")));
         }
         exec.interactive_mode = Some(ExecInteractiveMode::Never);
         if exec.provide_cluster_info {
@@ -273,7 +276,7 @@ impl Part<'_, AuthInfo> {
     }
 }
 
-/// A secret field as text: kube's type for secrets lets it out by serde alone.
+/// Reads a secret field as text. It goes through serde, because kube's type for secrets shows its content nowhere else.
 fn exposed(user: &AuthInfo, field: &str) -> Option<String> {
     let fields = serde_json::to_value(user).ok()?;
     fields.get(field)?.as_str().map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Access as a properties file says: what it leaves out, the mounted service account fills in.
+//! Access with kubespark's properties file. The mounted service account provides what the file leaves out.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(super) fn read(access: &PropertiesAccess) -> Result<Reading, ConnectError> {
         None => roots_of_account(account, &mut files)?,
     };
     let has_certificate = access.credentials.present(&mut config.auth_info, &mut files)?;
-    // A client certificate is a credential of its own: the account's token stays at home then.
+    // A client certificate is a credential of its own, so the service account's token is not sent beside it.
     let account = account.filter(|_| !has_certificate);
     let token = match access.credentials.token(&mut files)? {
         Some(token) => Some(token),

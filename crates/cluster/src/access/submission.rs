@@ -1,6 +1,6 @@
-//! Access as a submission's settings say. The address is always the master's; what the settings leave out, the
-//! kubeconfig fills in, or the mounted service account where there is no kubeconfig (the order of fabric8's client,
-//! which Spark uses).
+//! Access with the settings of a submission. The address is always the master's. The kubeconfig provides what the
+//! settings leave out; without a kubeconfig the mounted service account does. This is the order of fabric8's client,
+//! which Spark uses.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,40 +14,40 @@ use crate::connect_error::ConnectError;
 use crate::files::Files;
 use crate::identity;
 
-/// How a submitter reaches the API server. Nothing in it was read yet.
+/// How a submitter reaches the API server. The files are named here and not read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionAccess {
-    /// The master, without `k8s://`.
+    /// The URL of the master, without `k8s://`.
     pub url: Given<String>,
-    /// What the settings give.
+    /// The credentials in the submission's settings.
     pub credentials: Credentials,
     /// What stands for all settings of credentials, for messages.
     pub credentials_setting: String,
     /// The setting that would name the CA's file, for messages.
     pub ca_setting: String,
-    /// The setting that asks to take any certificate of the API server, if there is one.
+    /// The setting that turns off the check of the API server's certificate, if there is one.
     pub trust_certificates: Option<String>,
-    /// The kubeconfig's context; without one the current context.
+    /// The kubeconfig's context, from `spark.kubernetes.context`; `None` is the current context.
     pub context: Option<String>,
-    /// The kubeconfig's files, and what names them, if there are any.
+    /// The kubeconfig's files, and the setting that names them; `None` if there is no kubeconfig.
     pub kubeconfig: Option<(Vec<PathBuf>, String)>,
-    /// The service account's folder, [`SERVICE_ACCOUNT_FOLDER`](super::SERVICE_ACCOUNT_FOLDER) outside of tests.
+    /// The service account's folder; [`SERVICE_ACCOUNT_FOLDER`](super::SERVICE_ACCOUNT_FOLDER) outside of tests.
     pub folder: PathBuf,
 }
 
-/// Who asks, and whom they trust.
+/// The credentials of the submitter, and the CAs that it trusts.
 #[derive(Default)]
 struct Identity {
     auth: AuthInfo,
     roots: Option<Vec<Vec<u8>>>,
-    /// What gives the secret that is sent along.
+    /// The setting with the secret that is sent along; `None` if no secret is sent.
     secret: Option<String>,
     plugin: Option<String>,
-    /// Which setting of the kubeconfig says that any certificate is to be taken.
+    /// The kubeconfig's `insecure-skip-tls-verify`, if it is true.
     trusts_anybody: Option<String>,
 }
 
-/// Who asks, for people: `the current context of /home/me/.kube/config says`.
+/// Names the source of the credentials, for people: `the current context of /home/me/.kube/config says`.
 impl fmt::Display for SubmissionAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.kubeconfig, &self.context) {
@@ -57,7 +57,9 @@ impl fmt::Display for SubmissionAccess {
             }
             (Some((paths, _)), None) => write!(f, "the current context of {} says", joined(paths)),
             (None, _) if self.folder.join("token").exists() => f.write_str(SERVICE_ACCOUNT),
-            (None, _) => f.write_str("nobody: there is neither a kubeconfig nor a setting with credentials"),
+            (None, _) => {
+                f.write_str("an anonymous user: there is neither a kubeconfig nor a setting with credentials")
+            }
         }
     }
 }
@@ -87,7 +89,7 @@ pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
     Ok(Reading { plugin: identity.plugin, ..reading })
 }
 
-/// What this machine has for any submission.
+/// The credentials that this machine has for any submission: of its kubeconfig, or of its service account.
 fn surroundings(access: &SubmissionAccess, files: &mut Files) -> Result<Identity, ConnectError> {
     if let Some((paths, setting)) = &access.kubeconfig {
         let found = kubeconfig::identity(paths, access.context.as_deref(), setting, files)?;
@@ -110,7 +112,8 @@ fn surroundings(access: &SubmissionAccess, files: &mut Files) -> Result<Identity
     Ok(identity)
 }
 
-/// Settings that say who asks replace the surroundings' credentials as a whole; a CA replaces a CA.
+/// Applies the submission's settings. Settings with credentials replace all credentials of the machine; a CA replaces
+/// only the CA.
 fn overridden(
     surroundings: Identity,
     credentials: &Credentials,

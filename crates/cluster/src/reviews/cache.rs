@@ -1,17 +1,17 @@
-//! Answers that are good for a while. What they are about is kept as a hash only.
+//! Answers that are used for a limited time. Their questions are kept only as hashes.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-/// More answers are not kept at once.
+/// The largest number of answers in one cache.
 const MOST: usize = 4096;
 
-/// SHA-256 of what an answer is about.
+/// The SHA-256 of a question.
 pub(super) type Key = [u8; 32];
 
-/// The key for these parts; their lengths keep them apart.
+/// Hashes the parts of a question, each with its length, so that the same bytes in other parts give another key.
 pub(super) fn key(parts: &[&[u8]]) -> Key {
     let mut hash = Sha256::new();
     for part in parts {
@@ -22,7 +22,7 @@ pub(super) fn key(parts: &[&[u8]]) -> Key {
 }
 
 pub(super) struct Cache<V> {
-    /// Each with the moment until which it is good.
+    /// The answers, each with the end of its time by the monotonic clock.
     answers: HashMap<Key, (Duration, V)>,
 }
 
@@ -39,14 +39,15 @@ impl<V: Clone> Cache<V> {
 
     pub(super) fn put(&mut self, key: Key, value: V, now: Duration, lasts: Duration) {
         if self.answers.len() >= MOST {
-            // What is over before what is good, and a no before a yes, as a rule: it is good for less.
+            // Removes expired answers first. Negative answers mostly go before positive ones, because their time is
+            // shorter.
             let oldest = self.answers.iter().min_by_key(|(_, (until, _))| *until).map(|(key, _)| *key);
             oldest.map(|oldest| self.answers.remove(&oldest));
         }
         self.answers.insert(key, (now + lasts, value));
     }
 
-    /// Whether there is an answer, good or not any more.
+    /// Whether there is an answer, expired or not.
     pub(super) fn has(&self, key: &Key) -> bool {
         self.answers.contains_key(key)
     }
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_good_for_longest_is_kept_when_there_are_too_many() {
+    fn answers_that_expire_last_are_kept_when_there_are_too_many() {
         let mut cache = Cache::default();
         cache.put(key(&[b"yes"]), 0, SECOND, 60 * SECOND);
         for number in 0..2 * MOST as u64 {
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_meet_elsewhere_have_other_keys() {
+    fn parts_that_are_split_at_another_place_have_another_key() {
         assert_ne!(key(&[b"token", b"ns"]), key(&[b"toke", b"nns"]));
     }
 }

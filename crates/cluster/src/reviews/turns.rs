@@ -1,19 +1,19 @@
-//! Each user's own turns: what one asks for keeps no other waiting.
+//! Turns for each user, so that the questions about one user keep no other user waiting.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::Semaphore;
 
-/// Questions at once about what one user may do: namespaces can be made up as well.
+/// Questions at once about one user. Without this limit, one user could fill all slots with made-up namespaces.
 const OF_USER_AT_ONCE: usize = 2;
 
-/// The turns of those users about whom something is asked at the moment, by name.
+/// The turns of each user that has a question open, by the user's name.
 #[derive(Debug, Default)]
 pub(super) struct Turns(Mutex<HashMap<Box<str>, Weak<Semaphore>>>);
 
 impl Turns {
-    /// The user's own. Those of users about whom nothing is asked any more are forgotten.
+    /// The turns of this user. It forgets users that have no question open.
     pub(super) fn of(&self, user: &str) -> Arc<Semaphore> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, turns| turns.strong_count() > 0);

@@ -1,4 +1,4 @@
-//! A user of the cluster.
+//! A user of the cluster, as the API server describes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,31 +8,31 @@ use k8s_openapi::api::authorization::v1::SubjectAccessReviewSpec;
 
 use super::cache::Key;
 
-/// A user, as the API server knows it, by the token that was shown.
+/// The user that the API server found for a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
     name: String,
     uid: Option<String>,
     groups: Option<Vec<String>>,
     extra: Option<BTreeMap<String, Vec<String>>>,
-    /// The token's hash.
+    /// The hash of the token.
     pub(super) key: Key,
 }
 
 impl User {
-    /// Nobody where there is no name.
+    /// `None` if the API server gave no name.
     pub(super) fn new(info: UserInfo, key: Key) -> Option<Self> {
         let UserInfo { extra, groups, uid, username } = info;
         let name = username.filter(|name| !name.is_empty())?;
         Some(Self { name, uid, groups, extra, key })
     }
 
-    /// Such as `system:serviceaccount:spark:submitter`.
+    /// The name in the cluster, such as `system:serviceaccount:spark:submitter`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// All that a rule can be about: an authorizer may look at groups, uid and extra as well.
+    /// Includes groups, uid and extra, because an authorizer may look at all of them.
     pub(super) fn as_subject(&self) -> SubjectAccessReviewSpec {
         SubjectAccessReviewSpec {
             user: Some(self.name.clone()),
@@ -44,7 +44,7 @@ impl User {
     }
 }
 
-/// Shows the name, never the token's hash.
+/// Shows the name, and never the token's hash.
 impl fmt::Debug for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()

@@ -1,4 +1,5 @@
-//! Whether a resource goes: a pure function of what was agreed, what was seen of its owner, and the time.
+//! Decides whether a resource is deleted: a pure function of its settings, of what was seen of its owner, and of the
+//! time.
 
 use std::time::Duration;
 
@@ -11,18 +12,19 @@ use cloakroom_core::resource::{DeletionReason, KeepReason, Life};
 #[cfg(test)]
 mod tests;
 
-/// The rules that the admin set.
+/// The settings of the admin that limit how long resources stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// No resource grows older than this.
+    /// The largest age of any resource; `None` is no limit.
     pub max_age: Option<Duration>,
-    /// What nobody downloads goes after this time even if nobody knows whether its owner exists.
+    /// The age at which an unused resource is deleted even if it is unknown whether its owner exists.
     pub max_unused: Duration,
-    /// How long an owner must be gone.
+    /// How long an owner must be absent before its resource is deleted.
     pub orphan_grace: Duration,
-    /// How long pods that finished count as present; `None` is as long as they exist.
+    /// How long finished pods count as present; `None` is as long as they exist.
     pub finished_owner_retention: Option<Duration>,
-    /// More deletions of used resources at once than this, and of more than half of them, are taken for a mistake.
+    /// The most deletions of used resources in one sweep. More of them, if they are also more than half of the used
+    /// resources, count as a mistake at first.
     pub max_deletions_per_sweep: usize,
 }
 
@@ -38,25 +40,25 @@ impl Default for Policy {
     }
 }
 
-/// What to do with a resource.
+/// What a sweep does with a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// It stays.
     Keep(Kept),
-    /// It goes, for this reason.
+    /// It is deleted, for this reason.
     Delete(DeletionReason),
 }
 
-/// Why a resource stays, and until when.
+/// Why a resource stays, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// Why it stays now.
+    /// The reason of this moment.
     pub why: KeepReason,
-    /// When time alone ends that, if nothing else changes.
+    /// When time alone ends it, if nothing else changes; `None` if time alone does not.
     pub until: Option<Timestamp>,
 }
 
-/// Decides. `now` is the time by all settings that the clock may have had; see [`Readings`].
+/// Decides what becomes of a resource. `now` holds all times that the clock may mean; see [`Readings`].
 pub fn decide(life: &Life, presence: Presence, now: &Readings, policy: &Policy) -> Decision {
     let ttl = Deadline::of(Some(life.created_at), life.lifetime.ttl);
     let max_age = Deadline::of(Some(life.created_at), policy.max_age);
@@ -73,14 +75,14 @@ pub fn decide(life: &Life, presence: Presence, now: &Readings, policy: &Policy) 
     Decision::Keep(Kept { why: rule.why, until })
 }
 
-/// Why a resource stays, what ends that, and what it is called then.
+/// The rule for a resource: why it stays, until when, and the reason for its deletion after that.
 struct Rule {
     why: KeepReason,
     deadline: Deadline,
     reason: DeletionReason,
 }
 
-/// The rule for an owner of that presence.
+/// The rule for a resource whose owner has this presence.
 fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
     let Life { created_at, lifetime, last_used_at, owner_history } = *life;
     let grace = Some(policy.orphan_grace);
@@ -93,7 +95,8 @@ fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
             deadline: Deadline::of(Some(created_at), Some(policy.max_unused.max(lifetime.unused_timeout))),
             reason: DeletionReason::MaxUnusedReached,
         },
-        // The times of an owner history are there from the second observation on: the first one never deletes.
+        // `finished_since` and `absent_since` are `None` at the first observation. So one observation alone never
+        // deletes.
         Presence::Finished => Rule {
             why: KeepReason::OwnerFinished,
             deadline: finished(life, policy),
@@ -104,7 +107,7 @@ fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
             deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout)),
             reason: DeletionReason::Unused,
         },
-        // The grace is for a driver that is replaced by another one of the same name.
+        // The grace covers a driver that is replaced by another one with the same name.
         Presence::Absent if !life.is_used() => Rule {
             why: KeepReason::NotUsedYet,
             deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout))
@@ -125,8 +128,8 @@ fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
     }
 }
 
-/// When finished pods no longer count as present. Those that were finished before may be of a former run with the same
-/// labels, so what nobody used yet has its unused timeout all the same.
+/// When finished pods no longer count as present. Pods that had finished before may belong to an earlier run with the
+/// same labels. So an unused resource keeps its unused timeout in any case.
 fn finished(life: &Life, policy: &Policy) -> Deadline {
     let retention = policy.finished_owner_retention.map(|time| time.max(policy.orphan_grace));
     let as_any_other = match life.last_used_at {
@@ -142,7 +145,8 @@ impl Rule {
     }
 }
 
-/// Whether a deletion for this reason needs to know that the owner is gone, so that a fresh read must say so.
+/// Whether a deletion for this reason depends on the absence of the owner. If so, a fresh read must confirm the
+/// absence.
 pub fn needs_knowledge(reason: DeletionReason, presence: Presence) -> bool {
     match reason {
         DeletionReason::Orphaned | DeletionReason::OwnerFinished | DeletionReason::OwnerNeverSeen => true,
@@ -155,7 +159,7 @@ pub fn needs_knowledge(reason: DeletionReason, presence: Presence) -> bool {
     }
 }
 
-/// Times that must have passed since two moments, or since one of them written twice. `None` never comes.
+/// Two moments and the time that must pass since each. `None` is never reached; a single moment is stored twice.
 #[derive(Debug, Clone, Copy)]
 struct Deadline(Option<[(Timestamp, Duration); 2]>);
 

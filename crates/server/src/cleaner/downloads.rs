@@ -1,4 +1,4 @@
-//! What the cleaner notes of a download: that the resource is used, and that its owner was seen.
+//! Records downloads: that the resource is used, and that its owner was seen.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use cloakroom_core::resource::{Ready, Resource};
 use cloakroom_core::text::chain;
 use cloakroom_staging::{AccessError, Download, Staging};
 
-/// Notes downloads.
+/// Records the downloads that the cleaner must know of.
 #[derive(Clone)]
 pub struct Downloads {
     staging: Staging,
@@ -21,15 +21,16 @@ impl Downloads {
         Self { staging, owners, identity }
     }
 
-    /// Notes that bytes are about to be sent: the use, and that the owner is there. An error if the resource is gone
-    /// meanwhile.
+    /// Records that bytes are about to be sent: the use, and the presence of the owner. It is an error if the resource
+    /// was deleted meanwhile.
     pub async fn begin(&self, download: &Download) -> Result<(), AccessError> {
         self.staging.mark_used(download).await?;
         self.note_owner(download.resource()).await;
         Ok(())
     }
 
-    /// A pod that lives for less than the time between two sweeps would otherwise never have been seen.
+    /// Records the owner at the time of the download. A pod that lives only between two sweeps would otherwise never be
+    /// seen.
     async fn note_owner(&self, resource: &Resource<Ready>) {
         let Ready { owner, history, .. } = &resource.stage;
         let is_seen = || believed(self.owners.presence(owner), self.identity.doubt()) == Presence::Present;
@@ -38,7 +39,7 @@ impl Downloads {
         }
         let owner_history = history.owner_history.present(self.staging.clock().now());
         if let Err(error) = self.staging.observe(&[(resource.id, owner_history)]).await {
-            tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen, and not noted");
+            tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen and not recorded");
         }
     }
 }

@@ -1,36 +1,36 @@
-//! The guard against mass deletion: when more than half of everything seems to have lost its owner at once, a mistake
-//! is more likely than a fact.
+//! The guard against mass deletion. If more than half of the used resources seem to have lost their owners at once,
+//! this is more likely a mistake than the truth.
 
 use std::time::Duration;
 
-/// How long such a finding must last before it is believed.
+/// How long such a finding must last before resources are deleted for it.
 const PROBATION: Duration = Duration::from_hours(1);
 
-/// What the guard lets through.
+/// How many ownerless resources one sweep may delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allowance {
-    /// Everything.
+    /// All of them.
     All,
-    /// Nothing for now.
+    /// None of them, for now.
     Nothing,
-    /// The finding has lasted: so many in this sweep.
+    /// At most this many, because the finding has lasted.
     Slice(usize),
 }
 
-/// Remembers since when the finding lasts, by the monotonic clock. After a restart it must last anew.
+/// Remembers when the finding began, by the monotonic clock. A restart begins the time anew.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     since: Option<Duration>,
 }
 
-/// What a sweep found of the resources that were used.
+/// The counts of used resources in one sweep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Finding {
-    /// Those that would go.
+    /// Those that would be deleted for lack of an owner.
     pub(super) candidates: usize,
-    /// Those of whose owners nobody knows.
+    /// Those whose owners are unknown.
     pub(super) unknown: usize,
-    /// All of them.
+    /// All used resources.
     pub(super) used: usize,
 }
 
@@ -41,19 +41,20 @@ impl Finding {
 }
 
 impl Guard {
-    /// Whether a mass deletion is held back, or goes in slices.
+    /// Whether the guard holds deletions back, or lets them through in slices.
     pub(super) fn is_holding(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Judges what a sweep found. More than `most` deletions at once, and of more than half, are out of proportion.
+    /// Decides how many may be deleted. More than `most` deletions that are also more than half of the used resources
+    /// are out of proportion.
     pub(super) fn judge(&mut self, finding: Finding, most: usize, now: Duration) -> Allowance {
         let Finding { candidates, unknown, used } = finding;
         if finding.is_in_proportion(candidates, most) {
             if self.since.is_none() {
                 return Allowance::All;
             }
-            // What nobody knows at the moment is no reason to believe that all is well again.
+            // Unknown owners may still be absent, so they do not end the finding.
             if !finding.is_in_proportion(candidates + unknown, most) {
                 return Allowance::Nothing;
             }
@@ -70,7 +71,7 @@ impl Guard {
             tracing::error!(
                 candidates,
                 used,
-                "more than half of all used resources seem to have lost their owners at once: nothing of them goes \
+                "more than half of all used resources seem to have lost their owners at once: none of them is deleted \
                  for an hour; check that this server asks the right cluster"
             );
             return Allowance::Nothing;
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn few_or_less_than_half_are_never_held_back() {
+    fn few_deletions_or_less_than_half_are_never_held_back() {
         let mut guard = Guard::default();
         assert_eq!(judge(&mut guard, 100, 100, MINUTE), Allowance::All);
         assert_eq!(judge(&mut guard, 500, 1000, MINUTE), Allowance::All);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_unknown_meanwhile_neither_ends_the_hour_nor_lets_anything_go() {
+    fn owners_that_become_unknown_neither_end_the_hour_nor_let_anything_go() {
         let mut guard = Guard::default();
         assert_eq!(judge(&mut guard, 200, 201, MINUTE), Allowance::Nothing);
         let unknown = Finding { candidates: 10, unknown: 190, used: 201 };

@@ -1,13 +1,13 @@
-//! Whether the API server is of the cluster that owners were seen in: another one behind the same address knows none of
-//! them.
+//! Checks whether the API server belongs to the cluster in which owners were seen. Another cluster behind the same
+//! address has none of these owners.
 //!
-//! The ledger remembers the uid of the first cluster that told one. This is what each answer does:
+//! The ledger keeps the uid of the first cluster that showed one. Each answer has this effect:
 //!
-//! | the answer | no uid is known | a uid is known |
+//! | the answer | the ledger has no uid | the ledger has a uid |
 //! |---|---|---|
-//! | a uid | it is written down | the same: as ever. Another one: owners are unknown |
-//! | no uid (403, 404) | as ever, unchecked | owners are unknown |
-//! | no answer | owners are unknown until there is one | the same |
+//! | a uid | the ledger takes it | the same uid: no effect; another uid: owners are unknown |
+//! | no uid (403, 404) | no effect; the cluster is not checked | owners are unknown |
+//! | no answer | owners are unknown until there is one | owners are unknown until there is one |
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,21 +16,22 @@ use cloakroom_core::protocol::admin::WITHOUT_UID;
 use cloakroom_core::text::chain;
 use cloakroom_staging::{AccessError, Staging};
 
-/// Which cluster answers, beside the one that the ledger knows. Uids are those of the namespaces `kube-system`.
+/// Which cluster the API server belongs to, compared with the one in the ledger. A uid is that of the namespace
+/// `kube-system`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ClusterState {
-    /// There was no answer since the start.
+    /// The API server has not answered since the start.
     #[default]
     NotAsked,
-    /// The one that the ledger knows.
+    /// The cluster has the uid that the ledger has.
     Known(String),
-    /// The ledger knows none, and this one tells no uid: another one would not be noticed.
+    /// The ledger has no uid and the cluster shows none, so another cluster would not be noticed.
     Unchecked(NoUid),
-    /// Not the one that the ledger knows, or it does not show that it is.
+    /// The cluster has another uid than the ledger, or shows none although the ledger has one.
     Other {
-        /// The uid that the ledger knows.
+        /// The uid in the ledger.
         known: String,
-        /// What the API server says.
+        /// What the API server showed.
         seen: ClusterIdentity,
     },
 }
@@ -50,12 +51,12 @@ impl ClusterState {
     }
 }
 
-/// What was found out last.
+/// The result of the last check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterCheck {
-    /// By the last answer.
+    /// The state by the last answer.
     pub state: ClusterState,
-    /// Why there was none the last time.
+    /// Why the last check had no answer; `None` if it had one.
     pub failure: Option<String>,
 }
 
@@ -67,7 +68,7 @@ impl ClusterCheck {
         }
     }
 
-    /// Why nothing that the watches know counts.
+    /// Why nothing that the watches report counts; `None` if it counts.
     fn doubt(&self) -> Option<Unknown> {
         if self.state.is_other() {
             return Some(Unknown::OtherCluster);
@@ -76,63 +77,63 @@ impl ClusterCheck {
     }
 }
 
-/// What an admin's word for a cluster changed.
+/// What changed when an admin accepted a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// The uid that was known before.
+    /// The uid that the ledger had before.
     pub before: Option<String>,
-    /// The one that is known now; `None` if the cluster is not checked any more.
+    /// The uid that the ledger has now; `None` if the cluster is not checked any more.
     pub now: Option<String>,
 }
 
 /// Why a cluster was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAccepted {
-    /// It cannot be seen which one answers.
+    /// The API server did not show which cluster it belongs to.
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
-    /// It has another uid than the admin said.
-    #[error("the cluster that answers has the uid {seen}: give this one if that cluster is meant")]
+    /// The cluster has another uid than the admin named.
+    #[error("the cluster that answers has the uid {seen}: give this uid if you mean that cluster")]
     OtherUid {
-        /// The uid that it has.
+        /// The uid that the cluster has.
         seen: String,
     },
-    /// It has no uid to compare with the admin's.
+    /// The cluster shows no uid that could be compared with the admin's.
     #[error(
-        "the cluster that answers does not show its uid: {why}; mend that, or go on without this check, with \
+        "the cluster that answers does not show its uid: {why}; correct that, or turn this check off with \
          “{WITHOUT_UID}” in place of the uid"
     )]
     WithoutUid {
-        /// Why not.
+        /// Why it shows none.
         why: NoUid,
     },
-    /// The ledger failed.
+    /// The ledger could not be read or written.
     #[error(transparent)]
     Access(#[from] AccessError),
 }
 
-/// Which cluster is asked about owners, as a sweep found it out last. Clones share it.
+/// The result of the last check of the cluster. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Identity(Arc<Mutex<ClusterCheck>>);
 
 impl Identity {
-    /// What was found out last.
+    /// The result of the last check.
     pub fn last(&self) -> ClusterCheck {
         self.lock().clone()
     }
 
-    /// Why nothing that the watches know counts.
+    /// Why nothing that the watches report counts; `None` if it counts.
     pub(super) fn doubt(&self) -> Option<Unknown> {
         self.lock().doubt()
     }
 
-    /// Whether there was an answer since the start, and nothing is in doubt.
+    /// Whether the API server has answered since the start, and nothing is in doubt.
     pub(super) fn is_settled(&self) -> bool {
         let last = self.lock();
         last.state != ClusterState::NotAsked && last.doubt().is_none()
     }
 
-    /// Asks now which cluster it is.
+    /// Asks the API server now, and compares its answer with the ledger.
     pub(super) async fn check(&self, staging: &Staging, owners: &dyn Owners) -> Result<(), AccessError> {
         let known = staging.cluster().await?;
         let answer = match owners.cluster().await {
@@ -149,8 +150,7 @@ impl Identity {
         Ok(())
     }
 
-    /// From now on the cluster that answers is the right one, if it is the one that the admin names: by its uid, or as the
-    /// one without a uid. It is asked now.
+    /// Accepts the cluster that answers now, if the admin named it: by its uid, or as the one without a uid.
     pub async fn accept(
         &self,
         staging: &Staging,
@@ -182,7 +182,8 @@ impl Identity {
     }
 }
 
-/// The watches' word for an owner, or the doubt in its place. An owner that they do not know keeps their own reason.
+/// The presence to decide by: what the watches report, unless the cluster is in doubt. An owner that they do not know
+/// keeps its own reason.
 pub(super) fn believed(watched: Presence, doubt: Option<Unknown>) -> Presence {
     match watched {
         Presence::Present | Presence::Finished | Presence::Absent => doubt.map_or(watched, Presence::Unknown),
@@ -197,7 +198,7 @@ async fn write_down(staging: &Staging, uid: &str) {
     }
 }
 
-/// Says once what has changed.
+/// Logs a change once.
 fn tell(before: &ClusterCheck, after: &ClusterCheck) {
     if before.state != after.state {
         tell_state(&after.state, before.state.is_other());
@@ -205,7 +206,8 @@ fn tell(before: &ClusterCheck, after: &ClusterCheck) {
     match (&before.failure, &after.failure) {
         (None, Some(error)) => tracing::warn!(
             error,
-            "the API server cannot be asked which cluster it is: nothing goes for lack of an owner until it can"
+            "the API server cannot be asked which cluster it is: no resource is deleted for lack of an owner until it \
+             can"
         ),
         (Some(_), None) => tracing::info!("the API server can be asked again which cluster it is"),
         (None, None) | (Some(_), Some(_)) => {}
@@ -217,20 +219,20 @@ fn tell_state(state: &ClusterState, was_other: bool) {
         ClusterState::Other { known, seen: ClusterIdentity::Uid(seen) } => tracing::error!(
             known,
             seen,
-            "another cluster answers than the one that owners were seen in: nothing goes for lack of an owner; if this is \
-             meant, say “cloakroom clean --accept-cluster” with the uid that was seen; if not, mend the address or the \
-             kubeconfig"
+            "another cluster answers than the one that owners were seen in: no resource is deleted for lack of an \
+             owner; if you mean the new cluster, run “cloakroom clean --accept-cluster” with the uid that was seen; \
+             if not, correct the address or the kubeconfig"
         ),
         ClusterState::Other { known, seen: ClusterIdentity::WithoutUid(why) } => tracing::error!(
             known, %why,
-            "the cluster does not show any more that it is the one that owners were seen in: nothing goes for lack of an \
-             owner; mend the role, the address or the kubeconfig, or go on without this check by “cloakroom clean \
-             --accept-cluster {WITHOUT_UID}”"
+            "the cluster does not show any more that it is the one that owners were seen in: no resource is deleted \
+             for lack of an owner; correct the role, the address or the kubeconfig, or turn this check off with \
+             “cloakroom clean --accept-cluster {WITHOUT_UID}”"
         ),
         ClusterState::Unchecked(why) => tracing::info!(
             %why,
-            "the uid of the cluster cannot be read, so another cluster at the same address would not be noticed; a get on \
-             namespaces lets this server notice it"
+            "the uid of the cluster cannot be read, so another cluster at the same address would not be noticed; to \
+             have it noticed, allow this server to get namespaces"
         ),
         ClusterState::Known(uid) if was_other => {
             tracing::info!(cluster = uid, "the cluster is the one that is known");
@@ -261,13 +263,13 @@ mod tests {
             (Some("a"), forbidden.clone(), other(&forbidden), in_doubt),
             (Some("a"), missing.clone(), other(&missing), in_doubt),
         ] {
-            // What was before makes no difference to what an answer says.
+            // The answer has the same effect after any earlier state.
             for before in [ClusterState::NotAsked, known("a"), unchecked(NoUid::Missing), other(&uid("c"))] {
                 let before = ClusterCheck { state: before, failure: Some("no route".to_owned()) };
                 let after = before.after(in_ledger.map(str::to_owned), Ok(answer.clone()));
                 assert_eq!(after, ClusterCheck { state: state.clone(), failure: None }, "{in_ledger:?}");
                 assert_eq!(after.doubt(), doubt, "{answer:?}");
-                // Without an answer all that was found out stays, and owners are unknown.
+                // Without an answer the state stays, and owners are unknown.
                 let failed = after.after(None, Err("no route".to_owned()));
                 assert_eq!(failed.state, state);
                 assert_eq!(failed.doubt(), Some(doubt.unwrap_or(Unknown::Failing)), "{answer:?}");

@@ -1,4 +1,4 @@
-//! What a sweep would decide about one resource, for whoever asks.
+//! Tells what a sweep would decide about one resource.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +10,8 @@ use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Life, Owner, ResourceId};
 use cloakroom_staging::Staging;
 
-/// What the last sweep would have deleted for lack of an owner, and why it did not: the guard holds it back, or the fresh
-/// read did not say the same as the watch. Clones share it.
+/// The resources that the last sweep kept although their owners seem to be gone, each with the reason: the guard held
+/// it back, or the fresh read did not confirm the absence. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Withheld(Arc<Mutex<HashMap<ResourceId, KeepReason>>>);
 
@@ -25,7 +25,7 @@ impl Withheld {
     }
 }
 
-/// Decides as a sweep would, without doing anything.
+/// Decides as a sweep would, without deleting.
 #[derive(Clone)]
 pub struct Judge {
     staging: Staging,
@@ -35,10 +35,10 @@ pub struct Judge {
     identity: Identity,
 }
 
-/// What is known and decided about a resource at this moment.
+/// What is known and decided about a resource at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judgement {
-    /// Whether its owner is there.
+    /// Whether its owner exists, by the watches.
     pub presence: Presence,
     /// What a sweep would do.
     pub decision: Decision,
@@ -65,7 +65,7 @@ impl Judge {
             Decision::Delete(reason) if needs_knowledge(reason, presence) => {
                 self.withheld.why(id).map_or(decision, kept)
             }
-            // Before a sweep has missed its owner for the first time, this is when it goes at the earliest.
+            // No sweep has found the owner absent yet, so this is the earliest time of the deletion.
             Decision::Keep(Kept { why: KeepReason::NotUsedYet, until: None }) => Decision::Keep(Kept {
                 why: KeepReason::NotUsedYet,
                 until: Some(life.lifetime.expiry_if_unused(life.created_at)),

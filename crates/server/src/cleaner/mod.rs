@@ -1,4 +1,4 @@
-//! Expires and deletes: a pure decision, one pass, and the loop around it.
+//! Deletes resources whose time is over: a pure decision, one sweep, and the loop around it.
 
 mod decide;
 mod downloads;

@@ -1,4 +1,4 @@
-//! The loop.
+//! The loop that sweeps, at an interval and on request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::shutdown::Shutdown;
 use cloakroom_core::text::chain;
 use cloakroom_staging::AccessError;
 
-/// Sweeps that were asked for and wait for the one in progress.
+/// The number of requested sweeps that may wait for the one in progress.
 const WAITING: usize = 16;
 
 type Answer = oneshot::Sender<Result<Swept, AccessError>>;
 
-/// Asks the loop for a sweep between two regular ones.
+/// A handle that asks the loop for a sweep between two regular ones.
 #[derive(Debug, Clone)]
 pub struct Cleaner {
     requests: mpsc::Sender<Answer>,
@@ -24,7 +24,7 @@ pub struct Cleaner {
     last: Last,
 }
 
-/// The last pass.
+/// The result of the last sweep.
 #[derive(Debug, Clone)]
 pub struct LastSweep {
     /// When it ended.
@@ -35,32 +35,32 @@ pub struct LastSweep {
 
 type Last = Arc<Mutex<Option<LastSweep>>>;
 
-/// The loop has ended: the server stops.
+/// The loop has ended, because the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the cleaner has stopped, because the server is about to stop")]
 pub struct Stopped;
 
 impl Cleaner {
-    /// Sweeps now, and tells what that did.
+    /// Sweeps now, and returns what the sweep did.
     pub async fn sweep(&self) -> Result<Result<Swept, AccessError>, Stopped> {
         let (answer, swept) = oneshot::channel();
         self.requests.send(answer).await.map_err(|_| Stopped)?;
         swept.await.map_err(|_| Stopped)
     }
 
-    /// The last pass, if there was one.
+    /// The last sweep; `None` if there was none since the start.
     pub fn last(&self) -> Option<LastSweep> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How long after one pass the next one begins.
+    /// The time between the end of one sweep and the beginning of the next.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 }
 
-/// The handle, and the loop that it speaks to: a sweep every `interval` until the server stops. A pass that fails is
-/// logged and the next one tries again.
+/// Returns the handle and the loop behind it. The loop sweeps every `interval` until the server stops. It logs a sweep
+/// that fails, and the next one tries again.
 pub fn run(
     sweeper: Sweeper,
     interval: Duration,
@@ -91,12 +91,12 @@ async fn sweep_until(
         *last.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(LastSweep { ended_at: sweeper.now(), swept: swept.as_ref().ok().cloned() });
         if let Some(asked) = asked.take() {
-            // Whoever asked may have gone.
+            // The client that asked may have left.
             let _ = asked.send(swept);
         }
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
-            // When nobody can ask any more, only the interval counts.
+            // Without a handle no request can come, and only the interval counts.
             Some(request) = queue.recv() => asked = Some(request),
             () = shutdown.requested() => return,
         }

@@ -1,4 +1,4 @@
-//! Time that does not jump when somebody sets the wall clock.
+//! Measures time so that changes of the wall clock delete nothing too early.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use cloakroom_core::clock::Clock;
 
-/// A disagreement of the clocks that is taken for a correction and not for drift.
+/// If the wall clock and the monotonic clock differ by more than this, the wall clock was set. A smaller difference is
+/// drift.
 const JUMP: SignedDuration = SignedDuration::from_secs(60);
 
 /// Watches the wall clock for jumps.
@@ -14,7 +15,7 @@ const JUMP: SignedDuration = SignedDuration::from_secs(60);
 pub(super) struct SteadyTime {
     wall: Timestamp,
     monotonic: Duration,
-    /// Every jump since the start.
+    /// All jumps since the start, the oldest first.
     jumps: Vec<SignedDuration>,
 }
 
@@ -23,7 +24,7 @@ impl SteadyTime {
         Self { wall: clock.now(), monotonic: clock.monotonic(), jumps: Vec::new() }
     }
 
-    /// What the clock shows, and what it would show without its jumps.
+    /// The present time by the wall clock, and what it would be without its jumps.
     pub(super) fn read(&mut self, clock: &dyn Clock) -> Readings {
         let (wall, monotonic) = (clock.now(), clock.monotonic());
         let passed = SignedDuration::try_from(monotonic.saturating_sub(self.monotonic)).unwrap_or_default();
@@ -32,7 +33,7 @@ impl SteadyTime {
             self.jumps.push(jump);
             tracing::warn!(
                 seconds = jump.as_secs(),
-                "the wall clock jumped; what was staged before expires by the monotonic clock"
+                "the wall clock jumped; resources that were staged before expire by the monotonic clock"
             );
         }
         (self.wall, self.monotonic) = (wall, monotonic);
@@ -40,24 +41,24 @@ impl SteadyTime {
     }
 }
 
-/// What time it is: as the clock is set now, and as it was set before each of its jumps.
+/// All times that the present may be: by the clock as it is set now, and as it was set before each jump.
 #[derive(Debug, Clone)]
 pub struct Readings(Vec<Timestamp>);
 
 impl Readings {
-    /// The time by a clock that never jumped.
+    /// The time of a clock that has never jumped.
     pub fn at(now: Timestamp) -> Self {
         Self(vec![now])
     }
 
-    /// Whether at least `time` has passed since a moment that was written down by this server's clock.
+    /// Whether at least `time` has passed since a moment that this server's clock recorded.
     pub fn passed_since(&self, since: Timestamp, time: Duration) -> bool {
-        // Before that moment, by a clock that was set back, no time has passed that could be reached.
+        // If the clock was set back, the moment may be in the future. Then no time has passed since it, not even zero.
         let passed = self.since(since).map(|now| now.duration_since(since));
         passed.and_then(|passed| Duration::try_from(passed).ok()).is_some_and(|passed| passed >= time)
     }
 
-    /// The time by a clock that jumped forward by so many seconds.
+    /// The time of a clock that jumped forward by `seconds`.
     #[cfg(test)]
     pub(super) fn with_jump(now: Timestamp, seconds: i64) -> Self {
         Self::new(now, &[SignedDuration::from_secs(seconds)])
@@ -75,9 +76,9 @@ impl Readings {
         Self(readings)
     }
 
-    /// The time by which something that happened at `moment` is judged. Nobody knows how the clock was set when that
-    /// was written down: of all settings that are possible, the one by which it is youngest holds, so that nothing
-    /// goes too early. `None` if by all settings it is still to come.
+    /// The present time by which the age of `moment` is measured. It is unknown how the clock was set when `moment` was
+    /// recorded. So the setting counts by which the age is smallest, and nothing is deleted too early. `None` if
+    /// `moment` is in the future by all settings.
     fn since(&self, moment: Timestamp) -> Option<Timestamp> {
         self.0.iter().copied().find(|reading| *reading >= moment)
     }
@@ -105,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_created_ages_by_the_clock_that_it_was_created_by() {
+    fn a_resource_ages_by_the_clock_that_it_was_created_by() {
         let clocks = TwoClocks(Mutex::new((1_000_000, 0)));
         let mut time = SteadyTime::new(&clocks);
         for (wall, monotonic) in [(1_000_030, 30), (9_000_060, 60), (9_000_090, 90), (500_120, 120)] {
             *clocks.0.lock().unwrap() = (wall, monotonic);
             let readings = time.read(&clocks);
-            // Before the first jump, then at the present setting.
+            // One was created before the first jump, and one by the present setting.
             for created_at in [1_000_000, wall].map(|second| Timestamp::from_second(second).unwrap()) {
                 let age = readings.since(created_at).unwrap().duration_since(created_at).as_secs();
                 let most = i64::try_from(monotonic).unwrap();

@@ -1,4 +1,5 @@
-//! One pass: finish what was interrupted, look at everything that is ready, delete what is to go, forget old tombstones.
+//! One sweep: finishes what was interrupted, looks at all ready resources, deletes what is due, and forgets old
+//! tombstones.
 
 mod candidates;
 
@@ -22,42 +23,42 @@ use cloakroom_staging::ledger::{Epoch, Listed};
 use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging};
 use rand::seq::SliceRandom as _;
 
-/// Resources looked at together.
+/// How many resources are looked at together.
 const PAGE: usize = 1000;
 
-/// Everything is read from the ledger again, and bytes without a row are looked for, at the start and then in every so
-/// many sweeps: only a crash, or a hand in the data directory, makes a difference.
+/// The first sweep, and then every one after this many, reads everything from the ledger again and looks for bytes
+/// without a row. This is rare, because only a crash or a change by hand in the data directory makes a difference.
 const THOROUGH_SWEEPS: u64 = 100;
 
-/// What a pass did.
+/// What a sweep did.
 #[derive(Debug, Clone, Default)]
 pub struct Swept {
-    /// What it finished.
+    /// The interrupted uploads and deletions that it finished.
     pub recovered: Recovered,
-    /// What it deleted, in all.
+    /// How many resources it deleted.
     pub expired: u64,
-    /// What it deleted, by reason.
+    /// How many resources it deleted, by reason.
     pub deleted: BTreeMap<DeletionReason, u64>,
-    /// What it kept, by why.
+    /// How many resources it kept, by reason.
     pub kept: BTreeMap<KeepReason, u64>,
-    /// How many it held back because they were too many at once.
+    /// How many deletions the guard held back.
     pub held: u64,
-    /// Tombstones that it removed.
+    /// The tombstones that it removed.
     pub forgotten: Forgotten,
-    /// Owners that could not be asked for.
+    /// How many owners could not be read afresh.
     pub(super) failed_reads: usize,
-    /// What would have gone for lack of an owner, and why it stays after all.
+    /// The resources that seem to have lost their owners and stay, each with the reason.
     pub(super) withheld: HashMap<ResourceId, KeepReason>,
 }
 
 impl Swept {
-    /// Writes down what was done, if there was anything to do.
+    /// Logs what was done. If there was nothing to do, the line is at level debug.
     pub fn log(&self) {
         if self.forgotten.dropped > 0 {
             tracing::warn!(
                 dropped = self.forgotten.dropped,
-                "more tombstones than twice --max-resources: the oldest of the largest namespaces went before their seven \
-                 days, and their tickets are answered with 404"
+                "more tombstones than twice --max-resources: the oldest ones of the largest namespaces were removed \
+                 before their seven days ended, and their tickets are answered with 404"
             );
         }
         if self.expired == 0 && self.recovered.is_nothing() {
@@ -77,7 +78,7 @@ impl Swept {
         *self.kept.entry(why).or_default() += 1;
     }
 
-    /// It would have gone, and stays for now.
+    /// Notes a resource that stays, although its owner seems to be gone.
     fn withhold(&mut self, id: ResourceId, why: KeepReason) {
         self.keep(why);
         self.withheld.insert(id, why);
@@ -89,7 +90,7 @@ impl Swept {
     }
 }
 
-/// Makes passes, and remembers what one pass must know of the last.
+/// Makes sweeps, and remembers what one sweep must know of the one before.
 pub struct Sweeper {
     staging: Staging,
     owners: Arc<dyn Owners>,
@@ -98,44 +99,45 @@ pub struct Sweeper {
     guard: Guard,
     withheld: Withheld,
     identity: Identity,
-    /// Whether the last sweep could not ask for some owners: that is said once, and not in every sweep.
+    /// Whether the last sweep failed to read some owners, so that the log has one line and not one for each sweep.
     had_failed_reads: bool,
     passes: u64,
-    /// Before that, what was missed when the last server stopped is old news: nobody watched in between.
+    /// Whether a sweep has recorded its observations since the start. Until then, absences that an earlier run recorded
+    /// do not count, because owners may have come and gone while no server was watching.
     has_looked: bool,
 }
 
-/// When a pass decides, and by what right.
+/// The time of a sweep, and the term that gives it the right to delete.
 pub(super) struct Now {
     pub(super) readings: Readings,
     pub(super) term: Epoch,
 }
 
-/// What a look at everything found.
+/// What a look at all ready resources found.
 #[derive(Default)]
 struct Findings {
     looked_at: usize,
-    /// Their time is up, whatever is known of their owners.
+    /// Their time is over, whatever is known of their owners.
     timed_out: Vec<Candidate>,
     /// Their owners seem to be gone.
     ownerless: Vec<Candidate>,
-    /// Used ones among those.
+    /// The number of used resources among those.
     ownerless_used: usize,
-    /// Used ones whose owners are unknown.
+    /// The number of used resources whose owners are unknown.
     unknown_used: usize,
     used: usize,
     histories: Vec<(ResourceId, OwnerHistory)>,
-    /// Whether an owner history says more than that the owner is unknown.
+    /// Whether an observation says more than that an owner is unknown.
     has_news: bool,
-    /// What it kept, by why.
+    /// How many resources stay, by reason.
     kept: BTreeMap<KeepReason, u64>,
-    /// What made all owners unknown.
+    /// Why all owners count as unknown; `None` if they do not.
     doubt: Option<Unknown>,
 }
 
 impl Sweeper {
-    /// Works on `staging` by `policy`, with what `owners` knows. Owners of what is ready are looked for from the first
-    /// sweep on.
+    /// Works on `staging` by the rules of `policy`, with the owners in `owners`. The first sweep begins to look for the
+    /// owners of ready resources.
     pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
         let time = SteadyTime::new(staging.clock());
         Self {
@@ -152,32 +154,32 @@ impl Sweeper {
         }
     }
 
-    /// What it would decide, for whoever asks.
+    /// A judge that tells what this sweeper would decide.
     pub fn judge(&self) -> Judge {
         Judge::new(self.staging.clone(), self.owners(), self.policy, self.withheld.clone(), self.identity())
     }
 
-    /// What notes downloads for it.
+    /// The recorder of downloads that belongs to this sweeper.
     pub fn downloads(&self) -> Downloads {
         Downloads::new(self.staging.clone(), self.owners(), self.identity())
     }
 
-    /// Who knows about owners.
+    /// The source of truth about owners.
     pub fn owners(&self) -> Arc<dyn Owners> {
         Arc::clone(&self.owners)
     }
 
-    /// Which cluster it asks about owners.
+    /// The check of the cluster that is asked about owners.
     pub fn identity(&self) -> Identity {
         self.identity.clone()
     }
 
-    /// What time it is for this sweeper.
+    /// The present time, by the clock of `staging`.
     pub(super) fn now(&self) -> Timestamp {
         self.staging.clock().now()
     }
 
-    /// Makes one pass, and counts it.
+    /// Makes one sweep, and counts it in the metrics.
     pub async fn sweep(&mut self) -> Result<Swept, AccessError> {
         let began = Instant::now();
         let mut result = self.pass().await;
@@ -199,11 +201,11 @@ impl Sweeper {
         if failed > 0 && !had {
             tracing::warn!(
                 owners = failed,
-                "owners seem to be gone, and the API server cannot be asked whether that is so: what is staged for \
-                 them stays until it can"
+                "owners seem to be gone, and the API server cannot be asked whether they are: resources that are \
+                 staged for them stay until it can"
             );
         } else if failed == 0 && had {
-            tracing::info!("all owners that were in question could be asked for");
+            tracing::info!("the API server could be asked for all owners that seem to be gone");
         }
     }
 
@@ -218,7 +220,7 @@ impl Sweeper {
         if self.is_cluster_in_question(&findings) {
             self.identity.check(&self.staging, &*self.owners).await?;
             if findings.doubt.is_none() && self.identity.doubt().is_some() {
-                // What was seen there says nothing about owners here.
+                // The watches belong to another cluster, so what they reported does not count.
                 findings = self.look(&now.readings).await?;
             }
         }
@@ -226,8 +228,8 @@ impl Sweeper {
         if self.staging.observe_for_sweep(&findings.histories).await? {
             self.has_looked = true;
         } else {
-            // What is due without it goes all the same, and makes room.
-            tracing::warn!("the disk is full: what was seen of owners cannot be noted");
+            // Due deletions that need no observation still go on, because they make room.
+            tracing::warn!("the disk is full: the presence of owners cannot be recorded");
         }
         self.delete_all(std::mem::take(&mut findings.timed_out), &now, &mut swept).await?;
         let finding = Finding {
@@ -242,9 +244,9 @@ impl Sweeper {
         Ok(swept)
     }
 
-    /// Whether it must be known which cluster it is: before anything new about owners is written down, and until that is
-    /// known and nothing is in doubt. A watch that works says that the API server can be asked; the start does not wait
-    /// for it.
+    /// Whether the cluster must be checked. It is checked before a new observation of an owner is recorded, and in
+    /// every sweep until it is known and not in doubt. Without news it is checked only if a watch works, so that an API
+    /// server that is down does not delay the start.
     fn is_cluster_in_question(&self, findings: &Findings) -> bool {
         if !self.owners.are_asked_for() {
             return false;
@@ -258,7 +260,7 @@ impl Sweeper {
         watches.is_empty() || watches.iter().any(|watch| watch.state == WatchState::Ready)
     }
 
-    /// Looks at everything without a call, and without a query but for owners that are not in memory.
+    /// Looks at all ready resources. It makes no call, and no query except for owners that are not in memory.
     async fn look(&self, now: &Readings) -> Result<Findings, AccessError> {
         let mut findings = Findings { doubt: self.identity.doubt(), ..Findings::default() };
         let mut after = None;
@@ -283,7 +285,7 @@ impl Sweeper {
         findings.used += usize::from(life.is_used());
         if self.staging.is_in_use(listed.id) {
             findings.keep(KeepReason::Downloading);
-            // A download in flight is as good as an owner: how long that one was missing counts anew.
+            // A download in flight counts as an owner, so the time of the owner's absence begins anew.
             findings.note(listed.id, before, owner_history.unknown());
             return;
         }
@@ -320,7 +322,7 @@ impl Sweeper {
         }
     }
 
-    /// The watches' word for an owner; unknown while the cluster is in doubt.
+    /// What the watches report about an owner; unknown while the cluster is in doubt.
     fn presence(&self, owner: &Owner) -> Presence {
         believed(self.owners.presence(owner), self.identity.doubt())
     }
@@ -338,7 +340,8 @@ impl Sweeper {
             Allowance::Slice(most) => most,
         };
         if allowed < candidates.len() {
-            // Those whose owners cannot be asked for must not stand before all others in every slice.
+            // The order is random. Otherwise owners that cannot be read could come first in every slice and keep the
+            // others from their turn.
             candidates.shuffle(&mut rand::rng());
         }
         for held in candidates.drain(candidates.len().min(allowed)..) {
@@ -347,7 +350,8 @@ impl Sweeper {
         }
         let confirmed = self.confirm(candidates, swept).await?;
         if !confirmed.is_empty() {
-            // It was the same one before, so that the fresh reads were made in the right one.
+            // The cluster is checked after the fresh reads, too. If it is the same before and after, they were made in
+            // the right cluster.
             self.identity.check(&self.staging, &*self.owners).await?;
         }
         match self.identity.doubt() {

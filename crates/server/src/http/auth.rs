@@ -1,4 +1,4 @@
-//! Who may upload, and who may administer. Downloads are opened by the ticket.
+//! Decides which requests may upload or administer. A download needs only its ticket.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use cloakroom_core::text::chain;
 /// How uploads are authorised.
 #[derive(Debug)]
 pub enum UploadAuth {
-    /// Everybody who reaches the port may upload.
+    /// Every client that reaches the port may upload.
     None,
-    /// Whoever shows one of the tokens in a file.
+    /// A client needs one of the tokens in a file.
     Token(TokenFile),
-    /// Who may create pods in the owner's namespace, as the API server says.
+    /// A client needs a token of the cluster, and its user must be allowed to create pods in the owner's namespace.
     Kubernetes(Box<Reviews>),
 }
 
-/// Who uploads, as far as this server knows.
+/// The uploader, as far as this server knows it.
 #[derive(Debug)]
 pub(super) enum Uploader {
-    /// Somebody who reaches the port, or has a token without a name.
+    /// The request needed no token, or its token has no name.
     Unnamed,
-    /// The holder of the upload token of this name.
+    /// The holder of the upload token with this name.
     Token(Arc<str>),
     /// A user of the cluster.
     User(User),
 }
 
 impl Uploader {
-    /// The user's name in the cluster.
+    /// The user's name in the cluster; `None` for other uploaders.
     pub(super) fn user(&self) -> Option<&str> {
         match self {
             Self::User(user) => Some(user.name()),
@@ -45,7 +45,7 @@ impl Uploader {
         }
     }
 
-    /// What the uploader is called: by name, else by the address that the request came from.
+    /// The uploader's name, or else the address that the request came from.
     pub(super) fn called(&self, address: IpAddr) -> String {
         match self {
             Self::Unnamed => address.to_string(),
@@ -56,8 +56,8 @@ impl Uploader {
 }
 
 impl UploadAuth {
-    /// Lets the request pass or says what is missing. What it is for must be permitted as well.
-    /// `token_hint` is what the refusal adds for clients.
+    /// Checks the token of a request. The caller must also check with [`Self::permit`] whether the uploader may stage
+    /// for its owner.
     pub(super) async fn identify(&self, headers: &HeaderMap, token_hint: &str) -> Result<Uploader, ApiError> {
         let shown = |which: &str| {
             credentials(headers).ok_or_else(|| {
@@ -82,7 +82,7 @@ impl UploadAuth {
         }
     }
 
-    /// How much is used of the limits for questions about who may upload.
+    /// How much of the limits for reviews is in use.
     pub(super) fn limits(&self) -> Vec<LimitUse> {
         match self {
             Self::None | Self::Token(_) => Vec::new(),
@@ -90,7 +90,7 @@ impl UploadAuth {
         }
     }
 
-    /// Lets the uploader stage for this owner or says why not.
+    /// Checks whether the uploader may stage for this owner.
     pub(super) async fn permit(&self, uploader: &Uploader, owner: &Owner) -> Result<(), ApiError> {
         match (self, uploader) {
             (Self::None | Self::Token(_), _) => Ok(()),
@@ -114,7 +114,7 @@ impl From<ReviewError> for ApiError {
             ),
             ReviewError::TooManyUnknown => Self::try_again(
                 Code::Overloaded,
-                "too many tokens that this server does not know yet are shown to it at once: try again in a moment",
+                "too many tokens that this server does not know yet are sent to it at once: try again in a moment",
             ),
             ReviewError::Unanswered(_) => {
                 tracing::warn!(error = %chain(&error), "upload refused");
@@ -127,12 +127,12 @@ impl From<ReviewError> for ApiError {
     }
 }
 
-/// The secret in `Authorization`, after `Bearer` or bare, as the original's clients send it.
+/// The secret in `Authorization`, after `Bearer`, or alone as kubespark's clients send it.
 pub(super) fn credentials(headers: &HeaderMap) -> Option<ResourceSecret> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let secret = match value.split_once(' ') {
         Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => secret.trim(),
-        // What `Bearer $SECRET` comes to where the variable is not set.
+        // A client sends this for `Bearer $SECRET` if the variable is not set.
         None if value.eq_ignore_ascii_case("bearer") => "",
         _ => value,
     };

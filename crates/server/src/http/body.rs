@@ -1,4 +1,4 @@
-//! Request bodies: paced while they are read, and drained a little when they are not wanted.
+//! Request bodies: limits how slowly they may come, and reads on for a while after a refusal.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use hyper::body::{Frame, SizeHint};
 use super::pace::{Pace, PaceLimits, TooSlow};
 use super::turns::Turn;
 
-/// So long the rest of a refused body is read, so that a client that is still sending sees the answer and not a
-/// broken pipe: clients like OkHttp look for an answer only when they have sent everything.
+/// How long the rest of a refused body is read. Clients like OkHttp look for an answer only when they have sent
+/// everything. Without this they would get a broken pipe instead of the answer.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// And so much of it: on a fast network two seconds are long.
+/// How many bytes of a refused body are read at most: on a fast network, two seconds bring many bytes.
 const DRAIN_BYTES: usize = 256 << 20;
 
-/// Wraps the body of every request.
+/// Wraps the body of every request in a [`GuardedBody`].
 pub(super) async fn guard(State(limits): State<PaceLimits>, mut request: Request, next: Next) -> Response {
     let waits_for_continue = request.headers().contains_key(EXPECT);
     let turn = request.extensions_mut().remove::<Arc<Turn>>();
@@ -32,14 +32,14 @@ pub(super) async fn guard(State(limits): State<PaceLimits>, mut request: Request
     next.run(request.map(|body| Body::new(guarded(body)))).await
 }
 
-/// A request body that ends with [`TooSlow`] when its client is, and that reads a little further after it is
-/// dropped before its end.
+/// A request body that ends with [`TooSlow`] if its client is too slow. If it is dropped before its end, it reads on
+/// for a while.
 struct GuardedBody {
     body: Option<Body>,
     pace: Pace,
     is_wanted: bool,
     waits_for_continue: bool,
-    /// Over when the body is asked for.
+    /// The client's turn, which ends when the handler first reads the body.
     turn: Option<Arc<Turn>>,
 }
 
@@ -62,7 +62,7 @@ impl GuardedBody {
             }
             Poll::Pending => self.pace.poll_waiting(context).map(|slow| {
                 if matches!(slow, TooSlow::Idle(_)) {
-                    // It has stopped: there is nothing to drain.
+                    // The client has stopped sending, so there is nothing to drain.
                     self.body = None;
                 }
                 Some(Err(axum::Error::new(slow)))
@@ -97,7 +97,7 @@ impl HttpBody for GuardedBody {
 
 impl Drop for GuardedBody {
     fn drop(&mut self) {
-        // A client that waits for `100 Continue` sends nothing once it has the answer.
+        // A client that waits for `100 Continue` sends no body after it got the answer.
         let is_coming = self.is_wanted || !self.waits_for_continue;
         if let Some(body) = self.body.take().filter(|_| is_coming)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
@@ -117,7 +117,7 @@ async fn drain(mut body: Body) {
     }
 }
 
-/// Whether the client was too slow, somewhere in the causes of an error.
+/// Finds a [`TooSlow`] among the causes of an error.
 pub(super) fn too_slow(error: &(dyn Error + 'static)) -> Option<TooSlow> {
     let mut cause = Some(error);
     while let Some(error) = cause {

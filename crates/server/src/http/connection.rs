@@ -30,19 +30,19 @@ use super::socket::{PacedSocket, Reset};
 use super::tls::ServerTls;
 use super::turns::Turns;
 
-/// Headers of one request, in number and bytes: enough for browsers behind proxies.
+/// The most headers of one request, in number and bytes. Browsers behind proxies need fewer.
 const MAX_HEADERS: usize = 100;
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
-/// How long an answer that is being written may still take when the server goes.
+/// How long an answer that is being written may still take when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// When a connection ends without its client's doing.
+/// Tells connections to end before their clients end them.
 #[derive(Clone, Default)]
 pub(super) struct Ends {
-    /// Transfers in flight are given up.
+    /// Cancelled to give up transfers in flight.
     pub(super) cut_off: CancellationToken,
-    /// The server goes: nothing more is asked for.
+    /// Cancelled when the server stops: no further request is read.
     pub(super) closing: CancellationToken,
 }
 
@@ -51,20 +51,20 @@ pub(super) struct Connection {
     pub(super) connections: Connections,
     pub(super) buffer_bytes: usize,
     pub(super) phases: Arc<Phases>,
-    /// Of all connections of the listener.
+    /// Shared by all connections of the listener.
     pub(super) turns: Turns,
     pub(super) refusals: Refusals,
-    /// The transfers of all connections.
+    /// Counts the transfers of all connections.
     pub(super) in_flight: TaskTracker,
     pub(super) ends: Ends,
     pub(super) seat: Seat,
-    /// There was a request on it.
+    /// Whether a request has come on this connection.
     pub(super) has_asked: AtomicBool,
 }
 
 impl Connection {
     pub(super) async fn run(self, socket: TcpStream, tls: Option<ServerTls>) {
-        // Answers go out at once. A socket that refuses the option works all the same.
+        // Turns off Nagle's algorithm, so that answers are sent at once. The connection also works without this option.
         let _ = socket.set_nodelay(true);
         let reset = Reset::default();
         let socket = PacedSocket::new(socket, self.connections.pace, reset.clone());
@@ -106,7 +106,8 @@ impl Connection {
             () = self.is_cut_off() => return reset.at_the_end(),
             () = self.is_to_leave() => return,
             () = self.ends.closing.cancelled() => {
-                // Closes at once unless an answer is being written, or nothing was asked yet: that is answered.
+                // This closes at once, unless an answer is being written. If no request has come yet, the first one is
+                // still answered.
                 if self.has_asked.load(Ordering::Relaxed) {
                     connection.as_mut().graceful_shutdown();
                 }
@@ -119,13 +120,14 @@ impl Connection {
         }
     }
 
-    /// The server goes. A client that has just come is told so, if it does not take long.
+    /// Ends a while after the server began to stop, so that a client that has just connected gets an answer.
     async fn is_closed(&self) {
         self.ends.closing.cancelled().await;
         tokio::time::sleep(LAST_ANSWERS).await;
     }
 
-    /// Once transfers are given up nothing is let in any more: it is enough to look once.
+    /// Ends when transfers are given up, if this connection has one. One check is enough, because no request is let in
+    /// after that moment.
     async fn is_cut_off(&self) {
         self.ends.cut_off.cancelled().await;
         if !self.seat.occupation.has_work() {
@@ -133,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// A request that came in the same moment is served.
+    /// Ends when another connection needs this one's place. A request that came in the same moment is served.
     async fn is_to_leave(&self) {
         self.seat.leave.cancelled().await;
         if self.seat.occupation.has_work() {
@@ -146,7 +148,7 @@ impl Connection {
         request: Request<Incoming>,
         occupation: &Occupation,
     ) -> Result<Response<AnswerBody>, Infallible> {
-        // Counted before the phase is asked for: one that is let in is always waited for.
+        // The token is taken before the phase is read, so that the server waits for every request that is let in.
         let token = self.in_flight.token();
         self.has_asked.store(true, Ordering::Relaxed);
         let (phase, router) = self.phases.now();
@@ -161,7 +163,7 @@ impl Connection {
             self.refusals.pace(response.status()).await;
         }
         if self.phases.now().0 == Phase::Stopping {
-            // The successor is behind another connection.
+            // The client must open a new connection to reach the server's successor.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| AnswerBody { body, _work: work }))

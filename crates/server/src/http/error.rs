@@ -1,4 +1,4 @@
-//! The one map from errors to answers.
+//! Maps every error to its answer. There is no other map.
 
 use std::error::Error;
 
@@ -18,7 +18,7 @@ use cloakroom_staging::ledger::LedgerError;
 use cloakroom_staging::store::StoreError;
 use cloakroom_staging::{AccessError, StageError};
 
-/// The word for a refusal that concerns one namespace or user alone.
+/// The value of the metric's label for a refusal that concerns only one namespace or user.
 pub(super) const SHARE: &str = "share";
 
 /// An error answer.
@@ -28,61 +28,61 @@ pub struct ApiError {
     status: StatusCode,
     detail: String,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// Whether one namespace or user has all of its share, and others go on.
+    /// Whether only one namespace or user has used up its share, while others can go on.
     is_share: bool,
     deleted: Option<(Timestamp, DeletionReason)>,
 }
 
 impl ApiError {
-    /// An answer of that code, with a text for people.
+    /// Makes an answer with this code; `detail` is for people.
     pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Self { code, status, detail: detail.into(), headers: Vec::new(), is_share: false, deleted: None }
     }
 
-    /// Adds a header.
+    /// Adds a header to the answer.
     pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// No ticket, or no token.
+    /// The request has no ticket or token, or a wrong one.
     pub(super) fn unauthorized(detail: &str) -> Self {
         Self::new(Code::Unauthorized, detail)
             .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"cloakroom\""))
     }
 
-    /// Not now: worth another try after some seconds.
+    /// The request cannot be served now. The client may try again after two seconds.
     pub(super) fn try_again(code: Code, detail: impl Into<String>) -> Self {
         Self::new(code, detail).with_header(RETRY_AFTER, HeaderValue::from_static("2"))
     }
 
-    /// The client is too slow; what it still sends is not read.
+    /// The client is too slow. The connection is closed, because what the client still sends is not read.
     pub(super) fn too_slow(detail: impl Into<String>) -> Self {
         Self::new(Code::TooSlow, detail).with_header(CONNECTION, HeaderValue::from_static("close"))
     }
 
-    /// Not ready yet.
+    /// The server is still starting.
     pub(super) fn starting() -> Self {
         Self::try_again(
             Code::Starting,
-            "this server is starting: it waits for its data directory, or puts right what a crash interrupted; try again",
+            "this server is starting: it waits for its data directory, or finishes what a crash interrupted; try again",
         )
     }
 
-    /// Downloads cannot be served: for whoever decides where requests go.
+    /// Downloads cannot be served. This is the answer to readiness probes.
     pub(super) fn not_ready(error: &AccessError) -> Self {
         tracing::warn!(error = %chain(error), "not ready");
         Self::try_again(Code::NotReady, format!("downloads cannot be served: {}", chain(error)))
     }
 
-    /// About to stop. A successor may be there in a moment.
+    /// The server is about to stop. Its successor may answer in a moment.
     pub(super) fn shutting_down() -> Self {
         Self::new(Code::ShuttingDown, "this server is about to stop: try again, its successor will answer")
             .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
-    /// As many files are open as may be.
+    /// The server has as many files open as it may.
     fn out_of_descriptors(error: &dyn Error) -> Self {
         tracing::warn!(error = %chain(error), "too many files are open");
         Self::try_again(
@@ -91,20 +91,20 @@ impl ApiError {
         )
     }
 
-    /// The disk is read-only, or fails. That may pass; until then the log says why, and what was tried.
+    /// The disk is read-only or fails. This may pass, so the client may try again; the log has the error.
     fn not_writable(error: &dyn Error) -> Self {
         tracing::error!(error = %chain(error), "the data directory cannot be written");
         Self::try_again(Code::NotWritable, error.to_string())
     }
 
-    /// A failure that is the server's own: the log has it all, the client only that it happened.
+    /// An error of the server itself. The log has the details, and the client learns only that it happened.
     pub(super) fn internal(error: &dyn Error) -> Self {
         tracing::error!(error = %chain(error), "request failed");
         Self::new(Code::Internal, "the server failed; its log says why, under this request's id")
     }
 
-    /// Why the server would not, for the client's or its limits' sake, in the word of the metric. `None` if it could not,
-    /// or the client left.
+    /// The reason of a refusal, as a value of the metric's label. `None` if the server failed, or the client left or
+    /// was too slow.
     pub(super) fn refusal(&self) -> Option<&'static str> {
         match self.code {
             Code::Internal | Code::NotWritable | Code::IncompleteBody | Code::TooSlow => None,
@@ -113,7 +113,7 @@ impl ApiError {
         }
     }
 
-    /// What v0 says where v1 is more precise: gone is `404`, a wrong secret is `401`.
+    /// Answers as kubespark does where v1 is more precise: a deleted resource is `404`, and a wrong secret is `401`.
     pub(super) fn for_v0(error: AccessError) -> Self {
         match error {
             AccessError::WrongSecret => Self::unauthorized("this is not the resource's secret"),
@@ -185,7 +185,7 @@ impl From<AccessError> for ApiError {
                 Self::new(Code::InsufficientStorage, error.to_string())
             }
             AccessError::NotWritable(_) => Self::not_writable(&error),
-            // The log has it since it was set aside.
+            // The log has the cause since the row was set aside.
             AccessError::SetAside { .. } => Self::new(Code::Internal, error.to_string()),
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {
                 Self::internal(&error)
@@ -194,7 +194,7 @@ impl From<AccessError> for ApiError {
     }
 }
 
-/// The body follows in `finish`, which knows the request's id.
+/// The body is written by `finish`, which knows the request's id.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let problem = Problem {

@@ -1,4 +1,5 @@
-//! Requests that two readers could understand in two ways: refused before anything is done, and their connection closed.
+//! Refuses requests that two readers could understand in different ways, before anything is done, and closes their
+//! connections.
 
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
@@ -9,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use super::error::ApiError;
 use cloakroom_core::protocol::problem::Code;
 
-/// Lets a request pass whose host and framing are clear.
+/// Lets a request pass only if its host and its framing are unambiguous.
 pub(super) async fn check(request: Request, next: Next) -> Response {
     match host(&request).and_then(|()| coding(&request)) {
         Ok(()) => next.run(request).await,
@@ -17,7 +18,7 @@ pub(super) async fn check(request: Request, next: Next) -> Response {
     }
 }
 
-/// RFC 9112 section 3.2: exactly one `Host` in HTTP/1.1, and never two.
+/// RFC 9112, section 3.2: HTTP/1.1 needs exactly one `Host`, and no version allows two.
 fn host(request: &Request) -> Result<(), ApiError> {
     match request.headers().get_all(HOST).iter().count() {
         0 if request.version() >= Version::HTTP_11 => {
@@ -28,7 +29,8 @@ fn host(request: &Request) -> Result<(), ApiError> {
     }
 }
 
-/// RFC 9112 section 6.1: `chunked` comes once and last, and a server answers with 501 to a coding that it does not know.
+/// RFC 9112, section 6.1: `chunked` must be the last coding and occur once. A server answers 501 to a coding that it
+/// does not know.
 fn coding(request: &Request) -> Result<(), ApiError> {
     let values = request.headers().get_all(TRANSFER_ENCODING).iter();
     let codings: Vec<String> = values.flat_map(|value| words(value.to_str().unwrap_or("?"))).collect();

@@ -1,5 +1,6 @@
-//! Which connections have a transfer in flight: from a request that is let in until the last byte of its answer has
-//! gone to the socket. The server waits for these before it stops, and for no other connection.
+//! Tracks which connections have a transfer in flight. A transfer begins when its request is let in, and ends when the
+//! last byte of its answer was written to the socket. A server that stops waits for transfers, and not for other
+//! connections.
 
 use std::io;
 use std::pin::Pin;
@@ -11,31 +12,32 @@ use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// What one connection is at. Clones belong to the same connection, which has one request at a time (HTTP/1).
+/// The transfer of one connection. A connection has one request at a time (HTTP/1), and clones belong to the same
+/// connection.
 #[derive(Clone, Default)]
 pub(super) struct Occupation(Arc<Mutex<Held>>);
 
 #[derive(Default)]
 struct Held {
-    /// One of those that the server waits for.
+    /// Present while the server must wait for this connection.
     token: Option<TaskTrackerToken>,
-    /// The answer is made; some of it may still be in the connection's buffer.
+    /// The answer is complete, but a part of it may still be in the connection's buffer.
     is_answered: bool,
 }
 
 impl Occupation {
-    /// A request was let in.
+    /// Tells that a request was let in.
     pub(super) fn begin(&self, token: TaskTrackerToken) -> Work {
         *self.held() = Held { token: Some(token), is_answered: false };
         Work(self.clone())
     }
 
-    /// Whether there is something to wait for.
+    /// Whether the connection has a transfer in flight.
     pub(super) fn has_work(&self) -> bool {
         self.held().token.is_some()
     }
 
-    /// Everything that was written has gone to the socket.
+    /// Tells that everything that was written has gone to the socket.
     fn flushed(&self) {
         let mut held = self.held();
         if held.is_answered {
@@ -48,7 +50,7 @@ impl Occupation {
     }
 }
 
-/// A request that was let in, until its answer is made or given up.
+/// A request that was let in. Dropping it tells that its answer is complete or given up.
 pub(super) struct Work(Occupation);
 
 impl Drop for Work {
@@ -57,7 +59,7 @@ impl Drop for Work {
     }
 }
 
-/// The body of an answer; the work ends with it.
+/// The body of an answer. Dropping it ends its [`Work`].
 pub(super) struct AnswerBody {
     pub(super) body: Body,
     /// `None` for a request that was not let in.
@@ -84,7 +86,7 @@ impl HttpBody for AnswerBody {
     }
 }
 
-/// A stream that tells when its writer has flushed it: hyper does so each time that its own buffer is empty.
+/// A stream that tells when its writer has flushed it. hyper flushes whenever its own buffer is empty.
 pub(super) struct FlushedStream<S> {
     pub(super) stream: S,
     pub(super) occupation: Occupation,
@@ -145,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// What the connection between both holds: the rest of an answer stays in the server's buffer.
+    /// How many bytes the pipe between client and server holds. The rest of an answer stays in the server's buffer.
     const PIPE_BYTES: usize = 64;
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Taking connections, bounded in number, from before the start is over until the process ends.
+//! Accepts connections, limited in number, from before the server has started until it ends.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,54 +22,54 @@ use super::turns::Turns;
 use crate::shutdown::Shutdown;
 use cloakroom_core::metrics::{Limited, Metrics};
 
-/// What one connection holds of a body, at most twice: much while there are few connections, for speed, and less
-/// when there are many, for memory.
+/// The size of a connection's buffer, of which it has two at most. It is large while there are few connections, for
+/// speed, and small while there are many, to save memory.
 const LARGE_BUFFER: usize = 512 << 10;
 const SMALL_BUFFER: usize = 128 << 10;
 const FEW_CONNECTIONS: usize = 4;
 
-/// After an error of `accept` that is not the client's (out of file descriptors), there is no hurry.
+/// The wait after `accept` failed for a reason on this side, such as too many open files. It keeps the loop from spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A socket and what it serves.
+/// A socket, and the routes on it.
 pub struct Listener {
-    /// Bound already.
+    /// The bound socket.
     pub socket: TcpListener,
-    /// TLS, or plain HTTP.
+    /// TLS; `None` is plain HTTP.
     pub tls: Option<ServerTls>,
-    /// Which routes it has.
+    /// Which routes the socket has.
     pub serves: Serves,
 }
 
-/// Bounds for connections.
+/// The limits for connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Connections {
-    /// At once, on each listener.
+    /// The most connections at once on each listener.
     pub max: usize,
-    /// At once, on a listener of operations alone.
+    /// The most connections at once on a listener that has only operational routes.
     pub max_operations: usize,
-    /// For a TLS handshake, and for the head of a request.
+    /// The longest time for a TLS handshake, and for the head of a request.
     pub header_timeout: Duration,
-    /// For bodies.
+    /// How slow bodies may be.
     pub pace: PaceLimits,
     /// How long transfers in flight may go on after the server was asked to stop.
     pub shutdown_deadline: Duration,
 }
 
-/// The server as its clients see it: from [`Edge::open`] to [`Edge::close`] every request gets an answer.
+/// The server as clients see it. From [`Edge::open`] to [`Edge::close`] every request gets an answer.
 pub struct Edge {
     phases: Vec<Arc<Phases>>,
     shutdown: Shutdown,
     shutdown_deadline: Duration,
-    /// Requests that were let in.
+    /// Counts the requests that were let in.
     in_flight: TaskTracker,
-    /// Sockets and connections.
+    /// Counts the tasks of sockets and connections.
     running: TaskTracker,
     ends: Ends,
 }
 
 impl Edge {
-    /// Takes connections, and answers that the server is starting.
+    /// Accepts connections. Until [`Edge::serve`] the answer is that the server is starting.
     pub fn open(
         listeners: Vec<Listener>,
         connections: Connections,
@@ -95,7 +95,7 @@ impl Edge {
             let acceptor = Acceptor {
                 tls,
                 connections,
-                // For each listener its own, so that probes are answered when there are too many clients.
+                // Each listener has its own places, so that probes are answered even if there are too many clients.
                 seats: Seats::new(max, metrics.occupancy(of, max)),
                 phases,
                 turns: Turns::default(),
@@ -109,15 +109,16 @@ impl Edge {
         edge
     }
 
-    /// From now on requests are served.
+    /// Begins to serve requests.
     pub fn serve(&self, state: &AppState) {
         for phases in &self.phases {
             phases.serve(state);
         }
     }
 
-    /// Waits until shutdown is requested, and then until the transfers in flight are finished, within the deadline.
-    /// `false` if some were cut off. Requests that come later are told to try again, and are not waited for.
+    /// Waits until shutdown is requested, and then until the transfers in flight have ended, at most until the
+    /// deadline. Returns `false` if some were cut off. Requests that come later are told to try again, and are not
+    /// waited for.
     pub async fn finish_transfers(&self) -> bool {
         self.shutdown.requested().await;
         self.in_flight.close();
@@ -125,13 +126,13 @@ impl Edge {
             in_time = tokio::time::timeout(self.shutdown_deadline, self.in_flight.wait()) => in_time.is_ok(),
             () = self.shutdown.hurried() => false,
         };
-        // What is cut off is dropped, and so cleaned up, while the process still runs.
+        // Transfers that are cut off clean up when they are dropped, so the process must still run.
         self.ends.cut_off.cancel();
         self.in_flight.wait().await;
         finished
     }
 
-    /// Closes the sockets, and every connection that had its answers. The others have a second.
+    /// Closes the sockets, and every connection that has had its answers. The others get one more second.
     pub async fn close(self) {
         self.ends.closing.cancel();
         self.running.close();
@@ -139,7 +140,7 @@ impl Edge {
     }
 }
 
-/// One listener at work.
+/// One listener while it accepts connections.
 struct Acceptor {
     tls: Option<ServerTls>,
     connections: Connections,
@@ -158,7 +159,7 @@ impl Acceptor {
         loop {
             let next = async {
                 let (stream, peer) = socket.accept().await?;
-                // Meanwhile others queue up in the kernel.
+                // Meanwhile further connections wait in the kernel's queue.
                 let seat = self.seats.take(peer.ip().into()).await;
                 io::Result::Ok(seat.map(|seat| (stream, peer, seat)))
             };
@@ -172,7 +173,7 @@ impl Acceptor {
                     self.take(stream, peer, seat);
                 }
                 Err(error) => {
-                    // Once, and not ten times a second.
+                    // Only the first of several errors in a row is logged, because there can be ten a second.
                     if !std::mem::replace(&mut is_failing, true) {
                         tracing::warn!(error = %error, "could not take a connection");
                     }
@@ -183,8 +184,8 @@ impl Acceptor {
         }
     }
 
-    /// Takes the connections that queue up in the kernel: it would reset them with the socket, and their clients would
-    /// not know that they may try again.
+    /// Accepts the connections that wait in the kernel's queue. Otherwise the kernel would reset them with the socket,
+    /// and their clients would not learn that they may try again.
     fn take_last(&self, socket: TcpListener) {
         let Ok(socket) = socket.into_std() else { return };
         while let Ok((stream, peer)) = socket.accept() {

@@ -1,4 +1,4 @@
-//! What of requests and transfers is counted.
+//! Counts requests and transfers in the metrics.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -10,7 +10,7 @@ use cloakroom_core::metrics::{DownloadMeasurement, Metrics, UploadMeasurement};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::ResourceId;
 
-/// Counts every request once: by its answer, or as given up when its client left before.
+/// Counts every request once: by its answer, or as given up if its client left before that.
 pub(super) async fn count(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
     let mut counted = Counted {
         metrics,
@@ -37,7 +37,7 @@ impl Drop for Counted {
     }
 }
 
-/// What an upload may be refused for, in the words of the metric.
+/// The values of the metric's label for refused uploads.
 pub(super) fn upload_refusals() -> impl Iterator<Item = &'static str> {
     let codes = [
         Code::InvalidOwner,
@@ -56,23 +56,23 @@ pub(super) fn upload_refusals() -> impl Iterator<Item = &'static str> {
     codes.into_iter().map(Code::as_str).chain([SHARE])
 }
 
-/// An upload ended with an error: what is not said to be refused has failed.
+/// Counts an upload that ended with an error. Unless it counts as refused here, it counts as failed.
 pub(super) fn not_stored(measured: &UploadMeasurement, error: &ApiError) {
     if let Some(reason) = error.refusal() {
         measured.refused(reason);
     }
 }
 
-/// A download ended with an error before its first byte.
+/// Counts a download that ended with an error before its first byte.
 pub(super) fn not_sent(metrics: &Metrics, error: &ApiError) {
     if error.refusal().is_some() { metrics.download_refused() } else { metrics.download_failed() }
 }
 
-/// A download that is being sent, until its body is dropped.
+/// A download that is being sent. Dropping it ends the measurement.
 pub(super) struct Sending {
     measured: DownloadMeasurement,
     resource_id: ResourceId,
-    /// Nobody is in the request's span any more when a connection is dropped.
+    /// The span of the request, because the body is dropped outside of it when a connection ends.
     span: Span,
 }
 
@@ -81,7 +81,7 @@ impl Sending {
         Self { measured: metrics.download(bytes), resource_id, span: Span::current() }
     }
 
-    /// So many bytes were handed to the connection.
+    /// Counts bytes that were handed to the connection.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.measured.sent(bytes as u64);
     }

@@ -1,4 +1,4 @@
-//! The HTTP edge: everything that knows axum.
+//! The HTTP server. Only this room uses axum.
 
 mod auth;
 mod body;

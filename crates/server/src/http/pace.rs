@@ -1,4 +1,5 @@
-//! How slow the other side may be. Only time spent waiting for it counts, never time that the server needs.
+//! Limits how slow the other side of a connection may be. Only the time spent waiting for it counts, and never the time
+//! that the server needs.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -7,42 +8,42 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// What is asked of the other side of a connection.
+/// The least speed that the other side of a connection must have.
 #[derive(Debug, Clone, Copy)]
 pub struct PaceLimits {
-    /// Longest time without a single byte.
+    /// The longest time without a single byte.
     pub idle_timeout: Duration,
-    /// Least average, in bytes for each second of waiting.
+    /// The least average, in bytes for each second of waiting.
     pub min_rate: u64,
     /// The waiting time over which the average is taken.
     pub rate_window: Duration,
 }
 
-/// The other side was too slow.
+/// Why the other side is too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TooSlow {
-    /// It stopped.
+    /// It moved no byte for this time.
     #[error("nothing came for {} s (--idle-timeout)", .0.as_secs_f64())]
     Idle(Duration),
-    /// It crawls.
+    /// Its average was too low.
     #[error("less than {rate} bytes a second moved over {} s (--min-rate)", window.as_secs_f64())]
     BelowRate {
-        /// Bytes a second that are asked for.
+        /// The least rate, in bytes a second.
         rate: u64,
-        /// Over this time.
+        /// The waiting time over which the average was taken.
         window: Duration,
     },
 }
 
-/// Judges one direction of a connection.
+/// Measures one direction of a connection.
 #[derive(Debug)]
 pub(super) struct Pace {
     limits: PaceLimits,
-    /// Since when not a single byte has come.
+    /// When the present wait began, if no byte has moved since; `None` while bytes move.
     idle_since: Option<Instant>,
-    /// Up to when the present wait is in `waited`, or since when it lasts.
+    /// When the part of the present wait began that is not in `waited` yet.
     waiting_since: Option<Instant>,
-    /// Within the window so far.
+    /// The waiting time in the present window.
     waited: Duration,
     moved_bytes: u64,
     alarm: Option<Pin<Box<Sleep>>>,
@@ -60,7 +61,7 @@ impl Pace {
         }
     }
 
-    /// The other side moved `bytes`.
+    /// Counts `bytes` that the other side moved. It is an error if the window has ended and the average is too low.
     pub(super) fn moved(&mut self, bytes: usize) -> Result<(), TooSlow> {
         self.moved_bytes += bytes as u64;
         self.idle_since = None;
@@ -70,7 +71,7 @@ impl Pace {
         self.judge_window(self.waited)
     }
 
-    /// The other side keeps us waiting. Registers the task to be woken when that has lasted too long.
+    /// Counts the time until the other side moves again. The task is woken when that takes too long.
     pub(super) fn poll_waiting(&mut self, context: &mut Context<'_>) -> Poll<TooSlow> {
         let now = Instant::now();
         let idle_since = *self.idle_since.get_or_insert(now);
@@ -98,7 +99,7 @@ impl Pace {
         match alarm.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => {
-                // The alarm is due: look again, as the one who is woken.
+                // The alarm is due, so the task is woken to check again.
                 context.waker().wake_by_ref();
                 Poll::Pending
             }

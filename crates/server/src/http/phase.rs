@@ -1,4 +1,4 @@
-//! What the server is at, and what it answers meanwhile: each phase has routes of its own.
+//! The phases of the server. Each phase has its own routes.
 
 use std::sync::OnceLock;
 
@@ -8,24 +8,24 @@ use super::router::{self, Entrance, Serves};
 use super::state::AppState;
 use crate::shutdown::Shutdown;
 
-/// What the server is at. It goes from one to the next and never back.
+/// A phase of the server. The server never goes back to an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It waits for the data directory, or puts right what a crash interrupted.
+    /// The server waits for the data directory, or finishes what a crash interrupted.
     Starting,
-    /// All requests are let in.
+    /// The server lets all requests in.
     Serving,
-    /// What was let in is finished; nothing else is let in.
+    /// The server finishes the requests that it has let in, and lets no others in.
     Stopping,
 }
 
-/// The routes of one listener in each phase.
+/// The routes of one listener for each phase.
 pub(super) struct Phases {
     serves: Serves,
     entrance: Entrance,
     shutdown: Shutdown,
     starting: Router,
-    /// With the state that they need: there is none before the start is over.
+    /// Set when the start is over, because these routes need a state that does not exist before.
     later: OnceLock<Later>,
 }
 
@@ -40,7 +40,7 @@ impl Phases {
         Self { serves, entrance, shutdown, starting, later: OnceLock::new() }
     }
 
-    /// The start is over.
+    /// Ends the start.
     pub(super) fn serve(&self, state: &AppState) {
         self.later.get_or_init(|| Later {
             serving: router::serving(self.serves, state, &self.entrance),
@@ -48,7 +48,7 @@ impl Phases {
         });
     }
 
-    /// The phase of this moment, and the routes that belong to it.
+    /// The present phase, and its routes.
     pub(super) fn now(&self) -> (Phase, Router) {
         match self.later.get() {
             None => (Phase::Starting, self.starting.clone()),

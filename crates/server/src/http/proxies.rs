@@ -1,4 +1,4 @@
-//! Proxies in front of the server, whose word for where a request comes from is taken.
+//! Proxies in front of the server that are trusted to name the address of a client.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use ipnet::IpNet;
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Networks whose proxies are believed. Of none at all by default: everybody can send these headers.
+/// The networks of trusted proxies. By default there are none, because any client can send these headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
@@ -19,11 +19,11 @@ pub struct TrustedProxies(Vec<IpNet>);
 pub(super) struct Sender {
     /// The client's address, as far as it is known.
     pub(super) address: IpAddr,
-    /// The trusted proxy that the connection came from, if that is another address.
+    /// The trusted proxy that opened the connection; `None` if the client opened it itself.
     pub(super) proxy: Option<IpAddr>,
 }
 
-/// Not an address or a network.
+/// A part of the text is neither an address nor a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("“{0}” is not an address or a network: write 10.1.2.3 or 10.0.0.0/8, several separated by commas")]
 pub struct TrustedProxiesError(String);
@@ -48,10 +48,12 @@ impl fmt::Display for TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// Who sent a request: `peer`, or what trusted proxies say of it in `X-Forwarded-For` or `Forwarded` (RFC 7239).
-    /// Each proxy adds the address that it was reached from at the end, so the last one that is no trusted proxy counts.
-    /// Proxies pass on the header that they do not write: where both say different things, neither is believed.
-    /// A malformed header is not believed at all.
+    /// The sender of a request: `peer`, or the client that trusted proxies name in `X-Forwarded-For` or `Forwarded`
+    /// (RFC 7239).
+    ///
+    /// Each proxy appends the address that it was reached from. So the last address counts that does not belong to a
+    /// trusted proxy. A proxy passes on a header that it does not write itself. So if both headers name different
+    /// clients, neither is trusted. A malformed header is not trusted either.
     pub(super) fn sender(&self, peer: IpAddr, headers: &HeaderMap) -> Sender {
         let peer = peer.to_canonical();
         let address = if self.trusts(peer) { self.told_by(peer, headers) } else { peer };
@@ -71,7 +73,8 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// A hop without an address ends the chain: what stands before it may be made up.
+    /// The last address outside of the trusted networks. A hop without an address ends the search, because the hops
+    /// before it may be made up.
     fn last_outside(&self, peer: IpAddr, hops: &[Option<IpAddr>]) -> IpAddr {
         let mut last = peer;
         for hop in hops.iter().rev() {
@@ -85,7 +88,8 @@ impl TrustedProxies {
     }
 }
 
-/// Several lines of one header are one list (RFC 9110, section 5.3). What is no text names nobody.
+/// The values of a header in one list. Several lines of one header are one list (RFC 9110, section 5.3). A line that is
+/// not text becomes a hop without an address.
 fn list(headers: &HeaderMap, name: &str) -> Option<String> {
     let lines: Vec<&str> =
         headers.get_all(name).iter().map(|line| line.to_str().unwrap_or_default()).collect();
@@ -96,10 +100,10 @@ fn by_x_forwarded_for(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
     list(headers, X_FORWARDED_FOR).map(|text| text.split(',').map(address).collect())
 }
 
-/// A header that is not of the RFC's form.
+/// A header does not have the form of the RFC.
 struct Malformed;
 
-/// A malformed header is a hop without an address.
+/// The hops in `Forwarded`. A malformed header counts as one hop without an address.
 fn by_forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
     let text = list(headers, FORWARDED.as_str())?;
     let hops =
@@ -107,7 +111,7 @@ fn by_forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
     Some(hops.unwrap_or_else(|Malformed| vec![None]))
 }
 
-/// The `for` of one element (RFC 7239, section 4), if it has an address.
+/// The address in the `for` of one element (RFC 7239, section 4); `None` if it has none.
 fn forwarded_for(element: &str) -> Result<Option<IpAddr>, Malformed> {
     let mut nodes = Vec::new();
     for pair in unquoted_parts(element, ';')?.into_iter().map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -120,12 +124,13 @@ fn forwarded_for(element: &str) -> Result<Option<IpAddr>, Malformed> {
     match nodes.as_slice() {
         [] => Ok(None),
         [node] => Ok(address(node)),
-        // None of its parameters may come twice.
+        // A parameter must not occur twice in one element.
         _ => Err(Malformed),
     }
 }
 
-/// The parts of `text` between separators that stand outside quoted strings, all of which must end.
+/// The parts of `text` between separators that are outside of quoted strings. It is an error if a quoted string does
+/// not end.
 fn unquoted_parts(text: &str, separator: char) -> Result<Vec<&str>, Malformed> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -141,7 +146,8 @@ fn unquoted_parts(text: &str, separator: char) -> Result<Vec<&str>, Malformed> {
     if is_quoted { Err(Malformed) } else { Ok(parts) }
 }
 
-/// A value without its quotes, which stand around all of it or nowhere. Addresses need no escapes.
+/// A value without its quotes. Quotes must enclose the whole value. Escapes are not resolved, because addresses need
+/// none.
 fn unquoted(value: &str) -> Result<&str, Malformed> {
     match value.strip_prefix('"') {
         Some(rest) => rest.strip_suffix('"').ok_or(Malformed),
@@ -150,7 +156,7 @@ fn unquoted(value: &str) -> Result<&str, Malformed> {
     }
 }
 
-/// An address, perhaps with a port: `10.0.0.1`, `10.0.0.1:80`, `::1`, `[::1]`, `[::1]:80`.
+/// Reads an address with or without a port: `10.0.0.1`, `10.0.0.1:80`, `::1`, `[::1]`, `[::1]:80`.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -182,10 +188,10 @@ mod tests {
     fn a_client_that_is_no_trusted_proxy_is_not_believed() {
         let claims = [("x-forwarded-for", "203.0.113.9"), ("forwarded", "for=203.0.113.9")];
         assert_eq!(client("198.51.100.1", &claims), "198.51.100.1");
-        let nobody = TrustedProxies::default();
+        let none = TrustedProxies::default();
         let headers = HeaderMap::from_iter([(FORWARDED, HeaderValue::from_static("for=203.0.113.9"))]);
         let peer: IpAddr = "10.0.0.1".parse().unwrap();
-        assert_eq!(nobody.sender(peer, &headers), Sender { address: peer, proxy: None });
+        assert_eq!(none.sender(peer, &headers), Sender { address: peer, proxy: None });
     }
 
     #[test]
@@ -244,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused_by_name() {
+    fn a_text_that_is_no_network_is_refused_by_name() {
         for (text, part) in [("10.0.0.0/33", "10.0.0.0/33"), ("10.0.0.1,proxy", "proxy"), ("", "")] {
             assert_eq!(text.parse::<TrustedProxies>().unwrap_err(), TrustedProxiesError(part.to_owned()));
         }

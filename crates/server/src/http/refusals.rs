@@ -1,5 +1,5 @@
-//! How fast requests are refused. One that is refused comes again, often at once, and refusing costs as much as any other
-//! small request. So refusals have a rate: beyond it they are answered later, and their clients come again later.
+//! Limits the rate of refusals. A refused client often tries again at once, and a refusal costs as much as any other
+//! small request. So refusals beyond the rate are answered later, and their clients come back later.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::time::Instant;
 
-/// Between two refusals, on average.
+/// The average time between two refusals that are answered at once.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// As many as come within this time at that rate are answered at once.
+/// A burst may have as many refusals as the rate allows within this time.
 const BURST: Duration = Duration::from_millis(500);
 
-/// No answer waits any longer.
+/// The longest delay of an answer.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The refusals of one listener. Clones are the same ones.
+/// The refusals of one listener. Clones share the rate.
 #[derive(Clone)]
 pub(super) struct Refusals(Arc<Mutex<Instant>>);
 
@@ -27,14 +27,15 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Waits if the answer is one of too many refusals.
+    /// Waits if this answer is a refusal beyond the rate.
     pub(super) async fn pace(&self, status: StatusCode) {
         if status.is_client_error() || status.is_server_error() {
             tokio::time::sleep(self.delay(Instant::now())).await;
         }
     }
 
-    /// The generic cell rate algorithm (ITU-T I.371): when the next one would be due if all came evenly.
+    /// The delay of a refusal at `now`, by the generic cell rate algorithm (ITU-T I.371). The state is the time at
+    /// which the next refusal would be due if all came evenly.
     fn delay(&self, now: Instant) -> Duration {
         let mut due = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *due = ((*due).max(now) + INTERVAL).min(now + BURST + LONGEST);

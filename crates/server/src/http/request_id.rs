@@ -1,4 +1,4 @@
-//! One id for each request: in the log, in the answer, in the problem.
+//! The id of a request, which is in its log lines, its answer, and the body of an error.
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -6,10 +6,10 @@ use tower_http::request_id::{MakeRequestId, RequestId};
 
 use cloakroom_core::protocol::REQUEST_ID;
 
-/// Longer ids of a caller's own are not worth keeping.
+/// The largest length of an id that a client sends, in bytes.
 const LONGEST: usize = 128;
 
-/// Makes ids for requests that come without one.
+/// Makes a random id for a request that has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RandomId;
 
@@ -20,7 +20,7 @@ impl MakeRequestId for RandomId {
     }
 }
 
-/// Drops an id that would not look well in a log, so that a new one is made.
+/// Removes an id with unsuitable characters or length, so that a new one is made. Ids from clients go into the log.
 pub(super) fn sanitize<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
     let is_good = |value: &HeaderValue| {
         value.len() <= LONGEST
@@ -33,7 +33,7 @@ pub(super) fn sanitize<B>(mut request: axum::http::Request<B>) -> axum::http::Re
     request
 }
 
-/// The id of a request.
+/// The id of a request; `None` if no layer has set it.
 pub(super) fn of(request: &Request) -> Option<String> {
     let id = request.extensions().get::<RequestId>()?;
     id.header_value().to_str().ok().map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Which path leads where, and what every request passes on its way.
+//! Maps paths to handlers, and adds the layers that every request passes.
 
 use std::time::Duration;
 
@@ -28,15 +28,15 @@ use cloakroom_core::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
 /// Which routes a listener has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serves {
-    /// Both protocols.
+    /// The routes of v0 and v1.
     Resources,
-    /// What an operator asks: health, metrics, administration.
+    /// The routes for operators: health, metrics, administration.
     Operations,
-    /// Both of them.
+    /// All routes.
     Everything,
 }
 
-/// What every request passes, in whatever phase.
+/// What the layers need, in every phase.
 #[derive(Clone)]
 pub(super) struct Entrance {
     /// How slow a client may be.
@@ -45,7 +45,7 @@ pub(super) struct Entrance {
     pub(super) metrics: Metrics,
 }
 
-/// While the server starts it is alive, and that is all.
+/// The routes while the server starts: only liveness.
 pub(super) fn starting(serves: Serves, entrance: &Entrance) -> Router {
     let router = match serves {
         Serves::Resources => Router::new(),
@@ -54,7 +54,7 @@ pub(super) fn starting(serves: Serves, entrance: &Entrance) -> Router {
     finish(router.fallback(async || ApiError::starting()), entrance)
 }
 
-/// What the server is there for.
+/// The routes while the server serves.
 pub(super) fn serving(serves: Serves, state: &AppState, entrance: &Entrance) -> Router {
     state.metrics.upload_refusals_have(measure::upload_refusals());
     let router = match serves {
@@ -65,7 +65,7 @@ pub(super) fn serving(serves: Serves, state: &AppState, entrance: &Entrance) -> 
     finish(router.fallback(no_such_path).with_state(state.clone()), entrance)
 }
 
-/// While the server finishes its transfers it can still be probed and measured. Everything else is its successor's.
+/// The routes while the server finishes its transfers: probes and metrics. All other requests are for its successor.
 pub(super) fn stopping(serves: Serves, state: &AppState, entrance: &Entrance) -> Router {
     let router = match serves {
         Serves::Resources => Router::new(),
@@ -85,7 +85,7 @@ fn operational_routes() -> Router<AppState> {
         .merge(routes::administration())
 }
 
-/// Layers run from the last to the first.
+/// Adds the layers. The layer that is added last runs first.
 fn finish(router: Router, entrance: &Entrance) -> Router {
     router
         .method_not_allowed_fallback(method_not_allowed)
@@ -123,17 +123,17 @@ async fn method_not_allowed(request: Request) -> ApiError {
     )
 }
 
-/// The panic itself was logged by the panic hook, with the place.
+/// Answers for a handler that panicked. The panic hook has logged the panic and its place.
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response<axum::body::Body> {
     let error = std::io::Error::other("the handler panicked");
     ApiError::internal(&error).into_response()
 }
 
-/// No path of ours is longer; the rest of one that is would only fill the log.
+/// The longest path that is logged, in bytes. All paths of this server are shorter.
 const LONGEST_PATH: usize = 300;
 
-/// Only the path of the URL is logged: what a client mistakenly puts into its query stays out. Probes and
-/// scrapes come every few seconds and are worth no line each.
+/// The log span of a request. It has only the path of the URL, because a client may have put a secret into the query by
+/// mistake. Probes and scrapes come every few seconds, so they are logged at level debug.
 fn span<B>(request: &axum::http::Request<B>) -> Span {
     let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let method = request.method();

@@ -1,5 +1,5 @@
-//! Places for connections, bounded in number. Where none is left, the host that has most of them gives one up that is idle:
-//! who holds connections open and says nothing keeps no other client out.
+//! Places for connections, limited in number. If there is no place left, the host with the most connections gives up an
+//! idle one. So idle connections of one host keep no other client out.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use super::in_flight::Occupation;
 use super::turns::Host;
 use cloakroom_core::metrics::{Occupancy, Occupant};
 
-/// How often one that waits looks again who could give way.
+/// How often a connection that waits for a place looks for an idle one.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The places of one listener. Clones are the same ones.
+/// The places of one listener. Clones share them.
 #[derive(Clone)]
 pub(super) struct Seats {
     most: usize,
@@ -27,7 +27,7 @@ pub(super) struct Seats {
 
 #[derive(Default)]
 struct Taken {
-    /// The oldest connection of each host first; never empty.
+    /// The connections of each host, the oldest first. No list is empty.
     hosts: HashMap<Host, VecDeque<Guest>>,
     next: u64,
 }
@@ -38,11 +38,11 @@ struct Guest {
     leave: CancellationToken,
 }
 
-/// The place of one connection, until it is dropped.
+/// The place of one connection. Dropping it frees the place.
 pub(super) struct Seat {
-    /// What the connection is at.
+    /// Whether the connection has a transfer in flight.
     pub(super) occupation: Occupation,
-    /// Another one needs the place more.
+    /// Cancelled when another connection needs the place.
     pub(super) leave: CancellationToken,
     seats: Seats,
     host: Host,
@@ -52,7 +52,7 @@ pub(super) struct Seat {
 }
 
 impl Seats {
-    /// So many; what is taken is counted in `occupancy`.
+    /// Makes `most` places. Their use is counted in `occupancy`.
     pub(super) fn new(most: usize, occupancy: Occupancy) -> Self {
         let most = most.min(Semaphore::MAX_PERMITS);
         Self { most, free: Arc::new(Semaphore::new(most)), taken: Arc::default(), occupancy }
@@ -62,13 +62,13 @@ impl Seats {
         self.most - self.free.available_permits()
     }
 
-    /// Waits for a place. `None` once there are none any more, which never happens.
+    /// Waits for a place. `None` if the semaphore is closed, which never happens.
     pub(super) async fn take(&self, host: Host) -> Option<Seat> {
         let permit = loop {
             if self.free.available_permits() == 0 {
                 self.taken().make_room_for(host);
             }
-            // Connections become idle while this one waits.
+            // The wait has a limit, because connections may become idle meanwhile.
             if let Ok(permit) = timeout(AGAIN, Arc::clone(&self.free).acquire_owned()).await {
                 break permit.ok()?;
             }
@@ -102,8 +102,8 @@ impl Taken {
         }
     }
 
-    /// Tells the oldest idle connection of the host that has most to leave: one that has more than the new one's host
-    /// would have, or that host itself.
+    /// Ends the oldest idle connection of the host with the most connections. That is either the new connection's own
+    /// host, or a host that has more than that host would have.
     fn make_room_for(&mut self, new: Host) {
         let own = self.hosts.get(&new).map_or(0, VecDeque::len) + 1;
         let with_idle = self.hosts.iter().filter_map(|(host, guests)| {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_at_work_stays() {
+    async fn a_connection_with_a_transfer_keeps_its_place() {
         let (seats, work) = (Seats::new(3, Occupancy::default()), TaskTracker::new());
         let all = taken(&seats, &[1, 1, 1]).await;
         let _first = all[0].occupation.begin(work.token());

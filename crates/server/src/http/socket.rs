@@ -1,4 +1,4 @@
-//! A connection that gives up on a client that does not read.
+//! A socket that gives up on a client that reads too slowly.
 
 use std::io;
 use std::pin::Pin;
@@ -11,21 +11,21 @@ use tokio::net::TcpStream;
 
 use super::pace::{Pace, PaceLimits};
 
-/// A socket whose writes keep a pace. How fast a client sends is judged where request bodies are read, because
-/// only there it is known whether anything is waited for.
+/// A socket whose writes must keep a pace. The speed of a sending client is limited where request bodies are read,
+/// because only there it is known whether the server waits for it.
 pub(super) struct PacedSocket {
     socket: TcpStream,
     writing: Pace,
     reset: Reset,
 }
 
-/// Whether a connection ends by a reset. Otherwise what is still in its buffer holds its end back, and a client that reads
-/// slowly never hears of it where the network goes away with the process, as a pod's does.
+/// Whether the connection ends with a reset. Without a reset, the bytes in its buffer delay its end. Then a client that
+/// reads slowly never learns of it if the network disappears with the process, as a pod's does.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reset(Arc<AtomicBool>);
 
 impl Reset {
-    /// The end, whenever it comes, is a reset.
+    /// Makes the connection end with a reset, whenever it ends.
     pub(super) fn at_the_end(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -34,7 +34,7 @@ impl Reset {
 impl Drop for PacedSocket {
     fn drop(&mut self) {
         if self.reset.0.load(Ordering::Relaxed) {
-            // A socket that refuses the option is closed all the same.
+            // A socket that refuses the option is closed in the normal way.
             let _ = self.socket.set_zero_linger();
         }
     }

@@ -1,4 +1,4 @@
-//! What handlers work with.
+//! The state and the settings of the handlers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,37 +19,37 @@ use cloakroom_staging::Staging;
 /// How long resources may stay without being downloaded.
 #[derive(Debug, Clone, Copy)]
 pub struct Lifetimes {
-    /// Unless the upload says otherwise.
+    /// The time for uploads that ask for none.
     pub unused_timeout: Duration,
-    /// The most that an upload may ask for.
+    /// The longest time that an upload may ask for.
     pub max_unused: Duration,
 }
 
-/// How the HTTP edge behaves.
+/// The settings of the HTTP server.
 #[derive(Debug)]
 pub struct Settings {
-    /// Who may upload.
+    /// Which requests may upload.
     pub upload_auth: UploadAuth,
-    /// Which settings of clients show a token, for the refusal of an upload without one.
+    /// The settings of clients that show a token, for the refusal of an upload without one.
     pub token_hint: String,
-    /// Owner kinds that are accepted.
+    /// The owner kinds that are accepted.
     pub owner_kinds: OwnerKinds,
-    /// Namespaces that owners may be in; all without.
+    /// The namespaces that owners may be in; `None` is all.
     pub namespaces: Option<Namespaces>,
-    /// How long resources stay unused.
+    /// How long resources may stay unused.
     pub lifetimes: Lifetimes,
-    /// What tickets' URLs begin with, instead of what the request was sent to.
+    /// How URLs in tickets begin; if it is `None`, they begin with the address that the client used.
     pub public_url: Option<PublicUrl>,
-    /// The image that init-containers are to fetch with.
+    /// The image that init-containers should fetch with; `None` if the admin has set none.
     pub fetch_image: Option<String>,
-    /// Proxies that are believed where a request comes from.
+    /// The proxies that are trusted to name the address of a client.
     pub trusted_proxies: TrustedProxies,
-    /// Whether this server speaks TLS itself.
+    /// Whether this server itself provides TLS.
     pub serves_tls: bool,
 }
 
 impl Settings {
-    /// Accepts an owner that this server is there for.
+    /// Checks that this server accepts resources for an owner of this kind in this namespace.
     pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), OwnerError> {
         self.owner_kinds.check(owner.kind())?;
         self.namespaces.as_ref().map_or(Ok(()), |namespaces| namespaces.check(owner.namespace()))
@@ -59,38 +59,38 @@ impl Settings {
 /// The state that all handlers share.
 #[derive(Clone)]
 pub struct AppState {
-    /// The resources.
+    /// The staged resources.
     pub staging: Staging,
-    /// Who knows about their owners.
+    /// The source of truth about owners.
     pub owners: Arc<dyn Owners>,
-    /// Which cluster is asked about owners.
+    /// The check of the cluster that is asked about owners.
     pub identity: Identity,
-    /// What becomes of the resources.
+    /// Tells what a sweep would decide about a resource.
     pub judge: Judge,
-    /// Where downloads are noted.
+    /// Records downloads for the cleaner.
     pub downloads: Downloads,
-    /// What an admin may do; without it the server takes no admin's requests.
+    /// What the handlers of admin requests need; `None` if the server takes no such requests.
     pub admin: Option<Arc<Admin>>,
-    /// How the edge behaves.
+    /// The settings of the HTTP server.
     pub settings: Arc<Settings>,
     /// Where requests and transfers are counted.
     pub metrics: Metrics,
 }
 
-/// What an admin's requests need.
+/// What the handlers of admin requests need.
 #[derive(Debug)]
 pub struct Admin {
-    /// Who is an admin: whoever shows one of these.
+    /// The admin tokens.
     pub tokens: TokenFile,
-    /// Sweeps when asked.
+    /// Asks the cleaner for sweeps.
     pub cleaner: Cleaner,
 }
 
-/// An address of the server as its clients see it: scheme, authority, perhaps a path prefix.
+/// The server's address as clients see it: scheme, authority, and perhaps the beginning of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicUrl(String);
 
-/// Not a usable public URL. What was given is not repeated: there may be a password in it.
+/// The text is not a usable public URL. The error does not repeat the text, which may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a public URL: write http://HOST[:PORT] or https://HOST[:PORT], with a path if a proxy adds one, and without a \
@@ -105,7 +105,7 @@ impl FromStr for PublicUrl {
         let uri: Uri = text.parse().map_err(|_| PublicUrlError)?;
         let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
         let has_user = uri.authority().is_none_or(|authority| authority.as_str().contains('@'));
-        // What the library reads has no fragment any more.
+        // The `Uri` type drops the fragment, so the text itself is checked.
         if !is_http || has_user || uri.query().is_some() || text.contains('#') {
             return Err(PublicUrlError);
         }

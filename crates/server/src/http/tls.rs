@@ -1,4 +1,4 @@
-//! TLS for the server: PEM files that are read again when they change.
+//! TLS for the server, with PEM files that are read again when they change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use rustls::sign::CertifiedKey;
 
 use cloakroom_core::text::chain;
 
-/// The files are looked at again at a handshake, at most this often.
+/// The shortest time between two checks whether the files have changed. They are checked at a handshake.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The server's certificate and key.
+/// The server's TLS settings, with a certificate that is reloaded. Clones share it.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -31,36 +31,36 @@ pub enum ServerTlsError {
     Unreadable {
         /// Certificate or private key.
         what: &'static str,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system, or of the PEM form.
         #[source]
         source: rustls::pki_types::pem::Error,
     },
-    /// No certificate in the file.
+    /// The file has no certificate.
     #[error("there is no certificate in {}: it must have the server's certificate first, then the chain", path.display())]
     NoCertificate {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The key is of no supported kind, or does not belong to the certificate.
+    /// The kind of the key is not supported, or the key does not belong to the certificate.
     #[error("the private key in {} does not fit the certificate in {}", key.display(), cert.display())]
     Mismatch {
-        /// The key's file.
+        /// The path of the key.
         key: PathBuf,
-        /// The certificate's file.
+        /// The path of the certificate.
         cert: PathBuf,
-        /// Why.
+        /// The error of the TLS library.
         #[source]
         source: rustls::Error,
     },
-    /// The protocol versions are not available: the build is broken.
+    /// The TLS library lacks a protocol version, which means that the build is broken.
     #[error("TLS cannot be set up")]
     Setup(#[source] rustls::Error),
 }
 
 impl ServerTls {
-    /// Reads both files; TLS 1.2 and 1.3, HTTP/1.1.
+    /// Reads both files. Clients may use TLS 1.2 and 1.3, and HTTP/1.1.
     pub fn open(cert: &Path, key: &Path) -> Result<Self, ServerTlsError> {
         let certificate = Arc::new(ReloadingCertificate::open(cert, key)?);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -73,7 +73,7 @@ impl ServerTls {
         Ok(Self { config: Arc::new(config), certificate })
     }
 
-    /// Reads both files again, changed or not. It blocks.
+    /// Reads both files again, even if they have not changed. It blocks.
     pub fn read_again(&self) {
         let mut looked = self.certificate.looked.lock().unwrap_or_else(PoisonError::into_inner);
         self.certificate.read_again(&mut looked);
@@ -92,12 +92,12 @@ struct ReloadingCertificate {
     looked: Mutex<(Instant, Stamp)>,
 }
 
-/// What changes when one of the files does.
+/// The times at which the files were changed last.
 type Stamp = [Option<SystemTime>; 2];
 
 impl ReloadingCertificate {
     fn open(cert: &Path, key: &Path) -> Result<Self, ServerTlsError> {
-        // Before the content: a change in between is then seen the next time.
+        // The stamp is taken before the content, so that a change in between is noticed the next time.
         let stamp = stamp(cert, key);
         let current = RwLock::new(Arc::new(read(cert, key)?));
         let looked = Mutex::new((Instant::now(), stamp));
@@ -115,7 +115,7 @@ impl ReloadingCertificate {
         }
     }
 
-    /// Files that cannot be used (half written, say) leave the certificate as it was.
+    /// Reads both files. If they cannot be used, for example half-written ones, the old certificate stays.
     fn read_again(&self, looked: &mut (Instant, Stamp)) {
         let stamp = stamp(&self.cert, &self.key);
         match read(&self.cert, &self.key) {

@@ -1,4 +1,4 @@
-//! Token files: who shows one of their tokens may upload, or administer.
+//! Token files: a client that sends one of their tokens may upload, or administer.
 
 use std::fmt;
 use std::fs;
@@ -14,19 +14,19 @@ use cloakroom_core::protocol::token_line::{TokenLine, TokenLineError};
 use cloakroom_core::resource::ResourceSecret;
 use cloakroom_core::text::chain;
 
-/// Shorter tokens could be guessed.
+/// The least number of characters of a token. A shorter one could be guessed.
 const SHORTEST_TOKEN: usize = 16;
-/// A token file is looked at again when a token is shown, at most this often.
+/// The shortest time between two checks whether a token file has changed. It is checked when a client sends a token.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// And no request waits any longer for that.
+/// The longest time that a request waits for such a check.
 const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What tokens are good for.
+/// What the tokens of a file allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenUse {
     /// To upload.
     Upload,
-    /// To see and remove everything.
+    /// To list and remove all resources, and to sweep.
     Admin,
 }
 
@@ -39,18 +39,18 @@ impl fmt::Display for TokenUse {
     }
 }
 
-/// Tokens, one a line, in a file that is read again when it changes; or one that was made for this run. Clones are the same
-/// one.
+/// Tokens in a file, one on each line. The file is read again when it changes. Or the one token that the server made
+/// for this run. Clones share the tokens.
 #[derive(Debug, Clone)]
 pub struct TokenFile(Arc<KnownTokens>);
 
 #[derive(Debug)]
 struct KnownTokens {
-    /// `None` for a token that was made for this run: no file can change it.
+    /// The file; `None` for a token that was made for this run.
     path: Option<PathBuf>,
     usage: TokenUse,
     tokens: RwLock<Tokens>,
-    /// Held while the file is looked at.
+    /// Locked while the file is checked; the time of the last check.
     looked: Arc<Mutex<Instant>>,
 }
 
@@ -60,17 +60,17 @@ struct Tokens {
     known: Vec<(TokenHash, KnownToken)>,
 }
 
-/// A token of the file.
+/// A token that was found.
 #[derive(Debug, Clone)]
 pub(super) struct KnownToken {
-    /// Whose it is, if its line says so.
+    /// The name of its holder; `None` if its line has none.
     pub(super) name: Option<Arc<str>>,
 }
 
-/// SHA-256 of a token.
+/// The SHA-256 of a token.
 struct TokenHash([u8; 32]);
 
-/// Never shows the hash.
+/// Shows no hash.
 impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TokenHash(…)")
@@ -80,55 +80,55 @@ impl fmt::Debug for TokenHash {
 /// The token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the {usage} token file {}", path.display())]
     Unreadable {
-        /// What its tokens are good for.
+        /// What its tokens allow.
         usage: TokenUse,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// It has no token.
+    /// The file has no token.
     #[error("the {usage} token file {} is empty: put a token of at least {SHORTEST_TOKEN} characters on a line", path.display())]
     Empty {
-        /// What its tokens are good for.
+        /// What its tokens allow.
         usage: TokenUse,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// A token that could be guessed.
+    /// A token is so short that it could be guessed.
     #[error("the {usage} token file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
     Short {
-        /// What its tokens are good for.
+        /// What its tokens allow.
         usage: TokenUse,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
     },
-    /// A token that would have two names.
-    #[error("the {usage} token file {} has in line {line} a token of a line before, with another name: give each name a token of its own", path.display())]
+    /// Two lines have the same token with different names.
+    #[error("the {usage} token file {} has in line {line} the token of an earlier line, with another name: give each name a token of its own", path.display())]
     TwoNames {
-        /// What its tokens are good for.
+        /// What its tokens allow.
         usage: TokenUse,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the second line, from 1.
         line: usize,
     },
-    /// A line that begins like one with a name, and is none.
+    /// A line begins like one with a name, and does not have that form.
     #[error("the {usage} token file {} cannot be understood in line {line}: {source}", path.display())]
     Line {
-        /// What its tokens are good for.
+        /// What its tokens allow.
         usage: TokenUse,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it. Nothing of the line is repeated.
+        /// The error in the line. It repeats nothing of the line.
         source: TokenLineError,
     },
 }
@@ -141,7 +141,7 @@ impl TokenFile {
         Ok(Self(Arc::new(KnownTokens { path: Some(path.to_owned()), usage, tokens, looked })))
     }
 
-    /// The one token of this run.
+    /// Holds the one token that was made for this run.
     pub fn made(token: &ResourceSecret, usage: TokenUse) -> Self {
         let hash = TokenHash(Sha256::digest(token.expose().as_bytes()).into());
         let tokens = Tokens { modified: None, known: vec![(hash, KnownToken { name: None })] };
@@ -149,17 +149,17 @@ impl TokenFile {
         Self(Arc::new(KnownTokens { path: None, usage, tokens: RwLock::new(tokens), looked }))
     }
 
-    /// Whether its one token was made for this run, and lies in the data directory.
+    /// Whether the token was made for this run. Such a token is in the data directory.
     pub(super) fn is_of_this_run(&self) -> bool {
         self.0.path.is_none()
     }
 
-    /// What is known of `token`, if it is one of them.
+    /// Finds a token; `None` if it is not one of these.
     pub(super) async fn find(&self, token: &str) -> Option<KnownToken> {
         self.look_again().await;
         let shown: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        // All are compared, so that the time does not tell which one it was.
+        // Every token is compared, so that the time does not show which one it was.
         let mut place = u64::MAX;
         for (at, (hash, _)) in (0_u64..).zip(&tokens.known) {
             place.conditional_assign(&at, hash.0.ct_eq(&shown));
@@ -168,8 +168,8 @@ impl TokenFile {
         Some(known.clone())
     }
 
-    /// On a thread that may block, and one at a time: a file system that does not answer keeps one thread, and no request
-    /// for long.
+    /// Checks the file on a thread that may block, and only once at a time. So a file system that does not answer holds
+    /// up one thread, and each request only for a short time.
     async fn look_again(&self) {
         if self.0.path.is_none() {
             return;
@@ -188,7 +188,7 @@ impl TokenFile {
         let _ = tokio::time::timeout(LOOK_PATIENCE, looking).await;
     }
 
-    /// Reads the file again, changed or not. It blocks.
+    /// Reads the file again, even if it has not changed. It blocks.
     pub fn read_again(&self) {
         self.0.read_again();
     }
@@ -199,7 +199,7 @@ impl KnownTokens {
         self.tokens.read().unwrap_or_else(PoisonError::into_inner).modified
     }
 
-    /// A file that cannot be read (any more) leaves the tokens as they were: a rotation must not lock people out.
+    /// Reads the file. If that fails, the old tokens stay, because a failed rotation must not lock clients out.
     fn read_again(&self) {
         let Some(path) = &self.path else { return };
         let now = modified(path);
@@ -210,7 +210,7 @@ impl KnownTokens {
             }
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "the {} tokens stay as they were", self.usage);
-                // Not again before the file changes again.
+                // The file is not read again before its next change, so that the log has one line for each failure.
                 self.tokens.write().unwrap_or_else(PoisonError::into_inner).modified = now;
             }
         }
@@ -222,7 +222,7 @@ fn modified(path: &Path) -> Option<SystemTime> {
 }
 
 fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
-    // Before the content: a change in between is then seen the next time.
+    // The time is taken before the content, so that a change in between is noticed the next time.
     let modified = modified(path);
     let text = fs::read_to_string(path).map_err(|source| TokenFileError::Unreadable {
         usage,

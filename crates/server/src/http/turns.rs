@@ -1,9 +1,9 @@
-//! Whose request is begun next. Clients take turns by their address: one that asks for much at once makes the others wait
-//! for one request of its own, not for all.
+//! Decides whose request begins next. Hosts take turns, so a host with many requests makes the others wait for one of
+//! its requests, and not for all.
 //!
-//! Only the beginning takes a turn: a TLS handshake, and a request from its head until its body is asked for, or its answer
-//! is there. That uses the processor and the ledger, and is short. What takes longer than [`PATIENCE`] waits for something
-//! else, such as its client or the API server, so its turn is over.
+//! Only the beginning of the work needs a turn: a TLS handshake, or a request from its head until its handler reads the
+//! body or answers. This part is short, and uses the processor and the ledger. If it takes longer than [`PATIENCE`], it
+//! waits for something else, such as its client or the API server. So its turn ends.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,10 +13,10 @@ use std::{iter, mem};
 
 use tokio::sync::oneshot;
 
-/// Requests that are begun at once.
+/// Turns at once.
 const AT_ONCE: usize = 8;
 
-/// No turn lasts longer.
+/// The longest time of a turn.
 const PATIENCE: Duration = Duration::from_millis(2);
 
 /// A host, as far as its address tells.
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(2);
 pub(super) struct Host(IpAddr);
 
 impl From<IpAddr> for Host {
-    /// In IPv6 a host has a network of 64 bits to itself, as a rule.
+    /// In IPv6, a host mostly has a network of 64 bits to itself.
     fn from(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -33,25 +33,25 @@ impl From<IpAddr> for Host {
     }
 }
 
-/// The turns of one listener. Clones are the same ones.
+/// The turns of one listener. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Turns(Arc<Mutex<Queue>>);
 
 #[derive(Default)]
 struct Queue {
-    /// Turns that are not over: which they are, and since when. The oldest first.
+    /// Turns that have not ended, with their numbers and the times of their beginnings; the oldest first.
     given: VecDeque<(u64, Instant)>,
     /// The number of the next turn.
     next: u64,
-    /// Hosts that wait, the next one first; each of them once.
+    /// Hosts with waiting requests, each once; the next one first.
     hosts: VecDeque<Host>,
-    /// Their requests, the oldest first; never empty.
+    /// Their requests, the oldest first. No list is empty.
     waiting: HashMap<Host, VecDeque<oneshot::Sender<Turn>>>,
-    /// [`Turns::go_on`] runs.
+    /// Whether [`Turns::go_on`] runs.
     goes_on: bool,
 }
 
-/// The beginning of one request.
+/// A turn. Dropping it ends it.
 pub(super) struct Turn {
     turns: Turns,
     number: u64,
@@ -72,7 +72,7 @@ impl Turns {
             }
             given
         };
-        // Every sender is used, or the queue is gone with everything else.
+        // A sender is dropped unused only together with the queue.
         match given.await {
             Ok(turn) => turn,
             Err(_) => self.give(&mut self.queue()),
@@ -86,7 +86,7 @@ impl Turns {
         Turn { turns: self.clone(), number }
     }
 
-    /// Gives the turns that are free to those who wait.
+    /// Gives free turns to waiting requests.
     fn hand_on(&self, mut queue: MutexGuard<'_, Queue>) {
         let mut given = Vec::new();
         while queue.has_room()
@@ -96,12 +96,12 @@ impl Turns {
         }
         drop(queue);
         for (sender, turn) in given {
-            // The turn of one that is gone ends here.
+            // If the request has gone meanwhile, its turn is dropped and ends here.
             drop(sender.send(turn));
         }
     }
 
-    /// Hands on the turns that do not end by themselves, as long as there are some who wait.
+    /// Passes on turns that have lasted too long, while requests are waiting.
     async fn go_on(self) {
         loop {
             let oldest = self.queue().given.front().map(|(_, since)| since.elapsed());
@@ -115,7 +115,7 @@ impl Turns {
         }
     }
 
-    /// How many are not over.
+    /// The number of turns that have not ended.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.queue().given.len()
@@ -140,7 +140,7 @@ impl Queue {
         waiting.push_back(sender);
     }
 
-    /// The oldest request of the next host, which goes to the end of the queue.
+    /// The oldest request of the next host. The host then goes to the end of the queue.
     fn pop(&mut self) -> Option<oneshot::Sender<Turn>> {
         while let Some(host) = self.hosts.pop_front() {
             let Some(waiting) = self.waiting.get_mut(&host) else { continue };
@@ -159,7 +159,7 @@ impl Queue {
 }
 
 impl Turn {
-    /// The beginning is over.
+    /// Ends the turn, and gives it to the next request.
     pub(super) fn end(&self) {
         let mut queue = self.turns.queue();
         queue.given.retain(|(number, _)| *number != self.number);
@@ -183,7 +183,7 @@ mod tests {
         IpAddr::from([10, 0, 0, last]).into()
     }
 
-    /// All that are given at once.
+    /// As many turns as there are at once.
     async fn all(turns: &Turns, host: Host) -> Vec<Turn> {
         let mut taken = Vec::new();
         for _ in 0..AT_ONCE {

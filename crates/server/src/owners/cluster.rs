@@ -1,4 +1,4 @@
-//! Owners in a cluster.
+//! Finds owners in a Kubernetes cluster, by watches and fresh reads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,39 +11,40 @@ use tokio::time::{Instant, timeout_at};
 
 use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
-use super::standing::WatchReport;
 use super::wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE, TooManyKeys};
+use super::watch_status::WatchReport;
 use super::{
     Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, WatchState, fresh, watch,
 };
 use cloakroom_core::metrics::{LimitUse, Limited, Metrics};
 use cloakroom_core::resource::{Namespaces, Owner, OwnerKind};
 
-/// How a cluster is watched.
+/// The settings for watching a cluster.
 #[derive(Debug, Clone)]
 pub struct ClusterSettings {
-    /// Only these namespaces; all if `None`.
+    /// The namespaces to watch; `None` watches all of them.
     pub namespaces: Option<Namespaces>,
-    /// How long an answer of the API server is waited for.
+    /// The longest time to wait for one answer of the API server.
     pub call_timeout: Duration,
-    /// How long an upload waits at most for what the API server says of its owner.
+    /// The longest time that an upload waits until the owner's presence is known.
     pub admission_timeout: Duration,
-    /// After so many seconds the API server is asked to end a watch, and a new one begins where it ended.
+    /// The time after which the API server ends a watch, in seconds. A new watch continues where the old one ended.
     pub watch_timeout_seconds: u32,
-    /// How fast a watch gets over failures.
+    /// How fast a watch retries after failures.
     pub pace: Pace,
 }
 
-/// How fast a watch gets over failures.
+/// How fast a watch retries after failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// The wait after a first failure; each further one doubles it.
+    /// The wait after the first failure. Each further failure doubles it.
     pub first_pause: Duration,
-    /// The longest wait.
+    /// The longest wait between two tries.
     pub longest_pause: Duration,
-    /// A watch that was taken up again and says nothing wrong for this long works: a success has no other sign.
+    /// How long a resumed watch must run without a failure before it counts as working. The API server sends nothing
+    /// that would confirm it earlier.
     pub settled: Duration,
-    /// Between two lists that new label keys make necessary.
+    /// The shortest time between two lists that new label keys make necessary.
     pub between_lists: Duration,
 }
 
@@ -59,7 +60,7 @@ impl Default for Pace {
 }
 
 impl Default for ClusterSettings {
-    /// Load balancers drop quiet connections, often after 240 s: a watch must be shorter.
+    /// A watch lasts less than 240 s, because load balancers often drop connections that are quiet for so long.
     fn default() -> Self {
         Self {
             namespaces: None,
@@ -71,8 +72,8 @@ impl Default for ClusterSettings {
     }
 }
 
-/// Watches the owners of staged resources: one watch for each kind in use, in each namespace that was named or
-/// everywhere. The watches end when this is dropped.
+/// Watches the owners of staged resources. There is one watch for each kind in use, in each named namespace or for the
+/// whole cluster; pods have two. Dropping this ends the watches.
 pub struct ClusterOwners {
     client: Client,
     settings: ClusterSettings,
@@ -81,13 +82,13 @@ pub struct ClusterOwners {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// A kind whose watches are open.
+/// A kind with its running watches.
 struct Followed {
     follower: Arc<Follower>,
     watches: Vec<AbortHandle>,
 }
 
-/// What an upload in flight needs of one kind.
+/// Keeps what an upload in flight needs of one kind, until it is dropped.
 pub(super) struct Held {
     follower: Arc<Follower>,
     owner: Owner,
@@ -107,7 +108,7 @@ impl Followed {
 }
 
 impl ClusterOwners {
-    /// Asks the cluster behind `client`. Nothing is asked before the first owner is there.
+    /// Uses the cluster behind `client`. It makes no call before the first owner is needed.
     pub fn new(client: Client, settings: ClusterSettings, metrics: Metrics) -> Self {
         Self { client, settings, metrics, kinds: Mutex::default(), tasks: Mutex::default() }
     }
@@ -120,8 +121,9 @@ impl ClusterOwners {
         lock(&self.kinds).get(kind).map(|followed| Arc::clone(&followed.follower))
     }
 
-    /// Opens the watches of the owner's kind, unless they are open, and asks for what it needs by `ask`: before the first
-    /// list, so that it has the labels already, and before anything could be forgotten again.
+    /// Opens the watches of the owner's kind if they are not open, and calls `ask` to register what the owner needs. It
+    /// calls `ask` before the watches start, so that their first list has the labels already. It holds the lock, so
+    /// that the kind cannot be closed in between.
     fn open<T>(&self, owner: &Owner, ask: impl FnOnce(&Follower) -> T) -> (Arc<Follower>, T) {
         let mut kinds = lock(&self.kinds);
         if let Some(followed) = kinds.get(owner.kind()) {
@@ -135,7 +137,7 @@ impl ClusterOwners {
 
     fn watch(&self, follower: Arc<Follower>) -> Followed {
         let mut tasks = lock(&self.tasks);
-        // Those that were ended leave nothing else behind.
+        // Removes the ended tasks from the set, which would otherwise grow.
         while tasks.try_join_next().is_some() {}
         let mut watches = Vec::new();
         for scope in 0..follower.scopes.len() {
@@ -146,7 +148,7 @@ impl ClusterOwners {
         Followed { follower, watches }
     }
 
-    /// Keeps what an upload needs for as long as the answer is there.
+    /// Registers what an upload needs, for as long as the returned value lives.
     fn hold(&self, owner: &Owner) -> Result<Held, NotAdmitted> {
         let (follower, held) = self.open(owner, |follower| follower.hold(owner));
         let kind = owner.kind().to_string();
@@ -159,7 +161,7 @@ impl ClusterOwners {
         Ok(Held { follower, owner: owner.clone(), is_admitted: false })
     }
 
-    /// Ends watches that were opened for an upload that was refused, if nothing else needs them.
+    /// Ends the watches that were opened for a refused upload, if nothing else needs them.
     fn close(&self, kind: &OwnerKind) {
         let mut kinds = lock(&self.kinds);
         if kinds.get(kind).is_some_and(|followed| followed.follower.is_unused())
@@ -169,8 +171,8 @@ impl ClusterOwners {
         }
     }
 
-    /// Kinds come and go with their definitions, so what the cluster does not have is asked for each time. Where it
-    /// could not be asked before, no further upload waits for that.
+    /// Checks that the cluster has this kind. Custom kinds come and go, so a missing kind is looked up again for each
+    /// upload. Uploads do not wait for a kind that could not be looked up before.
     async fn check_kind(&self, owner: &Owner, until: Instant) -> Result<(), NotAdmitted> {
         if self.follower(owner.kind()).is_some_and(|follower| !follower.lacks_kind()) {
             return Ok(());
@@ -192,7 +194,8 @@ impl Owners for ClusterOwners {
         self.check_kind(owner, until).await?;
         let mut held = self.hold(owner)?;
         let follower = &held.follower;
-        // Only the first uploads for a kind wait for its first list; an API server that hangs must not hold up all.
+        // The time counts from the opening of the watches. Only the first uploads for a kind wait for its first list,
+        // and an API server that hangs delays no later upload.
         let until = until.min(follower.opened + self.settings.admission_timeout);
         let state = timeout_at(until, follower.started(owner.namespace())).await.ok().flatten();
         let was_ready = follower.scope_of(owner.namespace()).is_some_and(Scope::was_ready);

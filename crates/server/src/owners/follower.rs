@@ -1,4 +1,4 @@
-//! One kind of owners: what its watches know, and how far that can be relied on.
+//! One kind of owners: what its watches found, and whether they can be relied on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use tokio::time::Instant;
 
 use super::kinds::{self, Unresolved};
 use super::objects::{Found, Objects, Source};
-use super::standing::{Standing, WatchReport};
 use super::wanted::TooManyKeys;
+use super::watch_status::{Status, WatchReport};
 use super::{ClusterSettings, Presence, Unknown, WatchState};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 
-/// Everything about one kind.
+/// The state of one kind, shared by its watches.
 pub(super) struct Follower {
     pub(super) kind: OwnerKind,
     pub(super) client: Client,
@@ -29,14 +29,14 @@ pub(super) struct Follower {
     changes: watch::Sender<()>,
 }
 
-/// Where a kind is watched: in one namespace, or everywhere.
+/// The part of the cluster in which a kind is watched: one namespace, or all of them.
 pub(super) struct Scope {
     pub(super) namespace: Option<String>,
-    /// For all objects, and for pods also for those that are not finished.
-    standings: [Mutex<Standing>; 2],
-    /// Wakes the watches, to see whether they must begin anew.
+    /// The status of each watch, by [`Source`].
+    statuses: [Mutex<Status>; 2],
+    /// Wakes a watch, so that it checks whether it must start again. By [`Source`].
     pub(super) anew: [Notify; 2],
-    /// A fresh read knew better.
+    /// Set when a fresh read contradicts the watch. By [`Source`].
     contradicted: [AtomicBool; 2],
 }
 
@@ -48,7 +48,7 @@ impl Follower {
         };
         let scope = |namespace| Scope {
             namespace,
-            standings: [Mutex::new(Standing::new()), Mutex::new(Standing::new())],
+            statuses: [Mutex::new(Status::new()), Mutex::new(Status::new())],
             anew: Default::default(),
             contradicted: Default::default(),
         };
@@ -65,12 +65,13 @@ impl Follower {
         }
     }
 
-    /// The watches that this kind needs: pods are also watched for being finished, which their metadata does not say.
+    /// The watches that this kind needs. Pods have a second watch, because the metadata that a watch reads does not
+    /// tell whether a pod has finished.
     pub(super) fn sources(&self) -> &'static [Source] {
         if self.kind.as_str() == POD { &[Source::All, Source::Unfinished] } else { &[Source::All] }
     }
 
-    /// What the API server calls this kind; asked once, until it turns out to be wrong.
+    /// The API server's name of this kind. It is looked up once and kept until [`Follower::forget_resource`].
     pub(super) async fn resource(&self) -> Result<ApiResource, Unresolved> {
         let known = lock(&self.resource).clone();
         if let Some(known) = known {
@@ -81,40 +82,41 @@ impl Follower {
         Ok(resource)
     }
 
-    /// The API server does not know it by that name: it is asked again.
+    /// Makes the next call look the kind up again, because the API server rejected the known name.
     pub(super) fn forget_resource(&self) {
         *lock(&self.resource) = None;
     }
 
     /// Whether the cluster was asked and does not have this kind.
     pub(super) fn lacks_kind(&self) -> bool {
-        self.scopes.iter().all(|scope| scope.standing(Source::All).state == WatchState::NoSuchKind)
+        self.scopes.iter().all(|scope| scope.status(Source::All).state == WatchState::NoSuchKind)
     }
 
-    /// Asks for the labels of a resource's owner. If there are new keys among them, everything is listed again. Without room
-    /// for them the owner stays unknown.
+    /// Registers the labels of a resource's owner. If one of the keys is new, the watch lists all objects again. If
+    /// there is no room for the keys, the owner stays unknown.
     pub(super) fn want(&self, owner: &Owner) {
         let wanted = lock(&self.objects).wanted.want(owner);
         self.list_if(owner, wanted.unwrap_or_default());
     }
 
-    /// The same for an upload in flight, until [`Follower::let_go`].
+    /// Does the same for an upload in flight, until [`Follower::let_go`].
     pub(super) fn hold(&self, owner: &Owner) -> Result<(), TooManyKeys> {
         let is_new = lock(&self.objects).wanted.hold(owner)?;
         self.list_if(owner, is_new);
         Ok(())
     }
 
-    /// How many label keys are asked for: in all, and in the namespace that has most of them.
+    /// How many label keys are in use: in all namespaces, and in the namespace with the most of them.
     pub(super) fn label_keys(&self) -> (usize, usize) {
         lock(&self.objects).wanted.counts()
     }
 
-    /// The upload is over. A resource that it has become needs the owner from now on.
+    /// Ends what [`Follower::hold`] began. If the upload was admitted, the owner is registered once more for the
+    /// resource that it may have become.
     pub(super) fn let_go(&self, owner: &Owner, is_followed: bool) {
         let mut objects = lock(&self.objects);
         if is_followed {
-            // They are there: nothing is new.
+            // The keys are registered already, so no list is needed and there is no error.
             let _ = objects.wanted.want(owner);
         }
         objects.wanted.let_go(owner);
@@ -126,7 +128,7 @@ impl Follower {
         }
     }
 
-    /// Everything that is ready was looked at. `false` if nothing needs this kind any more.
+    /// Tells that a sweep has looked at all ready resources. Returns `false` if nothing needs this kind any more.
     pub(super) fn looked(&self) -> bool {
         let mut objects = lock(&self.objects);
         objects.looked();
@@ -138,10 +140,11 @@ impl Follower {
         lock(&self.objects).wanted.is_unused()
     }
 
-    /// A fresh read knew better: nothing that the watches of this scope say counts until they have listed again.
+    /// Handles a fresh read that contradicts the watches: they count as starting until they have listed everything
+    /// again.
     pub(super) fn contradict(&self, scope: &Scope) {
         for source in self.sources() {
-            self.set(scope, *source, |standing| standing.enter(WatchState::Starting, None));
+            self.set(scope, *source, |status| status.enter(WatchState::Starting, None));
             scope.contradicted[*source as usize].store(true, Ordering::SeqCst);
             scope.anew[*source as usize].notify_one();
         }
@@ -152,13 +155,13 @@ impl Follower {
         self.scopes.iter().find(covers)
     }
 
-    /// What the watches say.
+    /// The owner's presence by the watches alone, without a call.
     pub(super) fn presence(&self, owner: &Owner) -> Presence {
         let Some(scope) = self.scope_of(owner.namespace()) else {
             return Presence::Unknown(Unknown::OtherNamespace);
         };
         let (state, listed_keys) = {
-            let all = scope.standing(Source::All);
+            let all = scope.status(Source::All);
             (all.state, all.listed_keys)
         };
         match state {
@@ -173,34 +176,35 @@ impl Follower {
         let is_full = objects.wanted.is_full_for(owner);
         drop(objects);
         let unfinished =
-            self.sources().contains(&Source::Unfinished).then(|| scope.standing(Source::Unfinished).state);
+            self.sources().contains(&Source::Unfinished).then(|| scope.status(Source::Unfinished).state);
         match (unfinished, found) {
             (None, Found { only_in_all: true, .. })
             | (Some(_), Found { in_both: true, .. })
             | (Some(WatchState::Ready), Found { only_in_unfinished: true, .. }) => Presence::Present,
             (Some(WatchState::Ready), Found { only_in_all: true, .. }) => Presence::Finished,
-            // It is there, and only the other watch could tell whether it is at work.
+            // The pod exists, but only the other watch could tell whether it has finished.
             (Some(state), Found { only_in_all: true, .. }) => Presence::Unknown(unknown(state)),
             _ if has_keys => Presence::Absent,
             _ if is_full => Presence::Unknown(Unknown::TooManyLabelKeys),
-            // A list from before this owner's label keys were asked for may have it and not know.
+            // The last list is older than the owner's label keys, so it may have missed the object.
             _ => Presence::Unknown(Unknown::Starting),
         }
     }
 
-    /// Writes down how a watch is, and tells whoever waits for that.
-    pub(super) fn set<T>(&self, scope: &Scope, source: Source, change: impl FnOnce(&mut Standing) -> T) -> T {
-        let changed = change(&mut scope.standing(source));
+    /// Changes the status of a watch, and wakes the tasks that wait for a change.
+    pub(super) fn set<T>(&self, scope: &Scope, source: Source, change: impl FnOnce(&mut Status) -> T) -> T {
+        let changed = change(&mut scope.status(source));
         self.changes.send_replace(());
         changed
     }
 
-    /// Waits until the watch of all objects in the owner's namespace is no longer starting.
+    /// Waits until the watch of all objects in this namespace is no longer starting. `None` if the namespace is not
+    /// watched.
     pub(super) async fn started(&self, namespace: &str) -> Option<WatchState> {
         let scope = self.scope_of(namespace)?;
         let mut changes = self.changes.subscribe();
         loop {
-            let state = scope.standing(Source::All).state;
+            let state = scope.status(Source::All).state;
             if state != WatchState::Starting {
                 return Some(state);
             }
@@ -211,14 +215,14 @@ impl Follower {
     pub(super) fn reports(&self) -> Vec<WatchReport> {
         let sources = self.sources();
         let of = |scope: &Scope, source: Source| {
-            let standing = scope.standing(source).clone();
+            let status = scope.status(source).clone();
             WatchReport {
                 kind: self.kind.to_string(),
                 namespace: scope.namespace.clone(),
                 unfinished_only: source == Source::Unfinished,
-                state: standing.state,
-                since: standing.since,
-                last_failure: standing.last_failure,
+                state: status.state,
+                since: status.since,
+                last_failure: status.last_failure,
             }
         };
         self.scopes.iter().flat_map(|scope| sources.iter().map(move |source| of(scope, *source))).collect()
@@ -226,22 +230,22 @@ impl Follower {
 }
 
 impl Scope {
-    pub(super) fn standing(&self, source: Source) -> MutexGuard<'_, Standing> {
-        lock(&self.standings[source as usize])
+    pub(super) fn status(&self, source: Source) -> MutexGuard<'_, Status> {
+        lock(&self.statuses[source as usize])
     }
 
-    /// Whether a fresh read knew better since the last time this was asked.
+    /// Whether a fresh read has contradicted the watch since the last call.
     pub(super) fn take_contradiction(&self, source: Source) -> bool {
         self.contradicted[source as usize].swap(false, Ordering::SeqCst)
     }
 
     /// Whether the watch has ever completed a list.
     pub(super) fn was_ready(&self) -> bool {
-        self.standing(Source::All).listed_keys.is_some()
+        self.status(Source::All).listed_keys.is_some()
     }
 }
 
-/// Why a watch in that state knows nothing.
+/// Why the presence of an owner is unknown in this state of its watch.
 fn unknown(state: WatchState) -> Unknown {
     match state {
         WatchState::Starting => Unknown::Starting,
@@ -251,7 +255,7 @@ fn unknown(state: WatchState) -> Unknown {
     }
 }
 
-/// What is behind these locks is whole after every statement.
+/// Takes a lock even if its holder panicked: the data behind these locks is consistent after every statement.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A fresh read: what the API server says now, with no watch and no cache in between.
+//! A fresh read asks the API server directly, with no watch and no cache in between.
 
 use std::time::Duration;
 
@@ -10,12 +10,11 @@ use super::{ClusterIdentity, NoUid, Presence};
 use cloakroom_cluster::{ApiFailure, within};
 use cloakroom_core::resource::{Owner, POD};
 
-/// Pods that are not finished.
+/// The field selector for pods that have not finished.
 pub(super) const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// Reads whether objects of `owner` are there. A list without a resource version is read from the store itself and not
-/// from a cache that may lag behind
-/// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>).
+/// Reads whether objects of `owner` exist. A list without a resource version shows the most recent state, and never
+/// that of a cache that is behind (<https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>).
 pub(super) async fn read(
     client: &Client,
     resource: &ApiResource,
@@ -51,7 +50,7 @@ fn fields(owner: &Owner, more: Option<&str>) -> String {
     name.into_iter().chain(more.map(str::to_owned)).collect::<Vec<_>>().join(",")
 }
 
-/// Whether the object of that name is there, with the labels that it must have.
+/// Whether the object of this name exists and carries the owner's labels.
 async fn is_that(
     api: &Api<PartialObjectMeta<DynamicObject>>,
     name: &str,
@@ -68,7 +67,8 @@ async fn is_that(
     }
 }
 
-/// A list that is filtered after it was read may have an empty page and go on.
+/// Whether a list has at least one object. It follows `continue`, because a page of a filtered list can be empty before
+/// the end.
 async fn is_any(
     api: &Api<PartialObjectMeta<DynamicObject>>,
     list: &ListParams,
@@ -90,7 +90,7 @@ async fn is_any(
     }
 }
 
-/// Whether a namespace is gone. Only a clear "not found" says so.
+/// Whether the namespace does not exist. Only a clear "not found" counts.
 pub(super) async fn is_namespace_gone(client: &Client, namespace: &str, patience: Duration) -> bool {
     matches!(within(patience, namespaces(client).get(namespace)).await, Err(ApiFailure::NotFound { .. }))
 }
@@ -103,8 +103,8 @@ fn namespaces(client: &Client) -> Api<PartialObjectMeta<DynamicObject>> {
     Api::all_with(client.clone(), &namespaces)
 }
 
-/// Which cluster this is, as most tools tell clusters apart: by the uid of a namespace that every cluster has and that
-/// cannot be deleted.
+/// Identifies the cluster by the uid of its namespace `kube-system`. Every cluster has it, and it cannot be deleted;
+/// most tools tell clusters apart in the same way.
 pub(super) async fn cluster(client: &Client, patience: Duration) -> Result<ClusterIdentity, ApiFailure> {
     match within(patience, namespaces(client).get("kube-system")).await {
         Ok(namespace) => namespace
@@ -117,7 +117,8 @@ pub(super) async fn cluster(client: &Client, patience: Duration) -> Result<Clust
     }
 }
 
-/// What a failed read leaves of the knowledge: where the namespace itself is gone, nothing in it is there.
+/// The presence of an owner after a failed read. A server has no role in a deleted namespace, so every read there is
+/// forbidden. If the namespace does not exist, the owner is absent.
 pub(super) async fn after_failure(
     client: &Client,
     owner: &Owner,
@@ -128,7 +129,7 @@ pub(super) async fn after_failure(
     if forbidden && is_namespace_gone(client, owner.namespace(), patience).await {
         return Presence::Absent;
     }
-    // The sweep says it once for all.
+    // At level debug, because the sweep logs one line for all failed reads.
     tracing::debug!(
         kind = %owner.kind(), namespace = owner.namespace(), error = %failure,
         "cannot read whether an owner is there"

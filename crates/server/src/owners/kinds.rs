@@ -1,4 +1,4 @@
-//! From the kind that an upload names to what the API server serves.
+//! Finds the API server's resource for the kind that an upload names.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use kube::core::{ApiResource, GroupVersionKind};
 use cloakroom_cluster::{ApiFailure, within};
 use cloakroom_core::resource::{OwnerKind, POD};
 
-/// A kind that cannot be watched.
+/// Why a kind cannot be watched.
 #[derive(Debug)]
 pub(super) enum Unresolved {
-    /// The cluster was asked, and has no such kind.
+    /// The cluster has no such kind.
     NoSuchKind,
-    /// It is not in namespaces, or cannot be listed and watched.
+    /// Objects of the kind are not in namespaces, or cannot be listed and watched.
     NotAnOwner,
     /// The cluster could not be asked.
     Failed(ApiFailure),
@@ -25,18 +25,18 @@ impl From<ApiFailure> for Unresolved {
     }
 }
 
-/// The groups of built-in kinds that are not in the core group.
+/// The built-in kinds outside of the core group, by their group.
 const BUILT_IN: [(&str, &[&str]); 2] =
     [("apps", &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"]), ("batch", &["Job", "CronJob"])];
 
-/// Splits `Kind.group`; a bare name is a built-in kind's.
+/// Splits `Kind.group`. A kind without a group is a built-in one.
 pub(super) fn group_and_kind(kind: &OwnerKind) -> (&str, &str) {
     let text = kind.as_str();
     let built_in = || BUILT_IN.iter().find(|(_, kinds)| kinds.contains(&text)).map_or("", |(group, _)| group);
     text.split_once('.').map_or_else(|| (built_in(), text), |(kind, group)| (group, kind))
 }
 
-/// Asks the cluster for version and plural name of a kind. Pods are known without asking.
+/// Asks the cluster for the version and the plural name of a kind. Pods are known without a call.
 pub(super) async fn resolve(
     client: &Client,
     kind: &OwnerKind,
@@ -54,7 +54,7 @@ pub(super) async fn resolve(
     Err(Unresolved::NoSuchKind)
 }
 
-/// Versions of a group that the cluster serves, the preferred one first.
+/// The versions of a group that the cluster serves. The preferred version comes first.
 async fn versions(client: &Client, group: &str, patience: Duration) -> Result<Vec<String>, Unresolved> {
     if group.is_empty() {
         return Ok(vec!["v1".to_owned()]);

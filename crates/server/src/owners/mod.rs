@@ -1,7 +1,7 @@
-//! Who exists: whether the Kubernetes objects that resources live for are there.
+//! Owners: whether the Kubernetes objects that resources live for exist.
 //!
-//! What is known comes from watches, so that asking costs no call; before something is deleted, one fresh read must
-//! say the same.
+//! Watches keep this up to date, so that looking it up needs no call. Before a resource is deleted for lack of its
+//! owner, one fresh read must confirm it.
 
 mod cluster;
 mod follower;
@@ -10,9 +10,9 @@ mod kinds;
 mod names;
 mod objects;
 
-mod standing;
 mod wanted;
 mod watch;
+mod watch_status;
 
 use async_trait::async_trait;
 
@@ -23,22 +23,22 @@ use cloakroom_core::resource::Owner;
 pub use cloakroom_core::protocol::status::WatchState;
 pub use cloakroom_core::resource::Unknown;
 pub use cluster::{ClusterOwners, ClusterSettings, Pace};
-pub use standing::WatchReport;
 use wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE};
 pub use watch::RESTART_CAUSES;
+pub use watch_status::WatchReport;
 
-/// Whether the owner of a resource is there.
+/// Whether the owner of a resource exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// At least one owning object exists, and is not a finished pod.
+    /// At least one owning object exists, and it is not a finished pod.
     Present,
     /// Pods exist, and all of them are in phase `Succeeded` or `Failed`.
     Finished,
-    /// There is none. Only what was listed completely, or read afresh, is absent.
+    /// No owning object exists. This needs a complete list or a fresh read.
     Absent,
-    /// Nobody can tell at the moment. Never a reason to delete.
+    /// The presence cannot be told at the moment. This is never a reason to delete.
     Unknown(Unknown),
-    /// No cluster is asked: owners do not matter.
+    /// The server asks no cluster, so owners have no effect.
     NotAsked,
 }
 
@@ -52,52 +52,52 @@ impl Presence {
     }
 }
 
-/// Which cluster the API server says that it is of.
+/// The cluster that the API server belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterIdentity {
-    /// The uid of its namespace `kube-system`, which is made with the cluster and stays as long.
+    /// The uid of its namespace `kube-system`, which lives as long as the cluster.
     Uid(String),
-    /// It does not show one.
+    /// The API server does not show the uid.
     WithoutUid(NoUid),
 }
 
-/// Why a cluster shows no uid.
+/// Why the API server does not show the uid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoUid {
-    /// This server may not read that namespace.
+    /// The server's role does not allow it to read that namespace.
     #[error("this server may not read the namespace kube-system (403)")]
     Forbidden,
-    /// As only something that is no whole cluster would say.
+    /// The namespace does not exist, so this is not the API server of a whole cluster.
     #[error("there is no namespace kube-system (404)")]
     Missing,
 }
 
-/// Why it is not known which cluster the API server is of.
+/// Why the cluster cannot be identified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// No cluster is asked about owners.
+    /// The server asks no cluster about owners.
     #[error("this server asks no cluster about owners (--no-kubernetes, or none is configured)")]
     NotAsked,
-    /// The API server did not say.
+    /// The API server gave no usable answer.
     #[error("cannot read the namespace kube-system: {0}")]
     Failed(ApiFailure),
 }
 
-/// An owner whose presence could never be known, so that nothing may be staged for it.
+/// The owner's presence could never be known, so an upload for it is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
-    /// The cluster was asked and has no such kind.
+    /// The cluster has no such kind.
     #[error(
         "kind “{kind}” is not one of this cluster's: check the spelling, or install its CustomResourceDefinition first"
     )]
     NoSuchKind {
-        /// The kind.
+        /// The kind, as the upload names it.
         kind: String,
     },
-    /// Objects of that kind are not in namespaces, or cannot be watched.
+    /// Objects of that kind are not in namespaces, or cannot be listed and watched.
     #[error("kind “{kind}” cannot own a resource: its objects must be in namespaces and watchable")]
     NotAnOwner {
-        /// The kind.
+        /// The kind, as the upload names it.
         kind: String,
     },
     /// The role of this server lacks the kind or the namespace.
@@ -106,77 +106,77 @@ pub enum NotAdmitted {
          the resource is no longer needed: its admin can extend its role (get, list, watch)"
     )]
     Forbidden {
-        /// The kind.
+        /// The kind, as the upload names it.
         kind: String,
-        /// The namespace.
+        /// The owner's namespace.
         namespace: String,
     },
-    /// Owners in this namespace have as many different label keys as the server looks for.
+    /// The owners in this namespace have the largest allowed number of different label keys.
     #[error(
         "resources for owners of kind “{kind}” in namespace “{namespace}” ask for {MOST_OF_NAMESPACE} different label keys \
          already: name the owner by keys that are in use, such as spark-app-selector, or by its name"
     )]
     TooManyKeysInNamespace {
-        /// The kind.
+        /// The kind, as the upload names it.
         kind: String,
-        /// The namespace.
+        /// The owner's namespace.
         namespace: String,
     },
-    /// The same for all namespaces together.
+    /// The owners in all namespaces together have the largest allowed number of different label keys.
     #[error(
         "resources for owners of kind “{kind}” ask for {MOST_OF_KIND} different label keys already: name the owner by keys \
          that are in use in its namespace, such as spark-app-selector, or by its name"
     )]
     TooManyKeys {
-        /// The kind.
+        /// The kind, as the upload names it.
         kind: String,
     },
 }
 
-/// As long as it is there, what is known of the owner of an upload in flight is not forgotten. One that is made by itself
-/// holds nothing.
+/// Keeps what is known of an upload's owner until it is dropped. The default value keeps nothing.
 #[derive(Default)]
 #[must_use]
 pub struct Admission(#[expect(dead_code, reason = "it only has to be there")] Option<cluster::Held>);
 
-/// Who knows about owners.
+/// The source of truth about owners: a cluster, or none.
 #[async_trait]
 pub trait Owners: Send + Sync {
-    /// Whether a resource may be staged for `owner`; from then on it is looked for, at least until the upload is over.
-    /// Waits for a cluster's answer for a few seconds at most, and a cluster that cannot be asked is no reason to refuse.
+    /// Checks whether a resource may be staged for `owner`. From then on the owner is looked for, at least until the
+    /// admission is dropped. It waits a few seconds at most, and a cluster that does not answer is no reason to refuse.
     async fn admit(&self, owner: &Owner) -> Result<Admission, NotAdmitted>;
 
-    /// From now on `owner` is looked for: a resource that is ready needs it. To be said in each look at everything.
+    /// Keeps looking for `owner`, because a ready resource needs it. Every sweep calls it again for every ready
+    /// resource.
     fn follow(&self, owner: &Owner);
 
-    /// Everything that is ready was looked at, and its owners were followed: what was asked for before and is needed no
-    /// more is forgotten.
+    /// Tells that a sweep has called [`Owners::follow`] for all ready resources. Owners that were registered before it
+    /// and not again can be forgotten.
     fn looked_at_everything(&self) {}
 
-    /// What the watches know. Makes no call.
+    /// The owner's presence by the watches alone. Makes no call.
     fn presence(&self, owner: &Owner) -> Presence;
 
-    /// Asks the API server now, whatever the watches know. What contradicts a watch makes it begin anew.
+    /// Asks the API server now. If the answer contradicts a watch, the watch starts again.
     async fn confirm(&self, owner: &Owner) -> Presence;
 
-    /// Asks the API server now which cluster it is of.
+    /// Asks the API server now which cluster it belongs to.
     async fn cluster(&self) -> Result<ClusterIdentity, NoAnswer>;
 
-    /// Whether there is a cluster that is asked at all.
+    /// Whether there is a cluster to ask about owners.
     fn are_asked_for(&self) -> bool {
         true
     }
 
-    /// How the watches are.
+    /// The status of each watch.
     fn watches(&self) -> Vec<WatchReport>;
 
-    /// How much is used of the limits for what owners are looked for by.
+    /// How much of the limits for label keys is in use.
     fn limits(&self) -> Vec<LimitUse> {
         Vec::new()
     }
 }
 
-/// Without a cluster, nobody asks about owners.
+/// No cluster is asked about owners.
 #[derive(Debug, Clone, Copy)]
 pub struct NoCluster;
 

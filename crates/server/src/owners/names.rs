@@ -1,9 +1,10 @@
-//! Names of the objects that carry a label: nearly always one, and sometimes all of a namespace.
+//! Names of the objects that carry one label. There is mostly one name, and sometimes there are all names of a
+//! namespace.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// At least one name. A set for a single one would be most of the memory that 100,000 pods take.
+/// At least one name. With a set for each single name, the sets would take most of the memory of 100,000 pods.
 #[derive(Debug)]
 #[expect(
     clippy::box_collection,
@@ -25,7 +26,7 @@ impl Names {
         }
     }
 
-    /// `true` if none is left, so that this must go too.
+    /// Removes a name. Returns `true` if none is left, so that the entry must be removed as well.
     pub(super) fn remove(&mut self, name: &str) -> bool {
         match self {
             Self::One(one) => &**one == name,
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_and_go() {
+    fn names_are_added_and_removed() {
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let mut names = Names::One(Arc::clone(&a));
         names.insert(&a);

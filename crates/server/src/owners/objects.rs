@@ -1,4 +1,4 @@
-//! Which owners there are: objects by name and by the labels that staged resources ask for.
+//! The objects of one kind, by name and by the labels that staged resources need.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use super::names::Names;
 use super::wanted::{Keys, Wanted};
 use cloakroom_core::resource::Owner;
 
-/// Which of a kind's watches told of an object.
+/// Which watch of a kind reported an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// All objects.
+    /// The watch of all objects.
     All = 0,
-    /// Only pods that are not finished.
+    /// The watch of pods that have not finished.
     Unfinished = 1,
 }
 
-/// Which watches know objects of an owner.
+/// Which watches have objects of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Found {
-    /// There is one that both watches have.
+    /// At least one object is in both watches.
     pub(super) in_both: bool,
-    /// There is one that only the watch of all objects has.
+    /// At least one object is only in the watch of all objects.
     pub(super) only_in_all: bool,
-    /// There is one that only the watch of unfinished ones has.
+    /// At least one object is only in the watch of unfinished pods.
     pub(super) only_in_unfinished: bool,
 }
 
-/// The objects of one kind. Of their labels only those are kept whose key some owner in their namespace asks for: the memory
-/// is proportional to what is staged and to what is present, not to what else the cluster writes into metadata.
+/// The objects of one kind. A label is kept only if an owner in its namespace needs its key. So memory grows with the
+/// number of resources and objects, and not with other metadata in the cluster.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     pub(super) wanted: Wanted,
@@ -41,19 +41,20 @@ struct Namespace {
     by_label: HashMap<Arc<str>, Carriers>,
 }
 
-/// Names of the objects that carry a label, by its value.
+/// The names of the objects that carry a label key, by the label's value.
 type Carriers = HashMap<Arc<str>, Names>;
 
 #[derive(Debug)]
 struct Object {
     labels: Box<[(Arc<str>, Arc<str>)]>,
-    /// The pass of each source's list that last had it; 0 is never, or no longer.
+    /// For each source, the number of the list that reported the object last; 0 if no list did, or a watch reported its
+    /// deletion.
     passes: [u32; 2],
 }
 
 impl Objects {
-    /// Everything that is ready was looked at: the keys that no resource needs any more are forgotten, with the labels that
-    /// are kept for them.
+    /// Tells that a sweep has looked at all ready resources. Forgets the keys that no resource needs any more, and
+    /// their labels.
     pub(super) fn looked(&mut self) {
         for namespace in self.wanted.looked() {
             if let Some(place) = self.namespaces.get_mut(&namespace) {
@@ -68,7 +69,7 @@ impl Objects {
         self.namespaces.values().map(|namespace| namespace.by_name.len()).sum()
     }
 
-    /// Takes in an object as `source` tells of it in its list number `pass`, or while watching after that list.
+    /// Adds or updates an object that `source` reported in its list number `pass`, or in the watch after that list.
     pub(super) fn apply<'a>(
         &mut self,
         source: Source,
@@ -89,7 +90,7 @@ impl Objects {
         }
     }
 
-    /// `source` says that an object is gone from what it looks at.
+    /// Handles a report of `source` that it no longer has an object.
     pub(super) fn remove(&mut self, source: Source, namespace: &str, name: &str) {
         if let Some(place) = self.namespaces.get_mut(namespace) {
             place.remove(source, name);
@@ -99,7 +100,7 @@ impl Objects {
         }
     }
 
-    /// A list is complete: what was not in it is gone. `within` is the namespace that was listed; all if `None`.
+    /// Ends a list: forgets the objects that were not in it. `within` is the namespace that was listed; `None` is all.
     pub(super) fn finish_list(&mut self, source: Source, pass: u32, within: Option<&str>) {
         for (name, place) in &mut self.namespaces {
             if within.is_none_or(|within| within == &**name) {
@@ -109,14 +110,14 @@ impl Objects {
         self.namespaces.retain(|_, place| !place.by_name.is_empty());
     }
 
-    /// Looks for objects that are `owner`.
+    /// Finds out which watches have objects of `owner`.
     pub(super) fn find(&self, owner: &Owner) -> Found {
         let mut found = Found::default();
         let Some(place) = self.namespaces.get(owner.namespace()) else { return found };
         for name in place.candidates(owner) {
             let object = place.by_name.get(name).filter(|object| object.has_labels_of(owner));
             match object.map(|object| object.passes.map(|pass| pass > 0)) {
-                // Nothing that could come would say more.
+                // No further object could change the answer.
                 Some([true, true]) => return Found { in_both: true, ..found },
                 Some([true, false]) => found.only_in_all = true,
                 Some([false, true]) => found.only_in_unfinished = true,
@@ -144,7 +145,7 @@ impl Namespace {
         self.by_name.insert(name, Object { labels, passes });
     }
 
-    /// Notes the label in the index. Text that is there already is shared.
+    /// Adds the label to the index. Equal texts share their memory.
     fn link(&mut self, key: Arc<str>, value: &str, name: &Arc<str>) -> (Arc<str>, Arc<str>) {
         let values = self.by_label.entry(Arc::clone(&key)).or_default();
         let value = values.get_key_value(value).map_or_else(|| value.into(), |(value, _)| Arc::clone(value));
@@ -198,13 +199,13 @@ impl Namespace {
         }
     }
 
-    /// Names among which the owner must be: its own, or those that carry its rarest label.
+    /// The objects that can be the owner: the one of its name, or those that carry its rarest label.
     fn candidates<'a>(&'a self, owner: &'a Owner) -> Box<dyn Iterator<Item = &'a str> + 'a> {
         if let Some(name) = owner.name() {
             return Box::new(std::iter::once(name));
         }
         let carriers = owner.labels().map(|(key, value)| self.by_label.get(key)?.get(value));
-        // A label that nothing carries is the rarest of all.
+        // A label that no object carries counts as the rarest, so there are no candidates.
         let rarest = carriers.min_by_key(|names| names.map_or(0, Names::len)).flatten();
         Box::new(rarest.into_iter().flat_map(Names::iter))
     }

@@ -1,16 +1,16 @@
-//! Which label keys the owners of resources ask for, in which namespace, and for how long.
+//! The label keys that the owners of resources need, by namespace.
 //!
-//! Clients choose the keys, so they are bounded in number and forgotten when no resource needs them any more.
+//! Clients choose the keys. So their number is limited, and they are forgotten when no resource needs them any more.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use cloakroom_core::resource::Owner;
 
-/// Keys that owners in one namespace ask for, at most: one namespace cannot take the room of all others.
+/// The largest number of keys in one namespace, so that one namespace cannot take the room of all others.
 pub(super) const MOST_OF_NAMESPACE: usize = 1000;
 
-/// Keys of one kind in all namespaces together, at most; the same key in two namespaces counts twice.
+/// The largest number of keys of one kind in all namespaces. A key that two namespaces need counts twice.
 pub(super) const MOST_OF_KIND: usize = 100_000;
 
 /// The label keys of one kind, by namespace.
@@ -19,9 +19,9 @@ pub(super) struct Wanted {
     namespaces: HashMap<Arc<str>, Keys>,
     count: usize,
     version: u64,
-    /// Looks at everything that is ready, so far.
+    /// The number of completed looks at all ready resources.
     looks: u64,
-    /// Of the kind itself: an owner may have a name and no labels.
+    /// The use of the kind itself, because an owner may have a name and no labels.
     kind: Usage,
 }
 
@@ -30,17 +30,17 @@ pub(super) type Keys = HashMap<Arc<str>, Key>;
 
 #[derive(Debug)]
 pub(super) struct Key {
-    /// The version in which it was first asked for.
+    /// The version in which the key was added.
     since: u64,
     usage: Usage,
 }
 
-/// Whether something is still needed.
+/// By what a key or a kind is needed.
 #[derive(Debug, Default)]
 struct Usage {
-    /// Uploads in flight that need it.
+    /// The number of uploads in flight that need it.
     uploads: usize,
-    /// How many looks there had been when it was last asked for; `None` if it was for no resource yet.
+    /// The value of `looks` when a resource last needed it; `None` if no resource has needed it.
     asked: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl Usage {
     }
 }
 
-/// There are as many keys as may be.
+/// There is no room for the owner's label keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TooManyKeys {
     InNamespace,
@@ -58,8 +58,8 @@ pub(super) enum TooManyKeys {
 }
 
 impl Wanted {
-    /// Asks for the label keys of a resource's owner, all or none; `true` if one of them is new, so that what is known must
-    /// be listed again.
+    /// Registers all label keys of a resource's owner, or none. Returns `true` if one of them is new, so that
+    /// everything must be listed again.
     pub(super) fn want(&mut self, owner: &Owner) -> Result<bool, TooManyKeys> {
         let is_new = self.add(owner)?;
         let looks = self.looks;
@@ -67,20 +67,20 @@ impl Wanted {
         Ok(is_new)
     }
 
-    /// The same for an upload in flight: the keys stay until [`Wanted::let_go`].
+    /// Does the same for an upload in flight. The keys stay until [`Wanted::let_go`].
     pub(super) fn hold(&mut self, owner: &Owner) -> Result<bool, TooManyKeys> {
         let is_new = self.add(owner)?;
         self.for_each_usage(owner, |usage| usage.uploads += 1);
         Ok(is_new)
     }
 
-    /// The upload is over. What may have become of it is found by the next look.
+    /// Ends what [`Wanted::hold`] began. If the upload became a resource, the next look registers its owner.
     pub(super) fn let_go(&mut self, owner: &Owner) {
         self.for_each_usage(owner, |usage| usage.uploads = usage.uploads.saturating_sub(1));
     }
 
-    /// Everything that is ready was looked at: what was not asked for since the look before is forgotten. Returns the
-    /// namespaces that lost keys.
+    /// Tells that a sweep has looked at all ready resources. Forgets the keys that were not registered since the look
+    /// before this one, and returns the namespaces that lost keys.
     pub(super) fn looked(&mut self) -> Vec<Arc<str>> {
         let looks = self.looks;
         let mut lost = Vec::new();
@@ -101,7 +101,7 @@ impl Wanted {
         lost
     }
 
-    /// How many keys there are: in all, and of the namespace that has most of them.
+    /// The number of keys: in all namespaces, and in the namespace with the most of them.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.count, self.namespaces.values().map(HashMap::len).max().unwrap_or(0))
     }
@@ -111,7 +111,7 @@ impl Wanted {
         self.kind.uploads == 0 && self.kind.asked.is_none()
     }
 
-    /// Grows with each new label key. A list that begins now has all keys up to this version.
+    /// The version of the keys, which grows with each new key. A list that begins now has all keys up to this version.
     pub(super) fn version(&self) -> u64 {
         self.version
     }
@@ -121,7 +121,7 @@ impl Wanted {
         self.namespaces.get(namespace)
     }
 
-    /// Whether a list of that version has all labels that the owner asks for.
+    /// Whether a list that began with `version` has all labels that the owner needs.
     pub(super) fn has_since(&self, owner: &Owner, version: u64) -> bool {
         let keys = self.of(owner.namespace());
         let has = |key: &str| keys.and_then(|keys| keys.get(key)).is_some_and(|key| key.since <= version);
@@ -133,7 +133,7 @@ impl Wanted {
         self.new_keys(owner).is_err()
     }
 
-    /// Those that are not asked for yet, if there is room for them.
+    /// The owner's keys that are not in use yet, if there is room for them.
     fn new_keys(&self, owner: &Owner) -> Result<Vec<Arc<str>>, TooManyKeys> {
         let known = self.of(owner.namespace());
         let is_new = |key: &&str| known.is_none_or(|known| !known.contains_key(*key));

@@ -1,4 +1,4 @@
-//! One watch: its list, its events, and how it gets over failures.
+//! One watch: its list, its events, and its recovery from failures.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,44 +17,44 @@ use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
 use super::kinds::Unresolved;
 use super::objects::Source;
-use super::standing::state_after;
+use super::watch_status::state_after;
 use cloakroom_cluster::{ApiFailure, within};
 
-/// Not even an API server that asks for it is left alone for longer.
+/// The longest wait that an API server can ask for with `Retry-After`.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(5);
 
-/// Why a watch is made anew.
+/// Why a watch starts again with a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Anew {
-    /// Somebody asked for it: new label keys, or a contradiction.
+enum RestartCause {
+    /// A new label key or a contradiction made it necessary.
     Asked,
-    /// The API server has forgotten where it was.
+    /// The API server no longer has the watch's resource version.
     Expired,
     /// The API server does not know the kind by this name.
     NoSuchKind,
-    /// The API server was away.
+    /// The API server was unreachable for a while.
     Away,
 }
 
-/// The words for it, in the order of the causes.
+/// The causes as values of a metric's label, in the order of `RestartCause`.
 pub const RESTART_CAUSES: [&str; 4] = ["asked", "expired", "no-such-kind", "away"];
 
 type Object = PartialObjectMeta<DynamicObject>;
 
-/// One watch, as its task sees it.
+/// The state of one watch, owned by its task.
 pub(super) struct Watch {
     follower: Arc<Follower>,
     scope: usize,
     source: Source,
-    /// Lists begun so far.
+    /// The number of lists begun so far.
     pass: u32,
-    /// The version of the label keys that the list in progress has.
+    /// The version of the label keys with which the last list began.
     keys_version: u64,
     is_listing: bool,
     pause: Duration,
 }
 
-/// Watches until the task is ended from outside.
+/// Watches until the task is aborted.
 pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
     let pause = follower.settings.pace.first_pause;
     let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, is_listing: true, pause };
@@ -79,7 +79,7 @@ impl Watch {
         &self.follower.scopes[self.scope]
     }
 
-    /// One stream, from its list to its end.
+    /// Runs one stream of kube's watcher, from its list until the watch must start again.
     async fn once(&mut self, resource: &ApiResource) {
         let client = self.follower.client.clone();
         let api: Api<Object> = match &self.scope().namespace {
@@ -97,9 +97,9 @@ impl Watch {
             .metrics
             .owner_watch_restarted(self.follower.kind.as_str(), RESTART_CAUSES[anew as usize]);
         match anew {
-            Anew::Asked => sleep(self.pace().between_lists.saturating_sub(began.elapsed())).await,
-            Anew::Expired | Anew::Away => {}
-            Anew::NoSuchKind => {
+            RestartCause::Asked => sleep(self.pace().between_lists.saturating_sub(began.elapsed())).await,
+            RestartCause::Expired | RestartCause::Away => {}
+            RestartCause::NoSuchKind => {
                 self.follower.forget_resource();
                 self.rest(None).await;
             }
@@ -110,7 +110,7 @@ impl Watch {
         &mut self,
         mut stream: impl Stream<Item = watcher::Result<Event<Object>>> + Unpin,
         api: &Api<Object>,
-    ) -> Anew {
+    ) -> RestartCause {
         let mut settling = false;
         self.is_listing = true;
         loop {
@@ -118,10 +118,11 @@ impl Watch {
             let asked = follower.scopes[self.scope].anew[self.source as usize].notified();
             let next = tokio::select! {
                 next = stream.next() => next,
-                // A list in progress is finished first, or many new label keys could hold up all knowledge.
+                // A list in progress is finished first. Otherwise a client that keeps adding label keys could prevent
+                // any complete list.
                 () = asked, if !self.is_listing => {
                     if self.is_outdated() {
-                        return Anew::Asked;
+                        return RestartCause::Asked;
                     }
                     continue;
                 }
@@ -143,12 +144,12 @@ impl Watch {
                     Some(anew) => return anew,
                     None => settling = !self.is_listing,
                 },
-                None => return Anew::Expired,
+                None => return RestartCause::Expired,
             }
         }
     }
 
-    /// Whether there are label keys that the list did not have, or a fresh read knew better.
+    /// Whether the list misses label keys, or a fresh read contradicted it.
     fn is_outdated(&self) -> bool {
         let contradicted = self.scope().take_contradiction(self.source);
         let has_new_keys =
@@ -185,9 +186,9 @@ impl Watch {
         self.is_listing = false;
         self.pause = self.pace().first_pause;
         let version = self.keys_version;
-        let changed = self.follower.set(self.scope(), self.source, |standing| {
-            standing.listed_keys = Some(version);
-            standing.enter(WatchState::Ready, None)
+        let changed = self.follower.set(self.scope(), self.source, |status| {
+            status.listed_keys = Some(version);
+            status.enter(WatchState::Ready, None)
         });
         if changed && self.source == Source::All {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known");
@@ -201,25 +202,26 @@ impl Watch {
         }
     }
 
-    /// Waits until the API server answers again; says whether the stream is of no use any more.
-    async fn overcome(&mut self, error: watcher::Error, api: &Api<Object>) -> Option<Anew> {
+    /// Waits until the API server answers again. Returns why the stream must be replaced, or `None` if it can go on.
+    async fn overcome(&mut self, error: watcher::Error, api: &Api<Object>) -> Option<RestartCause> {
         let failure = failure_of(error);
         self.fail(&failure).await;
         match failure {
-            ApiFailure::Expired { .. } => return Some(Anew::Expired),
-            ApiFailure::NotFound { .. } => return Some(Anew::NoSuchKind),
+            ApiFailure::Expired { .. } => return Some(RestartCause::Expired),
+            ApiFailure::NotFound { .. } => return Some(RestartCause::NoSuchKind),
             _ => {}
         }
-        // The stream tells of failures only. A list of one object tells that it is worth going on.
+        // kube's stream reports failures, and no success after them. A list of one object shows whether the API server
+        // answers.
         let one = ListParams::default().limit(1);
         let mut was_away = matches!(failure, ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. });
         while let Err(failure) = within(self.follower.settings.call_timeout, api.list(&one)).await {
             was_away = true;
             self.fail(&failure).await;
         }
-        // It may have come back with an older state, or as another cluster: a watch that is taken up where it was would
-        // never hear of that.
-        was_away.then_some(Anew::Away)
+        // The API server may have come back with an older state, or as another cluster. A watch that continues from its
+        // old resource version would not notice that.
+        was_away.then_some(RestartCause::Away)
     }
 
     async fn fail(&mut self, failure: &ApiFailure) {
@@ -237,7 +239,7 @@ impl Watch {
         } else if self.enter(state, Some(failure)) {
             tracing::warn!(
                 kind = %self.follower.kind, namespace, error = %failure,
-                "owners cannot be watched; what is staged for them stays"
+                "owners cannot be watched; resources that are staged for them stay"
             );
         }
         let retry_after = match failure {
@@ -248,12 +250,12 @@ impl Watch {
     }
 
     fn enter(&self, state: WatchState, failure: Option<&ApiFailure>) -> bool {
-        self.follower.set(self.scope(), self.source, |standing| standing.enter(state, failure))
+        self.follower.set(self.scope(), self.source, |status| status.enter(state, failure))
     }
 
     async fn rest(&mut self, at_least: Option<Duration>) {
         let asked = at_least.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-        // Not all servers of a cluster at the same moment.
+        // The random part keeps several servers from calling at the same moment.
         let jittered = self.pause.mul_f64(rand::random_range(0.5..1.0));
         sleep(asked.max(jittered)).await;
         self.pause = (self.pause * 2).min(self.pace().longest_pause);

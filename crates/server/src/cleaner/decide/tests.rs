@@ -17,7 +17,8 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Created at 0, with an unused timeout of 1000 s; policy: 60 s of grace, 500 s of retention, 5000 s unused at most.
+/// Created at 0 with an unused timeout of 1000 s. The policy has 60 s of grace, 500 s of retention, and deletes unused
+/// resources after 5000 s.
 fn life(last_used_at: Option<i64>, owner_history: OwnerHistory) -> Life {
     let lifetime = Lifetime { unused_timeout: seconds(1000), ttl: None };
     Life { created_at: at(0), lifetime, last_used_at: last_used_at.map(at), owner_history }
@@ -37,7 +38,7 @@ fn seen() -> OwnerHistory {
     OwnerHistory { seen_at: Some(at(1)), ..OwnerHistory::default() }
 }
 
-/// It stays for `why` until `until`, and then goes for `reason`.
+/// Asserts that the resource stays for `why` until `until`, and is then deleted for `reason`.
 #[track_caller]
 fn assert_goes(
     life: &Life,
@@ -59,7 +60,7 @@ fn assert_stays(life: &Life, presence: Presence, why: KeepReason) {
 }
 
 #[test]
-fn what_nobody_used_goes_after_its_timeout_where_the_owner_is_absent_or_nobody_asks() {
+fn an_unused_resource_goes_after_its_timeout_if_its_owner_is_absent_or_not_asked_for() {
     let reason = DeletionReason::Unused;
     let unused = life(None, OwnerHistory::default());
     assert_goes(&unused, Presence::NotAsked, &policy(), KeepReason::NotUsedYet, 1000, reason);
@@ -96,7 +97,7 @@ fn an_owner_that_was_missed_only_now_is_not_gone_yet_whatever_the_grace() {
 }
 
 #[test]
-fn what_was_tried_before_its_owner_came_waits_for_it_from_the_last_download_on() {
+fn a_resource_that_was_used_before_its_owner_came_waits_for_it_from_the_last_download_on() {
     let tried = life(Some(700), OwnerHistory { absent_since: Some(at(10)), ..OwnerHistory::default() });
     let reason = DeletionReason::OwnerNeverSeen;
     assert_goes(&tried, Presence::Absent, &policy(), KeepReason::OwnerNotSeenYet, 1700, reason);
@@ -117,7 +118,7 @@ fn finished_pods_count_as_present_for_the_retention() {
 }
 
 #[test]
-fn finished_pods_take_nothing_from_the_unused_timeout() {
+fn finished_pods_do_not_shorten_the_unused_timeout() {
     let reason = DeletionReason::OwnerFinished;
     for (finished_since, expected) in [(100, 1000), (700, 1200)] {
         let finished = life(None, OwnerHistory { finished_since: Some(at(finished_since)), ..seen() });
@@ -126,7 +127,7 @@ fn finished_pods_take_nothing_from_the_unused_timeout() {
 }
 
 #[test]
-fn what_nobody_knows_of_stays_but_for_what_nobody_ever_used() {
+fn a_resource_whose_owner_is_unknown_stays_unless_it_was_never_used() {
     for unknown in unknowns() {
         let presence = Presence::Unknown(unknown);
         let absent = OwnerHistory { absent_since: Some(at(10)), ..seen() };
@@ -138,12 +139,12 @@ fn what_nobody_knows_of_stays_but_for_what_nobody_ever_used() {
 }
 
 #[test]
-fn without_a_cluster_what_was_used_stays() {
+fn a_used_resource_stays_if_no_cluster_is_asked() {
     assert_stays(&life(Some(50), OwnerHistory::default()), Presence::NotAsked, KeepReason::OwnersNotAsked);
 }
 
 #[test]
-fn ttl_and_max_age_count_whoever_is_there() {
+fn ttl_and_max_age_count_although_the_owner_is_present() {
     let mut limited = life(Some(50), seen());
     limited.lifetime.ttl = Some(seconds(300));
     let why = KeepReason::OwnerPresent;
@@ -196,7 +197,7 @@ prop_compose! {
     }
 }
 
-/// Whether a rule that looks at nobody's presence is what deletes.
+/// Whether the decision follows from time alone, without the owner's presence.
 fn is_by_time_alone(decision: Decision) -> bool {
     use DeletionReason::{MaxAgeReached, MaxUnusedReached, TtlReached};
     matches!(decision, Decision::Delete(MaxAgeReached | TtlReached | MaxUnusedReached))
@@ -256,7 +257,7 @@ proptest! {
     fn a_jump_of_the_clock_deletes_nothing_that_its_true_age_would_keep(
         life in any_life(), presence in any_presence(), policy in any_policy(), now in 0_i64..300, jump in 1_i64..100_000,
     ) {
-        // What was seen was seen before now.
+        // Observations are never later than the present.
         let before_now = |time: Option<Timestamp>| time.filter(|time| *time <= at(now));
         let OwnerHistory { seen_at, absent_since, finished_since } = life.owner_history;
         let owner_history = OwnerHistory {

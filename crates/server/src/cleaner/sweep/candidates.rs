@@ -1,4 +1,4 @@
-//! From "it should go" to "it is gone": a fresh read, the row as it is now, and the deletion.
+//! The way from a candidate to its deletion: a fresh read, the present row, and the deletion.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use cloakroom_staging::ledger::{Authority, LedgerError, Listed};
 /// Fresh reads at once.
 const READS_AT_ONCE: usize = 8;
 
-/// After so many reads without an answer the rest waits for the next sweep: with each of them waiting for a silent API
-/// server, a sweep could take hours.
+/// After this many reads without an answer, the other candidates wait for the next sweep. If each of them waited for an
+/// API server that does not answer, a sweep could take hours.
 const MOST_FAILED_READS: usize = 8;
 
-/// Owners that are not in memory are looked up for so many candidates together.
+/// For how many candidates together the owners that are not in memory are looked up.
 const LOOK_UP: usize = 100;
 
-/// Deletions at once: what one tenant left must not hold up for long what others did.
+/// Deletions at once. Several run together so that one tenant's many deletions do not hold up those of others.
 const DELETIONS_AT_ONCE: usize = 16;
 
 /// What became of a candidate.
@@ -35,11 +35,12 @@ enum Ending {
     LeftAlone,
 }
 
-/// A resource that should go.
+/// A resource that should be deleted.
 pub(super) struct Candidate {
     pub(super) id: ResourceId,
     pub(super) reason: DeletionReason,
-    /// If it stays in memory anyway: of 100,000 candidates the others could fill it.
+    /// The owner, if it is in memory anyway; else `None`, because the owners of 100,000 candidates could fill the
+    /// memory.
     owner: Option<Arc<Owner>>,
 }
 
@@ -51,7 +52,8 @@ impl Candidate {
 }
 
 impl Sweeper {
-    /// Those candidates whose owners a fresh read does not find either. Each owner that is in memory is asked for once.
+    /// Returns the candidates whose owners a fresh read finds absent as well. It reads each owner once, but an owner
+    /// that is not in memory once for every 100 candidates.
     pub(super) async fn confirm(
         &self,
         candidates: Vec<Candidate>,
@@ -76,7 +78,7 @@ impl Sweeper {
         Ok(confirmed)
     }
 
-    /// What is not ready any more is left out.
+    /// Looks up the owners of candidates. Leaves out candidates that are not ready any more.
     async fn looked_up(
         &self,
         candidates: Vec<Candidate>,
@@ -122,8 +124,8 @@ impl Sweeper {
         }
     }
 
-    /// Deletes them, those of which the row says the same as the memory did: several at once, because each waits for the
-    /// disk most of the time.
+    /// Deletes the candidates whose rows still agree with the decision. Several deletions run at once, because each
+    /// mostly waits for the disk.
     pub(super) async fn delete_all(
         &self,
         candidates: Vec<Candidate>,
@@ -145,7 +147,7 @@ impl Sweeper {
     async fn delete(&self, candidate: Candidate, now: &Now) -> Result<Ending, AccessError> {
         let resource = match self.staging.look_up(candidate.id).await {
             Ok(found) => found.and_then(Resource::into_ready),
-            // What cannot be read (any more) is never deleted by a sweep.
+            // A row that this version cannot read is never deleted by a sweep.
             Err(LedgerError::Unreadable(_)) => None,
             Err(error) => return Err(error.into()),
         };
@@ -158,7 +160,7 @@ impl Sweeper {
         match self.staging.expire(&resource, candidate.reason, at, by).await {
             Ok(true) => Ok(Ending::Deleted(candidate.reason)),
             Ok(false) => Ok(Ending::InUse),
-            // One bundle that cannot be removed must not hold up all the others.
+            // If one bundle cannot be removed, the sweep goes on with the others.
             Err(error) if error.is_of_one() => {
                 tracing::warn!(
                     resource_id = %resource.id, error = %chain(&error),
@@ -171,13 +173,13 @@ impl Sweeper {
     }
 
     fn is_still_due(&self, resource: &Resource<Ready>, candidate: &Candidate, now: &Readings) -> bool {
-        // The watch may know more than a moment ago, and then the next sweep looks at it.
+        // The watch may have learnt of the owner meanwhile. Then the next sweep decides again.
         let presence = self.presence(&resource.stage.owner);
         decide(&resource.life(), presence, now, &self.policy) == Decision::Delete(candidate.reason)
     }
 }
 
-/// Why a candidate stays after all, if the fresh read says so.
+/// Why a candidate stays, by the fresh read; `None` if it does not.
 fn contradiction(reason: DeletionReason, fresh: Presence) -> Option<KeepReason> {
     match (reason, fresh) {
         (_, Presence::Absent) | (DeletionReason::OwnerFinished, Presence::Finished) => None,

@@ -1,20 +1,21 @@
-//! Conditional requests (RFC 9110, section 13). The entity tag is the bundle's SHA-256: strong, and for ever.
+//! Conditional requests (RFC 9110, section 13). The entity tag is the bundle's SHA-256. It is strong, and never
+//! changes.
 
 use axum::http::HeaderMap;
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 
-/// What the preconditions of a GET or HEAD come to.
+/// The result of the preconditions of a GET or HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Go on.
+    /// The preconditions hold.
     Proceed,
-    /// `304`: the client has it.
+    /// `304`: the client has this bundle already.
     NotModified,
-    /// `412`: it is not the one that the client means.
+    /// `412`: the client means another bundle.
     Failed,
 }
 
-/// Judges `If-Match`, then `If-None-Match`, in the order of section 13.2.2.
+/// Evaluates `If-Match` and then `If-None-Match`, which is the order of section 13.2.2.
 pub(super) fn evaluate(headers: &HeaderMap, etag: &str) -> Outcome {
     if headers.contains_key(IF_MATCH) && !lists(headers, &IF_MATCH, etag, strong) {
         Outcome::Failed
@@ -25,8 +26,8 @@ pub(super) fn evaluate(headers: &HeaderMap, etag: &str) -> Outcome {
     }
 }
 
-/// Whether a `Range` counts: without `If-Range`, or with one that has this very tag. Dates never match, because no
-/// `Last-Modified` is sent.
+/// Whether `Range` counts: if there is no `If-Range`, or it has exactly this tag. A date never matches, because the
+/// server sends no `Last-Modified`.
 pub(super) fn range_counts(headers: &HeaderMap, etag: &str) -> bool {
     headers.get(IF_RANGE).is_none_or(|value| value.as_bytes() == etag.as_bytes())
 }

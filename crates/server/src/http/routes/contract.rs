@@ -1,4 +1,4 @@
-//! The OpenAPI document: what handlers say of themselves, and what all of them have in common, which is said here once.
+//! The OpenAPI document: the descriptions of the handlers, and what all operations have in common.
 
 use axum::Json;
 use utoipa::OpenApi;
@@ -25,13 +25,12 @@ use cloakroom_core::protocol::{HEALTHZ, READYZ, REQUEST_ID};
         (name = "v0", description = "The same by kubespark's protocol of 2017. On --listen"),
         (
             name = "operations",
-            description = "Probes, and this document. With --ops-listen the probes are there and not on --listen, and \
-                           so is /metrics, which is Prometheus' and not part of this document"
+            description = "Probes, and this document. With --ops-listen, the probes are there and not on --listen. The \
+                           same holds for /metrics, which is for Prometheus and not part of this document"
         ),
         (
             name = "admin",
-            description = "What operators ask and do. Only with --admin-token-file, and on --ops-listen where that is \
-                           given"
+            description = "Administration. Only with --admin-token-file, and on --ops-listen if that is given"
         )
     ),
     components(schemas(Problem)),
@@ -39,7 +38,7 @@ use cloakroom_core::protocol::{HEALTHZ, READYZ, REQUEST_ID};
 )]
 pub(super) struct Contract;
 
-/// The document itself.
+/// Get the OpenAPI document.
 #[utoipa::path(
     get, path = "/api/openapi.json", operation_id = "getContract", tag = "operations",
     responses((status = 200, description = "the contract", body = Object, content_type = "application/json"))
@@ -48,7 +47,7 @@ pub(super) async fn contract() -> Json<utoipa::openapi::OpenApi> {
     Json(super::openapi())
 }
 
-/// All secrets travel in `Authorization`.
+/// The secrets of requests, which are all sent in `Authorization`.
 struct Secrets;
 
 impl utoipa::Modify for Secrets {
@@ -57,7 +56,7 @@ impl utoipa::Modify for Secrets {
         for (name, description) in [
             (
                 "uploadToken",
-                "who may upload: with --upload-auth token one of its tokens, with kubernetes a user's",
+                "for uploads: with --upload-auth token one of its tokens, with kubernetes the token of a user",
             ),
             ("resourceSecret", "the resourceSecret of a ticket: it opens that resource alone"),
             ("adminToken", "a token of the server's --admin-token-file"),
@@ -71,7 +70,7 @@ impl utoipa::Modify for Secrets {
     }
 }
 
-/// Adds what every operation has in common: request ids, answers that any request may get, and the body of errors.
+/// Adds what all operations have in common: request ids, answers that any request may get, and the body of errors.
 pub(super) fn complete(document: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut document.paths.paths {
         for (has_bodies, operation) in operations(item) {
@@ -85,14 +84,14 @@ pub(super) fn complete(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// Every operation, and whether its answers have bodies: those to `HEAD` have none.
+/// Every operation, with `true` if its answers have bodies. Answers to `HEAD` have none.
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (bool, &mut Operation)> {
     let PathItem { get, put, post, delete, head, .. } = item;
     let with_bodies = [get, put, post, delete].into_iter().flatten().map(|operation| (true, operation));
     with_bodies.chain(head.iter_mut().map(|operation| (false, operation)))
 }
 
-/// What the layers around all handlers answer; see `router.rs`.
+/// Adds the errors of the layers around all handlers; see `router.rs`.
 fn add_common_problems(path: &str, operation: &mut Operation) {
     let away: &[Code] = match path {
         HEALTHZ => &[],
@@ -114,8 +113,8 @@ fn add_common_problems(path: &str, operation: &mut Operation) {
 fn complete_response(status: &str, response: &mut Response, has_bodies: bool) {
     add_header(response, REQUEST_ID, "names the request, in the server's log too");
     match status {
-        "401" => add_header(response, "www-authenticate", "what to show"),
-        "503" => add_header(response, "retry-after", "seconds until another try is worth it"),
+        "401" => add_header(response, "www-authenticate", "the kind of secret to send"),
+        "503" => add_header(response, "retry-after", "seconds to wait before another try"),
         _ => {}
     }
     if has_bodies && status >= "400" {

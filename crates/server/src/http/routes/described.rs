@@ -1,4 +1,4 @@
-//! What several operations share, as the OpenAPI document describes it: parameters, bodies, refusals.
+//! Parts of the OpenAPI document that several operations share: parameters, bodies, refusals.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 use cloakroom_core::protocol::v1::query;
 use cloakroom_core::protocol::{CONTENT_DIGEST, REPR_DIGEST};
 
-/// A bundle in a body: bytes as they are.
+/// The schema of a bundle as a body: plain bytes.
 pub(super) struct BundleBody;
 
 impl PartialSchema for BundleBody {
@@ -51,7 +51,7 @@ impl IntoParams for UploadParameters {
     }
 }
 
-/// The conditions of a request for a bundle.
+/// The conditional headers of a request for a bundle.
 pub(super) struct Conditions;
 
 impl IntoParams for Conditions {
@@ -63,7 +63,7 @@ impl IntoParams for Conditions {
     }
 }
 
-/// The part of a bundle that a download is meant for.
+/// The headers for a part of a bundle.
 pub(super) struct PartOfBundle;
 
 impl IntoParams for PartOfBundle {
@@ -75,7 +75,7 @@ impl IntoParams for PartOfBundle {
     }
 }
 
-/// Why an upload is refused, in both protocols. Bodies and headers are added to all errors alike.
+/// The refusals of an upload in v0 and v1. Bodies and headers are added to all errors in one place.
 pub(super) struct UploadRefusals;
 
 impl IntoResponses for UploadRefusals {

@@ -1,4 +1,4 @@
-//! What probes ask.
+//! The handlers of probes.
 
 use axum::extract::State;
 
@@ -7,14 +7,14 @@ use crate::http::state::AppState;
 
 const READY: &str = "ready\n";
 
-/// Alive: this answers at all.
+/// Get whether the server is alive: it is if it answers at all.
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Ready: downloads can be served. A full disk does not matter, it only refuses uploads. A server that stops stays
-/// ready until it has gone.
+/// Get whether the server is ready: whether it can serve downloads. A full disk does not matter, because it only
+/// refuses uploads. A server that stops stays ready until it ends.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "getReadiness", tag = "operations",
     responses(
@@ -27,9 +27,9 @@ pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Result<&'s
     Ok(READY)
 }
 
-/// What [`readyz`] says while the server stops. Where no other endpoint is ready, kube-proxy sends new connections to a
-/// pod that terminates as long as its readiness probe succeeds (condition `serving` of its endpoint, KEP-1669), and this
-/// is the only pod: so clients get an answer, `shutting-down`, and not a refused connection.
+/// The answer of [`readyz`] while the server stops. If no other endpoint is ready, kube-proxy sends new connections to
+/// a terminating pod while its readiness probe succeeds (condition `serving` of its endpoint, KEP-1669). So clients of
+/// a single pod get the answer `shutting-down`, and not a refused connection.
 pub(in crate::http) async fn still_ready() -> &'static str {
     READY
 }

@@ -1,4 +1,4 @@
-//! What Prometheus scrapes.
+//! The handler of Prometheus' scrapes.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::http::state::AppState;
 use crate::owners::WatchState;
 use cloakroom_core::metrics::{self, LimitUse, Limited};
 
-/// All metrics, in the text format of `OpenMetrics`. What cannot be looked up is left out, the rest is there. Not part of the
-/// contract: generators of clients do not know the format.
+/// All metrics, in the text format of `OpenMetrics`. A value that cannot be looked up is left out. The route is not in
+/// the OpenAPI document, because client generators do not know the format.
 pub(in crate::http) async fn metrics(State(state): State<AppState>) -> Result<Response, ApiError> {
     count_watches(&state);
     let mut stock = state.staging.stock().await;
@@ -24,13 +24,13 @@ pub(in crate::http) async fn metrics(State(state): State<AppState>) -> Result<Re
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 
-/// Counting takes as long as there are many.
+/// Counts open files on a thread that may block, because counting many of them takes long.
 async fn open_files() -> Option<LimitUse> {
     let (used, limit) = tokio::task::spawn_blocking(descriptors::in_use).await.ok()??;
     Some(LimitUse::of_counts(Limited::OpenFiles, used, limit))
 }
 
-/// Every kind that is watched has a count for every state, and one that is watched no more has none.
+/// Sets the count of each state for each watched kind. Kinds that are not watched any more have no counts.
 fn count_watches(state: &AppState) {
     let watches = state.owners.watches();
     let kinds: BTreeSet<&str> = watches.iter().map(|watch| watch.kind.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The handlers.
+//! The handlers, and the routers made of them.
 
 mod admin;
 mod conditional;
@@ -28,17 +28,17 @@ fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Contract::openapi()).merge(v1::routes()).merge(v0::routes())
 }
 
-/// Both protocols and the document that describes them.
+/// The routes of v0 and v1, and of their OpenAPI document.
 pub(super) fn api() -> Router<AppState> {
     documented().split_for_parts().0.route(OPENAPI, get(contract))
 }
 
-/// What an admin can do.
+/// The routes for admins.
 pub(super) fn administration() -> Router<AppState> {
     admin::routes().split_for_parts().0
 }
 
-/// The OpenAPI document of what is served.
+/// The OpenAPI document of all routes but metrics.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = documented().merge(admin::routes()).into_openapi();
     contract::complete(&mut document);

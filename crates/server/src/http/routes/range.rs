@@ -1,19 +1,20 @@
-//! `Range` (RFC 9110, section 14), as far as resuming needs it.
+//! `Range` (RFC 9110, section 14), as far as resumed downloads need it.
 
 use std::ops::Range;
 
-/// What a `Range` header asks for, of a representation of known length.
+/// The part that a `Range` header asks for, in a representation of known length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requested {
-    /// No range, or one that may be ignored: other units, several ranges, malformed.
+    /// There is no range, or one that a server may ignore: another unit, several ranges, a malformed one.
     Whole,
-    /// These bytes.
+    /// The header asks for these bytes.
     Part(Range<u64>),
-    /// None of the bytes exist.
+    /// The header asks only for bytes that do not exist.
     Unsatisfiable,
 }
 
-/// Reads the header's value. A server may ignore a `Range` it does not like (section 14.2).
+/// Parses the header's value; `length` is that of the representation in bytes. A server may ignore a `Range` that it
+/// does not support (section 14.2).
 pub fn parse(value: &str, length: u64) -> Requested {
     let Some((unit, set)) = value.split_once('=') else { return Requested::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
@@ -42,7 +43,8 @@ enum Number {
     Malformed,
 }
 
-/// Digits only; a number past 64 bits is past every end.
+/// Parses a number that has only digits. A number beyond 64 bits is larger than any length, so `u64::MAX` stands for
+/// it.
 fn number(text: &str) -> Number {
     if text.is_empty() {
         Number::Absent
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_empty_bundle_can_be_had() {
+    fn no_range_of_an_empty_bundle_can_be_satisfied() {
         for value in ["bytes=0-", "bytes=-1", "bytes=0-0"] {
             assert_eq!(parse(value, 0), Unsatisfiable, "{value}");
         }

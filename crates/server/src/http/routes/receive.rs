@@ -1,4 +1,4 @@
-//! Bodies of uploads, frame by frame, in both protocols.
+//! Receives the bodies of uploads, frame by frame, in v0 and v1.
 
 use std::error::Error;
 use std::mem;
@@ -14,8 +14,9 @@ use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::text::chain;
 use cloakroom_staging::Upload;
 
-/// A frame costs some five microseconds of the processor, however small it is. So many that are smaller than [`TINY`], in
-/// less than [`ENOUGH`] bytes, are followed by a rest: then one upload takes less than a fiftieth of a processor for them.
+/// Each frame costs about five microseconds of the processor, however small it is. After [`FRAMES`] frames of less than
+/// [`TINY`] bytes, the receiver rests, unless the body brought [`ENOUGH`] bytes meanwhile. So tiny frames of one upload
+/// take less than a fiftieth of a processor.
 const FRAMES: usize = 64;
 const TINY: usize = 256;
 const ENOUGH: usize = 1 << 20;
@@ -24,7 +25,7 @@ const REST: Duration = Duration::from_millis(20);
 /// A body that is being received.
 pub(super) struct Receiver {
     body: Body,
-    /// Tiny frames, and bytes of all, since the former were counted last.
+    /// Tiny frames, and bytes of all frames, since the last count of [`FRAMES`] tiny ones.
     tiny: usize,
     bytes: usize,
 }
@@ -34,7 +35,7 @@ impl Receiver {
         Self { body, tiny: 0, bytes: 0 }
     }
 
-    /// What comes next; `None` at the end. An error where the body breaks off, or the upload is ended.
+    /// The next bytes; `None` at the end. It is an error if the body breaks off, or the server ends the upload.
     pub(super) async fn next(&mut self, mut upload: Option<&mut Upload>) -> Result<Option<Bytes>, ApiError> {
         let ended = async {
             match &mut upload {
@@ -50,7 +51,7 @@ impl Receiver {
         let Some(frame) = frame else { return Ok(None) };
         let received = || upload.map_or(0, |upload| upload.received_bytes());
         let frame = frame.map_err(|error| receive_error(&error, received()))?;
-        // Trailers say nothing here.
+        // Trailers have no meaning here, so a trailer counts as no bytes.
         let bytes = frame.into_data().unwrap_or_default();
         if self.is_rest_due(bytes.len()) {
             sleep(REST).await;
@@ -58,7 +59,7 @@ impl Receiver {
         Ok(Some(bytes))
     }
 
-    /// Whether too many frames were tiny, with the one of this length.
+    /// Counts a frame of this length, and returns whether too many frames were tiny.
     fn is_rest_due(&mut self, length: usize) -> bool {
         self.bytes += length;
         self.tiny += usize::from(length < TINY);
@@ -70,7 +71,7 @@ impl Receiver {
     }
 }
 
-/// Why a body ended too early.
+/// The error for a body that ended too early.
 fn receive_error(error: &(dyn Error + 'static), received: u64) -> ApiError {
     if let Some(slow) = too_slow(error) {
         return ApiError::too_slow(format!("the upload was given up after {received} bytes: {slow}"));
@@ -86,7 +87,7 @@ fn receive_error(error: &(dyn Error + 'static), received: u64) -> ApiError {
 mod tests {
     use super::*;
 
-    /// How many rests there are, where these lengths come again and again until there are so many frames.
+    /// How many rests there are in this number of frames, which have these lengths in turn.
     fn rests(frames: usize, lengths: &[usize]) -> usize {
         let mut receiver = Receiver::new(Body::empty());
         lengths.iter().cycle().take(frames).filter(|length| receiver.is_rest_due(**length)).count()

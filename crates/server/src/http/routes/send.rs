@@ -1,4 +1,4 @@
-//! The answer to a download, in every protocol: headers, conditions, ranges, and the bytes.
+//! Answers downloads in v0 and v1: headers, conditions, ranges, and the bytes.
 
 use std::ops::Range;
 
@@ -22,17 +22,18 @@ use cloakroom_core::resource::{Bundle, FileName};
 use cloakroom_core::text::chain;
 use cloakroom_staging::Download;
 
-/// A proxy must neither keep what a secret protects nor change bytes that have a digest.
+/// A proxy must not store a bundle, because a secret protects it. It must not change the bytes, because they have a
+/// digest.
 const CACHING: HeaderValue = HeaderValue::from_static("private, no-transform");
 
-/// Whether `Range` is looked at: it has a meaning for GET only (RFC 9110, section 14.2).
+/// Whether `Range` counts. It has a meaning only for GET (RFC 9110, section 14.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ranges {
     Honoured,
     Ignored,
 }
 
-/// Answers a download. Only bytes that are sent count as a use.
+/// Answers a download. It counts as a use only if bytes are sent.
 pub(super) async fn send(
     state: &AppState,
     download: Download,
@@ -45,7 +46,8 @@ pub(super) async fn send(
     match evaluate(headers, &etag) {
         Outcome::Proceed => {}
         Outcome::NotModified => {
-            // What a 200 would say (RFC 9110, sections 8.6 and 15.4.5); left out, HEAD would get a length of 0.
+            // A 304 has the length that a 200 would have (RFC 9110, sections 8.6 and 15.4.5). Otherwise hyper would
+            // send a length of 0 to HEAD.
             let length = HeaderValue::from(bundle.size_bytes);
             let headers = [(ETAG, value(&etag)?), (CACHE_CONTROL, CACHING), (CONTENT_LENGTH, length)];
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
@@ -113,7 +115,7 @@ fn representation_headers(
     Ok(headers)
 }
 
-/// RFC 6266: a plain name for old readers, the true one for the rest (RFC 8187).
+/// `Content-Disposition` by RFC 6266: an ASCII name for old clients, and the exact name for others (RFC 8187).
 fn disposition(name: &str) -> String {
     use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
     const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -129,7 +131,7 @@ fn value(text: &str) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(text).map_err(|error| ApiError::internal(&error))
 }
 
-/// The bytes, piece by piece. The length was promised in the head: what is short breaks off.
+/// The bytes, piece by piece. The head has announced the length, so after an error the connection breaks off.
 fn content(download: Download, range: Range<u64>, mut sending: Sending) -> Body {
     let id = download.resource().id;
     let pieces = download.read(range).inspect_ok(move |piece| sending.sent(piece.len()));

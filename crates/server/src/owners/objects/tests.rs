@@ -10,7 +10,7 @@ fn owner(namespace: &str, labels: &[(&str, &str)], name: Option<&str>) -> Owner 
     Owner::new(OwnerKind::default(), namespace, labels, name).unwrap()
 }
 
-/// Nothing yet, and these keys are asked for in each namespace of these tests.
+/// Has no object yet; these keys are in use in each namespace of the tests.
 fn objects(keys: &[&str]) -> Objects {
     let mut objects = Objects::default();
     let labels: Vec<(&str, &str)> = keys.iter().map(|key| (*key, "x")).collect();
@@ -45,7 +45,7 @@ fn an_owner_is_found_by_all_of_its_labels_or_by_its_name_and_in_its_namespace_on
 }
 
 #[test]
-fn it_is_known_which_watch_has_a_pod() {
+fn a_pod_is_found_with_the_watches_that_have_it() {
     let mut objects = objects(&["app"]);
     let sought = owner("a", &[("app", "x")], None);
     let labels = || [("app", "x")].into_iter();
@@ -64,7 +64,7 @@ fn it_is_known_which_watch_has_a_pod() {
 }
 
 #[test]
-fn a_complete_list_takes_away_what_is_not_in_it_and_nothing_of_other_namespaces() {
+fn a_complete_list_removes_objects_that_are_not_in_it_and_none_of_other_namespaces() {
     let mut objects = objects(&["app"]);
     for namespace in ["a", "b"] {
         objects.apply(Source::All, 1, namespace, "old", [("app", "x")].into_iter());
@@ -100,7 +100,7 @@ fn labels_that_no_object_carries_any_more_take_no_memory() {
 }
 
 #[test]
-fn labels_whose_key_is_forgotten_go_and_all_else_stays() {
+fn labels_whose_key_is_forgotten_go_and_others_stay() {
     let mut objects = objects(&["app", "role"]);
     let labels = || [("app", "x"), ("role", "driver")].into_iter();
     objects.apply(Source::All, 1, "a", "driver", labels());
@@ -113,7 +113,7 @@ fn labels_whose_key_is_forgotten_go_and_all_else_stays() {
     assert_eq!(place.by_name["driver"].labels.len(), 1);
     assert!(objects.find(&app).only_in_all);
     assert_eq!(objects.find(&owner("a", &[("role", "driver")], None)), Found::default());
-    // Nothing is found twice, or left over, when it goes.
+    // A second report and the removal find each entry once, and leave none behind.
     objects.apply(Source::All, 1, "a", "driver", labels());
     objects.remove(Source::All, "a", "driver");
     assert!(objects.namespaces.is_empty());

@@ -11,7 +11,7 @@ fn keys(from: usize, to: usize) -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn what_is_asked_for_in_each_look_stays_and_all_else_goes_with_the_look_after() {
+fn keys_that_each_look_asks_for_stay_and_others_go_with_the_look_after() {
     let (both, one) = (owner("a", keys(0, 2)), owner("a", keys(0, 1)));
     let mut wanted = Wanted::default();
     assert_eq!(wanted.want(&both), Ok(true));
@@ -42,7 +42,7 @@ fn a_key_that_comes_back_needs_a_new_list() {
 }
 
 #[test]
-fn what_an_upload_needs_stays_until_it_is_over() {
+fn keys_that_an_upload_needs_stay_until_it_is_over() {
     let one = owner("a", keys(0, 1));
     let mut wanted = Wanted::default();
     wanted.hold(&one).unwrap();
@@ -58,7 +58,7 @@ fn what_an_upload_needs_stays_until_it_is_over() {
 }
 
 #[test]
-fn the_bounds_are_those_of_the_pages() {
+fn the_bounds_are_those_in_the_documentation() {
     assert_eq!((MOST_OF_NAMESPACE, MOST_OF_KIND), (1000, 100_000));
 }
 

@@ -1,4 +1,4 @@
-//! Who is an admin. A handler that takes an [`Administrator`] is not reached by anybody else.
+//! Checks admin tokens. A handler that takes an [`Administrator`] runs only for a request with an admin token.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::http::proxies::Sender;
 use crate::http::state::{Admin, AppState};
 use cloakroom_core::protocol::problem::Code;
 
-/// The request showed an admin token.
+/// Proves that the request has an admin token.
 pub(super) struct Administrator {
-    /// What it may do.
+    /// What the handlers of admin requests need.
     pub(super) admin: Arc<Admin>,
-    /// The name of the token, if its line has one.
+    /// The name of the token; `None` if its line in the file has none.
     pub(super) name: Option<Arc<str>>,
     /// Where the request came from.
     pub(super) sender: Sender,

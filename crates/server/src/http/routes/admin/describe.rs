@@ -1,4 +1,4 @@
-//! What is known, as it goes over the wire.
+//! Converts resources and sweeps to their wire types.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use cloakroom_core::resource::{Resource, Stage, Tombstone};
 use cloakroom_core::time::format_duration;
 use cloakroom_staging::ledger::Listed;
 
-/// One row of a list, given what a sweep would do.
+/// One row of the list, with the decision of a sweep.
 pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {
     decided(
         StagedResource {
@@ -41,7 +41,7 @@ fn decided(resource: StagedResource, decision: Decision) -> StagedResource {
     }
 }
 
-/// What a row has, whatever becomes of it; `None` for what was never complete.
+/// The fields of a row that do not depend on a decision; `None` if the upload was never complete.
 pub(super) fn staged(resource: &Resource) -> Option<StagedResource> {
     let (owner, size_bytes) = remains(resource)?;
     let ending = resource.ending();
@@ -60,7 +60,8 @@ pub(super) fn staged(resource: &Resource) -> Option<StagedResource> {
     })
 }
 
-/// Everything; `None` for what was never complete. Of what is gone, nothing is decided any more, and little is known.
+/// All details of a resource; `None` if its upload was never complete. For a deleted resource there is no decision, and
+/// a tombstone has only a few fields.
 pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Option<ResourceDetails> {
     let (staged, state, history) = (staged(&resource)?, resource.state(), *resource.history()?);
     let arrived = resource.acknowledged().map(|ready| (ready.bundle.sha256, ready.arrival.file_name.clone()));
@@ -86,12 +87,12 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
     })
 }
 
-/// How many bytes it has, or had; `None` for what was never complete.
+/// The size of a resource, present or deleted; `None` if its upload was never complete.
 pub(super) fn size_bytes(resource: &Resource) -> Option<u64> {
     remains(resource).map(|(_, size_bytes)| size_bytes)
 }
 
-/// Owner and size, as far as a tombstone has them.
+/// The owner and the size. A tombstone has only the owner's kind and namespace.
 fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
     match &resource.stage {
         Stage::Pending(_) => None,
@@ -105,7 +106,7 @@ fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
     }
 }
 
-/// What a sweep did.
+/// The report of a sweep.
 pub(super) fn report(swept: &Swept) -> SweepReport {
     SweepReport {
         deleted: swept.deleted.iter().map(|(reason, count)| ((*reason).into(), *count)).collect(),

@@ -1,4 +1,4 @@
-//! Which resources a list has.
+//! The filter of a list of resources.
 
 use axum::extract::Query;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use cloakroom_core::resource::{Owner, OwnerKind, ResourceId};
 use cloakroom_core::time::SparkDuration;
 use cloakroom_staging::ledger::Listed;
 
-/// What the query of a list asks for.
+/// The filter that the query of a list describes.
 #[derive(Debug)]
 pub(super) struct Filter {
     pub(super) after: Option<ResourceId>,
@@ -25,23 +25,23 @@ pub(super) struct Filter {
     unused: bool,
     staged_before: Option<Timestamp>,
     id: Option<String>,
-    /// What is deleted, in place of what is staged.
+    /// Whether deleted resources are listed, in place of staged ones.
     pub(super) deleted: bool,
 }
 
-/// The parameters, as they come.
+/// The query's parameters as pairs of name and value.
 pub(super) fn pairs(query: QueryPairs) -> Result<Vec<(String, String)>, ApiError> {
     query.map(|Query(pairs)| pairs).map_err(|error| invalid(error.body_text()))
 }
 
-/// Whether a removal is only meant for what nobody has downloaded.
+/// Whether a removal is limited to resources that were never downloaded.
 pub(super) fn only_unused(pairs: &[(String, String)]) -> Result<bool, ApiError> {
     refuse_unknown(pairs, &[query::UNUSED])?;
     flag(pairs, query::UNUSED)
 }
 
 impl Filter {
-    /// Checks every parameter; the message names the one that is wrong.
+    /// Checks every parameter. The error names the wrong one.
     pub(super) fn parse(pairs: &[(String, String)], now: Timestamp) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &query::OF_LIST)?;
         let deleted = flag(pairs, query::DELETED)?;
@@ -65,7 +65,7 @@ impl Filter {
         })
     }
 
-    /// Whether the list has it, as far as that shows without asking for its owner.
+    /// Whether the list has this resource, by everything but its keep reason.
     pub(super) fn matches(&self, listed: &Listed) -> bool {
         let owner = &listed.owner;
         self.namespace.as_deref().is_none_or(|namespace| namespace == owner.namespace())
@@ -77,7 +77,8 @@ impl Filter {
             && self.begins(&listed.id.to_string())
     }
 
-    /// Whether the list has this tombstone, whose owner's labels and name are forgotten.
+    /// Whether the list has this tombstone. The labels and the name of its owner are forgotten, so they are not
+    /// compared.
     pub(super) fn matches_deleted(&self, resource: &StagedResource) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| namespace == resource.owner.namespace)
             && self.kind.as_ref().is_none_or(|kind| kind.as_str() == resource.owner.kind)
@@ -90,7 +91,7 @@ impl Filter {
         self.id.as_deref().is_none_or(|beginning| id.starts_with(beginning))
     }
 
-    /// Whether the list has what is decided so.
+    /// Whether the list has resources with this decision.
     pub(super) fn has(&self, decision: &Decision) -> bool {
         let why = match decision {
             Decision::Keep(kept) => kept.why.as_str(),
@@ -118,7 +119,7 @@ fn why(text: &str) -> Result<String, ApiError> {
         return Ok(text.to_owned());
     }
     let known: Vec<_> = known().collect();
-    Err(invalid(format!("{} has a word that is none of {}", query::WHY, known.join(", "))))
+    Err(invalid(format!("{} has a value that is none of {}", query::WHY, known.join(", "))))
 }
 
 fn before(now: Timestamp, text: &str) -> Result<Timestamp, ApiError> {
@@ -128,13 +129,12 @@ fn before(now: Timestamp, text: &str) -> Result<Timestamp, ApiError> {
     Ok(now.checked_sub(age.get()).unwrap_or(Timestamp::MIN))
 }
 
-/// What a tombstone does not have cannot be looked for.
+/// Refuses parameters about fields that a tombstone does not have.
 fn refuse_of_tombstones(pairs: &[(String, String)]) -> Result<(), ApiError> {
     let forgotten = [query::LABEL, query::NAME, query::WHY];
     match forgotten.into_iter().find(|name| all(pairs, name).next().is_some()) {
         Some(name) => Err(invalid(format!(
-            "{name} does not go with {}: of what is deleted, labels and name of the owner are forgotten, and nothing is \
-             kept",
+            "{name} does not go with {}: a deleted resource has no labels or name of its owner, and no reason to be kept",
             query::DELETED
         ))),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! What is staged, page by page, out of memory as far as that goes.
+//! Lists staged resources, page by page. Most of the data comes from memory.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,31 +15,32 @@ use cloakroom_core::resource::ResourceId;
 use cloakroom_staging::AccessError;
 use cloakroom_staging::ledger::{LedgerError, Listed};
 
-/// Looked at in one go, before other requests have their turn.
+/// How many resources are looked at before other requests get their turn.
 const CHUNK: u32 = 1000;
 
-/// One answer looks at no more than this: a filter that nothing passes must not keep a request going for ever.
+/// The most resources that one answer looks at, so that a filter with few matches does not keep a request running
+/// without end.
 const MOST_LOOKED_AT: usize = 10 * CHUNK as usize;
 
-/// A page with more bytes of owners than this ends.
+/// A page ends when its owners take more bytes than this.
 const MOST_OWNER_BYTES: usize = 4 << 20;
 
-/// What is staged, in the order of ids. What comes or goes between two pages makes no difference to the rest: nothing is
-/// there twice, and nothing that stays is left out.
+/// List staged resources in the order of their ids. Resources that come or go between two pages do not change the rest:
+/// no resource is listed twice, and none that stays is left out.
 #[utoipa::path(
     get, path = "/admin/v1/resources", operation_id = "listResources", tag = "admin", security(("adminToken" = [])),
     params(
         ("after" = Option<String>, Query, description = "the “next” of the page before"),
-        ("limit" = Option<u32>, Query, description = "at most so many on a page, up to 1000, which is the default"),
+        ("limit" = Option<u32>, Query, description = "the most resources on a page, up to 1000, which is the default"),
         ("namespace" = Option<String>, Query, description = "only owners in this namespace"),
         ("kind" = Option<String>, Query, description = "only owners of this kind"),
         ("label" = Option<Vec<String>>, Query, description = "KEY=VALUE; repeatable: only owners with all of them"),
         ("name" = Option<String>, Query, description = "only the owner of this name"),
-        ("why" = Option<Vec<String>>, Query, description = "repeatable: only what is kept for one of these reasons, such as owner-present; due is what the next sweep deletes"),
-        ("unused" = Option<bool>, Query, description = "true: only what nobody has downloaded"),
-        ("olderThan" = Option<String>, Query, description = "only what was staged at least so long ago, such as 2d"),
-        ("id" = Option<String>, Query, description = "only resources whose ids begin so"),
-        ("deleted" = Option<bool>, Query, description = "true: what was deleted in the last seven days and is remembered, in place of what is staged; not with label, name or why"),
+        ("why" = Option<Vec<String>>, Query, description = "repeatable: only resources that are kept for one of these reasons, such as owner-present; due selects those that the next sweep deletes"),
+        ("unused" = Option<bool>, Query, description = "true: only resources that were never downloaded"),
+        ("olderThan" = Option<String>, Query, description = "only resources that were staged at least this long ago, such as 2d"),
+        ("id" = Option<String>, Query, description = "only resources whose ids begin with this text"),
+        ("deleted" = Option<bool>, Query, description = "true: resources that were deleted in the last seven days and are remembered, in place of staged ones; not with label, name or why"),
     ),
     responses(
         (status = 200, description = "one page", body = ResourcePage),
@@ -89,7 +90,7 @@ async fn page(state: &AppState, filter: &Filter, now: Timestamp) -> Result<Resou
     named(state, ResourcePage { now, resources, next: after.map(|id| id.to_string()) }).await
 }
 
-/// With the names of the uploaders, which are not in memory.
+/// Adds the names of the uploaders, which are not in memory.
 async fn named(state: &AppState, mut page: ResourcePage) -> Result<ResourcePage, LedgerError> {
     let ids: Vec<ResourceId> =
         page.resources.iter().filter_map(|row| ResourceId::parse(&row.resource_id).ok()).collect();
@@ -126,7 +127,7 @@ async fn deleted_page(
     Ok(ResourcePage { now, resources, next: after.map(|id| id.to_string()) })
 }
 
-/// What would become of it, if the list has it.
+/// The decision of a sweep about this resource; `None` if the list does not have it.
 fn passes(state: &AppState, filter: &Filter, listed: &Listed) -> Option<Decision> {
     let decision = || state.judge.judge(listed.id, &listed.owner, &listed.life).decision;
     filter.matches(listed).then(decision).filter(|decision| filter.has(decision))

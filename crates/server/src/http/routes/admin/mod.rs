@@ -1,6 +1,6 @@
-//! What an admin can do: see everything that is staged, free room by hand, sweep now.
+//! Administration: lists what is staged, removes resources, and sweeps now.
 //!
-//! Only for whoever shows an admin token, and only beside the other operational routes.
+//! These routes need an admin token, and are on the listener of the other operational routes.
 
 mod access;
 mod describe;
@@ -25,10 +25,10 @@ use cloakroom_core::resource::{DeletionReason, Resource, RowName, State as LifeS
 use cloakroom_staging::AccessError;
 use cloakroom_staging::ledger::{LedgerError, UnreadableRow};
 
-/// Pairs as they come, because a label may be repeated.
+/// The query in pairs, because a parameter may be repeated.
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
-/// The routes, with their documentation.
+/// The routes with their OpenAPI descriptions.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list::list))
@@ -38,13 +38,13 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(status::accept_cluster))
 }
 
-/// All that is known of one resource, or of its tombstone.
+/// Get all that is known of one resource, or of its tombstone.
 #[utoipa::path(
     get, path = "/admin/v1/resources/{id}", operation_id = "getResource", tag = "admin", security(("adminToken" = [])),
-    params(("id" = String, Path, description = "the resource's id, or what the status has in place of a damaged one")),
+    params(("id" = String, Path, description = "the resource's id, or the name that the status has for a damaged one")),
     responses(
         (status = 200, description = "what is known", body = ResourceDetails),
-        (status = 410, description = "gone: when and why cannot be read"),
+        (status = 410, description = "gone: deleted, but time and reason cannot be read"),
         (status = 401, description = "unauthorized: no admin token, or the wrong one"),
         (status = 403, description = "admin-off: this server has no --admin-token-file"),
         (status = 404, description = "not-found"),
@@ -68,12 +68,12 @@ async fn show(
     describe::details(resource, &state.judge, now).map(Json).ok_or_else(unknown)
 }
 
-/// Delete a resource, whoever may need it. One that is gone already is fine.
+/// Delete a resource, whether it is in use or not. If it is deleted already, that is no error.
 #[utoipa::path(
     delete, path = "/admin/v1/resources/{id}", operation_id = "removeResource", tag = "admin", security(("adminToken" = [])),
     params(
-        ("id" = String, Path, description = "the resource's id, or what the status has in place of a damaged one"),
-        ("unused" = Option<bool>, Query, description = "true: only if nobody has downloaded it"),
+        ("id" = String, Path, description = "the resource's id, or the name that the status has for a damaged one"),
+        ("unused" = Option<bool>, Query, description = "true: only if it was never downloaded"),
     ),
     responses(
         (status = 200, description = "it is gone, now or before", body = Removal),
@@ -81,9 +81,9 @@ async fn show(
         (status = 401, description = "unauthorized: no admin token, or the wrong one"),
         (status = 403, description = "admin-off: this server has no --admin-token-file"),
         (status = 404, description = "not-found"),
-        (status = 409, description = "in-use: with unused=true, and somebody has downloaded it"),
+        (status = 409, description = "in-use: with unused=true, and it was downloaded"),
         (status = 503, description = "overloaded, not-writable: the disk is read-only, or fails"),
-        (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down"),
+        (status = 507, description = "insufficient-storage: the disk is full, so the deletion cannot be recorded"),
     )
 )]
 async fn remove(
@@ -128,7 +128,8 @@ async fn remove(
     }))
 }
 
-/// What this version cannot read can only go whole, and whether it is used is not known. `row` is what can be read of it.
+/// Removes a row that this version cannot read. Whether it is used is unknown, so it is not removed if only unused
+/// resources may be. `row` has the fields that can be read.
 async fn remove_unreadable(
     state: &AppState,
     name: &RowName,
@@ -161,7 +162,7 @@ fn log_removal(name: &RowName, admin: &Administrator) {
     tracing::info!(resource_id = %name, %reason, by = by.as_deref(), %peer, proxy, "removed by the admin");
 }
 
-/// Sweep now, and say what that did. Answers when the sweep is over.
+/// Sweep now, and report what the sweep did. The answer comes when the sweep is over.
 #[utoipa::path(
     post, path = "/admin/v1/sweeps", operation_id = "sweep", tag = "admin", security(("adminToken" = [])),
     responses(
@@ -181,7 +182,7 @@ fn parsed(path: Result<Path<String>, PathRejection>) -> Result<RowName, ApiError
     path.ok().and_then(|Path(name)| name.parse().ok()).ok_or_else(unknown)
 }
 
-/// One whose upload is not finished is nobody's business yet.
+/// The resource of a lookup. A resource whose upload is not finished counts as unknown.
 fn known(found: Result<Option<Resource>, LedgerError>) -> Result<Resource, ApiError> {
     let resource = found.map_err(AccessError::from)?;
     resource.filter(|resource| resource.state() != LifeState::Pending).ok_or_else(unknown)
@@ -197,8 +198,6 @@ fn unknown() -> ApiError {
 fn in_use(name: &RowName) -> ApiError {
     ApiError::new(
         Code::InUse,
-        format!(
-            "resource {name} is in use since it was last looked at: remove it by its id alone if it is to go all the same"
-        ),
+        format!("resource {name} may be in use: to remove it in any case, remove it by its id alone"),
     )
 }

@@ -1,4 +1,4 @@
-//! How the server is.
+//! The status of the server, and the acceptance of another cluster.
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -21,7 +21,7 @@ use cloakroom_staging::AccessError;
 use cloakroom_staging::ledger::UnreadableRow;
 use cloakroom_staging::{Limits, Share};
 
-/// How the server is: room, watches, sweeps.
+/// Get the server's status: room, watches, sweeps.
 #[utoipa::path(
     get, path = "/admin/v1/status", operation_id = "getStatus", tag = "admin", security(("adminToken" = [])),
     responses(
@@ -84,12 +84,12 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
     Some(ClusterStatus { state: standing.into(), known, seen, failure: failure.or(no_uid), unanswered })
 }
 
-/// Accept the cluster that answers now as the one to ask about owners. It is asked now.
+/// Accept the cluster that answers now as the one to ask about owners. The server asks it for its uid now.
 #[utoipa::path(
     put, path = "/admin/v1/clusters/{uid}", operation_id = "acceptCluster", tag = "admin", security(("adminToken" = [])),
     params(("uid" = String, Path, description = "the uid of its namespace kube-system, as the status and the log have it; without-uid for a cluster whose uid cannot be read: from then on it is not checked")),
     responses(
-        (status = 200, description = "it is the one from now on", body = AcceptedCluster),
+        (status = 200, description = "accepted", body = AcceptedCluster),
         (status = 400, description = "invalid-parameter: this is not the cluster that answers, or no cluster is asked"),
         (status = 401, description = "unauthorized: no admin token, or the wrong one"),
         (status = 403, description = "admin-off: this server has no --admin-token-file"),

@@ -1,4 +1,4 @@
-//! The way out: the bare secret in `Authorization`, `404` for an unknown id, `401` for a wrong secret.
+//! Downloads in v0: the secret stands alone in `Authorization`. An unknown id is `404`, a wrong secret is `401`.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -42,7 +42,7 @@ pub(super) async fn get(
     answer.await.inspect_err(|error| not_sent(&state.metrics, error))
 }
 
-/// What a download would answer, without the bytes. Does not count as a use.
+/// Get what a download would answer, without the bytes. This does not count as a use.
 #[utoipa::path(
     head, path = "/api/v0/resources/{id}", operation_id = "headBundleV0", tag = "v0",
     security(("bareResourceSecret" = []), ("resourceSecret" = [])),
@@ -71,7 +71,7 @@ async fn open(
     headers: &HeaderMap,
 ) -> Result<Download, ApiError> {
     let id = path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok()).ok_or(AccessError::NotFound)?;
-    // No secret is a wrong one: whether the id is known is answered first, as the original did.
+    // A missing secret counts as a wrong one. So an unknown id gets `404` even without a secret, as with kubespark.
     let secret = credentials(headers).unwrap_or_else(|| ResourceSecret::from_text(""));
     state.staging.open_download(id, &secret).await.map_err(ApiError::for_v0)
 }

@@ -1,5 +1,5 @@
-//! The two parts of an upload, in either order. The bundle comes before its owner, as a rule, so it is stored
-//! before anybody knows for whom.
+//! The two parts of an upload form, in either order. The bundle mostly comes before its owner, so it is stored before
+//! the owner is known.
 
 use axum::body::Bytes;
 
@@ -10,10 +10,10 @@ use cloakroom_core::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOw
 use cloakroom_core::resource::{FileName, Holder};
 use cloakroom_staging::{NewUpload, Staging, Upload};
 
-/// An owner is some labels; this is far more than any.
+/// The most bytes of the owner's part. An owner is a few labels and needs far less.
 const LARGEST_OWNER: usize = 64 << 10;
 
-/// What of the form has arrived.
+/// The parts of the form that have arrived.
 pub(super) struct Form {
     staging: Staging,
     uploaded_by: String,
@@ -46,7 +46,7 @@ impl Form {
         }
     }
 
-    /// Takes the next event of the body.
+    /// Processes the next event of the body.
     pub(super) async fn take(&mut self, event: Event) -> Result<(), ApiError> {
         match event {
             Event::PartBegin(headers) => self.begin(headers).await?,
@@ -65,12 +65,12 @@ impl Form {
         self.is_done
     }
 
-    /// The upload, once the bundle's part has begun.
+    /// The upload; `None` before the bundle's part has begun.
     pub(super) fn upload_mut(&mut self) -> Option<&mut Upload> {
         self.upload.as_mut()
     }
 
-    /// From now on the bundle counts for `holder`, whether it has begun or not.
+    /// Makes the bundle count for `holder`, whether the bundle has begun or not.
     pub(super) async fn pass_to(&mut self, holder: Holder) -> Result<(), ApiError> {
         if let Some(upload) = &mut self.upload {
             upload.pass_to(&holder).await?;
@@ -84,12 +84,12 @@ impl Form {
         self.upload.is_some()
     }
 
-    /// The upload, to be finished or abandoned by whoever takes it.
+    /// Hands out the upload. The caller must finish or abandon it.
     pub(super) fn take_upload(&mut self) -> Option<Upload> {
         self.upload.take()
     }
 
-    /// The owner, once its part is complete.
+    /// The owner; `None` before its part is complete.
     pub(super) fn owner(&self) -> Result<Option<StagedResourcesOwner>, ApiError> {
         let Some(json) = self.owner.as_ref().filter(|_| self.owner_is_whole) else { return Ok(None) };
         serde_json::from_slice(json).map(Some).map_err(|error| {
@@ -150,12 +150,12 @@ impl Form {
     }
 }
 
-/// A form without a bundle.
+/// The error for a form without a bundle.
 pub(super) fn no_resources() -> ApiError {
     invalid(format!("the form has no part “{RESOURCES_PART}”: send the bundle in it"))
 }
 
-/// A form without an owner.
+/// The error for a form without an owner.
 pub(super) fn no_owner() -> ApiError {
     ApiError::new(
         Code::InvalidOwner,

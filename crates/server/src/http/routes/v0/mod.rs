@@ -1,4 +1,4 @@
-//! The original's protocol, for clients that were written against it.
+//! Kubespark's protocol, for clients that were written for it.
 
 mod download;
 mod form;
@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use crate::http::state::AppState;
 
-/// The routes, with their documentation.
+/// The routes with their OpenAPI descriptions.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(upload::post))
@@ -19,13 +19,13 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(ping_without_version))
 }
 
-/// Are you there?
+/// Check that the server answers.
 #[utoipa::path(get, path = "/api/v0/ping", operation_id = "pingV0", tag = "v0", responses((status = 200, description = "pong", body = String, content_type = "text/plain")))]
 async fn ping() -> &'static str {
     "pong"
 }
 
-/// Are you there? Where the original's own client asks.
+/// Check that the server answers, at the path that kubespark's own client uses.
 #[utoipa::path(get, path = "/api/ping", operation_id = "ping", tag = "v0", responses((status = 200, description = "pong", body = String, content_type = "text/plain")))]
 async fn ping_without_version() -> &'static str {
     "pong"

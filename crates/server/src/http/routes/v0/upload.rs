@@ -1,4 +1,4 @@
-//! The way in: `multipart/form-data` with the bundle and then its owner.
+//! Uploads in v0: `multipart/form-data` with the bundle and its owner.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ use cloakroom_core::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndS
 use cloakroom_core::resource::{Holder, Lifetime, Owner, OwnerKind};
 use cloakroom_staging::{Terms, Upload};
 
-/// What a form may have besides the bundle: boundaries, headers, the owner.
+/// The most bytes of a form besides the bundle: boundaries, headers, the owner.
 const FORM_BYTES: u64 = 1 << 20;
 
 macro_rules! upload_handler {
@@ -58,7 +58,7 @@ upload_handler!(
     post, "/api/v0/resources", "stageBundleV0"
 );
 upload_handler!(
-    /// Stage a bundle, as the original's client sends it.
+    /// Stage a bundle, at the path that kubespark's own client uses.
     post_slash, "/api/v0/resources/", "stageBundleV0AtSlash"
 );
 
@@ -75,10 +75,10 @@ async fn stage(
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), &headers);
     let uploaded_by = uploader.called(address);
-    // What comes before its owner counts for the user, or its namespace.
+    // Before its owner is known, the bundle counts for the user.
     let holder = uploader.user().map(Holder::user);
     let mut form = Form::new(state.staging.clone(), uploaded_by.clone(), holder);
-    // The admission is held until the resource is ready, or the upload is over.
+    // The admission must live until the resource is ready or the upload is over.
     let (terms, _admission) =
         match receive(&mut form, &mut parser, Receiver::new(body), (&state, &uploader)).await {
             Ok(agreed) => agreed,
@@ -114,8 +114,8 @@ fn content_type(headers: &HeaderMap) -> Result<&str, ApiError> {
     ))
 }
 
-/// Reads the body to its end, and says what the resource is for. The owner is held against the rules as soon as it is
-/// known: before the bundle, if the client sends it first.
+/// Reads the body to its end, and returns the terms of the resource. The owner is checked as soon as it is known. If
+/// the client sends it first, that is before the bundle.
 async fn receive(
     form: &mut Form,
     parser: &mut Parser,
@@ -134,7 +134,7 @@ async fn receive(
                 let permit = state.settings.upload_auth.permit(uploader, &terms.owner);
                 unless_ended(form.upload_mut(), permit).await?;
                 form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
-                // Whose owner could never be known is refused.
+                // An owner is refused if its presence could never be known.
                 let admit = state.owners.admit(&terms.owner);
                 let admission = unless_ended(form.upload_mut(), admit).await?;
                 agreed = Some((terms, admission));
@@ -148,7 +148,7 @@ async fn receive(
     agreed.ok_or_else(no_owner)
 }
 
-/// What has to be asked while the upload goes on, unless it is ended meanwhile.
+/// Waits for an answer while the upload goes on, unless the upload is ended meanwhile.
 async fn unless_ended<T, E: Into<ApiError>>(
     upload: Option<&mut Upload>,
     asked: impl Future<Output = Result<T, E>>,

@@ -1,4 +1,4 @@
-//! The way out.
+//! Downloads in v1.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -25,7 +25,7 @@ use crate::http::state::AppState;
         (status = 404, description = "not-found: no such resource for this ticket"),
         (status = 410, description = "gone: deleted, with reason and time"),
         (status = 412, description = "precondition-failed"),
-        (status = 416, description = "range-not-satisfiable", headers(("content-range" = String, description = "the length that there is"))),
+        (status = 416, description = "range-not-satisfiable", headers(("content-range" = String, description = "the length of the bundle"))),
         (status = 503, description = "overloaded"),
     )
 )]
@@ -42,7 +42,7 @@ pub(super) async fn get(
     answer.await.inspect_err(|error| not_sent(&state.metrics, error))
 }
 
-/// What a download would answer, without the bytes. Does not count as a use.
+/// Get what a download would answer, without the bytes. This does not count as a use.
 #[utoipa::path(
     head, path = "/api/v1/resources/{id}", operation_id = "headBundle", tag = "v1", security(("resourceSecret" = [])),
     params(("id" = String, Path, description = "the resource's id"), Conditions),

@@ -1,4 +1,4 @@
-//! What the server says of itself, to everybody.
+//! What the server tells any client about itself.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,7 +6,7 @@ use axum::extract::State;
 use crate::http::state::AppState;
 use cloakroom_core::protocol::v1::ServerInfo;
 
-/// The server's version, and the image that its bundles are fetched with.
+/// Get the server's version, and the image with which init-containers fetch its bundles.
 #[utoipa::path(
     get, path = "/api/v1", operation_id = "getServerInfo", tag = "v1",
     responses((status = 200, description = "what this server is", body = ServerInfo))

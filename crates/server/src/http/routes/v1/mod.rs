@@ -1,4 +1,4 @@
-//! cloakroom's own protocol.
+//! The routes of v1, cloakroom's own protocol.
 
 mod download;
 mod info;
@@ -13,7 +13,7 @@ use crate::http::state::AppState;
 
 pub use parameters::Parameters;
 
-/// The routes, with their documentation.
+/// The routes with their OpenAPI descriptions.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(info::get))

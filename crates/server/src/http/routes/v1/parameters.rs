@@ -1,4 +1,4 @@
-//! The query of an upload.
+//! The query of an upload in v1.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use cloakroom_core::protocol::v1::query;
 use cloakroom_core::resource::{Lifetime, Owner, OwnerKind};
 use cloakroom_core::time::{SparkDuration, format_duration};
 
-/// What the query of an upload asks for.
+/// The terms that the query of an upload asks for.
 #[derive(Debug)]
 pub struct Parameters {
-    /// Whom the bundle is for.
+    /// The objects that the bundle is for.
     pub owner: Owner,
-    /// How long it is kept.
+    /// How long the resource is kept.
     pub lifetime: Lifetime,
 }
 
 impl Parameters {
-    /// Checks every parameter; the message names the one that is wrong.
+    /// Checks every parameter. The error names the wrong one.
     pub fn parse(pairs: &[(String, String)], settings: &Settings) -> Result<Self, ApiError> {
         refuse_unknown(pairs)?;
         let owner = owner(pairs, settings)?;

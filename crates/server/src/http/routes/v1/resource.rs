@@ -1,4 +1,4 @@
-//! What else a ticket holder can do.
+//! The other operations of a ticket: metadata and release.
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -14,7 +14,7 @@ use cloakroom_core::protocol::v1::Metadata;
 use cloakroom_core::resource::{Ready, Resource, ResourceId, ResourceSecret, State as LifeState};
 use cloakroom_staging::AccessError;
 
-/// The ticket of a request: no secret is `401`, an id that is none is as unknown as any other.
+/// The ticket of a request. A missing secret is `401`. A malformed id is answered like an unknown one.
 pub(super) fn ticket(
     path: Result<Path<String>, PathRejection>,
     headers: &HeaderMap,
@@ -26,7 +26,7 @@ pub(super) fn ticket(
     Ok((id.ok_or(AccessError::NotFound)?, secret))
 }
 
-/// What the server knows of a resource. Does not count as a use.
+/// Get what the server knows of a resource. This does not count as a use.
 #[utoipa::path(
     get, path = "/api/v1/resources/{id}/metadata", operation_id = "getMetadata", tag = "v1", security(("resourceSecret" = [])),
     params(("id" = String, Path, description = "the resource's id")),
@@ -72,7 +72,7 @@ fn describe(resource: &Resource<Ready>, judge: &Judge) -> Metadata {
     }
 }
 
-/// Release a resource now. Repeating it is fine.
+/// Release a resource now. To repeat it is no error.
 #[utoipa::path(
     delete, path = "/api/v1/resources/{id}", operation_id = "releaseBundle", tag = "v1", security(("resourceSecret" = [])),
     params(("id" = String, Path, description = "the resource's id")),
@@ -81,7 +81,7 @@ fn describe(resource: &Resource<Ready>, judge: &Judge) -> Metadata {
         (status = 401, description = "unauthorized: no ticket"),
         (status = 404, description = "not-found"),
         (status = 503, description = "overloaded, not-writable: the disk is read-only, or fails"),
-        (status = 507, description = "insufficient-storage: the disk is full, and the deletion cannot be written down"),
+        (status = 507, description = "insufficient-storage: the disk is full, so the deletion cannot be recorded"),
     )
 )]
 pub(super) async fn delete(

@@ -1,4 +1,4 @@
-//! The way in.
+//! Uploads in v1.
 
 use std::net::SocketAddr;
 
@@ -27,7 +27,7 @@ use cloakroom_staging::{NewUpload, Staged, Terms, Upload};
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Peer = ConnectInfo<SocketAddr>;
 
-/// Everything an upload's handler is given.
+/// All that the handler of an upload gets.
 struct Request {
     state: AppState,
     peer: SocketAddr,
@@ -116,7 +116,7 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
     take(request, measured.clone()).await.inspect_err(|error| not_stored(&measured, error))
 }
 
-/// Everything that can be refused is refused before a byte of the body is read.
+/// Stages a bundle. Whatever can be refused is refused before a byte of the body is read.
 async fn take(request: Request, measured: UploadMeasurement) -> Result<Response, ApiError> {
     let Request { state, peer, headers, query, file_name, body } = request;
     let settings = &state.settings;
@@ -129,7 +129,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
     })?;
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
     settings.upload_auth.permit(&uploader, &owner).await?;
-    // Until the resource is ready, or the upload is over.
+    // The admission must live until the resource is ready or the upload is over.
     let _admission = state.owners.admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
     let new = NewUpload {
@@ -188,7 +188,7 @@ fn announced_digest(headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
     Ok(announced)
 }
 
-/// A header that is given on several lines is one list (RFC 9110, section 5.3).
+/// The value of a header. Several lines of one header are one list (RFC 9110, section 5.3).
 fn whole_field(headers: &HeaderMap, name: &str) -> Option<Result<String, digest::DigestError>> {
     let lines: Result<Vec<&str>, _> = headers.get_all(name).iter().map(HeaderValue::to_str).collect();
     match lines {
@@ -221,8 +221,8 @@ fn ticket(staged: &Staged, settings: &Settings, headers: &HeaderMap) -> Result<R
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(ticket)).into_response())
 }
 
-/// `--public-url`, or else what the client itself used. A proxy in front says by `X-Forwarded-Proto` that the
-/// client's side of it is TLS.
+/// The beginning of URLs in tickets: `--public-url`, or else the address that the client used. A proxy in front tells
+/// in `X-Forwarded-Proto` whether the client's connection has TLS.
 fn base_url(settings: &Settings, headers: &HeaderMap) -> String {
     if let Some(url) = &settings.public_url {
         return url.to_string();
@@ -234,12 +234,12 @@ fn base_url(settings: &Settings, headers: &HeaderMap) -> String {
         host.and_then(|host| host.parse::<Authority>().ok()).filter(|host| !host.as_str().contains('@'));
     match host {
         Some(host) => format!("{}://{host}", if is_https { "https" } else { "http" }),
-        // A path alone is a valid reference too (RFC 3986, section 4.2).
+        // Without a usable host the URL is a path alone, which is a valid reference, too (RFC 3986, section 4.2).
         None => String::new(),
     }
 }
 
-/// Of several proxies, the one that the client talks to comes first.
+/// The scheme that the client used. With several proxies, the first value is that of the proxy next to the client.
 fn forwarded_scheme(headers: &HeaderMap) -> Option<&str> {
     let schemes = headers.get("x-forwarded-proto")?.to_str().ok()?;
     schemes.split(',').next().map(str::trim)

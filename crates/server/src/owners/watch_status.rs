@@ -1,4 +1,4 @@
-//! How a watch is, and since when.
+//! The status of a watch.
 
 use jiff::Timestamp;
 
@@ -14,39 +14,40 @@ pub(super) fn state_after(failure: &ApiFailure) -> WatchState {
     }
 }
 
-/// One watch, for people.
+/// The status of one watch, for the admin's status and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchReport {
-    /// What it watches.
+    /// The kind that is watched, as uploads name it.
     pub kind: String,
-    /// Where; everywhere if `None`.
+    /// The namespace that is watched; `None` is all.
     pub namespace: Option<String>,
-    /// Whether it is the second watch of pods, of those that are not finished.
+    /// Whether this is the second watch of pods, which has unfinished ones only.
     pub unfinished_only: bool,
-    /// How it is.
+    /// The present state.
     pub state: WatchState,
-    /// Since when.
+    /// When the watch entered this state.
     pub since: Timestamp,
-    /// What went wrong last.
+    /// The last failure, for people; `None` once the watch is ready again.
     pub last_failure: Option<String>,
 }
 
-/// How one watch is, as its task writes it down.
+/// The status of one watch, which its task updates.
 #[derive(Debug, Clone)]
-pub(super) struct Standing {
+pub(super) struct Status {
     pub(super) state: WatchState,
     pub(super) since: Timestamp,
     pub(super) last_failure: Option<String>,
-    /// The version of the label keys (see `Wanted::version`) that its last complete list had.
+    /// The version of the label keys (see `Wanted::version`) that its last complete list had; `None` before the first
+    /// one.
     pub(super) listed_keys: Option<u64>,
 }
 
-impl Standing {
+impl Status {
     pub(super) fn new() -> Self {
         Self { state: WatchState::Starting, since: Timestamp::now(), last_failure: None, listed_keys: None }
     }
 
-    /// `true` if the state is another one than before.
+    /// Enters a state. Returns `true` if the state has changed.
     pub(super) fn enter(&mut self, state: WatchState, failure: Option<&ApiFailure>) -> bool {
         if let Some(failure) = failure {
             self.last_failure = Some(failure.to_string());
