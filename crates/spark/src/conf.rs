@@ -1,4 +1,4 @@
-//! Spark's settings by key, each with where it was set, and the typed reading of them.
+//! Spark's settings by key. Each has its origin, and is read by its type.
 
 mod error;
 mod references;
@@ -14,7 +14,7 @@ use super::version::SparkVersion;
 pub use error::{SettingError, without_userinfo};
 pub use references::Surroundings;
 
-/// Where a setting comes from, for messages.
+/// The origin of a setting, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// An option of the command line, such as `--driver-memory`.
@@ -23,23 +23,23 @@ pub enum Origin {
     Conf,
     /// A properties file, and the line in it.
     File {
-        /// Its name as it was given or found.
+        /// The file's name as it was given or found.
         file: String,
-        /// Counted from 1.
+        /// The line number, from 1.
         line: usize,
     },
     /// A field of a document, such as a `SparkApplication`.
     Field {
-        /// The document's file, as people call it.
+        /// The name of the document's file for messages.
         file: String,
-        /// The whole path of the field.
+        /// The full path of the field.
         field: String,
     },
     /// An environment variable of the submitting machine.
     Variable(&'static str),
     /// `-D` among the options of the JVM in which spark-submit would run.
     JavaOption,
-    /// Nobody wrote it: it follows from other settings.
+    /// The program derived it from other settings.
     Derived,
 }
 
@@ -59,49 +59,49 @@ impl fmt::Display for Origin {
 
 #[derive(Clone, PartialEq, Eq)]
 struct Setting {
-    /// As it was written.
+    /// The value as the user wrote it.
     value: String,
-    /// With what its references stand for, where that is something else.
+    /// The value after references were filled in; `None` if it has no references.
     filled_in: Option<String>,
     origin: Origin,
 }
 
-/// The settings of one application. Values are kept out of `Debug`: they may be secrets.
+/// The settings of one application. `Debug` leaves out the values, because they may be secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SparkConf {
     settings: BTreeMap<String, Setting>,
 }
 
 impl SparkConf {
-    /// Sets a key, whatever it was before.
+    /// Sets a key, and replaces an earlier value.
     pub fn set(&mut self, key: &str, value: impl Into<String>, origin: Origin) {
         self.settings.insert(key.to_owned(), Setting { value: value.into(), filled_in: None, origin });
     }
 
-    /// Sets a key that nothing else set.
+    /// Sets a key, unless it is already set.
     pub fn set_if_missing(&mut self, key: &str, value: impl Into<String>, origin: Origin) {
         if !self.contains(key) {
             self.set(key, value, origin);
         }
     }
 
-    /// Forgets a key, and gives its value.
+    /// Removes a key, and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<String> {
         self.settings.remove(key).map(|setting| setting.value)
     }
 
-    /// The value, of an alternative name where the key itself is not set. Its references are filled in once
+    /// The value of a key. If the key is not set, the value of an alternative name. References are filled in after
     /// [`SparkConf::fill_in`] was called.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.setting(key).map(|setting| setting.filled_in.as_ref().unwrap_or(&setting.value).as_str())
     }
 
-    /// Where a key was set.
+    /// The origin of a key's value.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.setting(key).map(|setting| &setting.origin)
     }
 
-    /// Whether a key is set, be it to nothing.
+    /// Whether a key is set, even to an empty value.
     pub fn contains(&self, key: &str) -> bool {
         self.setting(key).is_some()
     }
@@ -114,44 +114,44 @@ impl SparkConf {
         self.settings.get(key).or_else(by_alternative)
     }
 
-    /// Every key with its value as it was written, sorted by key.
+    /// Every key with its value as the user wrote it, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.settings.iter().map(|(key, setting)| (key.as_str(), setting.value.as_str()))
     }
 
-    /// What follows `prefix` in each key that begins with it, with the value; sorted by key.
+    /// The rest of each key that begins with `prefix`, with the value, sorted by key.
     pub fn prefixed<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.settings
             .range(prefix.to_owned()..)
             .map_while(move |(key, setting)| Some((key.strip_prefix(prefix)?, setting.value.as_str())))
     }
 
-    /// The value, as its kind reads it.
+    /// The value, read by the key's kind.
     pub fn read<T>(&self, key: &Key<T>) -> Result<Option<T>, SettingError> {
         self.read_as(key, key)
     }
 
-    /// The value of a key of a family, as its kind reads it.
+    /// The value of a key that belongs to a family, read by the family's kind.
     pub fn read_as<T>(&self, key: &str, family: &Key<T>) -> Result<Option<T>, SettingError> {
         let Some(text) = self.get(key) else { return Ok(None) };
         let version = SparkVersion::of(self)?.0;
         (family.kind.read)(text, version).map(Some).map_err(|problem| self.refuse(key, problem))
     }
 
-    /// An error about a key's value. The problem says what is allowed: `it must be …`.
+    /// Makes an error about a key's value. `problem` says what is allowed: `it must be …`.
     pub fn refuse(&self, key: &str, problem: impl AsRef<str>) -> SettingError {
-        // What a reference stands for may be a secret.
+        // The message shows the value without its references filled in, because those may be secrets.
         let written = self.setting(key).map(|setting| setting.value.as_str());
         SettingError::new(key, written, self.origin(key), problem.as_ref())
     }
 }
 
-/// A setting as Spark prints it for people: `(key,value)`, a secret's value left out.
+/// Formats a setting as Spark prints it, `(key,value)`, without a secret value.
 pub fn shown_redacted(key: &str, value: &str) -> String {
     if error::is_secret(key) || error::is_secret(value) {
         return format!("({key},*********(redacted))");
     }
-    // Others are shown as Spark shows them.
+    // Other settings look as Spark prints them.
     let is_ours = *keys::SERVER_URI == *key || *keys::SERVER_INTERNAL_URI == *key;
     let value = if is_ours { error::without_userinfo(value) } else { value.into() };
     format!("({key},{value})")

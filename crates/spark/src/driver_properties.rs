@@ -1,8 +1,9 @@
-//! The driver's properties where a stock spark-submit wrote them, and an init-container brought the files that they name.
+//! Changes the driver's properties of a stock spark-submit, so that they lead to the files that an init-container
+//! fetched.
 //!
-//! spark-submit takes whatever is `file:` for a file of its own machine. What is staged for it is therefore named `local:`,
-//! which Spark's driver does not hand on to its executors: archives in no version, anything else not before Spark 4. So the
-//! init-container gives the driver the same properties with `file:` for what it brought.
+//! spark-submit takes every `file:` entry for a file of its own machine. Staged files are therefore `local:` entries.
+//! Spark's driver does not pass `local:` entries to its executors: no version passes archives, and only Spark 4 and
+//! later pass the rest. So the init-container writes the properties anew, with `file:` for the fetched files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,8 @@ use super::keys::DEPENDENCY_LISTS;
 use super::uri::{DependencyUri, split_list};
 use super::{Properties, properties_text};
 
-/// The text of the properties file with `file:` for each `local:` entry of those lists that is in one of `folders`.
+/// Returns the text of the properties file. Each `local:` entry of the lists that is in one of `folders` becomes
+/// `file:`.
 #[must_use]
 pub fn with_fetched_files(properties: &Properties, folders: &[&Path]) -> String {
     let rewritten: BTreeMap<String, String> = properties

@@ -1,22 +1,22 @@
-//! Who a user is to Hadoop: the short name of a Kerberos principal (`KerberosName`).
+//! The name of a user in Hadoop: the short name of a Kerberos principal (`KerberosName`).
 
 use thiserror::Error;
 
-/// A name that is no principal.
+/// The text is not a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "{origin} is `{name}`, which is no name of a user: write it without @, or as a Kerberos principal, such as \
      etl@EXAMPLE.COM or etl/host@EXAMPLE.COM"
 )]
 pub struct NoUser {
-    /// What says so, such as `--proxy-user`.
+    /// The setting that has the name, such as `--proxy-user`.
     pub origin: &'static str,
-    /// As it was written.
+    /// The name as it was given.
     pub name: String,
 }
 
-/// The first part of `NAME[/HOST][@REALM]`, which is what Hadoop takes by its own rules where Kerberos is off. Any other
-/// text without `@` is a name as it stands.
+/// Returns the first part of `NAME[/HOST][@REALM]`. This is Hadoop's own rule without Kerberos. Any other text without
+/// `@` is itself the name.
 pub fn short_name<'a>(name: &'a str, origin: &'static str) -> Result<&'a str, NoUser> {
     let is_part = |part: &str| !part.is_empty() && !part.contains(['/', '@']);
     let (local, realm) = name.split_once('@').map_or((name, None), |(local, realm)| (local, Some(realm)));

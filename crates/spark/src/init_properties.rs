@@ -1,4 +1,4 @@
-//! The init-container's configuration, as the original's submitter writes it.
+//! Reads the init-container's properties file, which kubespark's submission client writes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,44 +11,44 @@ use cloakroom_core::time::TimeUnit;
 #[cfg(test)]
 mod tests;
 
-/// Where jars go if the properties do not say.
+/// The default folder for jars.
 pub const DEFAULT_JARS_DIR: &str = "/var/spark-data/spark-jars";
-/// Where files go if the properties do not say.
+/// The default folder for files.
 pub const DEFAULT_FILES_DIR: &str = "/var/spark-data/spark-files";
-/// How long everything may take if the properties do not say.
+/// The default time limit for all downloads.
 const DEFAULT_MOUNT_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// What a properties file says to `cloakroom fetch`.
+/// The settings of `cloakroom fetch` in a properties file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitContainerProperties {
-    /// Address of the staging server, `http` or `https`; there whenever a ticket is.
+    /// The address of the staging server, `http` or `https`. Always set if there is a ticket.
     pub server_uri: Option<String>,
-    /// Ticket of the staged jars.
+    /// The ticket of the staged jars.
     pub jars: Option<TicketFile>,
-    /// Ticket of the staged files.
+    /// The ticket of the staged files.
     pub files: Option<TicketFile>,
-    /// Jars to download, all `http` or `https`, each with a usable file name.
+    /// The jars to download. All are `http` or `https`, and each has a usable file name.
     pub remote_jars: Vec<RemoteUri>,
-    /// Files to download, all `http` or `https`, each with a usable file name.
+    /// The files to download. All are `http` or `https`, and each has a usable file name.
     pub remote_files: Vec<RemoteUri>,
-    /// Where jars go.
+    /// The target folder for jars.
     pub jars_dir: PathBuf,
-    /// Where files go.
+    /// The target folder for files.
     pub files_dir: PathBuf,
-    /// Bound on all downloads together; never zero.
+    /// The time limit for all downloads together; never zero.
     pub mount_timeout: Duration,
-    /// PEM file of the certificate to trust, where TLS is enabled.
+    /// The PEM file of the trusted certificate; `None` without TLS.
     pub ca_cert_pem: Option<PathBuf>,
-    /// One sentence for each key that has no effect, with its file and line, never with its value.
+    /// One sentence for each key without effect, with its file and line, never with its value.
     pub warnings: Vec<String>,
 }
 
-/// A ticket whose secret is in a file.
+/// A ticket, with its secret in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TicketFile {
     /// The resource's id.
     pub resource_id: String,
-    /// The file that holds the resource's secret.
+    /// The file with the resource's secret.
     pub secret_file: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What a jar says of itself.
+//! Reads the main class from a jar's manifest.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -9,31 +9,31 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
-/// Far more than any manifest that names a class.
+/// The longest accepted manifest, far longer than a real one.
 const LONGEST_MANIFEST_BYTES: u64 = 1 << 20;
 
-/// A jar that does not say which of its classes to run.
+/// The reason why a jar does not name its main class.
 #[derive(Debug, Error)]
 pub enum JarError {
-    /// Not there, or not allowed.
+    /// The file is missing or unreadable.
     #[error("cannot read {path}", path = .path.display())]
     Unreadable {
         /// The jar.
         path: PathBuf,
-        /// Why.
+        /// The operating system's reason.
         #[source]
         source: io::Error,
     },
-    /// Not a zip file, or a broken one.
+    /// The file is not a zip file, or is damaged.
     #[error("{path} is not a jar", path = .path.display())]
     NotAJar {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason of the zip library.
         #[source]
         source: ZipError,
     },
-    /// No manifest, or none with `Main-Class`.
+    /// The jar has no manifest, or the manifest has no `Main-Class`.
     #[error("no main class set in JAR {path}; please specify one with --class", path = .path.display())]
     NoMainClass {
         /// The jar.
@@ -41,7 +41,7 @@ pub enum JarError {
     },
 }
 
-/// The `Main-Class` of a jar's manifest.
+/// Returns the `Main-Class` of a jar's manifest.
 pub fn main_class(path: &Path) -> Result<String, JarError> {
     let not_a_jar = |source| JarError::NotAJar { path: path.to_owned(), source };
     let file = open(path).map_err(|source| JarError::Unreadable { path: path.to_owned(), source })?;
@@ -59,7 +59,7 @@ pub fn main_class(path: &Path) -> Result<String, JarError> {
         .ok_or_else(|| JarError::NoMainClass { path: path.to_owned() })
 }
 
-/// To open a pipe waits until something writes to it, and may wait for ever.
+/// Opens a regular file. Opening a pipe would wait for its writer, perhaps without end.
 fn open(path: &Path) -> io::Result<File> {
     let kind = fs::metadata(path)?.file_type();
     if !kind.is_file() && !kind.is_dir() {
@@ -68,8 +68,8 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// An attribute of a manifest's main section, which ends at the first empty line. A line that begins with a blank
-/// continues the one before it (JAR File Specification, "Manifest Specification").
+/// Returns an attribute of a manifest's main section, which ends at the first empty line. A line that begins with a
+/// blank continues the line before it (JAR File Specification, "Manifest Specification").
 fn main_attribute(manifest: &str, name: &str) -> Option<String> {
     let mut found: Option<String> = None;
     for line in manifest.lines().take_while(|line| !line.is_empty()) {

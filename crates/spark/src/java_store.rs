@@ -1,10 +1,10 @@
-//! The commands that turn Java key and trust stores into the PEM files that are read here.
+//! The shell commands that convert Java key stores and trust stores into PEM files.
 //!
-//! No library reads Java stores: people convert them once. The lines ask for passwords and never contain one.
+//! Cloakroom reads no Java stores; users convert them once. The commands ask for passwords and never contain one.
 
 use std::path::Path;
 
-/// Lines that write `key.pem` and `cert.pem` from a key store. Without a type `keytool` finds it out by itself.
+/// The commands that write `key.pem` and `cert.pem` from a key store. Without a type, `keytool` detects it.
 pub(super) fn key_store_to_pem(store: &Path, store_type: Option<&str>) -> String {
     let store = quoted(&store.display().to_string());
     let (first, pkcs12) = match store_type {
@@ -23,7 +23,7 @@ pub(super) fn key_store_to_pem(store: &Path, store_type: Option<&str>) -> String
     )
 }
 
-/// The line that writes `ca.pem`, every certificate of a trust store, whatever its aliases are.
+/// The command that writes `ca.pem`: every certificate of a trust store, under any alias.
 pub fn trust_store_to_pem(store: &Path, store_type: Option<&str>) -> String {
     format!(
         "    keytool -list -rfc -keystore {}{} > ca.pem",
@@ -36,7 +36,7 @@ fn option(name: &str, value: Option<&str>) -> String {
     value.map_or_else(String::new, |value| format!(" {name} {}", quoted(value)))
 }
 
-/// A word as a POSIX shell reads it back.
+/// Quotes a word for a POSIX shell.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {

@@ -1,18 +1,19 @@
-//! Properties of the JVM in which spark-submit would run: `-DNAME=VALUE` in the variables and the file that are for it.
+//! The properties of the JVM in which spark-submit would run: `-DNAME=VALUE` in its environment variables and its file
+//! of options.
 
 use std::collections::BTreeMap;
 
 use super::arguments::java_options::words;
 
-/// The variables that a JVM and its launcher read, those that lose first.
+/// The variables that a JVM and its launcher read. A later one wins.
 const OF_JVM: [&str; 2] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
 /// The variable of Spark's launcher.
 const OF_SPARK: &str = "SPARK_SUBMIT_OPTS";
-/// What a JVM reads after everything else.
+/// The variable that a JVM reads after all other options.
 const OF_JVM_AT_LAST: &str = "_JAVA_OPTIONS";
 
-/// The properties that options set, by their names; the last one of a name wins. `java_opts` is the text of the file
-/// `java-opts` in Spark's configuration folder.
+/// Returns the properties that the options set, by their names; the last value of a name wins. `java_opts` is the
+/// content of the file `java-opts` in Spark's configuration folder.
 pub fn properties_of_options(
     variables: &BTreeMap<String, String>,
     java_opts: Option<&str>,
@@ -30,12 +31,13 @@ pub fn properties_of_options(
     all.filter_map(property).collect()
 }
 
-/// With an open quotation mark spark-submit would not start; here such options do nothing.
+/// Splits options as Spark's launcher does. With an open quotation mark spark-submit would not start; here such options
+/// have no effect.
 fn words_of_launcher(text: &str) -> Vec<String> {
     words(text).unwrap_or_default()
 }
 
-/// Quotation marks of both kinds hold blanks together, and a backslash is a character like others.
+/// Splits options as a JVM does. Quotation marks of both kinds protect blanks, and a backslash has no special meaning.
 fn words_of_jvm(text: &str) -> Vec<String> {
     words(&text.replace('\\', r"\\")).unwrap_or_default()
 }

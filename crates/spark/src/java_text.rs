@@ -1,6 +1,6 @@
-//! Texts as Java takes them.
+//! Java's rules for texts.
 
-/// `String.trim`: takes away what is not above a blank, at both ends. A no-break space stays.
+/// `String.trim`: removes blanks and all characters below the blank at both ends. A no-break space stays.
 pub fn trim(text: &str) -> &str {
     text.trim_matches(|character: char| character <= ' ')
 }

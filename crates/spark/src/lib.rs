@@ -1,4 +1,4 @@
-//! What Spark's users write: properties files, property keys, time and size strings, URIs.
+//! The formats that Spark's users write: command lines, properties files, property keys, URIs.
 
 pub mod hadoop_user;
 pub mod jar;

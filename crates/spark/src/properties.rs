@@ -1,4 +1,4 @@
-//! Java properties files, read as `java.util.Properties.load(Reader)` reads them, with line numbers for messages.
+//! Reads Java properties files as `java.util.Properties.load(Reader)` does, with line numbers for messages.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,12 +13,14 @@ mod text;
 
 pub use text::properties_text;
 
-/// What separates a key from its value, besides `=` and `:`, and is skipped at the beginning of a line.
+/// The blanks of a properties file. They separate a key from its value, as `=` and `:` do, and are skipped at the
+/// beginning of a line.
 const BLANKS: [char; 3] = [' ', '\t', '\u{c}'];
 
-/// The properties of one file: for each key its value and where it was set.
+/// The properties of one file: each key with its value and its line.
 ///
-/// A key that is set twice has its last value, as in Java. Values are kept out of `Debug`: they may be secrets.
+/// If a key is set twice, it has the last value, as in Java. `Debug` leaves out the values, because they may be
+/// secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Properties {
     file: String,
@@ -31,18 +33,18 @@ struct Entry {
     line: usize,
 }
 
-/// One property of a file, as [`Properties::iter`] gives it.
+/// One property of a file, as [`Properties::iter`] returns it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Property<'a> {
     /// The key, unescaped.
     pub key: &'a str,
     /// The value, unescaped and trimmed.
     pub value: &'a str,
-    /// The line of the file, counted from 1, on which the property begins.
+    /// The line number, from 1, on which the property begins.
     pub line: usize,
 }
 
-/// A properties file that cannot be read.
+/// The reason why a properties file cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PropertiesError {
     /// Java refuses such a file with "Malformed \uxxxx encoding".
@@ -53,10 +55,10 @@ pub enum PropertiesError {
     MalformedUnicodeEscape {
         /// The file's name.
         file: String,
-        /// The line, counted from 1, on which the property begins.
+        /// The line number, from 1, on which the property begins.
         line: usize,
     },
-    /// Java keeps half a surrogate pair in its strings; no text file or command line can carry it on.
+    /// Java keeps half a surrogate pair in its strings, but text files and command lines cannot contain one.
     #[error(
         "{file}, line {line}: a `\\u` escape is one half of a surrogate pair without the other; \
          write both halves, such as \\ud83d\\ude00, or the character itself"
@@ -64,17 +66,17 @@ pub enum PropertiesError {
     LoneSurrogate {
         /// The file's name.
         file: String,
-        /// The line, counted from 1, on which the property begins.
+        /// The line number, from 1, on which the property begins.
         line: usize,
     },
 }
 
 impl Properties {
-    /// Reads the text of a properties file; `file` is its name for messages.
+    /// Parses the text of a properties file. `file` is its name for messages.
     ///
-    /// The rules are those of `java.util.Properties.load(Reader)`. Values are then trimmed as
-    /// `org.apache.spark.util.Utils.getPropertiesFromFile` trims them: of everything up to the blank, except
-    /// carriage returns and line feeds, which can only be there because somebody escaped them.
+    /// The rules are those of `java.util.Properties.load(Reader)`. Values are then trimmed as in
+    /// `org.apache.spark.util.Utils.getPropertiesFromFile`: blanks and all characters below the blank go. Carriage
+    /// returns and line feeds stay, because they can only come from escapes.
     pub fn parse(file: impl AsRef<Path>, text: &str) -> Result<Self, PropertiesError> {
         let file = file.as_ref().display().to_string();
         let mut entries = BTreeMap::new();
@@ -94,13 +96,13 @@ impl Properties {
         &self.file
     }
 
-    /// The value of a key; empty for a key without a value.
+    /// The value of a key; empty if the file gives it none.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.entries.get(key).map(|entry| entry.value.as_str())
     }
 
-    /// The line of the file, counted from 1, on which the key's last setting begins.
+    /// The line number, from 1, on which the key's last setting begins.
     #[must_use]
     pub fn line_of(&self, key: &str) -> Option<usize> {
         self.entries.get(key).map(|entry| entry.line)
@@ -138,7 +140,7 @@ impl fmt::Debug for Property<'_> {
     }
 }
 
-/// Spark's `Utils.trimExceptCRLF`.
+/// `Utils.trimExceptCRLF` of Spark.
 fn trim(value: &str) -> &str {
     value.trim_matches(|character| character <= ' ' && character != '\r' && character != '\n')
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with the values of a properties file, said with file, line and key.
+//! The errors about values of a properties file. Each names the file, the line and the key.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::Properties;
 
-/// Where in a properties file something stands.
+/// A position in a properties file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     file: String,
@@ -14,7 +14,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where a key was set; the file alone where it was not.
+    /// The position where a key is set. If it is not set, the place is the file without a line.
     #[must_use]
     pub fn of(properties: &Properties, key: &str) -> Self {
         Self { file: properties.file().to_owned(), line: properties.line_of(key) }
@@ -30,40 +30,40 @@ impl fmt::Display for Place {
     }
 }
 
-/// A properties file that was read, and whose values make no sense.
+/// The file was parsed, but its values are not usable.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PropertyError {
     /// A value that its key cannot have.
     #[error("{place}: `{key}`: {reason}")]
     Value {
-        /// Where it stands.
+        /// The position of the key.
         place: Place,
         /// The key.
         key: &'static str,
-        /// What is wrong with the value, and what would be accepted.
+        /// What is wrong with the value, and what is accepted.
         reason: String,
     },
-    /// Two keys of which only one may be set.
+    /// Two keys are set, and only one of them may be.
     #[error("{place}: `{key}` excludes `{other}`, which is set as well; remove one of them")]
     Exclusive {
-        /// Where the first key stands.
+        /// The position of the first key.
         place: Place,
         /// The first key.
         key: &'static str,
         /// The second key.
         other: &'static str,
     },
-    /// A key that means nothing without another.
+    /// A key is set without another one that it needs.
     #[error("{place}: `{key}` is set without `{missing}`; set both or neither")]
     Incomplete {
-        /// Where the key stands.
+        /// The position of the key.
         place: Place,
         /// The key that is set.
         key: &'static str,
-        /// The key that is not.
+        /// The key that is missing.
         missing: &'static str,
     },
-    /// TLS was asked for, and there is nothing to serve it with.
+    /// TLS is on, but there is no key and no certificate.
     #[error(
         "{place}: `{key}` is true, and no key and certificate are given; \
          set `{}` and `{}` to PEM files, or `{key}` to false",
@@ -71,24 +71,24 @@ pub enum PropertyError {
         super::keys::TLS_SERVER_CERT_PEM
     )]
     TlsWithoutCertificate {
-        /// Where TLS was asked for.
+        /// The position of the key that enables TLS.
         place: Place,
-        /// The key that asks for it.
+        /// The key that enables TLS.
         key: &'static str,
     },
-    /// A Java key or trust store, which must be converted.
+    /// A Java key store or trust store, which must be converted first.
     #[error(
         "{place}: `{key}` is a Java store, and only PEM files are read here; convert it with\n{commands}\n\
          then {next}, and remove `{key}`"
     )]
     JavaStore {
-        /// Where the store is named.
+        /// The position of the key.
         place: Place,
-        /// The key that names it.
+        /// The key that names the store.
         key: &'static str,
-        /// The lines of shell that convert it, one by one.
+        /// The shell commands that convert the store, one on each line.
         commands: String,
-        /// Which keys take the converted files.
+        /// Which keys to set to the converted files.
         next: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Typed reading of a properties file that remembers which keys it was asked for.
+//! Reads typed values from a properties file, and remembers which keys were read.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use super::uri::DependencyUri;
 use super::{Place, Properties, PropertyError};
 use cloakroom_core::time::{TimeUnit, parse_duration};
 
-/// Reads typed values; keys that nobody asked for are warned about in the end.
+/// The reader. At its end it warns about every key that was not read.
 pub(super) struct Reader<'a> {
     properties: &'a Properties,
     asked: BTreeSet<&'static str>,
@@ -20,7 +20,7 @@ impl<'a> Reader<'a> {
         Self { properties, asked: BTreeSet::new(), warnings: Vec::new() }
     }
 
-    /// The value; a key without one counts as not set, as templates leave such lines behind.
+    /// The value of a key. An empty value counts as not set, because templates leave such lines behind.
     pub(super) fn text(&mut self, key: &'static str) -> Option<&'a str> {
         self.asked.insert(key);
         self.properties.get(key).filter(|value| !value.is_empty())
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         text.parse().map(Some).map_err(refuse)
     }
 
-    /// A time longer than zero.
+    /// A time that is longer than zero.
     pub(super) fn duration(
         &mut self,
         key: &'static str,
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A path of this file system: as it stands, or behind `file:` or `local:`, which are the same inside a pod.
+    /// A path of this file system, with or without `file:` or `local:`. Inside a pod these mean the same.
     pub(super) fn path(&mut self, key: &'static str) -> Result<Option<PathBuf>, PropertyError> {
         let Some(text) = self.text(key) else {
             return Ok(None);
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         Err(PropertyError::Exclusive { place: self.place(key), key, other })
     }
 
-    /// Two values of which either both or neither must be there.
+    /// Refuses one of two values without the other.
     pub(super) fn both_or_neither<A, B>(
         &self,
         (key, value): (&'static str, Option<A>),
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         PropertyError::Value { place: self.place(key), key, reason }
     }
 
-    /// Warns that a key is understood and has no effect, where it is set.
+    /// Warns that a key has no effect, if it is set.
     pub(super) fn ignored(&mut self, key: &'static str, why: &str) {
         if self.text(key).is_none() {
             return;
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         self.warnings.push(format!("{place}: `{key}` is ignored: {why}"));
     }
 
-    /// Every warning, keys that nobody asked for included.
+    /// Returns all warnings, those about keys that were not read included.
     pub(super) fn finish(mut self, command: &str) -> Vec<String> {
         for property in self.properties.iter() {
             if !self.asked.contains(property.key) {

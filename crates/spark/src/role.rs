@@ -1,11 +1,11 @@
-//! Which command a properties file is meant for: the original's images took nothing but its path.
+//! Decides which command a properties file is for. kubespark's images get the path of a file as their only argument.
 
 use thiserror::Error;
 
 use super::Properties;
 use super::keys::{INIT_CONTAINER_ONLY, SERVER_ONLY};
 
-/// What a single argument that is a properties file means.
+/// The command for a properties file that is the only argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `cloakroom serve`
@@ -14,10 +14,10 @@ pub enum Role {
     Fetch,
 }
 
-/// A properties file that does not say what to do.
+/// The reason why a properties file names no command.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RoleError {
-    /// No key decides.
+    /// The file has no key that belongs to only one command.
     #[error(
         "{file} has neither a staging server's key, such as `{}`, nor an init-container's, such as `{}`, \
          so it is not known what to do; set one of them, or write `cloakroom serve` or `cloakroom fetch`",
@@ -28,7 +28,7 @@ pub enum RoleError {
         /// The file's name.
         file: String,
     },
-    /// Keys of both roles are there.
+    /// The file has keys of both commands.
     #[error(
         "{file} has a staging server's key, `{server_key}` on line {server_line}, and an init-container's, \
          `{init_key}` on line {init_line}, so it is not known what to do; remove one of them, or write \
@@ -37,20 +37,20 @@ pub enum RoleError {
     Both {
         /// The file's name.
         file: String,
-        /// The first key that is the server's.
+        /// The first key of the server.
         server_key: String,
-        /// Its line, counted from 1.
+        /// The line number of that key, from 1.
         server_line: usize,
-        /// The first key that is the init-container's.
+        /// The first key of the init-container.
         init_key: String,
-        /// Its line, counted from 1.
+        /// The line number of that key, from 1.
         init_line: usize,
     },
 }
 
 impl Role {
-    /// Decides by the keys that belong to one role only. `spark.ssl.kubernetes.resourceStagingServer.enabled`
-    /// belongs to both, and decides nothing.
+    /// Decides by the keys that belong to only one command. `spark.ssl.kubernetes.resourceStagingServer.enabled`
+    /// belongs to both, so it does not count.
     pub fn of(properties: &Properties) -> Result<Self, RoleError> {
         let first_of = |patterns: &[&str]| {
             properties.iter().find(|property| patterns.iter().any(|pattern| matches(pattern, property.key)))

@@ -1,4 +1,4 @@
-//! The staging server's configuration, as the original's properties files have it.
+//! Reads the staging server's properties file, in kubespark's format.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,46 +11,46 @@ use cloakroom_core::time::TimeUnit;
 #[cfg(test)]
 mod tests;
 
-/// What a properties file says to `cloakroom serve`; what it leaves out, the flags' defaults fill in.
+/// The settings of `cloakroom serve` in a properties file. For missing ones the flags' defaults apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagingServerProperties {
-    /// Port to listen on; 0 lets the system choose.
+    /// The port to listen on; with 0 the operating system chooses one.
     pub port: Option<u16>,
     /// How long a resource may stay unused; never zero.
     pub unused_timeout: Option<Duration>,
-    /// Key and certificate, where TLS is enabled.
+    /// The key and the certificate; `None` without TLS.
     pub tls: Option<TlsFiles>,
-    /// How to ask the API server about owners.
+    /// How to reach the API server that knows the owners.
     pub api_server: ApiServerProperties,
-    /// One sentence for each key that has no effect, with its file and line, never with its value.
+    /// One sentence for each key without effect, with its file and line, never with its value.
     pub warnings: Vec<String>,
 }
 
-/// What TLS is served with.
+/// The files for serving TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// PEM file of the private key.
+    /// The PEM file of the private key.
     pub key_pem: PathBuf,
-    /// PEM file of the certificate chain.
+    /// The PEM file of the certificate chain.
     pub cert_pem: PathBuf,
 }
 
-/// Address of the API server and credentials for it.
+/// The address of the API server, and the credentials for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiServerProperties {
-    /// Its address, `http` or `https`; without one, the cluster's own.
+    /// The address, `http` or `https`; `None` means the cluster's own API server.
     pub url: Option<String>,
-    /// PEM file of the CA certificate to trust.
+    /// The PEM file of the trusted CA certificate.
     pub ca_cert_file: Option<PathBuf>,
-    /// PEM file of the client certificate's key; there if and only if `client_cert_file` is.
+    /// The PEM file of the client certificate's key; set if and only if `client_cert_file` is.
     pub client_key_file: Option<PathBuf>,
-    /// PEM file of the client certificate; there if and only if `client_key_file` is.
+    /// The PEM file of the client certificate; set if and only if `client_key_file` is.
     pub client_cert_file: Option<PathBuf>,
-    /// Bearer token; excludes `oauth_token_file`.
+    /// The bearer token; excludes `oauth_token_file`.
     pub oauth_token: Option<OauthToken>,
-    /// File of the bearer token; excludes `oauth_token`.
+    /// The file of the bearer token; excludes `oauth_token`.
     pub oauth_token_file: Option<PathBuf>,
-    /// Whether the mounted service account fills in what is not given here; true by default.
+    /// Whether the mounted service account provides what is missing here; true by default.
     pub use_service_account_credentials: bool,
 }
 
@@ -118,7 +118,7 @@ fn api_server(reader: &mut Reader<'_>) -> Result<ApiServerProperties, PropertyEr
     })
 }
 
-/// The original has two keys for one file, and used that of the credentials.
+/// kubespark has two keys for one file. As in kubespark, the key of the credentials wins.
 fn ca_cert_file(reader: &mut Reader<'_>) -> Result<Option<PathBuf>, PropertyError> {
     let of_server = reader.path(&keys::API_SERVER_CA_CERT_FILE)?;
     let of_credentials = reader.path(&keys::AUTHENTICATE_CA_CERT_FILE)?;
@@ -129,7 +129,7 @@ fn ca_cert_file(reader: &mut Reader<'_>) -> Result<Option<PathBuf>, PropertyErro
     Ok(of_credentials.or(of_server))
 }
 
-/// Half a client certificate was without effect in the original, and is so here, with a warning.
+/// In kubespark a client certificate without its key has no effect. Here it has none either, and there is a warning.
 fn client_certificate(reader: &mut Reader<'_>) -> Result<(Option<PathBuf>, Option<PathBuf>), PropertyError> {
     let key = reader.path(&keys::AUTHENTICATE_CLIENT_KEY_FILE)?;
     let certificate = reader.path(&keys::AUTHENTICATE_CLIENT_CERT_FILE)?;

@@ -1,4 +1,4 @@
-//! `spark.kubernetes.authenticate.submission.*`: what the submitting machine shows to the API server.
+//! `spark.kubernetes.authenticate.submission.*`: the submitter's credentials for the API server.
 
 use std::path::PathBuf;
 
@@ -8,27 +8,27 @@ use super::conf::{SettingError, SparkConf};
 use super::keys::{self, SUBMISSION_TOKEN};
 use super::uri::DependencyUri;
 
-/// Credentials that settings give; what they leave out, the kubeconfig or the pod's service account fills in.
+/// The credentials in the settings. The kubeconfig or the pod's service account provides what is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubmissionCredentials {
-    /// Bearer token; excludes `oauth_token_file`.
+    /// The bearer token; excludes `oauth_token_file`.
     pub oauth_token: Option<OauthToken>,
-    /// File of the bearer token; excludes `oauth_token`.
+    /// The file of the bearer token; excludes `oauth_token`.
     pub oauth_token_file: Option<PathBuf>,
-    /// PEM file of the CA certificate to trust.
+    /// The PEM file of the trusted CA certificate.
     pub ca_cert_file: Option<PathBuf>,
-    /// PEM file of the client certificate's key; there if and only if `client_cert_file` is.
+    /// The PEM file of the client certificate's key; set if and only if `client_cert_file` is.
     pub client_key_file: Option<PathBuf>,
-    /// PEM file of the client certificate; there if and only if `client_key_file` is.
+    /// The PEM file of the client certificate; set if and only if `client_key_file` is.
     pub client_cert_file: Option<PathBuf>,
-    /// Whether any certificate of the API server is taken.
+    /// Whether every certificate of the API server is accepted.
     pub trust_certificates: bool,
 }
 
 impl SubmissionCredentials {
-    /// Reads and checks the keys; no file is opened.
+    /// Reads and checks the keys. Opens no file.
     pub fn from(conf: &SparkConf) -> Result<Self, SettingError> {
-        // Spark's client goes on without an empty one.
+        // Spark's client ignores an empty token.
         let token = conf.get(&keys::SUBMISSION_TOKEN).map(str::trim).filter(|token| !token.is_empty());
         let oauth_token = token.map(OauthToken::new);
         let oauth_token_file = path(conf, &keys::SUBMISSION_TOKEN_FILE)?;
@@ -56,13 +56,13 @@ impl SubmissionCredentials {
         })
     }
 
-    /// Whether they say who asks.
+    /// Whether they contain a token or a client certificate.
     pub fn identify(&self) -> bool {
         self.oauth_token.is_some() || self.oauth_token_file.is_some() || self.client_cert_file.is_some()
     }
 }
 
-/// A file of this machine: a path, or `file:` or `local:` before it.
+/// A file of this machine: a path, with or without `file:` or `local:`.
 fn path(conf: &SparkConf, key: &str) -> Result<Option<PathBuf>, SettingError> {
     let Some(text) = conf.get(key) else { return Ok(None) };
     match DependencyUri::parse(text) {

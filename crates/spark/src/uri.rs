@@ -1,4 +1,4 @@
-//! Where a dependency is, by Spark's rule: on the submitting machine, inside the image, or somewhere remote.
+//! The place of a dependency, by Spark's rules: on the submitting machine, in the image, or remote.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,23 +15,23 @@ pub use error::UriError;
 
 use super::java_text::trim;
 
-/// The longest file name that Linux file systems take, in bytes (`NAME_MAX`).
+/// The longest file name that Linux file systems accept, in bytes (`NAME_MAX`).
 const LONGEST_FILE_NAME_BYTES: usize = 255;
 
-/// One entry of `spark.jars`, `spark.files` and their kin.
+/// One entry of `spark.jars`, `spark.files` or a similar list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DependencyUri {
-    /// No scheme, or `file:`: a file on this machine.
+    /// A file of the submitting machine: no scheme, or `file:`.
     Submitter(FileUri),
-    /// `local:`: a file inside the image.
+    /// A file in the image: `local:`.
     Image(FileUri),
-    /// `http:` or `https:`: anybody can fetch it.
+    /// A file that every HTTP client can fetch: `http:` or `https:`.
     Http(RemoteUri),
-    /// Any other scheme (`hdfs:`, `s3a:`, …): only Spark, with the right library, can fetch it.
+    /// A file that only Spark can fetch, with the right library: any other scheme (`hdfs:`, `s3a:`, …).
     OtherScheme(RemoteUri),
 }
 
-/// A URI that names a path.
+/// A URI with a path of a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileUri {
     text: String,
@@ -39,7 +39,7 @@ pub struct FileUri {
     fragment: Option<String>,
 }
 
-/// A URI with a scheme that is fetched over a network. `Debug` leaves out what may be a secret.
+/// A URI that is fetched over a network. `Debug` leaves out what may be secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemoteUri {
     text: String,
@@ -47,8 +47,8 @@ pub struct RemoteUri {
 }
 
 impl DependencyUri {
-    /// Classifies one entry. A text without a scheme is a path as it stands, up to a `#`; the path of a
-    /// `file:` or `local:` URI is percent-decoded.
+    /// Classifies one entry. Without a scheme, the text up to a `#` is the path, unchanged. The path of a `file:` or
+    /// `local:` URI is percent-decoded.
     pub fn parse(text: &str) -> Result<Self, UriError> {
         let text = text.trim_ascii();
         if text.is_empty() {
@@ -66,7 +66,7 @@ impl DependencyUri {
         }
     }
 
-    /// The URI as it was written, which for a remote one may hold a secret: not for messages.
+    /// The URI as it was written. Not for messages, because a remote URI may contain a secret.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -92,7 +92,7 @@ impl FileUri {
             return Err(UriError::Empty);
         }
         let uri = text.to_owned();
-        // Settings where nothing has a fragment take all of it for the path.
+        // Some settings have no fragments and use the whole text as the path.
         if text.contains('\0') {
             return Err(UriError::NulInPath { uri });
         }
@@ -124,13 +124,13 @@ impl FileUri {
         Ok(Self { text: uri, path: OsString::from_vec(path).into(), fragment })
     }
 
-    /// The path, percent-decoded where there was a scheme.
+    /// The path; percent-decoded if the text has a scheme.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path for settings where nothing has a fragment: a `#` in a text without a scheme is part of it.
+    /// The path for settings without fragments: in a text without a scheme, a `#` is part of the path.
     #[must_use]
     pub fn whole_path(&self) -> &Path {
         match split_scheme(&self.text) {
@@ -139,7 +139,7 @@ impl FileUri {
         }
     }
 
-    /// What stands behind `#`: the name that Spark unpacks an archive under.
+    /// The text after `#`: the name under which Spark unpacks an archive.
     #[must_use]
     pub fn fragment(&self) -> Option<&str> {
         self.fragment.as_deref()
@@ -160,7 +160,7 @@ impl RemoteUri {
         }
     }
 
-    /// The URI as it was written, for fetching: user information and query may be secrets.
+    /// The URI as it was written, for fetching. User information and query may be secret.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -172,14 +172,14 @@ impl RemoteUri {
         &self.scheme
     }
 
-    /// The URI for messages: without user information, query and fragment.
+    /// The URI for messages, without user information, query and fragment.
     #[must_use]
     pub fn redacted(&self) -> String {
         let shown = self.after_scheme().split(['?', '#']).next().unwrap_or_default();
         format!("{}:{}", self.scheme, without_users(shown))
     }
 
-    /// The name that the file gets: the last path segment, percent-decoded, without query and fragment.
+    /// The file's name: the last path segment, percent-decoded, without query and fragment.
     pub fn file_name(&self) -> Result<String, UriError> {
         let segment = self.path().rsplit('/').next().unwrap_or_default();
         file_name(segment).map_err(|problem| UriError::FileName { uri: self.redacted(), problem })
@@ -211,7 +211,7 @@ impl fmt::Debug for RemoteUri {
     }
 }
 
-/// The entries of a comma-separated list, as Spark's `Utils.stringToSeq` gives them: trimmed, empty ones dropped.
+/// The entries of a comma-separated list as in Spark's `Utils.stringToSeq`: trimmed, without empty ones.
 pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(trim).filter(|entry| !entry.is_empty())
 }
@@ -226,7 +226,7 @@ pub fn has_scheme(text: &str) -> bool {
     split_scheme(text).is_some()
 }
 
-/// Scheme and rest, where a text begins with `ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) ":"` (RFC 3986 §3.1).
+/// Splits off the scheme, if the text begins with `ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) ":"` (RFC 3986 §3.1).
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -234,7 +234,7 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     (begins && scheme.bytes().all(allowed)).then_some((scheme, rest))
 }
 
-/// Without what stands before the `@` of an authority: of the URI's own, and of one inside it, as in
+/// Removes the user information before the `@` of an authority. Also does so for an inner URI, as in
 /// `jdbc:postgresql://user:secret@host/db`.
 fn without_users(text: &str) -> String {
     let mut pieces = text.split("//");

@@ -1,19 +1,19 @@
-//! Which Spark's objects are made: `spark.kubernetes.cloakroom.sparkVersion`.
+//! The version of Spark whose objects are made: `spark.kubernetes.cloakroom.sparkVersion`.
 
 use std::fmt;
 
 use crate::{SettingError, SparkConf, keys};
 
-/// The newest Spark whose objects are known here, and what is made unless another one is asked for.
+/// The newest known Spark version, which is the default.
 pub const NEWEST_SPARK: &str = "4.3.0";
-/// The same in numbers.
+/// [`NEWEST_SPARK`] in numbers.
 const NEWEST: SparkVersion = SparkVersion { major: 4, minor: 3, patch: 0 };
-/// The oldest Spark whose objects are made. Before it, they had other shapes that nobody compared.
+/// The oldest supported Spark version. The objects of earlier versions had other shapes, which were never compared.
 pub const OLDEST_SPARK: &str = "3.5.0";
-/// The same in numbers.
+/// [`OLDEST_SPARK`] in numbers.
 const OLDEST: SparkVersion = SparkVersion { major: 3, minor: 5, patch: 0 };
 
-/// A version of Spark, and what its spark-submit does differently from others.
+/// A version of Spark. Its methods say how its spark-submit differs from that of other versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SparkVersion {
     major: u32,
@@ -22,7 +22,7 @@ pub struct SparkVersion {
 }
 
 impl SparkVersion {
-    /// Reads the setting; a second value is a warning.
+    /// Reads the setting. The second value is a warning.
     pub fn of(conf: &SparkConf) -> Result<(Self, Option<String>), SettingError> {
         let key = &keys::CLOAKROOM_SPARK_VERSION;
         let Some(text) = conf.get(key) else { return Ok((NEWEST, None)) };
@@ -53,79 +53,81 @@ impl SparkVersion {
         (self.major, self.minor) >= (major, minor)
     }
 
-    /// A port for Spark Connect in pod and service.
+    /// Whether pod and service have a port for Spark Connect.
     pub fn has_connect_port(self) -> bool {
         self.is_at_least(4, 0)
     }
 
-    /// `appProtocol: grpc` at that port of the service, and `publishNotReadyAddresses`.
+    /// Whether that port of the service has `appProtocol: grpc`, and the service has `publishNotReadyAddresses`.
     pub fn has_service_details(self) -> bool {
         self.is_at_least(4, 3)
     }
 
-    /// A network policy for the executors.
+    /// Whether there is a network policy for the executors.
     pub fn has_network_policy(self) -> bool {
         self.is_at_least(4, 3)
     }
 
-    /// `allowPrivilegeEscalation` in the container's security context.
+    /// Whether the container's security context has `allowPrivilegeEscalation`.
     pub fn has_security_context(self) -> bool {
         self.is_at_least(4, 3)
     }
 
-    /// `spark.kubernetes.driver.pod.excludedFeatureSteps`.
+    /// Whether `spark.kubernetes.driver.pod.excludedFeatureSteps` exists.
     pub fn can_exclude_steps(self) -> bool {
         self.is_at_least(4, 1)
     }
 
-    /// Labels and annotations of claims, `subPathExpr`, the type of a `hostPath`, the check of sizes without a unit.
+    /// Whether there are labels and annotations of claims, `subPathExpr`, the type of a `hostPath`, and the check of
+    /// sizes without a unit.
     pub fn has_volume_details(self) -> bool {
         self.is_at_least(4, 0)
     }
 
-    /// Claims for one pod alone, `ReadWriteOncePod`.
+    /// Whether claims can be for one pod only, `ReadWriteOncePod`.
     pub fn has_claims_of_one_pod(self) -> bool {
         self.is_at_least(4, 0)
     }
 
-    /// `{{APP_ID}}` in labels; in annotations every version has it.
+    /// Whether `{{APP_ID}}` is replaced in labels. In annotations every version replaces it.
     pub fn substitutes_in_labels(self) -> bool {
         self.is_at_least(4, 0)
     }
 
-    /// Options of the JVM are taken apart into words to look for `-Xmx`; before, the letters are looked for anywhere.
+    /// Whether options of the JVM are split into words to find `-Xmx`. Earlier versions search the whole text.
     pub fn looks_for_words(self) -> bool {
         self.is_at_least(4, 0)
     }
 
-    /// Files of Hadoop's configuration, `krb5.conf` and templates of executors must be UTF-8 (`Files.readString`); before it
-    /// they get replacement characters.
+    /// Whether files of Hadoop's configuration, `krb5.conf` and executor templates must be UTF-8 (`Files.readString`).
+    /// Earlier versions put replacement characters into them.
     pub fn refuses_what_is_no_text(self) -> bool {
         self.is_at_least(4, 1)
     }
 
-    /// `spark.kubernetes.pyspark.pythonVersion`, which may only say 3.
+    /// Whether `spark.kubernetes.pyspark.pythonVersion` exists, whose only value is 3.
     pub fn has_python_version(self) -> bool {
         !self.is_at_least(4, 1)
     }
 
-    /// Sizes in `Ki`, `KiB`, `Mi` and their like (`JavaUtils.byteStringAs`).
+    /// Whether sizes can have the units `Ki`, `KiB`, `Mi` and so on (`JavaUtils.byteStringAs`).
     pub fn has_binary_units(self) -> bool {
         self.is_at_least(4, 2)
     }
 
-    /// In pod templates: octal modes of files, and whole numbers of 32 bits without blanks and fractions.
+    /// Whether pod templates may have octal file modes, and their numbers must be 32-bit integers without blanks and
+    /// fractions.
     pub fn has_strict_numbers(self) -> bool {
         self.is_at_least(4, 0)
     }
 
-    /// The whole name of `--proxy-user` in `SPARK_USER`, whatever that is on the submitting machine; before, only the part
-    /// before host and realm, and only where the machine has no `SPARK_USER`.
+    /// Whether `SPARK_USER` is the whole name of `--proxy-user`, whatever it is on the submitting machine. In earlier
+    /// versions it is only the part before host and realm, and only if the machine has no `SPARK_USER`.
     pub fn has_whole_proxy_user(self) -> bool {
         self.is_at_least(4, 3)
     }
 
-    /// `spark.driver.minMemoryOverhead`.
+    /// Whether `spark.driver.minMemoryOverhead` exists.
     pub fn has_minimum_overhead(self) -> bool {
         self.is_at_least(4, 0)
     }

@@ -1,7 +1,7 @@
-//! What the machines at both ends of a transfer do, the server left out.
+//! Both ends of a transfer, without the server between them.
 //!
-//! - [`bundle`]: packing, and unpacking without harm
-//! - [`client`]: the HTTP client of the server, packing while uploading
+//! - [`bundle`]: packs files into bundles, and unpacks bundles safely
+//! - [`client`]: the HTTP client of the server, which packs while it uploads
 //! - [`fetch`]: the init-container
 
 pub mod bundle;

@@ -1,4 +1,4 @@
-//! The application of a command line, checked as `SparkSubmitArguments` and `SparkSubmit` check it.
+//! The application of a command line, checked as in Spark's `SparkSubmitArguments` and `SparkSubmit`.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::jar::{self, JarError};
 use crate::keys;
 use crate::uri::{DependencyUri, UriError};
 
-/// What stands for an application whose class is on the image's class path (`SparkLauncher.NO_RESOURCE`).
+/// The word for an application whose class is on the image's class path (`SparkLauncher.NO_RESOURCE`).
 const NO_RESOURCE: &str = "spark-internal";
 const REMOTE: &str = "it is for Spark Connect, and excludes a master: unset it, and give --master k8s://… and --deploy-mode cluster";
 const PYTHON_RUNNER: &str = "org.apache.spark.deploy.PythonRunner";
 const R_RUNNER: &str = "org.apache.spark.deploy.RRunner";
 
-/// Words and classes that start something that talks to a person or to clients, with what each is.
+/// Words and classes that start an interactive program or a server, each with a description.
 const NOT_FOR_CLUSTERS: [(&str, &str); 8] = [
     ("spark-shell", "Spark shells"),
     ("pyspark-shell", "Spark shells"),
@@ -30,65 +30,65 @@ const NOT_FOR_CLUSTERS: [(&str, &str); 8] = [
     ("org.apache.spark.sql.connect.service.SparkConnectServer", "Spark Connect server"),
 ];
 
-/// A command line that names no application that can run.
+/// The reason why a command line has no application that can run.
 #[derive(Debug, Error)]
 pub enum ArgumentsError {
-    /// A setting that cannot be what it is.
+    /// A setting has a value that is not allowed.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// Spark's default, which is not what this program does.
+    /// The deploy mode is client, which is Spark's default and is not supported here.
     #[error(
         "the deploy mode is client, which is Spark's default and starts the driver on this machine: write \
          --deploy-mode cluster, or {}",
         master::HAND_OVER
     )]
     ClientMode,
-    /// Nothing to run.
+    /// The command line has no application.
     #[error("missing application resource: name the jar, Python or R file to run behind the options")]
     MissingApplication,
-    /// A jar that is not on this machine, and no class.
+    /// The application is a jar that is not on this machine, and there is no `--class`.
     #[error("missing class for the jar {uri}, which is not on this machine to be looked into: give --class")]
     MissingClass {
-        /// The jar.
+        /// The jar's URI.
         uri: String,
     },
-    /// A jar that does not say what to run.
+    /// The jar's manifest names no main class.
     #[error(transparent)]
     Jar(#[from] JarError),
-    /// A URI that is none.
+    /// The application is not a valid URI.
     #[error("the application is not a path and not a URI")]
     Uri(#[from] UriError),
-    /// A name behind `#`, which only files of lists can have.
+    /// The application has a name after `#`. Only files in lists can have one.
     #[error(
         "the application takes no #name: leave #{name} out; in the name of a file # is written %23, with file:/// in \
          front of its path"
     )]
     NamedApplication {
-        /// What stands behind `#`.
+        /// The text after `#`.
         name: String,
     },
-    /// A URI that Spark would take for a path.
+    /// The application is a URL with a blank, which Spark would take for a path.
     #[error("the application {uri} is no URL, because it has a blank in it: write it as %20")]
     BlankInUri {
         /// The URI, without secrets.
         uri: String,
     },
-    /// Something that talks to a person or to clients.
+    /// The application is an interactive program or a server.
     #[error("cluster deploy mode is not applicable to {what}: `{given}` needs a driver on this machine")]
     NotForClusters {
-        /// The word or the class.
+        /// The word or class as it was given.
         given: String,
-        /// What it starts.
+        /// What the word or class starts.
         what: &'static str,
     },
-    /// Two ways to be somebody else.
+    /// Both options that change the user are set.
     #[error("only one of --proxy-user and --principal can be provided")]
     ProxyUserAndPrincipal,
 }
 
 impl SubmitArguments {
-    /// The application to submit. `conf` is what [`Settings`](super::Settings) gave for this line; its references are filled
-    /// in.
+    /// Makes the application to submit. `conf` comes from [`Settings`](super::Settings) for this line, with its
+    /// references filled in.
     pub fn new(
         line: &CommandLine,
         mut conf: SparkConf,
@@ -140,13 +140,13 @@ fn check_applicable(given: [Option<&str>; 2]) -> Result<(), ArgumentsError> {
     Ok(())
 }
 
-/// What spark-submit checks before anything else (`validateSubmitArguments`).
+/// The checks that spark-submit makes before all others (`validateSubmitArguments`).
 pub fn check_amounts(conf: &SparkConf) -> Result<(), SettingError> {
     conf.read(&keys::DRIVER_MEMORY)?;
     conf.read(&keys::EXECUTOR_MEMORY)?;
     conf.read(&keys::DRIVER_CORES)?;
     conf.read(&keys::EXECUTOR_CORES)?;
-    // Executors that are asked for on demand may be none to begin with.
+    // With dynamic allocation there may be no executors at the beginning.
     let on_demand = conf.read(&keys::DYNAMIC_ALLOCATION)?.unwrap_or_default();
     if conf.read(&keys::EXECUTOR_INSTANCES)? == Some(0) && !on_demand {
         return Err(conf.refuse(&keys::EXECUTOR_INSTANCES, "it must be a whole number from 1 to 2147483647"));
@@ -154,7 +154,7 @@ pub fn check_amounts(conf: &SparkConf) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// The number does nothing here, but spark-submit reads it.
+/// Checks the number as spark-submit does, although it has no effect here.
 fn check_total_cores(line: &CommandLine, conf: &SparkConf) -> Result<(), SettingError> {
     let Some(given) = line.value(Purpose::Elsewhere(options::STANDALONE)) else {
         return conf.read(&keys::MOST_CORES).map(drop);
@@ -165,7 +165,7 @@ fn check_total_cores(line: &CommandLine, conf: &SparkConf) -> Result<(), Setting
 }
 
 impl MainResource {
-    /// As it was given, without a look at the machine's folders.
+    /// Classifies the application by the given text, without resolving it on this machine's file system.
     pub fn of(given: &str, conf: &SparkConf) -> Result<Self, ArgumentsError> {
         let fetched = fetched_name(given, conf)?;
         let resource = Self::by_name(fetched.as_deref().unwrap_or(given), given.to_owned());
@@ -174,7 +174,8 @@ impl MainResource {
     }
 }
 
-/// The name of an application that the init-container fetches: Spark never sees its address, whose query may be a secret.
+/// The name of an application that the init-container fetches. Spark must not see its address, because the query may be
+/// secret.
 fn fetched_name(given: &str, conf: &SparkConf) -> Result<Option<String>, ArgumentsError> {
     if !conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default() {
         return Ok(None);
@@ -185,7 +186,8 @@ fn fetched_name(given: &str, conf: &SparkConf) -> Result<Option<String>, Argumen
     }
 }
 
-/// With a blank even a URL is the name of a file to Spark (`Utils.resolveURI`), and what it has behind `?` would be shown.
+/// Refuses a URL with a blank. Spark takes it for the name of a file (`Utils.resolveURI`), and would then show its
+/// query.
 fn check_uri(given: &str) -> Result<(), ArgumentsError> {
     if given.contains("://") && given.contains(' ') {
         return Err(ArgumentsError::BlankInUri { uri: DependencyUri::parse(given)?.redacted() });
@@ -224,11 +226,11 @@ fn main_class(resource: &MainResource, class: Option<&str>) -> Result<String, Ar
     }
 }
 
-/// What `SparkSubmit.prepareSubmitEnvironment` adds for a driver in a cluster.
+/// Adds the settings that `SparkSubmit.prepareSubmitEnvironment` adds for a driver in a cluster.
 fn complete(conf: &mut SparkConf, resource: &MainResource) {
     conf.set(&keys::DEPLOY_MODE, "cluster", Origin::Derived);
     conf.set_if_missing(&keys::PY_FILES, "", Origin::Derived);
-    // The driver's service will have that name.
+    // This key will be set to the name of the driver's service.
     conf.remove(&keys::DRIVER_HOST);
     if let MainResource::Java(uri) = resource {
         let own = (uri != NO_RESOURCE).then_some(uri.as_str());

@@ -1,45 +1,45 @@
-//! spark-submit's command line, split as `SparkSubmitOptionParser` splits it, before any default is known.
+//! Splits a command line as `SparkSubmitOptionParser` does, before any default is known.
 
 use thiserror::Error;
 
 use super::options::{self, Purpose, Spec, Switch};
 use crate::{Origin, keys};
 
-/// A command line that spark-submit would not take either.
+/// The reason why a command line is refused, as spark-submit would also refuse it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CommandLineError {
-    /// No such option.
+    /// There is no such option.
     #[error("unrecognized option `{option}`{}; see --help", hint(.nearest.as_deref()))]
     Unrecognized {
-        /// As it was written.
+        /// The option as it was written.
         option: String,
-        /// What was probably meant.
+        /// The most similar option; `None` if none is similar.
         nearest: Option<String>,
     },
-    /// An option at the end that needs a value.
+    /// The last option needs a value.
     #[error("missing argument for option `{option}`; see --help")]
     MissingArgument {
-        /// As it was written.
+        /// The option as it was written.
         option: String,
     },
-    /// Spark does one job at a time.
+    /// The line has more than one of `--kill` and `--status`. Spark does one job for each call.
     #[error(
         "`{option}` is one job too many: give one of --kill and --status, once; NS:PREFIX* names several drivers"
     )]
     SecondJob {
-        /// As it was written.
+        /// The option as it was written.
         option: &'static str,
     },
-    /// `--conf` without `=`. What stands there may be a secret, unless it is a key.
+    /// A `--conf` has no `=`. The message shows the argument only if it looks like a key, because it may be a secret.
     #[error("invalid argument to --conf: {} has no `=`; write KEY=VALUE", shown_key(.argument))]
     NotASetting {
-        /// As it was written.
+        /// The argument as it was written.
         argument: String,
     },
-    /// A switch that only this program has, with a value. Spark takes its own switches with any value.
+    /// A switch that only cloakroom has is followed by `=` and a value. Spark's own switches ignore such a value.
     #[error("`{option}` takes no value: write it alone, or leave it out; see --help")]
     SwitchWithValue {
-        /// As it was written.
+        /// The option as it was written.
         option: &'static str,
     },
 }
@@ -48,13 +48,13 @@ fn hint(nearest: Option<&str>) -> String {
     nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
-/// A text that looks like a key, and not like a value.
+/// Returns the text for a message if it looks like a key, and not like a value.
 fn shown_key(argument: &str) -> String {
     let is_key = argument.starts_with(keys::PREFIX) && !argument.contains(char::is_whitespace);
     if is_key { format!("`{argument}`") } else { "an argument that is not shown".to_owned() }
 }
 
-/// One `--conf`, split at the first `=`; nothing is trimmed.
+/// One `--conf`, split at the first `=` and not trimmed.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Conf {
     pub key: String,
@@ -62,22 +62,22 @@ pub(super) struct Conf {
     pub origin: Origin,
 }
 
-/// What is on a command line, in the order in which it was written.
+/// The parts of a command line, each in the order in which it was written.
 #[derive(Clone, Default)]
 pub struct CommandLine {
     /// Options that set a key, a list of dependencies, or another single value.
     pub(super) options: Vec<(&'static Spec, String)>,
-    /// Each `--conf`, and each option that is another way to write it.
+    /// Each `--conf`, and each option that is another form of it.
     pub(super) conf: Vec<Conf>,
     switches: Vec<Switch>,
     /// The primary resource: the first argument that is no option.
     pub(super) resource: Option<String>,
-    /// What follows it, untouched.
+    /// The arguments after the primary resource, unchanged.
     pub(super) arguments: Vec<String>,
 }
 
 impl CommandLine {
-    /// Splits the arguments behind `spark-submit`.
+    /// Splits the arguments after `spark-submit`.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, CommandLineError> {
         let mut line = Self::default();
         let mut arguments = arguments.into_iter();
@@ -102,7 +102,7 @@ impl CommandLine {
         Ok(line)
     }
 
-    /// Whether an argument is an option of spark-submit's, and not one that every program has.
+    /// Whether an argument is an option of spark-submit, other than options that every program has.
     pub fn is_option(argument: &str) -> bool {
         let (name, _) = split_inline(argument);
         options::find(name)
@@ -119,7 +119,7 @@ impl CommandLine {
         self.resource.as_deref()
     }
 
-    /// What the application gets, as it was written.
+    /// The application's arguments, as they were written.
     pub fn arguments(&self) -> &[String] {
         &self.arguments
     }
@@ -130,7 +130,7 @@ impl CommandLine {
         values.into_iter().find(|(spec, _)| spec.purpose == purpose).map(|(_, value)| value.as_str())
     }
 
-    /// What does nothing here although it was given, one line each.
+    /// One line for each option that was given and has no effect here.
     pub fn ignored(&self) -> Vec<String> {
         let elsewhere = self.options.iter().filter_map(|(spec, _)| match spec.purpose {
             Purpose::Elsewhere(manager) => Some((spec.name, manager)),
@@ -148,7 +148,8 @@ impl CommandLine {
         self.options.iter().any(|(spec, _)| matches!(spec.purpose, Purpose::Kill | Purpose::Status))
     }
 
-    /// Options of this program that the application gets. Those of spark-submit may be meant for it.
+    /// Options of cloakroom after the application, which gets them as arguments. Options of spark-submit are left out,
+    /// because they may be meant for the application.
     fn behind_the_application(&self) -> impl Iterator<Item = String> {
         let names = self.arguments.iter().map(|argument| split_inline(argument).0);
         names.filter(|name| options::OWN.contains(name)).map(|name| {
@@ -178,7 +179,7 @@ impl CommandLine {
     }
 }
 
-/// `--name=value`, where there is a value: `(--[^=]+)=(.+)`.
+/// Splits `--name=value` as `(--[^=]+)=(.+)`; a text without a value stays whole.
 fn split_inline(argument: &str) -> (&str, Option<&str>) {
     match argument.split_once('=') {
         Some((name, value)) if name.len() > 2 && name.starts_with("--") && !value.is_empty() => {

@@ -1,4 +1,4 @@
-//! The driver's options of the JVM, which have no place for the size of the heap (`SparkSubmitCommandBuilder`).
+//! Checks the driver's JVM options, which may not set the size of the heap (`SparkSubmitCommandBuilder`).
 
 use crate::conf::{SettingError, SparkConf};
 use crate::keys;
@@ -8,7 +8,7 @@ const KEYS: [&str; 2] = [keys::DRIVER_DEFAULT_JAVA_OPTIONS.name(), keys::DRIVER_
 
 const OPEN: &str = "it must have an end to each quotation mark, and no backslash at its end";
 
-/// Refuses `-Xmx` for whatever is asked for, as Spark's launcher does.
+/// Refuses `-Xmx`, as Spark's launcher does. It does so even for `--kill` and `--status`.
 pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
     let is_word = SparkVersion::of(conf)?.0.looks_for_words();
     for key in KEYS {
@@ -27,9 +27,9 @@ pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// Words as the launcher takes them apart (`CommandBuilderUtils.parseOptionString`): quotation marks of both kinds hold
-/// blanks together, and a backslash stands for the character behind it, except within single ones. None where one of them
-/// has no end.
+/// Splits options as Spark's launcher does (`CommandBuilderUtils.parseOptionString`). Quotation marks of both kinds
+/// protect blanks. A backslash protects the next character, except inside single quotation marks. `None` if a quotation
+/// mark or a backslash is left open.
 pub(crate) fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut characters = text.chars();

@@ -1,9 +1,10 @@
-//! The application itself, by its language.
+//! The application itself, with its language.
 
-/// The primary resource of an application: a URI with a scheme, or one of Spark's words such as `spark-internal`.
+/// The primary resource of an application: a URI with a scheme, or one of Spark's words such as `spark-internal`. The
+/// language follows from the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MainResource {
-    /// A jar.
+    /// A jar, or one of Spark's words.
     Java(String),
     /// A Python script.
     Python(String),
@@ -12,7 +13,7 @@ pub enum MainResource {
 }
 
 impl MainResource {
-    /// By the end of the name, as Spark goes by it.
+    /// Chooses the language by the extension of the name, as Spark does.
     #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "`x.PY` is a jar to Spark")]
     pub(super) fn by_name(name: &str, uri: String) -> Self {
         if name.ends_with(".py") {
@@ -24,14 +25,14 @@ impl MainResource {
         }
     }
 
-    /// The URI.
+    /// The URI or the word.
     pub fn uri(&self) -> &str {
         match self {
             Self::Java(uri) | Self::Python(uri) | Self::R(uri) => uri,
         }
     }
 
-    /// What `spark.kubernetes.resource.type` says: `java`, `python` or `r`.
+    /// The value of `spark.kubernetes.resource.type`: `java`, `python` or `r`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Java(_) => "java",

@@ -5,11 +5,11 @@ use crate::keys;
 const FORMS: &str =
     "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
 
-/// What to do about all that is not Kubernetes in cluster mode.
+/// The advice for everything other than Kubernetes in cluster mode.
 pub const HAND_OVER: &str = "name a real spark-submit by CLOAKROOM_SPARK_SUBMIT, and it gets all that is not Kubernetes in cluster mode (set to \
      nothing, the variable forbids this)";
 
-/// Writes the master as it goes into the driver's properties, `k8s://https://HOST:PORT`, and gives it.
+/// Sets the master to the form in the driver's properties, `k8s://https://HOST:PORT`, and returns it.
 pub fn normalise(conf: &mut SparkConf) -> Result<String, SettingError> {
     let master = normalised(conf)?;
     let origin = conf.origin(&keys::MASTER).cloned().unwrap_or(Origin::Derived);

@@ -1,4 +1,4 @@
-//! spark-submit's command line, and what it comes to with its defaults.
+//! spark-submit's command line, and its combination with the defaults.
 
 mod application;
 mod command_line;
@@ -21,22 +21,22 @@ pub use settings::{Defaults, Settings};
 
 use super::SparkConf;
 
-/// An application to submit: what is left of the command line, its files of defaults and the environment once every
-/// precedence was applied. Flags win over `--conf`, that over properties files, those over `spark-defaults.conf`.
+/// An application to submit: the result of the command line, the files of defaults and the environment, after every
+/// precedence was applied. Flags win over `--conf`, then come properties files, then `spark-defaults.conf`.
 ///
-/// The lists of dependencies are in `conf` (`spark.jars`, `spark.files`, `spark.archives`, `spark.submit.pyFiles`), with
-/// the application's own jar as the last of `spark.jars`; each entry is a URI with a scheme.
+/// The lists of dependencies are in `conf` (`spark.jars`, `spark.files`, `spark.archives`, `spark.submit.pyFiles`). The
+/// application's own jar is the last entry of `spark.jars`. Each entry is a URI with a scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmitArguments {
-    /// Every setting whose key begins with `spark.`, `spark.master` (normalised, `k8s://https://…`),
-    /// `spark.submit.deployMode` and `spark.app.name` among them.
+    /// Every setting whose key begins with `spark.`. Among them are `spark.master` (normalised, `k8s://https://…`),
+    /// `spark.submit.deployMode` and `spark.app.name`.
     pub conf: SparkConf,
     /// The application itself.
     pub resource: MainResource,
-    /// `--class`, or what the jar's manifest says; for Python and R the runner that Spark has for them.
+    /// `--class`, or the class in the jar's manifest. For Python and R it is Spark's runner for them.
     pub main_class: String,
-    /// What the application gets, as it was written.
+    /// The application's arguments, as they were written.
     pub arguments: Vec<String>,
-    /// `--proxy-user`.
+    /// The value of `--proxy-user`.
     pub proxy_user: Option<String>,
 }

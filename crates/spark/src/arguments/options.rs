@@ -1,18 +1,18 @@
-//! Every option of `spark-submit --help` (4.x), what it sets, and which one was meant.
+//! Every option of `spark-submit --help` (4.x) with its effect, and the suggestion for a mistyped one.
 
 use crate::keys;
 
-/// A cluster manager that has options of its own.
+/// The name of a cluster manager with its own options, for messages.
 pub const STANDALONE: &str = "Spark's standalone cluster";
 
-/// What an option is for.
+/// The effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Sets this key, whatever `--conf` says.
+    /// Sets this key, and wins over `--conf`.
     Setting(&'static str),
-    /// Another way to write `--conf` with this key: the last of them on the line wins (`SparkSubmitCommandBuilder`).
+    /// Is another form of `--conf` with this key. The last one on the line wins (`SparkSubmitCommandBuilder`).
     Conf(&'static str),
-    /// Sets this key to a list of URIs; paths become absolute.
+    /// Sets this key to a list of URIs. Paths become absolute.
     Dependencies(&'static str),
     /// `--class`
     Class,
@@ -26,9 +26,9 @@ pub enum Purpose {
     Kill,
     /// `--status`
     Status,
-    /// An option of another cluster manager with a value; Spark ignores it here.
+    /// Belongs to another cluster manager and has a value. Spark ignores it here.
     Elsewhere(&'static str),
-    /// A switch: it has no value.
+    /// Is a switch, without a value.
     Switch(Switch),
 }
 
@@ -41,7 +41,7 @@ pub enum Switch {
     Help,
     /// `--load-spark-defaults`
     LoadSparkDefaults,
-    /// `--supervise`, which is for Spark's standalone cluster; Spark ignores it here.
+    /// `--supervise`, which is for Spark's standalone cluster. Spark ignores it here.
     Supervise,
     /// `--verbose`
     Verbose,
@@ -49,14 +49,14 @@ pub enum Switch {
     Version,
 }
 
-/// One option.
+/// One option of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// As it is written: `--name`.
+    /// The option as users write it: `--name`.
     pub name: &'static str,
-    /// A second way to write it.
+    /// A second form of the option, such as `-c`.
     pub short: Option<&'static str>,
-    /// What it is for.
+    /// The effect of the option.
     pub purpose: Purpose,
 }
 
@@ -68,8 +68,8 @@ const fn with_short(name: &'static str, short: &'static str, purpose: Purpose) -
     Spec { name, short: Some(short), purpose }
 }
 
-/// Every option that is known, as `SparkSubmitOptionParser` has them, with the original's `--kubernetes-namespace` and
-/// this program's `--dry-run`.
+/// Every known option. Most are from `SparkSubmitOptionParser`; kubespark adds `--kubernetes-namespace`, and this
+/// program adds `--dry-run`.
 pub static OPTIONS: [Spec; 36] = [
     option("--archives", Purpose::Dependencies(keys::ARCHIVES.name())),
     option("--class", Purpose::Class),
@@ -109,15 +109,15 @@ pub static OPTIONS: [Spec; 36] = [
     option("--version", Purpose::Switch(Switch::Version)),
 ];
 
-/// Those that spark-submit does not have.
+/// The options that spark-submit does not have.
 pub const OWN: [&str; 2] = ["--dry-run", "--kubernetes-namespace"];
 
-/// The option of this name.
+/// The option with this name.
 pub fn find(name: &str) -> Option<&'static Spec> {
     OPTIONS.iter().find(|spec| spec.name == name || spec.short == Some(name))
 }
 
-/// The option whose name is most like this one, if any is.
+/// The name of the most similar option; `None` if none is similar.
 pub fn nearest(name: &str) -> Option<&'static str> {
     const ALIKE: f64 = 0.8;
     let bare = name.trim_start_matches('-').replace('_', "-");

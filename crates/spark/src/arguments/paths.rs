@@ -1,4 +1,4 @@
-//! Paths of the submitting machine as URIs, by the rules of Spark's `Utils.resolveURI` and Java's `File.toURI`.
+//! Makes URIs of paths on the submitting machine, by the rules of Spark's `Utils.resolveURI` and Java's `File.toURI`.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 
 use crate::uri::{has_scheme, split_list};
 
-/// ASCII that `java.net.URI` quotes in a path; what is not ASCII stays as it is.
+/// The ASCII characters that `java.net.URI` quotes in a path. It keeps all other characters.
 const QUOTED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -24,13 +24,13 @@ const QUOTED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Every entry of a comma-separated list, made absolute.
+/// Makes every entry of a comma-separated list absolute.
 pub(super) fn resolve_all(list: &str, folder: &Path) -> String {
     split_list(list).map(|entry| resolve(entry, folder)).collect::<Vec<_>>().join(",")
 }
 
-/// A text with a scheme as it is; a path as a `file:` URI, absolute and without symbolic links. A fragment stays, and
-/// then the path is absolute only.
+/// Keeps a text that has a scheme. A path becomes a `file:` URI, absolute and without symbolic links. If it has a
+/// fragment, the fragment stays, and symbolic links stay, too.
 pub(super) fn resolve(text: &str, folder: &Path) -> String {
     if has_scheme(text) && !text.contains(' ') {
         return text.to_owned();
@@ -44,7 +44,7 @@ pub(super) fn resolve(text: &str, folder: &Path) -> String {
     }
 }
 
-/// `file:/…`, with one slash, as Java writes it.
+/// Makes `file:/…`, with one slash, as Java writes it.
 fn file_uri(path: &Path) -> String {
     let text = path.to_string_lossy();
     let mut uri = String::from("file:");
@@ -60,7 +60,7 @@ fn file_uri(path: &Path) -> String {
     uri
 }
 
-/// Without symbolic links, `.` and `..`, as far as the path exists.
+/// Resolves symbolic links, `.` and `..`, as far as the path exists.
 fn canonical(path: &Path) -> PathBuf {
     if let Ok(found) = path.canonicalize() {
         return found;

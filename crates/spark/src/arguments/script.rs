@@ -1,8 +1,8 @@
-//! Spark's own scripts, which start spark-submit with a word of theirs in front of its options.
+//! Spark's own scripts, which start spark-submit with a special word before its options.
 
 use std::fmt;
 
-/// A word that only means something as the first argument (`SparkSubmitCommandBuilder`).
+/// A word that is special only as the first argument (`SparkSubmitCommandBuilder`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Script {
     /// `pyspark-shell-main`, of `bin/pyspark`.
@@ -14,7 +14,7 @@ pub enum Script {
 }
 
 impl Script {
-    /// The script that starts spark-submit so, if one does.
+    /// The script that starts spark-submit with this word; `None` if there is none.
     pub fn of(first: &str) -> Option<Self> {
         [Self::PythonShell, Self::RShell, Self::Example].into_iter().find(|script| script.word() == first)
     }
@@ -28,7 +28,7 @@ impl Script {
     }
 }
 
-/// What the word is, for a refusal.
+/// A description of the word, for refusals.
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self {

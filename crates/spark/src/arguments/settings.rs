@@ -1,4 +1,4 @@
-//! Every setting of a command line, of its files and of the environment, by Spark's precedence.
+//! Combines the settings of a command line, of its files and of the environment, by Spark's precedence.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::paths;
 use crate::conf::Surroundings;
 use crate::{Origin, Properties, SparkConf, keys};
 
-/// Environment variables that act like an option that nothing else sets (`SparkSubmitArguments`).
+/// Environment variables that set a key unless something else sets it (`SparkSubmitArguments`).
 const VARIABLES: [(&str, &str); 5] = [
     ("MASTER", keys::MASTER.name()),
     ("DEPLOY_MODE", keys::DEPLOY_MODE.name()),
@@ -18,35 +18,35 @@ const VARIABLES: [(&str, &str); 5] = [
     ("SPARK_EXECUTOR_CORES", keys::EXECUTOR_CORES.name()),
 ];
 
-/// spark-submit's own, whatever it is set to: refused together with a master.
+/// A variable of spark-submit that sets its key even to an empty value. The key is refused together with a master.
 const REMOTE: &str = "SPARK_REMOTE";
 
-/// Keys that spark-submit takes from the command line, files and variables only, and never from the JVM.
+/// Keys that spark-submit never takes from the JVM, only from the command line, files and variables.
 const NOT_OF_JVM: [&str; 3] = [keys::MASTER.name(), keys::DEPLOY_MODE.name(), keys::APP_NAME.name()];
 
-/// The variables of the program's other commands, and what they stand for.
+/// The variables of the program's other commands, each with the key that it sets.
 const SERVER: (&str, &str) = ("CLOAKROOM_SERVER", keys::SERVER_URI.name());
 const UPLOAD_TOKEN: (&str, &str) = ("CLOAKROOM_UPLOAD_TOKEN_FILE", keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name());
 const CA: (&str, &str) = ("CLOAKROOM_CA_FILE", keys::TLS_CLIENT_CERT_PEM.name());
 
-/// What a command line is completed with.
+/// The sources that complete a command line.
 pub struct Defaults<'a> {
-    /// Properties files, the one that wins first: `--properties-file`, then `spark-defaults.conf`.
+    /// Properties files in the order of precedence: `--properties-file`, then `spark-defaults.conf`.
     pub files: Vec<Properties>,
     /// The submitting machine.
     pub surroundings: Surroundings<'a>,
 }
 
-/// The settings, and what the user should know.
+/// The settings, with warnings for the user.
 pub struct Settings {
     /// Every key that begins with `spark.`.
     pub conf: SparkConf,
-    /// In spark-submit's words where it has some.
+    /// Warnings, in spark-submit's words if it has the same ones.
     pub warnings: Vec<String>,
 }
 
 impl Settings {
-    /// Options over `--conf` over properties files over the environment.
+    /// Combines the sources: options win over `--conf`, then come properties files, then the environment.
     pub fn of(line: &CommandLine, defaults: &Defaults<'_>) -> Self {
         let mut settings = Self { conf: SparkConf::default(), warnings: line.ignored() };
         for file in defaults.files.iter().rev() {
@@ -85,7 +85,7 @@ impl Settings {
         settings
     }
 
-    /// Spark drops keys that are not its own: they would be in nobody's way, and do nothing.
+    /// Takes one setting. Spark drops keys without its prefix, so this does the same and warns.
     fn take(&mut self, key: &str, value: &str, origin: Origin) {
         if key.starts_with(keys::PREFIX) {
             self.conf.set(key, value, origin);
@@ -97,8 +97,8 @@ impl Settings {
     }
 }
 
-/// The staging server by the variables of the other commands, each unless it is empty. Certificate and token are for
-/// a server that is named.
+/// Sets the staging server from the variables of the other commands, unless they are empty. Certificate and token are
+/// taken only if a server is named.
 fn set_server(conf: &mut SparkConf, variables: &BTreeMap<String, String>) {
     let set = |conf: &mut SparkConf, (name, key): (&'static str, &str)| {
         let value = variables.get(name).filter(|value| !value.is_empty() && !conf.contains(key));
@@ -114,7 +114,8 @@ fn set_server(conf: &mut SparkConf, variables: &BTreeMap<String, String>) {
     }
 }
 
-/// Sets today's keys from older ones, as spark-submit does; the older ones stay. Gives a warning for each.
+/// Copies the values of old names to today's keys, as spark-submit does. The old names stay. Returns one warning for
+/// each.
 fn by_todays_names(conf: &mut SparkConf) -> Vec<String> {
     let mut warnings = Vec::new();
     for key in [keys::KEYTAB, keys::PRINCIPAL] {

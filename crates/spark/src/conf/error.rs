@@ -1,4 +1,4 @@
-//! A setting that cannot be what it is.
+//! The error about a setting's value.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use thiserror::Error;
 
 use super::Origin;
 
-/// A value that its key cannot have, or the lack of one.
+/// A value that its key cannot have, or a missing value.
 ///
-/// The text names the option or key, the value (unless the key is a secret's), where it stands, and what is allowed.
+/// The text names the option or key, its origin, its value and what is allowed. A secret's value is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{text}")]
 pub struct SettingError {
@@ -17,7 +17,7 @@ pub struct SettingError {
 }
 
 impl SettingError {
-    /// About a key with the value that it has, if any.
+    /// Makes an error about a key. `value` is the key's value, if it has one.
     pub(super) fn new(key: &str, value: Option<&str>, origin: Option<&Origin>, problem: &str) -> Self {
         let shown = value.map(|value| shown(key, value));
         let text = match (shown, origin) {
@@ -36,13 +36,13 @@ impl SettingError {
         Self { key: key.to_owned(), text }
     }
 
-    /// The key.
+    /// The key that the error is about.
     pub fn key(&self) -> &str {
         &self.key
     }
 }
 
-/// The value in quotation marks, on one line, unless its key or it itself says that it is a secret.
+/// The value in quotation marks, on one line. Left out if the key or the value looks secret.
 fn shown(key: &str, value: &str) -> String {
     if !names_token_file(key) && (is_secret(key) || is_secret(value)) {
         return "`***` (not shown, for it may be a secret)".to_owned();
@@ -52,12 +52,12 @@ fn shown(key: &str, value: &str) -> String {
     format!("`{one_line}`")
 }
 
-/// The path of a token is no token.
+/// The key of a token's path is not secret, although its name contains “token”.
 fn names_token_file(key: &str) -> bool {
     key.ends_with("TokenFile")
 }
 
-/// A user name in a URL, and a password more so, is nothing to show. What has an `@` further back loses more than that.
+/// Removes user name and password from a URL. If the value has an `@` further back, more than these is removed.
 pub fn without_userinfo(value: &str) -> Cow<'_, str> {
     let Some((before, after)) = value.rsplit_once('@') else { return value.into() };
     if let Some((scheme, _)) = before.split_once("://") {
@@ -67,7 +67,8 @@ pub fn without_userinfo(value: &str) -> Cow<'_, str> {
     if is_userinfo { format!("…@{after}").into() } else { value.into() }
 }
 
-/// Spark's default `spark.redaction.regex`, which is held against keys and values: `(?i)secret|password|token|access[.]?key`.
+/// Spark's default of `spark.redaction.regex`, which is applied to keys and values:
+/// `(?i)secret|password|token|access[.]?key`.
 pub(super) fn is_secret(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["secret", "password", "token", "accesskey", "access.key"].iter().any(|word| text.contains(word))

@@ -6,32 +6,32 @@ use std::path::Path;
 use super::{SettingError, SparkConf};
 use crate::keys;
 
-/// The machine that settings are read on. References can name what it has.
+/// The machine on which settings are read. References can name its variables and properties.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// Environment variables.
+    /// The environment variables.
     pub variables: &'a BTreeMap<String, String>,
-    /// Properties of the system, as a JVM calls them. Those of Spark are settings.
+    /// The system properties of the JVM in which spark-submit would run. Those of Spark are settings, too.
     pub system: &'a BTreeMap<String, String>,
-    /// What relative paths are relative to.
+    /// The folder to which relative paths are relative.
     pub folder: &'a Path,
 }
 
-/// References of one value, those in what they stand for included. More would only be there to take time and memory.
+/// How many references one value may have, nested ones included. More would only cost time and memory.
 const MOST_REFERENCES: usize = 1000;
-/// The longest value that references come to, in bytes.
+/// The longest value with its references filled in, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Why references cannot be filled in.
+/// The reason why references cannot be filled in.
 enum Fault {
-    /// One leads back to itself.
+    /// A reference leads back to itself.
     Circle(String),
     TooMany,
     TooLong,
 }
 
 impl SparkConf {
-    /// Fills in the references in the values of the keys for which Spark does it. An unknown one stays as it is.
+    /// Fills in the references, for those keys for which Spark does it. An unknown reference stays unchanged.
     pub fn fill_in(&mut self, surroundings: Surroundings<'_>) -> Result<(), SettingError> {
         let with_references: Vec<String> = self
             .iter()
@@ -61,7 +61,7 @@ impl SparkConf {
         Ok(())
     }
 
-    /// What a reference stands for: a setting as it was written, or the default that Spark declares.
+    /// The value of a reference: a setting as it was written, or Spark's default for it.
     fn resolve(&self, surroundings: Surroundings<'_>, prefix: Option<&str>, name: &str) -> Option<String> {
         match prefix {
             Some("env") => surroundings.variables.get(name).cloned(),
@@ -78,17 +78,17 @@ impl SparkConf {
     }
 }
 
-/// One value on its way.
+/// The state while the references of one value are filled in.
 struct Filling<'a> {
-    /// References that led here.
+    /// The references that led here.
     used: Vec<String>,
-    /// So many more may be filled in.
+    /// How many more references may be filled in.
     left: usize,
     resolve: &'a dyn Fn(Option<&str>, &str) -> Option<String>,
 }
 
 impl Filling<'_> {
-    /// The text with what its references stand for.
+    /// Returns the text with its references filled in.
     fn fill(&mut self, text: &str) -> Result<String, Fault> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some(begin) = rest.find("${") {
@@ -127,14 +127,14 @@ impl Filling<'_> {
     }
 }
 
-/// What stands between the braces: at least one character, no blanks.
+/// The text between the braces: at least one character, no blanks.
 fn inside(text: &str) -> Option<&str> {
     let first = text.chars().next()?.len_utf8();
     let inside = &text[..first + text[first..].find('}')?];
     (!inside.contains(char::is_whitespace)).then_some(inside)
 }
 
-/// `PREFIX:NAME`, where the prefix is a word.
+/// Splits `PREFIX:NAME`, if the prefix is a word.
 fn split(reference: &str) -> (Option<&str>, &str) {
     let is_word =
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

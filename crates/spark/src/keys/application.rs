@@ -1,9 +1,9 @@
-//! What runs, what it is called, and what it needs beside its jar.
+//! Keys of the application: what runs, its name, and its dependencies.
 
 use super::keys;
 use super::kind::{bare_boolean, boolean, count, count_or_none, list, memory, namespace, text};
 
-/// The lists that name files, in the order in which Spark goes through them.
+/// The lists of files, in the order in which Spark handles them.
 pub const DEPENDENCY_LISTS: [&str; 4] = [JARS.name(), FILES.name(), ARCHIVES.name(), PY_FILES.name()];
 
 keys! { "The application":

@@ -1,11 +1,11 @@
-//! Who submits, who the driver is, Hadoop and Kerberos.
+//! Keys of the submitter's and the driver's credentials, of Hadoop and of Kerberos.
 
 use super::keys;
 use super::kind::{bare_milliseconds, bare_seconds, boolean, text};
 
-/// What the settings of the submitter's credentials begin with.
+/// The prefix of the submitter's credentials.
 pub const OF_SUBMISSION_CREDENTIALS: &str = "spark.kubernetes.authenticate.submission.";
-/// What the settings of the driver's credentials begin with.
+/// The prefix of the driver's credentials.
 pub const OF_DRIVER_CREDENTIALS: &str = "spark.kubernetes.authenticate.driver.";
 
 keys! { "Credentials, Hadoop and Kerberos":

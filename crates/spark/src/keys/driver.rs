@@ -1,4 +1,4 @@
-//! The driver's pod.
+//! Keys of the driver's pod.
 
 use super::keys;
 use super::kind::{

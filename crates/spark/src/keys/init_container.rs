@@ -1,4 +1,5 @@
-//! What kubespark's submission client tells an init-container in its properties file, beside the keys about staging.
+//! Keys of the properties file that kubespark's submission client writes for an init-container. The keys about staging
+//! are in another file.
 
 use super::kind::{list, text};
 use super::{
@@ -20,7 +21,7 @@ keys! { "Of an init-container's properties file":
     INIT_REMOTE_FILES: String = list("spark.kubernetes.initcontainer.remoteFiles");
 }
 
-/// What makes a properties file the init-container's: keys, and prefixes of keys where there is a dot in the end.
+/// The keys that only an init-container's properties file has. An entry with a dot at its end is a prefix.
 pub const INIT_CONTAINER_ONLY: [&str; 7] = [
     SERVER_URI.name(),
     "spark.kubernetes.initcontainer.",

@@ -1,4 +1,4 @@
-//! What a value can be, and how it is read.
+//! The kinds of values, and how they are read.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use cloakroom_core::resource::{is_dns_label, is_dns_subdomain, is_quantity};
 use cloakroom_core::size::{SizeUnit, parse_size};
 use cloakroom_core::time::{TimeUnit, parse_duration};
 
-/// A kind of values, as one version of Spark reads them.
+/// A kind of values, as a version of Spark reads them.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind<T> {
-    /// In a few words, for tables.
+    /// A short description for tables.
     pub value: &'static str,
-    /// Reads a value; an error says what it must be.
+    /// Reads a value. The error says what the value must be.
     pub read: fn(&str, SparkVersion) -> Result<T, String>,
 }
 
@@ -40,44 +40,44 @@ kinds! {
     text: String = "", |text, _| Ok(text.to_owned());
     /// Paths, URIs or names with commas between them.
     list: String = "list with commas", |text, _| Ok(text.to_owned());
-    /// As Scala's `toBoolean` reads it: case does not matter.
+    /// As Scala's `toBoolean` reads it, ignoring case.
     boolean: bool = "`true`, `false`", |text, _| boolean_of(trim(text));
-    /// The same where Spark does not take blanks away first (`KubernetesVolumeUtils`).
+    /// The same without trimming, as in `KubernetesVolumeUtils`.
     bare_boolean: bool = "`true`, `false`", |text, _| boolean_of(text);
-    /// A size in whole MiB; what is left over is cut off, as Spark does.
+    /// A size in whole MiB. The rest is cut off, as in Spark.
     mebibytes: u64 = "size; a bare number is MiB", mebibytes_of;
-    /// The same, and not nothing.
+    /// The same, but not zero.
     memory: u64 = "size; a bare number is MiB", memory_of;
-    /// A time.
+    /// A time; a bare number is milliseconds.
     milliseconds: Duration = "time; a bare number is ms", |text, _| time_of(text, TimeUnit::Milliseconds);
-    /// A time that is longer than nothing.
+    /// A time above zero; a bare number is milliseconds.
     interval: Duration = "time; a bare number is ms", |text, _| interval_of(text);
-    /// A time.
+    /// A time; a bare number is seconds.
     seconds: Duration = "time; a bare number is s", |text, _| time_of(text, TimeUnit::Seconds);
-    /// A time that is longer than nothing.
+    /// A time above zero; a bare number is minutes.
     minutes: Duration = "time; a bare number is min", |text, _| match time_of(text, TimeUnit::Minutes)? {
         Duration::ZERO => Err("it must be longer than nothing, such as 5m".to_owned()),
         time => Ok(time),
     };
-    /// A number that Spark reads without taking blanks away first (`SparkConf.getInt`, `validateSubmitArguments`).
+    /// A number from 1 that Spark reads without trimming (`SparkConf.getInt`, `validateSubmitArguments`).
     count: i32 = "whole number from 1", |text, _| number_from(text, 1);
-    /// The same, but none may do.
+    /// The same, but from 0.
     count_or_none: i32 = "whole number from 0", |text, _| number_from(text, 0);
-    /// As Kubernetes writes it.
+    /// A quantity of CPUs in Kubernetes' format.
     cpus: String = "CPUs as Kubernetes writes them", |text, _| cpus_of(text);
     /// A number of milliseconds, without a unit.
     bare_milliseconds: u32 = "whole number of ms", |text, _| bare_milliseconds_of(text);
     /// A number of seconds, without a unit.
     bare_seconds: u64 = "whole number of s", |text, _| number_of(text, "a whole number of seconds");
-    /// A number of bytes, without a unit. Spark takes numbers below zero.
+    /// A number of bytes, without a unit. Spark accepts negative numbers.
     bytes: i64 = "whole number of bytes", |text, _| number_of(text, "a whole number of bytes, such as 1048576");
-    /// A port that Spark reads without taking blanks away first.
+    /// A port that Spark reads without trimming.
     port: u16 = "port", |text, _| text.parse().map_err(|_| must_be(PORT));
-    /// A port.
+    /// A port that Spark trims.
     port_with_blanks: u16 = "port", |text, _| number_of(text, PORT);
-    /// A part of the heap.
+    /// A factor of the heap's size, above 0.
     factor: f64 = "number above 0", |text, _| factor_of(text, false);
-    /// A part of the heap.
+    /// A factor of the heap's size, from 0 on.
     factor_or_none: f64 = "number from 0", |text, _| factor_of(text, true);
     /// The name of a namespace.
     namespace: String = "name", |text, _| namespace_of(text);
@@ -85,7 +85,7 @@ kinds! {
     pod_name: String = "name", |text, _| pod_name_of(text);
 }
 
-/// One of a few words.
+/// A key whose value is one of a few words.
 pub(super) const fn word(
     name: &'static str,
     value: &'static str,
@@ -94,7 +94,7 @@ pub(super) const fn word(
     Key::new(name, Kind::new(value, read))
 }
 
-/// The word that a text is.
+/// Returns the word that equals the text, or an error with all words.
 pub(super) fn one_of(text: &str, words: &[&'static str]) -> Result<&'static str, String> {
     let found = words.iter().find(|word| **word == text).copied();
     found.ok_or_else(|| format!("it must be one of {}", words.join(", ")))
@@ -124,12 +124,12 @@ fn mebibytes_of(text: &str, version: SparkVersion) -> Result<u64, String> {
     size.map(|size| size.bytes() >> 20).ok_or_else(|| SIZES.to_owned())
 }
 
-/// `Gi` and `GiB`, which are sizes elsewhere, and not to the Spark of every driver.
+/// Whether a size has a unit such as `Gi` or `GiB`, which some versions of Spark do not know.
 fn has_binary_unit(text: &str) -> bool {
     trim(text).to_ascii_lowercase().trim_end_matches('b').ends_with('i')
 }
 
-/// Less than a MiB counts as nothing, and is no error for Spark.
+/// Refuses zero. A size below one MiB counts as zero, but is no error in Spark.
 fn memory_of(text: &str, version: SparkVersion) -> Result<u64, String> {
     let size = mebibytes_of(text, version)?;
     if text.contains(|character| matches!(character, '1'..='9')) {
@@ -159,7 +159,7 @@ fn number_from(text: &str, least: i32) -> Result<i32, String> {
     number.ok_or_else(|| format!("it must be a whole number from {least} to 2147483647"))
 }
 
-/// Spark's client takes no more than an `int`.
+/// Spark's client reads the number as an `int`.
 fn bare_milliseconds_of(text: &str) -> Result<u32, String> {
     let number = trim(text).parse().ok().and_then(|number: i32| u32::try_from(number).ok());
     number.ok_or_else(|| must_be("a whole number of milliseconds, 0 for no bound"))
@@ -173,11 +173,11 @@ fn cpus_of(text: &str) -> Result<String, String> {
     }
 }
 
-/// A number as Java's `Double.parseDouble` reads it: `2d` and `1f` are numbers.
+/// Reads a number as Java's `Double.parseDouble` does, which accepts `2d` and `1f`.
 fn factor_of(text: &str, may_be_zero: bool) -> Result<f64, String> {
     let text = trim(text);
     let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
-    // Rust reads words as well: `inf`, `nan`.
+    // Rust also reads words: `inf`, `nan`.
     let is_number = digits.ends_with(|c: char| c.is_ascii_digit() || c == '.');
     let is_good = |factor: &f64| factor.is_finite() && (*factor > 0.0 || may_be_zero && *factor == 0.0);
     let factor = digits.parse().ok().filter(|_| is_number).filter(is_good);

@@ -1,11 +1,11 @@
-//! Every key that Spark declares, whether it acts here or not.
+//! Every key that Spark declares, even if it has no effect here.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::find;
 
-/// Each key with its default: `=KEY` for that of another one.
+/// Spark's keys with their defaults. The default `=KEY` means that of another key.
 static OF_SPARK: LazyLock<BTreeMap<&'static str, Option<&'static str>>> = LazyLock::new(|| {
     let lines = include_str!("of_spark.tsv").lines().filter(|line| !line.starts_with('#'));
     lines
@@ -13,7 +13,7 @@ static OF_SPARK: LazyLock<BTreeMap<&'static str, Option<&'static str>>> = LazyLo
         .collect()
 });
 
-/// Whether Spark declares a key, or it is in the registry.
+/// Whether Spark declares a key, or the registry has it.
 pub(super) fn is_known(key: &str) -> bool {
     let is_in_family = || key.match_indices('.').any(|(dot, _)| OF_SPARK.contains_key(&key[..=dot]));
     find(key).is_some() || OF_SPARK.contains_key(key) || is_in_family()
@@ -24,7 +24,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     OF_SPARK.keys().copied()
 }
 
-/// The default that Spark declares for a key. `Err` has the key whose value is the default.
+/// The default that Spark declares for a key; `None` if it declares none. `Err` has the key whose value is the default.
 #[must_use]
 pub fn default_of_spark(key: &str) -> Option<Result<&'static str, &'static str>> {
     let default = OF_SPARK.get(key).copied().flatten()?;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
     use crate::keys::{self, Entry, entries};
 
-    /// Defaults that differ by the language, or that Spark itself replaces on Kubernetes.
+    /// Keys whose default depends on the language, or is replaced by Spark on Kubernetes.
     const OTHERWISE: [&str; 4] = [
         keys::MEMORY_OVERHEAD_FACTOR.name(),
         keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(),
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_registry_says_what_spark_declares() {
-        // What the driver is told counts whatever Spark's default is.
+        // Keys that are always set for the driver have no default, whatever Spark declares.
         let told = keys::told::TABLE.entries;
         let is_setting = |entry: &&Entry| !entry.is_family() && !told.contains(entry);
         for entry in entries().filter(is_setting) {

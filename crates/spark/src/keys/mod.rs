@@ -1,7 +1,7 @@
-//! The one registry of configuration keys: Spark's own that act while submitting, kubespark's, and this program's.
+//! The registry of all configuration keys: Spark's own that matter while submitting, kubespark's, and cloakroom's.
 //!
-//! Code reads a key through its entry here, and the tables of keys in docs/submit-reference.md are made from the entries.
-//! Each file has the keys of one table.
+//! Code reads a key through its entry here. The tables of keys in docs/submit-reference.md are made from the entries;
+//! each file here makes one table.
 
 mod application;
 mod credentials;
@@ -38,53 +38,53 @@ pub use volumes::{
 };
 pub use waiting::*;
 
-/// What every key of Spark begins with; it drops others.
+/// The prefix of Spark's keys. Spark drops other keys.
 pub const PREFIX: &str = "spark.";
 
-/// What is known of one key, or of a family of keys.
+/// The description of one key, or of a family of keys.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// As it is written. A part in capitals stands for any text, as in `spark.kubernetes.driver.label.KEY`.
+    /// The key as it is written. A part in capitals stands for any text, as in `spark.kubernetes.driver.label.KEY`.
     pub name: &'static str,
-    /// What it does.
+    /// The effect of the key, for tables.
     pub meaning: &'static str,
-    /// What its value must be.
+    /// The kind of its value, for tables.
     pub value: &'static str,
-    /// What counts where it is not set.
+    /// The value or behaviour without the key; `None` if nothing replaces it.
     pub default: Option<&'static str>,
-    /// Names that are read where this one is not set, the first one first.
+    /// Names that are read if this one is not set, in order of precedence.
     pub alternatives: &'static [&'static str],
-    /// Its name in kubespark. A warning asks for today's.
+    /// The name in kubespark; `None` if it is the same or there is none. A warning suggests today's name.
     pub older_name: Option<&'static str>,
-    /// The first Spark that has it, if that is one after 3.5.
+    /// The first Spark version with the key; `None` if 3.5 has it.
     pub since: Option<&'static str>,
-    /// The last Spark that has it, if that is one before the newest.
+    /// The last Spark version with the key; `None` if the newest has it.
     pub until: Option<&'static str>,
-    /// Whether `${…}` in its value is filled in (Spark's `ConfigReader`).
+    /// Whether Spark fills in `${…}` in the value (`ConfigReader`).
     pub is_substituted: bool,
-    /// Whether it names files of the submitting machine.
+    /// Whether the value names files of the submitting machine.
     pub names_files: bool,
 }
 
-/// A key whose value is read as a `T`. Wherever text is wanted it is its name.
+/// A key whose value is read as a `T`. It dereferences to its name.
 #[derive(Debug)]
 pub struct Key<T: 'static> {
-    /// What is known of it.
+    /// The description of the key.
     pub entry: Entry,
-    /// How its value is read.
+    /// How the value is read.
     pub kind: Kind<T>,
 }
 
-/// The keys of one table, in its order.
+/// The keys of one table, in the table's order.
 #[derive(Debug)]
 pub struct Table {
-    /// What they are about.
+    /// The heading of the table.
     pub title: &'static str,
-    /// The keys.
+    /// The rows of the table.
     pub entries: &'static [&'static Entry],
 }
 
-/// Every key that there is.
+/// Every table, in the order of the documentation.
 pub static TABLES: [&Table; 11] = [
     &application::TABLE,
     &driver::TABLE,
@@ -99,7 +99,7 @@ pub static TABLES: [&Table; 11] = [
     &server::TABLE,
 ];
 
-/// Declares the keys of a table. What their comments say is their meaning.
+/// Declares the keys of a table. The doc comment of a key becomes its meaning.
 macro_rules! keys {
     ($title:literal: $($(#[doc = $meaning:literal])+ $name:ident: $type:ty = $key:expr;)+) => {
         $(
@@ -169,19 +169,19 @@ impl<T> Key<T> {
         self
     }
 
-    /// Its name, also in constants.
+    /// The key's name, usable in constants.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.entry.name
     }
 
-    /// What stands before the part of a family that differs, with the dot.
+    /// The part of a family's name before the first part in capitals, with the dot.
     #[must_use]
     pub fn prefix(&self) -> &'static str {
         self.entry.prefix()
     }
 
-    /// The key of a family with these texts in place of its parts in capitals.
+    /// Makes the key of a family, with these texts in place of the parts in capitals.
     #[must_use]
     pub fn of(&self, parts: &[&str]) -> String {
         let mut parts = parts.iter();
@@ -191,7 +191,7 @@ impl<T> Key<T> {
 }
 
 impl Entry {
-    /// What stands before the first part that differs, with the dot; the whole name where none does.
+    /// The part of the name before the first part in capitals, with the dot. The whole name if there is no such part.
     #[must_use]
     pub fn prefix(&self) -> &'static str {
         let mut end = 0;
@@ -204,7 +204,7 @@ impl Entry {
         self.name
     }
 
-    /// Whether this is the entry of a key.
+    /// Whether `key` belongs to this entry: by its name, by another name, or as a member of the family.
     #[must_use]
     pub fn is_of(&self, key: &str) -> bool {
         self.name == key
@@ -213,13 +213,14 @@ impl Entry {
             || self.is_family() && self.has_member(key)
     }
 
-    /// Whether it stands for several keys.
+    /// Whether the entry stands for several keys.
     #[must_use]
     pub fn is_family(&self) -> bool {
         self.name.split('.').any(is_placeholder)
     }
 
-    /// A last part that differs may have dots in it, as keys of labels have.
+    /// Whether a key is in the family. If the last part is in capitals, it may stand for text with dots, as in keys of
+    /// labels.
     fn has_member(&self, key: &str) -> bool {
         let (mut own, mut given) = (self.name.split('.').peekable(), key.split('.'));
         while let Some(part) = own.next() {
@@ -234,13 +235,13 @@ impl Entry {
     }
 }
 
-/// The entry that a key has in the registry.
+/// The entry of a key; `None` if the registry does not have the key.
 #[must_use]
 pub fn find(key: &str) -> Option<&'static Entry> {
     entries().find(|entry| entry.is_of(key))
 }
 
-/// All entries.
+/// All entries of all tables.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     TABLES.iter().flat_map(|table| table.entries.iter().copied())
 }

@@ -1,14 +1,13 @@
-//! Keys that look like one that acts here, and are none: mistyped ones.
+//! Finds mistyped keys: unknown ones that are similar to a known one.
 
 use strsim::damerau_levenshtein;
 
 use super::{entries, is_placeholder, known, own};
 
-/// So many letters may be wrong, missing, swapped or too many.
+/// How many letters of a mistyped key may be wrong, missing, swapped or superfluous.
 const LETTERS: usize = 2;
 
-/// What was probably meant by a key that neither Spark nor this program knows; a family by its name or by
-/// what its keys begin with.
+/// The probably intended key, if neither Spark nor this program knows `key`. A family has its name or its prefix.
 #[must_use]
 pub fn near_miss(key: &str) -> Option<&'static str> {
     if known::is_known(key) {
@@ -17,7 +16,7 @@ pub fn near_miss(key: &str) -> Option<&'static str> {
     by_last_part(key).or_else(|| by_prefix(key)).or_else(|| by_letters(key)).or_else(|| by_beginning(key))
 }
 
-/// What was probably meant by a key without `spark.` in front.
+/// The probably intended key, if `key` lacks `spark.` at its beginning.
 #[must_use]
 pub fn without_prefix(key: &str) -> Option<&'static str> {
     let candidates = ["spark.", "spark.kubernetes."].map(|prefix| format!("{prefix}{key}"));
@@ -28,7 +27,7 @@ pub fn without_prefix(key: &str) -> Option<&'static str> {
         .or_else(|| candidates.iter().filter(|_| is_long).find_map(|key| by_letters(key)))
 }
 
-/// `spark.pyfiles` for `spark.submit.pyFiles`: the part between is left out, and the last one is that of one key only.
+/// Finds `spark.submit.pyFiles` for `spark.pyfiles`: the middle part is missing, and only one key has the last part.
 fn by_last_part(key: &str) -> Option<&'static str> {
     let given = key.strip_prefix(super::PREFIX).filter(|rest| !rest.contains('.'))?.to_lowercase();
     let mut alike = entries().map(|entry| entry.name).filter(|name| {
@@ -39,7 +38,7 @@ fn by_last_part(key: &str) -> Option<&'static str> {
     alike.next().filter(|_| given.len() > LETTERS * 2 && alike.next().is_none())
 }
 
-/// `spark.kubernetes.driver.env.X` and `spark.kubernetes.driverEnv` for `spark.kubernetes.driverEnv.NAME`.
+/// Finds `spark.kubernetes.driverEnv.NAME` for `spark.kubernetes.driver.env.X` and `spark.kubernetes.driverEnv`.
 fn by_prefix(key: &str) -> Option<&'static str> {
     let squashed = |text: &str| text.replace('.', "").to_lowercase();
     let ends = key.match_indices('.').map(|(at, _)| at).chain([key.len()]);
@@ -52,14 +51,14 @@ fn by_prefix(key: &str) -> Option<&'static str> {
     })
 }
 
-/// With a few letters wrong.
+/// Finds a key that differs in a few letters.
 fn by_letters(key: &str) -> Option<&'static str> {
     let own = entries().filter_map(|entry| Some((distance(entry.name, key)?, entry.name)));
     let all = own.chain(known::names().filter_map(|name| Some((distance(name, key)?, name))));
     all.filter(|(letters, _)| *letters <= LETTERS).min_by_key(|(letters, _)| *letters).map(|(_, name)| name)
 }
 
-/// `spark.kubernetes.driver.podTemplate` for `spark.kubernetes.driver.podTemplateFile`.
+/// Finds `spark.kubernetes.driver.podTemplateFile` for `spark.kubernetes.driver.podTemplate`.
 fn by_beginning(key: &str) -> Option<&'static str> {
     let is_longer = |name: &str| {
         let rest = name.strip_prefix(key);
@@ -70,15 +69,15 @@ fn by_beginning(key: &str) -> Option<&'static str> {
     entries().map(|entry| entry.name).filter(|name| is_longer(name)).min_by_key(|name| name.len())
 }
 
-/// The key of this program that is most like another one.
+/// The most similar one of cloakroom's own keys.
 #[must_use]
 pub fn nearest_own(key: &str) -> &'static str {
     let names = own::TABLE.entries.iter().map(|entry| entry.name);
     names.min_by_key(|name| damerau_levenshtein(name, key)).unwrap_or_default()
 }
 
-/// How many letters are different; `None` where the parts do not fit each other. A part in capitals stands for any text,
-/// and so does what follows a dot at the end.
+/// How many letters differ; `None` if the parts of the keys do not match. A part in capitals matches any text, and so
+/// does the rest after a dot at the end.
 fn distance(name: &str, key: &str) -> Option<usize> {
     if !name.split('.').any(is_any_text) {
         return Some(damerau_levenshtein(name, key));

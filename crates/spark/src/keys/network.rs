@@ -1,4 +1,4 @@
-//! The driver's ports and its service.
+//! Keys of the driver's ports and its service.
 
 use super::keys;
 use super::kind::{boolean, one_of, port, port_with_blanks, text, word};

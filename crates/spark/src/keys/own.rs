@@ -1,11 +1,11 @@
-//! Keys that only this program reads; they go into no driver's properties.
+//! Keys that only cloakroom reads. They are left out of the driver's properties.
 
 use std::time::Duration;
 
 use super::keys;
 use super::kind::{boolean, one_of, seconds, text, word};
 
-/// What they begin with.
+/// The prefix of these keys.
 pub const CLOAKROOM_PREFIX: &str = "spark.kubernetes.cloakroom.";
 
 keys! { "Keys of cloakroom":

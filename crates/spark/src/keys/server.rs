@@ -1,4 +1,4 @@
-//! What kubespark's staging server reads in its properties file, beside the keys about staging.
+//! Keys of the properties file of kubespark's staging server. The keys about staging are in another file.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ keys! { "Of a staging server's properties file":
     TLS_KEY_PASSWORD_FILE: String = text("spark.ssl.kubernetes.resourceStagingServer.keyPasswordFile");
 }
 
-/// What makes a properties file the staging server's: keys, and prefixes of keys where there is a dot in the end.
+/// The keys that only a staging server's properties file has. An entry with a dot at its end is a prefix.
 pub const SERVER_ONLY: [&str; 12] = [
     SERVER_PORT.name(),
     SERVER_UNUSED_TIMEOUT.name(),

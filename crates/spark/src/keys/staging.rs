@@ -1,4 +1,4 @@
-//! The staging server, as submitters and pods reach it. kubespark's keys.
+//! Keys of the staging server, as submitters and pods reach it. They are kubespark's.
 
 use super::keys;
 use super::kind::{boolean, minutes, text};
@@ -50,6 +50,6 @@ keys! { "Staging":
         text("spark.ssl.kubernetes.resourceStagingServer.internal.trustStorePassword");
 }
 
-/// Secrets of the submitter that nothing else has a use for; they go into no driver's properties.
+/// Passwords of the submitter, which nothing reads. They are left out of the driver's properties.
 pub const SUBMITTERS_PASSWORDS: [&str; 2] =
     [TLS_TRUST_STORE_PASSWORD.name(), INTERNAL_TLS_TRUST_STORE_PASSWORD.name()];

@@ -1,4 +1,4 @@
-//! What the driver is told besides the settings.
+//! Keys that are always set for the driver, in addition to the user's settings.
 
 use super::keys;
 use super::kind::{boolean, text};

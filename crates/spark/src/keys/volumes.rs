@@ -1,4 +1,4 @@
-//! Volumes of the driver and of the executors.
+//! Keys of the volumes of driver and executors.
 
 use super::kind::{bare_boolean, boolean, text};
 use super::{Key, Table};
@@ -6,31 +6,31 @@ use super::{Key, Table};
 /// The keys of one role's volumes.
 #[derive(Debug)]
 pub struct VolumeKeys {
-    /// Where it is mounted.
+    /// The path in the container.
     pub mount_path: Key<String>,
-    /// Whether it cannot be written.
+    /// Whether the mount is read-only.
     pub read_only: Key<bool>,
-    /// What of it is mounted.
+    /// The mounted path in the volume.
     pub sub_path: Key<String>,
-    /// What of it is mounted, with variables.
+    /// The mounted path in the volume, with variables.
     pub sub_path_expression: Key<String>,
-    /// Path on the node or on the NFS server.
+    /// The path on the node or on the NFS server.
     pub path: Key<String>,
-    /// Type of a `hostPath`.
+    /// The type of a `hostPath`.
     pub kind: Key<String>,
-    /// NFS server.
+    /// The NFS server's host.
     pub server: Key<String>,
-    /// Medium of an `emptyDir`.
+    /// The medium of an `emptyDir`.
     pub medium: Key<String>,
-    /// Size of an `emptyDir` or a claim.
+    /// The size of an `emptyDir` or a claim.
     pub size_limit: Key<String>,
-    /// Name of a claim.
+    /// The name of a claim.
     pub claim_name: Key<String>,
-    /// Class of a claim.
+    /// The storage class of a claim.
     pub storage_class: Key<String>,
-    /// Labels of a claim.
+    /// The labels of a claim.
     pub labels: Key<String>,
-    /// Annotations of a claim.
+    /// The annotations of a claim.
     pub annotations: Key<String>,
 }
 
@@ -81,21 +81,21 @@ macro_rules! volume_keys {
     };
 }
 
-/// The driver's.
+/// The keys of the driver's volumes.
 pub static DRIVER_VOLUMES: VolumeKeys = volume_keys!("driver");
-/// The executors': the driver makes those.
+/// The keys of the executors' volumes, which the driver makes.
 pub static EXECUTOR_VOLUMES: VolumeKeys = volume_keys!("executor");
 
-/// Whether claims are for several pods.
+/// Whether claims are `ReadWriteOnce`, so that several pods of one node can use them.
 pub const SHARED_CLAIMS: Key<bool> = boolean("spark.kubernetes.legacy.useReadWriteOnceAccessMode")
     .or("false")
     .substituted()
     .meaning("whether claims are `ReadWriteOnce`, and not `ReadWriteOncePod`");
-/// Where the driver keeps local data.
+/// The folders for the driver's local data.
 pub const LOCAL_DIRS: Key<String> = text("spark.local.dir").or("a folder below `/var/data`").meaning(
     "local folders; volumes whose names begin with `spark-local-dir-` win, then the variable `SPARK_LOCAL_DIRS`",
 );
-/// Whether local folders are in memory.
+/// Whether the local folders are in memory.
 pub const LOCAL_DIRS_IN_MEMORY: Key<bool> = boolean("spark.kubernetes.local.dirs.tmpfs")
     .or("false")
     .substituted()

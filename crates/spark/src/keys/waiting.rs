@@ -1,4 +1,4 @@
-//! Waiting for the application's end.
+//! Keys of waiting for the application's end.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::{BLANKS, PropertiesError};
 
-/// What is wrong with an escape; where, its caller knows.
+/// What is wrong with an escape. The caller adds the file and the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     MalformedUnicodeEscape,
@@ -19,8 +19,9 @@ impl Fault {
     }
 }
 
-/// Every logical line with the number of the natural line that it begins on: comments and blank lines left out,
-/// continued lines joined without their last backslash and without the next line's leading blanks.
+/// Returns every logical line with the number of the natural line that it begins on. Leaves out comments and blank
+/// lines. Continued lines are joined without the last backslash and without the blanks at the beginning of the next
+/// line.
 pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut logical = Vec::new();
     let mut open = String::new();
@@ -28,7 +29,7 @@ pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut continues = false;
     for (index, natural) in natural_lines(text).enumerate() {
         let piece = natural.trim_start_matches(BLANKS);
-        // Java looks for comments wherever it holds nothing yet, even on the line after a lone backslash.
+        // Java looks for a comment as long as the logical line is empty, even on the line after a lone backslash.
         if open.is_empty() && (piece.is_empty() || piece.starts_with(['#', '!'])) {
             continues = false;
             continue;
@@ -43,14 +44,15 @@ pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
             logical.push((begins, std::mem::take(&mut open)));
         }
     }
-    // A lone backslash at the end is an empty key to Java, except before CR LF, whose LF it reads as a line of its own.
+    // To Java, a lone backslash at the end of the file is an empty key. Before CR LF it is not, because Java reads the
+    // LF as a separate line.
     if continues && !(open.is_empty() && text.ends_with("\r\n")) {
         logical.push((begins, open));
     }
     logical
 }
 
-/// The parts of a text between line feeds, carriage returns, and pairs of them.
+/// Splits a text at line feeds, carriage returns, and pairs of them.
 fn natural_lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -64,7 +66,8 @@ fn natural_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The line without its last backslash where their number is odd, which continues it; else the whole line.
+/// Returns the line without its last backslash if the line continues, which an odd number of backslashes means.
+/// Otherwise returns the whole line.
 fn without_continuation(line: &str) -> &str {
     let backslashes = line.len() - line.trim_end_matches('\\').len();
     match line.strip_suffix('\\') {
@@ -73,7 +76,8 @@ fn without_continuation(line: &str) -> &str {
     }
 }
 
-/// Key and value, both still escaped. The key ends at the first `=`, `:` or blank that is not escaped.
+/// Splits a line into key and value, both still escaped. The key ends at the first `=`, `:` or blank that is not
+/// escaped.
 pub(super) fn split(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line.find(|character| {
@@ -87,8 +91,8 @@ pub(super) fn split(line: &str) -> (&str, &str) {
     (key, value.trim_start_matches(BLANKS))
 }
 
-/// Resolves `\t \n \r \f`, `\uXXXX` and `\` before anything else. Java's characters are UTF-16 units, so both
-/// halves of a surrogate pair may be escaped.
+/// Resolves the escapes `\t \n \r \f`, `\uXXXX`, and `\` before any other character. Java's characters are UTF-16
+/// units, so both halves of a surrogate pair may be escaped.
 pub(super) fn unescape(text: &str) -> Result<String, Fault> {
     let mut units = Vec::with_capacity(text.len());
     let mut rest = text.chars();
@@ -115,7 +119,7 @@ pub(super) fn unescape(text: &str) -> Result<String, Fault> {
     String::from_utf16(&units).map_err(|_| Fault::LoneSurrogate)
 }
 
-/// The value of the four hexadecimal digits that a text begins with.
+/// The value of the four hexadecimal digits at the beginning of a text.
 fn unicode_unit(text: &str) -> Result<u16, Fault> {
     text.get(..4)
         .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))

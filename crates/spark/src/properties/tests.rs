@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 type Pairs = &'static [(&'static str, &'static str)];
 
-/// Texts and what `OpenJDK` 17's `java.util.Properties.load(Reader)` made of them, untrimmed; `None` where it
-/// threw `IllegalArgumentException`.
+/// Texts, and the untrimmed result of `OpenJDK` 17's `java.util.Properties.load(Reader)`; `None` if it threw
+/// `IllegalArgumentException`.
 const VERIFIED: &[(&str, Option<Pairs>)] = &[
     ("", Some(&[])),
     ("\n", Some(&[])),
@@ -198,7 +198,7 @@ fn values_are_in_no_debug_output() {
     assert!(!debug.contains("pw42"));
 }
 
-/// As `java.util.Properties.store` escapes, and every blank besides.
+/// Escapes as `java.util.Properties.store` does, and every blank as well.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {

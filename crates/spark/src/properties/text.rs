@@ -1,10 +1,10 @@
-//! How `java.util.Properties.store(Writer)` writes properties.
+//! Writes properties as `java.util.Properties.store(Writer)` does.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The text of a properties file, sorted, without the comment that Java writes first. [`Properties`](super::Properties) reads
-/// it back.
+/// Returns the text of a properties file, sorted by key, without the comment that Java writes first.
+/// [`Properties`](super::Properties) can parse it.
 #[must_use]
 pub fn properties_text(properties: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
@@ -15,14 +15,14 @@ pub fn properties_text(properties: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// Which blanks a backslash goes before.
+/// The blanks that get a backslash.
 #[derive(Clone, Copy, PartialEq)]
 enum Blanks {
     All,
     Leading,
 }
 
-/// Other characters stay as they are: a `Writer` has no need of `\uXXXX`.
+/// Escapes a key or value. Other characters stay, because a `Writer` does not need `\uXXXX`.
 fn escaped(text: &str, blanks: Blanks) -> String {
     let mut escaped = String::with_capacity(text.len());
     for (at, c) in text.chars().enumerate() {
@@ -66,7 +66,7 @@ mod tests {
         fn what_is_written_reads_back(
             properties in prop::collection::btree_map("spark[^\0]{1,12}", "[^\0]{0,20}", 0..6)
         ) {
-            // Spark trims what it read as Java does, and so does our reader.
+            // Spark trims values after reading them as Java does, and so does [`Properties::parse`].
             let expected: BTreeMap<_, _> = properties.iter().map(|(k, v)| (k.clone(), trimmed(v))).collect();
             let read = Properties::parse("c", &properties_text(&properties)).unwrap();
             let read: BTreeMap<_, _> = read.iter().map(|p| (p.key.to_owned(), trimmed(p.value))).collect();

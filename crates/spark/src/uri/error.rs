@@ -1,22 +1,22 @@
-//! What can be wrong with the URI of a dependency.
+//! The reasons why a text is not the URI of a dependency.
 
 use thiserror::Error;
 
-/// A text that is not the URI of a dependency. URIs are shown without user information, query and fragment.
+/// The text is not the URI of a dependency. Messages show URIs without user information, query and fragment.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UriError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("the URI of a dependency is empty; write a path or a URI such as https://host/app.jar")]
     Empty,
-    /// A scheme and nothing behind it.
+    /// The text is only a scheme.
     #[error("`{uri}` names no path; write one behind the scheme, such as {scheme}:///opt/app.jar")]
     NoPath {
         /// The URI.
         uri: String,
-        /// Its scheme.
+        /// The URI's scheme.
         scheme: String,
     },
-    /// `local://opt/app.jar`, where two slashes make the first folder a host.
+    /// The URI is like `local://opt/app.jar`, in which the two slashes make the first folder a host.
     #[error(
         "`{uri}` names the host `{host}`, and a path on another machine cannot be read; \
          write three slashes, {scheme}:///{host}…, if `{host}` is the first folder of the path"
@@ -24,20 +24,20 @@ pub enum UriError {
     HostInPath {
         /// The URI.
         uri: String,
-        /// Its scheme.
+        /// The URI's scheme.
         scheme: String,
-        /// What stands where a host stands.
+        /// The part of the URI that is a host by its position.
         host: String,
     },
-    /// An `http:` URI that does not say where.
+    /// The URI is an `http:` URI without a host.
     #[error("`{uri}` names no host; write one, such as {scheme}://host/app.jar")]
     NoHost {
         /// The URI.
         uri: String,
-        /// Its scheme.
+        /// The URI's scheme.
         scheme: String,
     },
-    /// A path with a NUL, which no file can have.
+    /// The path has a NUL, which no file name can have.
     #[error(
         "the path of `{}` has a NUL character in it, which no file name has; remove it or its %00",
         uri.escape_debug()
@@ -46,7 +46,7 @@ pub enum UriError {
         /// The URI.
         uri: String,
     },
-    /// A URI whose last segment cannot be the name of a file.
+    /// The last segment of the URI cannot be a file name.
     #[error(
         "`{uri}` gives no usable file name: its last path segment {problem}; \
          use a URI that ends in the name of a file, such as https://host/app.jar"
@@ -54,7 +54,7 @@ pub enum UriError {
     FileName {
         /// The URI.
         uri: String,
-        /// What is wrong with the last path segment.
+        /// What is wrong with the last segment.
         problem: &'static str,
     },
 }

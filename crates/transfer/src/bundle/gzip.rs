@@ -1,35 +1,34 @@
-//! Writes one gzip member (RFC 1952) in which stored and deflated stretches alternate.
+//! Writes one gzip member (RFC 1952) of stored and deflated parts.
 //!
-//! Stored blocks (RFC 1951, section 3.2.4) are written here, around bytes that the caller reads straight into
-//! the output buffer. Deflated stretches come from a raw deflate state that is flushed to a byte boundary and
-//! reset whenever a stored stretch follows: a state that remembered bytes from before it would point back by
-//! a wrong distance.
+//! This room writes the stored blocks (RFC 1951, section 3.2.4) itself, around bytes that the caller reads straight
+//! into the output buffer. A raw deflate state writes the deflated parts. Before each stored part, that state is
+//! flushed to a byte boundary and reset. Otherwise it would refer to earlier bytes by a distance that leaves out the
+//! stored part.
 
 use std::io::{self, Write};
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
-/// Method 8, no flags, no time, no extra flags, unknown system: the same files make the same bytes
-/// everywhere.
+/// Method 8, no flags, no time, no extra flags, unknown system: the same files give the same bytes on every machine.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-/// An empty stored block that is the last one.
+/// An empty stored block with the flag of the last block.
 const FINAL_BLOCK: [u8; 5] = [1, 0, 0, 0xff, 0xff];
 const BLOCK_HEADER_BYTES: usize = 5;
 const MAX_BLOCK_BYTES: usize = u16::MAX as usize;
-/// What is written at once: four full stored blocks.
+/// How much is written at once: four full stored blocks.
 const BUFFER_BYTES: usize = 4 * (BLOCK_HEADER_BYTES + MAX_BLOCK_BYTES);
-/// With less room than this the buffer is written out first, so that no stored block is needlessly small.
+/// If the buffer has less room than this, it is written out first, so that stored blocks do not become small.
 const MIN_ROOM_BYTES: usize = 4096;
-/// Measured on source code: 150 MB/s, twice as fast as level 6, for 8% more bytes; level 1 is as much faster
-/// again and 39% larger. One core then keeps a gigabit network busy.
+/// The compression level. Measured on source code, level 3 packs 150 MB/s and so keeps a gigabit network busy with one
+/// core. It is twice as fast as level 6, for 8% more bytes. Level 1 is twice as fast again, but 39% larger.
 const LEVEL: u32 = 3;
 
-/// One gzip member on its way into `out`.
+/// One gzip member that is being written into `out`.
 pub(super) struct GzipWriter<W> {
     out: W,
     buffer: Box<[u8]>,
     filled: usize,
-    /// Bytes that went in, and those of the member that were written out before what is in the buffer.
+    /// `taken_bytes` counts the content; `written_bytes` counts the bytes of the member that have left the buffer.
     taken_bytes: u64,
     written_bytes: u64,
     deflate: Compress,
@@ -38,7 +37,7 @@ pub(super) struct GzipWriter<W> {
 }
 
 impl<W: Write> GzipWriter<W> {
-    /// Starts the member; nothing is written before the buffer is full.
+    /// Starts the member. Writes nothing before the buffer is full.
     pub(super) fn new(out: W) -> GzipWriter<W> {
         let mut buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         buffer[..HEADER.len()].copy_from_slice(&HEADER);
@@ -55,18 +54,18 @@ impl<W: Write> GzipWriter<W> {
         }
     }
 
-    /// How many bytes of content went in so far.
+    /// How many bytes of content were taken so far.
     pub(super) fn taken_bytes(&self) -> u64 {
         self.taken_bytes
     }
 
-    /// How many times the size of the member its content is so far.
+    /// The ratio of the content to the member, both so far.
     pub(super) fn ratio(&self) -> u64 {
         self.taken_bytes / (self.written_bytes + self.filled as u64)
     }
 
-    /// Room for the bytes of one stored block; they count once [`GzipWriter::commit_stored`] says how many
-    /// there are.
+    /// Returns room for the content of one stored block. [`GzipWriter::commit_stored`] then says how many bytes were
+    /// put into it.
     pub(super) fn stored_block(&mut self) -> io::Result<&mut [u8]> {
         self.end_deflate()?;
         self.make_room()?;
@@ -75,7 +74,7 @@ impl<W: Write> GzipWriter<W> {
         Ok(&mut self.buffer[start..end])
     }
 
-    /// Makes a stored block of the first `length` bytes that were put into [`GzipWriter::stored_block`].
+    /// Makes a stored block of the first `length` bytes of what [`GzipWriter::stored_block`] returned.
     pub(super) fn commit_stored(&mut self, length: usize) -> io::Result<()> {
         let [low, high] = u16::try_from(length).map_err(io::Error::other)?.to_le_bytes();
         let start = self.filled + BLOCK_HEADER_BYTES;
@@ -86,7 +85,7 @@ impl<W: Write> GzipWriter<W> {
         Ok(())
     }
 
-    /// Stores bytes that are in memory already.
+    /// Appends a slice as stored blocks.
     pub(super) fn store(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let block = self.stored_block()?;
@@ -98,7 +97,6 @@ impl<W: Write> GzipWriter<W> {
         Ok(())
     }
 
-    /// Deflates bytes.
     pub(super) fn deflate(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.crc.update(bytes);
         self.taken_bytes += bytes.len() as u64;
@@ -111,7 +109,7 @@ impl<W: Write> GzipWriter<W> {
         Ok(())
     }
 
-    /// Ends the member and hands back what it was written into.
+    /// Ends the member and returns the output.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.end_deflate()?;
         self.make_room()?;
@@ -123,8 +121,8 @@ impl<W: Write> GzipWriter<W> {
         Ok(self.out)
     }
 
-    /// Ends a deflated stretch at a byte boundary. The flush is complete once it leaves room in the buffer
-    /// (zlib's manual).
+    /// Ends a deflated part at a byte boundary. The flush is complete once it leaves room in the buffer (zlib's
+    /// manual).
     fn end_deflate(&mut self) -> io::Result<()> {
         while self.deflating {
             self.make_room()?;
@@ -137,7 +135,7 @@ impl<W: Write> GzipWriter<W> {
         Ok(())
     }
 
-    /// One call of the deflate state; how many bytes it took.
+    /// Calls the deflate state once. Returns how many bytes it took.
     fn step(&mut self, bytes: &[u8], flush: FlushCompress) -> io::Result<usize> {
         let (taken, made) = (self.deflate.total_in(), self.deflate.total_out());
         self.deflate.compress(bytes, &mut self.buffer[self.filled..], flush).map_err(io::Error::other)?;
@@ -178,7 +176,7 @@ mod tests {
         bytes
     }
 
-    /// Counts what reaches it in one call.
+    /// Records the length of each write.
     struct Writes(Vec<usize>);
 
     impl Write for Writes {

@@ -1,15 +1,15 @@
-//! Which files are worth compressing.
+//! Decides which files are compressed.
 
 /// How a file's bytes go into the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
-    /// As they are, at the speed of memory.
+    /// Without compression, at the speed of memory.
     Store,
-    /// Deflated.
+    /// With compression.
     Deflate,
 }
 
-/// Endings of files that are compressed already: a second time costs seconds and gains nothing.
+/// Extensions of files that are already compressed. Compressing them again takes seconds and gains nothing.
 const COMPRESSED: &[&str] = &[
     "jar", "war", "ear", "zip", "whl", "egg", "apk", "nupkg", "gz", "tgz", "bz2", "tbz", "tbz2", "xz", "txz",
     "lzma", "zst", "tzst", "lz4", "lzo", "br", "sz", "snappy", "7z", "rar", "conda", "png", "jpg", "jpeg",
@@ -19,7 +19,7 @@ const COMPRESSED: &[&str] = &[
 ];
 
 impl Method {
-    /// Chosen by the ending of the name, in either case.
+    /// Chooses by the extension of the name, ignoring case.
     pub(super) fn for_name(name: &str) -> Method {
         let known = name
             .rsplit_once('.')

@@ -1,8 +1,8 @@
-//! Bundles: flat `.tar.gz` archives written fast, and archives of strangers read safely.
+//! Bundles: writes flat `.tar.gz` archives fast, and reads untrusted archives safely.
 //!
-//! [`PackPlan`] checks the files and names them, [`pack()`] writes them; [`unpack()`] extracts into a folder
-//! of its own, and [`place()`] moves what was extracted to where it belongs. Nothing here waits on a network
-//! or knows of a server.
+//! [`PackPlan`] checks and names the files, and [`pack()`] writes them. [`unpack()`] extracts a bundle into its own
+//! folder, and [`place()`] moves the extracted files to their target. This room uses no network and does not know the
+//! server.
 
 mod method;
 mod names;

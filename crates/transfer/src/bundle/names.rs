@@ -1,9 +1,9 @@
-//! Gives every file of a flat bundle a name of its own.
+//! Gives every file of a flat bundle its own name.
 
 use std::collections::{HashMap, HashSet};
 
-/// One name for each of `names`, in the same order: the first of its kind keeps its name, the second becomes
-/// `name-1.ext`, the third `name-2.ext`. A number that would take the real name of another file is skipped.
+/// Returns one name for each of `names`, in the same order. The first file with a name keeps it, the second becomes
+/// `name-1.ext`, the third `name-2.ext`. A number is skipped if another file of the list already has that name.
 pub fn unique_names(names: &[String]) -> Vec<String> {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut copies: HashMap<&str, u64> = HashMap::new();
@@ -19,7 +19,7 @@ pub fn unique_names(names: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Counts on from `number` until the numbered name is free, and takes it.
+/// Counts up from `number` until the numbered name is free, and takes that name.
 fn next_free(name: &str, number: &mut u64, taken: &mut HashSet<String>) -> String {
     let (stem, extension) = split_extension(name);
     loop {
@@ -31,8 +31,8 @@ fn next_free(name: &str, number: &mut u64, taken: &mut HashSet<String>) -> Strin
     }
 }
 
-/// Splits before the last dot, or before `.tar` where that stands in front of it. A leading dot starts no
-/// extension.
+/// Splits before the last dot, or before `.tar` if that comes right before the last dot. A dot at the beginning does
+/// not start an extension.
 fn split_extension(name: &str) -> (&str, &str) {
     let Some(dot) = name.rfind('.').filter(|&dot| dot > 0) else {
         return (name, "");

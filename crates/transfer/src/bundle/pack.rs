@@ -14,15 +14,16 @@ use super::unpack::{BOMB_FLOOR_BYTES, MAX_RATIO};
 
 const TAR_BLOCK_BYTES: usize = 512;
 const READ_BUFFER_BYTES: usize = 256 * 1024;
-/// Half of what unpacking accepts, so that every reader of every version does. Zeros cost one byte in a hundred then.
+/// Half of the ratio that unpacking accepts, so that readers of every version accept the bundle. Zeros then cost one
+/// byte in a hundred.
 const LARGEST_RATIO: u64 = MAX_RATIO / 2;
-/// Below that no reader asks for it, and what the deflater still holds would count for much.
+/// Below this, no reader checks the ratio. The bytes that the deflater still holds would also distort it.
 const RATIO_FLOOR_BYTES: u64 = BOMB_FLOOR_BYTES / 4;
-/// The name of the entry that carries the long name of the next one (GNU tar).
+/// The name of GNU tar's entry that carries the long name of the next entry.
 const LONG_NAME: &[u8] = b"././@LongLink";
 
-/// Writes `plan` into `out` as one gzip member. `on_progress` gets the number of source bytes that were read
-/// so far. The same files with the same times make the same bytes.
+/// Writes `plan` into `out` as one gzip member. Calls `on_progress` with the number of source bytes read so far. The
+/// same files with the same times give the same bytes.
 pub fn pack<W: Write>(
     plan: &PackPlan,
     sources: &dyn Sources,
@@ -47,8 +48,8 @@ struct Packer<'a, W> {
 }
 
 impl<W: Write> Packer<'_, W> {
-    /// Header, content, padding; the header goes the way of its file, so that jars are never interrupted by
-    /// the deflater.
+    /// Writes header, content and padding. The header uses the same method as its file: a deflated header between two
+    /// jars would interrupt the stored blocks.
     fn file(&mut self, file: &PlannedFile, sources: &dyn Sources) -> Result<(), PackError> {
         let method = Method::for_name(&file.name);
         let mut source = sources.open(&file.path).map_err(|source| unreadable(&file.path, source))?;
@@ -59,7 +60,7 @@ impl<W: Write> Packer<'_, W> {
         self.put(method, padding(file.size_bytes))
     }
 
-    /// Exactly as many bytes as the header says.
+    /// Writes exactly as many bytes as the header announces.
     fn content(
         &mut self,
         method: Method,
@@ -101,7 +102,7 @@ impl<W: Write> Packer<'_, W> {
         source: &mut dyn Source,
     ) -> Result<u64, PackError> {
         let read = fill(&mut self.buffer, left, source).map_err(|source| unreadable(&file.path, source))?;
-        // A file of zeros would be taken for a bomb where it is fetched: some of it is stored.
+        // Unpacking would refuse a file of zeros as a decompression bomb, so part of it is stored.
         let bytes = &self.buffer[..read];
         let looks_like_a_bomb =
             self.gzip.taken_bytes() > RATIO_FLOOR_BYTES && self.gzip.ratio() >= LARGEST_RATIO;
@@ -123,7 +124,7 @@ fn unreadable(path: &Path, source: io::Error) -> PackError {
     PackError::Read { path: path.to_owned(), source }
 }
 
-/// Reads until the buffer is full, `left` bytes are there, or the source ends.
+/// Reads until the buffer is full, `left` bytes are read, or the source ends.
 fn fill(buffer: &mut [u8], left: u64, source: &mut dyn Source) -> io::Result<usize> {
     let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
     let mut filled = 0;
@@ -138,7 +139,7 @@ fn fill(buffer: &mut [u8], left: u64, source: &mut dyn Source) -> io::Result<usi
     Ok(filled)
 }
 
-/// The open file must still be the one that was planned: half of one build and half of the next is no jar.
+/// Checks that the open file is still the planned one. A jar must not be half of one build and half of the next.
 fn check_unchanged(file: &PlannedFile, source: &dyn Source) -> Result<(), PackError> {
     let stamp = source.stamp().map_err(|source| unreadable(&file.path, source))?;
     if stamp == (Stamp { size_bytes: file.size_bytes, modified: file.modified }) {
@@ -148,7 +149,7 @@ fn check_unchanged(file: &PlannedFile, source: &dyn Source) -> Result<(), PackEr
     }
 }
 
-/// The entry's header, with one for its long name before it where it needs one.
+/// The header of the entry. If the name is too long for it, an entry with the long name comes first.
 fn headers(file: &PlannedFile) -> Vec<u8> {
     let name = file.name.as_bytes();
     let mut bytes = Vec::with_capacity(4 * TAR_BLOCK_BYTES);
@@ -168,7 +169,7 @@ fn headers(file: &PlannedFile) -> Vec<u8> {
     bytes
 }
 
-/// A regular file that everybody may read and that belongs to nobody in particular.
+/// The header of a regular file that all users may read. Its owner is root, whatever the owner here.
 fn header(name: &[u8], size_bytes: u64) -> Header {
     let mut header = Header::new_gnu();
     let field = &mut header.as_old_mut().name;

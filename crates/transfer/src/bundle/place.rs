@@ -1,4 +1,4 @@
-//! Moves what was unpacked to where it belongs, and finds out first whether it can.
+//! Moves unpacked files to their target folder, after it has checked that nothing is in their way.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, FileType, Permissions};
@@ -17,15 +17,15 @@ const COMPARE_BUFFER_BYTES: usize = 128 * 1024;
 /// Why files were not put into place.
 #[derive(Debug, Error)]
 pub enum PlaceError {
-    /// Not a name that unpacking gives.
+    /// The name is not one that unpacking gives.
     #[error("cannot place {name}")]
     Name {
-        /// Made harmless.
+        /// The refused name, with its control characters escaped.
         name: String,
         /// What is wrong with it.
         source: NameFault,
     },
-    /// Somebody else's file is there.
+    /// A file with other content has the same name in the target.
     #[error("{name} already exists in {} with other content; choose an empty folder", .to.display())]
     OtherContent {
         /// Relative to the target.
@@ -33,23 +33,23 @@ pub enum PlaceError {
         /// The target folder.
         to: PathBuf,
     },
-    /// Something else than a file is there.
+    /// The target has something other than a file under this name.
     #[error("cannot put a file at {}: {what} is there; choose an empty folder", .path.display())]
     NotAFile {
         /// Where the file would go.
         path: PathBuf,
-        /// With its article.
+        /// What is there, with its article.
         what: &'static str,
     },
-    /// A folder is needed where something else is.
+    /// A name needs a folder where the target has something else.
     #[error("cannot put files into {}: it is {what}, not a folder; choose an empty folder", .path.display())]
     NotAFolder {
         /// Where the folder would be.
         path: PathBuf,
-        /// With its article.
+        /// What is there, with its article.
         what: &'static str,
     },
-    /// Rename works inside one file system only.
+    /// The files were unpacked on another file system than the target's. A rename works only inside one file system.
     #[error("cannot move {} to {}: they are on different file systems", .from.display(), .path.display())]
     OtherFileSystem {
         /// Where it was unpacked.
@@ -57,21 +57,21 @@ pub enum PlaceError {
         /// Where it would go.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The operating system refused an operation.
     #[error("cannot {action} {}", .path.display())]
     Disk {
-        /// A verb.
+        /// The refused operation, as a verb: the message is “cannot {action} {path}”.
         action: &'static str,
-        /// Where.
+        /// The file or folder of the operation.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's reason.
         source: io::Error,
     },
 }
 
-/// Moves each of `files` from the folder `from` to the folder `to`, which is on the same file system.
-/// Everything is checked before anything is changed. A file that is there already with the same bytes stays,
-/// so that a second run of the same work succeeds; its copy in `from` is left for the caller to remove.
+/// Moves each of `files` from the folder `from` to the folder `to`, which must be on the same file system. Checks
+/// everything before it changes anything. If the target already has a file with the same bytes, that file stays, so
+/// that a second run of the same work succeeds. The caller removes what is left in `from`.
 pub fn place(from: &Path, files: &[UnpackedFile], to: &Path) -> Result<(), PlaceError> {
     let Work { missing_folders, moves } = plan(from, files, to)?;
     make_target(to)?;
@@ -79,12 +79,12 @@ pub fn place(from: &Path, files: &[UnpackedFile], to: &Path) -> Result<(), Place
     moves.iter().try_for_each(|name| rename(&from.join(name), &to.join(name)))
 }
 
-/// Says whether [`place`] would find something in its way, and changes nothing.
+/// Checks whether [`place`] would find something in its way, and changes nothing.
 pub fn check_place(from: &Path, files: &[UnpackedFile], to: &Path) -> Result<(), PlaceError> {
     plan(from, files, to).map(drop)
 }
 
-/// What is to be done.
+/// What [`place`] does after the checks, with names relative to the target.
 struct Work<'a> {
     missing_folders: Vec<&'a str>,
     moves: Vec<&'a str>,
@@ -113,7 +113,7 @@ fn check_name(name: &str) -> Result<(), PlaceError> {
     Err(PlaceError::Name { name: printable(name.as_bytes()), source: fault })
 }
 
-/// The target itself may be a link, as volumes are mounted in all ways; what is below may not.
+/// The target itself may be a link, because volumes are mounted in many ways. Folders below it may not be links.
 fn check_target(to: &Path) -> Result<(), PlaceError> {
     match fs::metadata(to) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
@@ -123,7 +123,8 @@ fn check_target(to: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// The folders above a file that are still to be made, outermost first.
+/// The parent folders of a file that do not exist yet, outermost first. Each folder is returned for its first file
+/// only.
 fn check_parents<'a>(
     name: &'a str,
     to: &Path,
@@ -145,7 +146,7 @@ fn check_parents<'a>(
     Ok(missing)
 }
 
-/// Whether the target has this very file already.
+/// Checks whether the target already has this file with the same bytes.
 fn is_there(from: &Path, file: &UnpackedFile, to: &Path) -> Result<bool, PlaceError> {
     let path = to.join(&file.name);
     match look(&path)? {
@@ -206,7 +207,7 @@ fn make_target(to: &Path) -> Result<(), PlaceError> {
         .map_err(|source| disk("create the folder", to, source))
 }
 
-/// Readable for all, whatever the umask: another user's process reads what is placed here.
+/// Makes a folder that all users can read, whatever the umask: a process of another user reads the files.
 fn make_folder(path: &Path) -> Result<(), PlaceError> {
     DirBuilder::new()
         .create(path)

@@ -1,4 +1,4 @@
-//! What goes into a bundle: every file checked and named before the first byte is written.
+//! The plan of a bundle: checks and names every file before the first byte is written.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,53 +13,53 @@ use super::policy::{NameFault, check_file_name};
 /// Why files cannot be packed.
 #[derive(Debug, Error)]
 pub enum PackError {
-    /// The list of files was empty.
+    /// The list of files is empty.
     #[error("there is nothing to pack: name at least one file")]
     NoFiles,
-    /// Nothing is at that path.
+    /// There is no file at this path.
     #[error("cannot pack {}: no such file; check its path", .path.display())]
     Missing {
-        /// As it was given.
+        /// The path as the caller gave it.
         path: PathBuf,
     },
-    /// Bundles are flat.
+    /// The path is a folder. A bundle has no folders.
     #[error(
         "cannot pack {}: it is a folder, and a bundle holds files; name the files in it, or make one archive of it with tar or zip",
         .path.display()
     )]
     Folder {
-        /// As it was given.
+        /// The path as the caller gave it.
         path: PathBuf,
     },
-    /// A device, a pipe or a socket.
+    /// The path is a device, a pipe or a socket.
     #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file", .path.display())]
     Special {
-        /// As it was given.
+        /// The path as the caller gave it.
         path: PathBuf,
     },
-    /// The name could not be unpacked again.
+    /// Unpacking would refuse the file's name.
     #[error("cannot pack {}: rename it", .path.display())]
     Name {
-        /// As it was given.
+        /// The path as the caller gave it.
         path: PathBuf,
         /// What is wrong with its name.
         source: NameFault,
     },
-    /// The system refused.
+    /// The operating system refused to read the file.
     #[error("cannot read {}", .path.display())]
     Read {
-        /// As it was given.
+        /// The path as the caller gave it.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's reason.
         source: io::Error,
     },
-    /// Its size or time is no longer what the plan saw.
+    /// The file's size or modification time differs from the plan's.
     #[error("{} changed while it was being packed; try again when nothing writes to it", .path.display())]
     Changed {
-        /// As it was given.
+        /// The path as the caller gave it.
         path: PathBuf,
     },
-    /// Where the bundle goes took no more.
+    /// The output of the bundle failed.
     #[error("cannot write the bundle")]
     Write(#[source] io::Error),
 }
@@ -74,32 +74,32 @@ pub struct PackPlan {
 /// One file of a [`PackPlan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedFile {
-    /// As it was given.
+    /// The path as the caller gave it.
     pub path: PathBuf,
-    /// In the bundle.
+    /// The file's name in the bundle.
     pub name: String,
-    /// When the plan was made.
+    /// The file's size when the plan was made.
     pub size_bytes: u64,
-    /// When the plan was made, where the file system keeps it.
+    /// The file's modification time when the plan was made; `None` if the file system does not keep it.
     pub modified: Option<SystemTime>,
 }
 
-/// A file that could not keep its name, because another one has it.
+/// A file that has another name in the bundle, because an earlier file of the list has the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renamed {
-    /// As it was given.
+    /// The path as the caller gave it.
     pub path: PathBuf,
-    /// In the bundle.
+    /// The file's name in the bundle.
     pub name: String,
 }
 
 impl PackPlan {
-    /// Checks all files and names them; their order stays. Symbolic links are followed.
+    /// Checks all files and names them, in the given order. Symbolic links are followed.
     pub fn new(paths: &[PathBuf]) -> Result<PackPlan, PackError> {
         Self::of(paths.iter().map(|path| inspect(path)))
     }
 
-    /// The same for files that were looked at before, with the names that they are to have.
+    /// Makes a plan of files that were inspected before, with the names that they are to have.
     pub fn of_files(files: Vec<PlannedFile>) -> Result<PackPlan, PackError> {
         Self::of(files.into_iter().map(|file| check_name(&file.path, &file.name).map(|()| file)))
     }
@@ -121,27 +121,26 @@ impl PackPlan {
         Ok(PackPlan { files, renamed })
     }
 
-    /// One for each given path, in the same order.
+    /// The files, one for each given path, in the same order.
     #[must_use]
     pub fn files(&self) -> &[PlannedFile] {
         &self.files
     }
 
-    /// Those that got a number, in the order of the files.
+    /// The files whose names got a number, in the order of the files.
     #[must_use]
     pub fn renamed(&self) -> &[Renamed] {
         &self.renamed
     }
 
-    /// The bytes of all files; the bundle may be smaller.
+    /// The bytes of all files. The bundle may be smaller.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.files.iter().fold(0, |total, file| total.saturating_add(file.size_bytes))
     }
 }
 
-/// Looks at one file. The kind is asked before the file is opened, for opening a pipe would wait for its
-/// writer.
+/// Inspects one file. Checks the file type before it opens the file, because opening a pipe would wait for its writer.
 fn inspect(path: &Path) -> Result<PlannedFile, PackError> {
     let metadata = fs::metadata(path).map_err(|source| not_there(path, source))?;
     if metadata.is_dir() {

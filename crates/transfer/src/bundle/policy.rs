@@ -1,4 +1,4 @@
-//! Which names may stand in a bundle: one rule for what is packed and for what is unpacked.
+//! The rules for names in a bundle, the same for packing and unpacking.
 
 use thiserror::Error;
 
@@ -6,50 +6,50 @@ use cloakroom_core::text::is_unfit;
 
 /// The longest name of one file or folder that Linux file systems take.
 const MAX_COMPONENT_BYTES: usize = 255;
-/// The longest path in a bundle; Linux takes no more either.
+/// The longest path in a bundle, which is also Linux's limit.
 const MAX_PATH_BYTES: usize = 4096;
-/// How much of a stranger's name is repeated in an error.
+/// How many characters of an untrusted name an error repeats.
 const MAX_PRINTED_CHARS: usize = 200;
 
 /// Why a name may not stand in a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NameFault {
-    /// Nothing is left after `.` and slashes.
+    /// The name is empty, or only has `.` and slashes.
     #[error("the name is empty")]
     Empty,
-    /// It starts at the root.
+    /// The path starts with a slash.
     #[error("the name is absolute")]
     Absolute,
-    /// It has a `..` in it.
+    /// The path has a `..` in it.
     #[error("the name leads out of its folder with ..")]
     Parent,
-    /// NUL, line ends, escape sequences and the like.
+    /// The name has a control character, such as NUL, a line end or an escape sequence.
     #[error("the name has a control character in it")]
     Control,
-    /// A backslash is a separator to some readers.
+    /// The name has a backslash, which some readers take for a separator.
     #[error("the name has a backslash in it")]
     Backslash,
-    /// `C:` is a place of its own to some readers.
+    /// The name begins like `C:`, which some readers take for a drive.
     #[error("the name starts with a drive letter")]
     Drive,
-    /// Spark and Kubernetes know names as text.
+    /// The name is not UTF-8. Spark and Kubernetes handle names as text.
     #[error("the name is not UTF-8")]
     NotUtf8,
-    /// It would be taken for one of the files that `fetch` makes for itself.
+    /// The name begins with [`RESERVED_PREFIX`].
     #[error("names that begin with {RESERVED_PREFIX} are not for bundles")]
     Reserved,
-    /// One part of the path is longer than a file system takes.
+    /// One part of the path is longer than file systems accept.
     #[error("a part of the name is longer than {MAX_COMPONENT_BYTES} bytes")]
     LongComponent,
-    /// The path is longer than the system takes.
+    /// The path is longer than Linux accepts.
     #[error("the name is longer than {MAX_PATH_BYTES} bytes")]
     LongPath,
 }
 
-/// Names that begin so are `fetch`'s own, in the folders that bundles are put into.
+/// The prefix of the files that `fetch` makes for itself, in the same folders as the files of bundles.
 pub const RESERVED_PREFIX: &str = ".cloakroom-";
 
-/// Checks the name of one file, without folders.
+/// Checks the name of one file, which has no folders in it.
 pub fn check_file_name(name: &str) -> Result<(), NameFault> {
     if name.starts_with(RESERVED_PREFIX) {
         return Err(NameFault::Reserved);
@@ -61,8 +61,7 @@ pub fn check_file_name(name: &str) -> Result<(), NameFault> {
     }
 }
 
-/// Checks a path from an archive and takes the `.` and doubled slashes out of it; `./` itself comes out
-/// empty.
+/// Checks a path from an archive, and removes `.` and doubled slashes. The result for `./` is empty.
 pub(super) fn clean_path(raw: &[u8]) -> Result<String, NameFault> {
     let path = std::str::from_utf8(raw).map_err(|_| NameFault::NotUtf8)?;
     check_text(path)?;
@@ -99,7 +98,7 @@ fn check_component(component: &str) -> Result<(), NameFault> {
     }
 }
 
-/// A stranger's name as it may appear in a log or on a terminal: what is not fit for it escaped, length bounded.
+/// Makes an untrusted name safe for logs and terminals: escapes unfit characters and limits the length.
 pub(super) fn printable(raw: &[u8]) -> String {
     let text = String::from_utf8_lossy(raw);
     let mut shown = String::new();

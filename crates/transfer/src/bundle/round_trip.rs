@@ -1,4 +1,4 @@
-//! Packing, unpacking and placing together, and what other programs say of the bundles.
+//! Tests packing, unpacking and placing together, and with other programs that read and write bundles.
 
 use std::fs;
 use std::io::Write;
@@ -54,7 +54,7 @@ fn a_large_file_of_zeros_is_packed_so_that_it_is_no_bomb() {
     assert_eq!(unpacked[0].size_bytes, SIZE_BYTES);
 }
 
-/// Runs a program that reads the bundle from its standard input; nothing where the program is not installed.
+/// Runs a program that reads the bundle from its standard input. Returns `None` if the program is not installed.
 fn read_with(program: &[&str], bundle: &[u8]) -> Option<String> {
     let child =
         Command::new(program[0]).args(&program[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

@@ -1,4 +1,4 @@
-//! Where the bytes of planned files come from.
+//! The sources of the bytes of planned files.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -6,28 +6,28 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Opens files by the paths that were planned.
+/// Opens planned files by their paths.
 pub trait Sources: Debug + Send + Sync {
-    /// The file.
+    /// Opens the file at a planned path.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Source>>;
 }
 
 /// An open file.
 pub trait Source: Read {
-    /// How it is now.
+    /// The current size and modification time, by which packing notices that the file was changed.
     fn stamp(&self) -> io::Result<Stamp>;
 }
 
-/// What changes with a file's content.
+/// The metadata that a change of the content changes too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// How many bytes it has.
+    /// The file's size.
     pub size_bytes: u64,
-    /// When it was written last, where that is kept.
+    /// When the file was last written; `None` if the source does not keep it.
     pub modified: Option<SystemTime>,
 }
 
-/// The files of this machine.
+/// The files of this machine's file systems.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
 

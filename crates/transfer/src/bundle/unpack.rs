@@ -1,8 +1,7 @@
-//! Extracts archives of strangers: streams them, and refuses whatever a flat or nested tree of plain files
-//! does not need.
+//! Extracts untrusted archives. Streams them, and refuses everything that a tree of plain files does not need.
 //!
-//! The tar headers are read here and not by a library, because a library reads long names and pax records
-//! into memory before anybody can object to their size.
+//! This room parses the tar headers itself. A library would read long names and pax records into memory before their
+//! size can be checked.
 
 mod archive;
 mod catalog;
@@ -25,9 +24,9 @@ pub(super) use stream::{BOMB_FLOOR_BYTES, MAX_RATIO};
 /// How much an archive may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnpackLimits {
-    /// Entries of every type, extension records included, and the folders that are only implied by names.
+    /// Entries of every type. Extension records count, and so do folders that only appear in the paths of files.
     pub max_entries: u64,
-    /// Bytes of all entries, as they are claimed and as they are really unpacked.
+    /// Bytes of all entries: both the sizes in the headers and the bytes that are really unpacked.
     pub max_bytes: u64,
 }
 
@@ -40,15 +39,15 @@ impl Default for UnpackLimits {
 /// One file that was extracted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnpackedFile {
-    /// Relative to where it was extracted, with `/` between folders; never empty, without `.` and `..`.
+    /// The path relative to the target folder, with `/` between folders. Never empty, never with `.` or `..`.
     pub name: String,
-    /// Its length.
+    /// The file's size.
     pub size_bytes: u64,
 }
 
-/// Extracts a `.tar.gz` or `.tar` into the folder `into`, which is made if it is missing and should be empty
-/// and nobody else's. Reads `input` to its end. Each entry is judged before anything of it reaches the disk;
-/// after an error the caller removes the folder.
+/// Extracts a `.tar.gz` or `.tar` into the folder `into`, and reads `input` to its end. Makes `into` if it is missing;
+/// it should be empty, and no other process should use it. Each entry is checked before any of its bytes reach the
+/// disk. After an error the caller removes the folder.
 pub fn unpack<R: Read>(
     input: R,
     into: &Path,
@@ -70,7 +69,7 @@ pub fn unpack<R: Read>(
     Ok(files)
 }
 
-/// Folders that an archive only implies count as entries: a path of two thousand parts is not one folder.
+/// Folders that only appear in the paths of files count as entries, because one path can have two thousand folders.
 fn make_folders<R: Read>(
     archive: &mut Archive<R>,
     folder: &Folder,

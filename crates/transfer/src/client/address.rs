@@ -1,35 +1,35 @@
-//! Where a server is, and how an address may be shown.
+//! The address of a server, and how messages show an address.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// The base address of a server: `http` or `https`, a host, perhaps a port and a path in front of `/api`.
+/// The base address of a server: `http` or `https`, a host, and optionally a port and a path before `/api`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerAddress(Url);
 
-/// A text that does not say where a server is.
+/// A text that is not a server's address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Not a URI with a host.
+    /// The text is not a URI with a host.
     #[error("“{text}” is not a server's address ({why}): write it like http://HOST:10000")]
     Malformed {
-        /// What was given, without credentials.
+        /// The given text, without credentials.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with it, in words for the user.
         why: String,
     },
-    /// A user name or a password in it.
+    /// The address has a user name or a password in it.
     #[error("{text} has a user name or password in it, which this server has no use for: leave it out")]
     Credentials {
-        /// What was given, without credentials.
+        /// The given address, without credentials.
         text: String,
     },
 }
 
 impl ServerAddress {
-    /// Reads `http://HOST[:PORT][/PATH]`, or the same with `https`. A query and a fragment are dropped.
+    /// Parses `http://HOST[:PORT][/PATH]`, or the same with `https`. Drops a query and a fragment.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         let malformed =
@@ -46,24 +46,24 @@ impl ServerAddress {
         Ok(Self(url))
     }
 
-    /// The address of `path`, which begins with a slash, on this server.
+    /// The URL of `path` on this server. `path` begins with a slash.
     pub fn join(&self, path: &str) -> Url {
         let mut url = self.0.clone();
         url.set_path(&format!("{}{path}", self.0.path().trim_end_matches('/')));
         url
     }
 
-    /// `http` or `https`.
+    /// The scheme, `http` or `https`.
     pub fn scheme(&self) -> &str {
         self.0.scheme()
     }
 
-    /// Whether it is this machine, to whoever asks.
+    /// Whether the address is this machine, wherever the program runs.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.0)
     }
 
-    /// Whether a token may be sent there: nobody on the way can read it.
+    /// Whether a token may be sent there, because no other machine on the way can read it.
     pub fn is_confidential(&self) -> bool {
         self.0.scheme() == "https" || is_loopback(&self.0)
     }
@@ -88,15 +88,15 @@ pub fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// An address as errors and logs show it. Credentials, query and fragment are left out: they can hold secrets
-/// (a signed URL does).
+/// Formats an address for errors and logs. Leaves out credentials, query and fragment, which can be secret; a signed
+/// URL has a secret query.
 pub fn shown(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{host}{port}{}", url.scheme(), url.path())
 }
 
-/// The same for a text that is not a URL.
+/// The same for a text that cannot be parsed as a URL.
 fn without_credentials(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let shown = match text.rsplit_once('@') {

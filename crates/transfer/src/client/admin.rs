@@ -1,4 +1,4 @@
-//! An admin's requests to the running server.
+//! The requests of an admin to the running server.
 
 use std::time::Duration;
 
@@ -18,36 +18,36 @@ use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{OwnerKind, RowName};
 use cloakroom_core::time::SparkDuration;
 
-/// A full page has about a third of a mebibyte: what is much larger is none.
+/// The longest accepted answer. A full page has about a third of a mebibyte, so a much larger answer is not a page.
 const LONGEST_BODY: usize = 16 << 20;
 
-/// A sweep that deletes much, or waits for an API server, takes its time.
+/// The time limit for a sweep, which may delete much or wait for an API server.
 const SWEEP: Duration = Duration::from_mins(10);
 
-/// Which resources are meant; all of them unless something is set.
+/// The resources that a request selects. Without any condition it selects all of them.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Owners in this namespace.
+    /// Only owners in this namespace.
     pub namespace: Option<String>,
-    /// Owners of this kind.
+    /// Only owners of this kind.
     pub kind: Option<OwnerKind>,
-    /// Owners with all of these labels.
+    /// Only owners with all of these labels.
     pub labels: Vec<(String, String)>,
-    /// The owner of this name.
+    /// Only owners with this name.
     pub name: Option<String>,
-    /// Kept for one of these reasons.
+    /// Only resources that are kept for one of these reasons.
     pub why: Vec<String>,
-    /// Never downloaded.
+    /// Only resources that were never downloaded.
     pub unused: bool,
-    /// Staged at least so long ago.
+    /// Only resources that were staged at least this long ago.
     pub older_than: Option<SparkDuration>,
-    /// With an id that begins so.
+    /// Only resources whose id begins like this.
     pub id: Option<String>,
-    /// Tombstones in place of staged resources.
+    /// Tombstones of deleted resources, instead of staged resources.
     pub deleted: bool,
 }
 
-/// Talks to the operational listener of one server.
+/// The client for one server's operational listener.
 #[derive(Debug)]
 pub struct AdminClient {
     http: HttpClient,
@@ -55,37 +55,37 @@ pub struct AdminClient {
     token: AdminToken,
 }
 
-/// An admin's request that did not succeed.
+/// The reason why an admin's request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    /// Somebody on the way could read the token.
+    /// Other machines on the way could read the admin token.
     #[error(
         "the admin token would travel unencrypted to {server}, so nothing was sent: use an address of this machine, as \
          with “kubectl exec” or “kubectl port-forward”, or https"
     )]
     TokenInClear {
-        /// Where to.
+        /// The server's address.
         server: String,
     },
-    /// The server did not do it.
+    /// The exchange with the server failed.
     #[error("could not {what} at {server}: {failure}{then}", then = then(.failure))]
     Failed {
-        /// What was asked for; it follows “could not”.
+        /// What the request would do; it follows “could not”.
         what: String,
-        /// Where.
+        /// The server's address.
         server: String,
-        /// What happened.
+        /// The failure of the exchange.
         failure: Failure,
     },
 }
 
 impl AdminError {
-    /// Whether the server knows no such resource.
+    /// Whether the server says that it has no such resource.
     pub fn is_unknown_resource(&self) -> bool {
         self.has_code(Code::NotFound)
     }
 
-    /// Whether the server cannot say anything of the resource: it cannot read it, or not when and why it was deleted.
+    /// Whether the server has the resource, but cannot read it, or cannot read when and why it was deleted.
     pub fn is_unreadable_resource(&self) -> bool {
         self.has_code(Code::Internal) || self.has_code(Code::Gone)
     }
@@ -97,7 +97,7 @@ impl AdminError {
 
 fn then(failure: &Failure) -> String {
     const LISTENER: &str = "check that it runs, and that this is its --ops-listen address (--admin-url)";
-    // All that a server of this version refuses is refused before it is asked.
+    // This program checks requests before it sends them. A server of the same version therefore does not refuse them.
     const OLDER: &str =
         "the server is older than this program: write whole ids, and leave out what it does not know";
     let advice = match failure {
@@ -110,7 +110,7 @@ fn then(failure: &Failure) -> String {
 }
 
 impl AdminClient {
-    /// Refuses to show `token` to anybody on the way.
+    /// Makes a client. Refuses an address to which `token` would travel in clear.
     pub fn new(http: HttpClient, server: ServerAddress, token: AdminToken) -> Result<Self, AdminError> {
         if server.is_confidential() {
             Ok(Self { http, server, token })
@@ -119,19 +119,19 @@ impl AdminClient {
         }
     }
 
-    /// How the server is.
+    /// Asks for the server's status.
     pub async fn status(&self) -> Result<ServerStatus, AdminError> {
         let url = self.server.join(admin::STATUS);
         self.ask("ask how the server is", Method::GET, url, self.patience()).await
     }
 
-    /// Everything that `selection` means, in the order of ids, and the server's time.
+    /// Lists the resources that `selection` selects, in the order of their ids, with the server's time.
     pub async fn list(&self, selection: &Selection) -> Result<ResourcePage, AdminError> {
         let mut whole = self.page(selection, None).await?;
         while let Some(after) = whole.next.take() {
             let page = self.page(selection, Some(&after)).await?;
             whole.resources.extend(page.resources);
-            // Ids come in order. A server whose pages do not go on would be asked for ever.
+            // Ids come in order. This check ends the loop if a server's pages do not advance.
             whole.next = page.next.filter(|next| *next > after);
         }
         Ok(whole)
@@ -142,13 +142,13 @@ impl AdminClient {
         self.ask("list what is staged", Method::GET, url, self.patience()).await
     }
 
-    /// All that is known of one resource, or of its tombstone. An error if the server cannot read it.
+    /// Asks for everything about one resource or its tombstone. It is an error if the server cannot read it.
     pub async fn show(&self, id: &RowName) -> Result<ResourceDetails, AdminError> {
         let url = self.server.join(&admin::resource_path(id));
         self.ask(&format!("show resource {id}"), Method::GET, url, self.patience()).await
     }
 
-    /// Deletes a resource; with `only_unused` only if nobody has downloaded it.
+    /// Deletes a resource. With `only_unused`, deletes it only if it was never downloaded.
     pub async fn remove(&self, id: &RowName, only_unused: bool) -> Result<Removal, AdminError> {
         let mut url = self.server.join(&admin::resource_path(id));
         if only_unused {
@@ -157,13 +157,14 @@ impl AdminClient {
         self.ask(&format!("remove resource {id}"), Method::DELETE, url, self.patience()).await
     }
 
-    /// Accepts the cluster that the server asks now, if it has this uid, or none that can be read.
+    /// Accepts the cluster that answers the server now as the one to ask about owners. `uid` is its uid, or
+    /// `without-uid` if the uid cannot be read.
     pub async fn accept_cluster(&self, uid: &str) -> Result<AcceptedCluster, AdminError> {
         let url = self.server.join(&admin::cluster_path(uid));
         self.ask("accept the cluster", Method::PUT, url, self.patience()).await
     }
 
-    /// Sweeps now, and waits for the end.
+    /// Starts a sweep, and waits for its end.
     pub async fn sweep(&self) -> Result<SweepReport, AdminError> {
         let url = self.server.join(admin::SWEEPS);
         self.ask("sweep", Method::POST, url, SWEEP).await

@@ -1,4 +1,4 @@
-//! Answers other than the one hoped for, in words.
+//! Turns unexpected answers into words for the user.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,33 +10,33 @@ use cloakroom_core::protocol::Word;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
 use cloakroom_core::text;
 
-/// More of an error's body is not read.
+/// How much of an error's body is read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// No error's body is waited for any longer.
+/// How long the client waits for an error's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// No more of it is shown.
+/// How much of a text from outside is shown.
 const MAX_SHOWN_CHARS: usize = 500;
 
-/// What a server said instead of doing what it was asked to.
+/// An answer that is not the expected one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The stable code, if it came from a cloakroom server.
+    /// The stable error code; `None` if the answer is not from a cloakroom server.
     pub code: Option<Word<Code>>,
-    /// Its own words, or what can be said for it.
+    /// The server's own message, or a description of the answer.
     pub detail: String,
-    /// When it wants to be asked again.
+    /// How long the server wants the client to wait; `None` if it does not say.
     pub retry_after: Option<Duration>,
 }
 
 impl Answer {
-    /// Whether it is a cloakroom server's answer with this code.
+    /// Whether the answer is from a cloakroom server and has this code.
     pub fn has_code(&self, code: Code) -> bool {
         self.code == Some(Word::Known(code))
     }
 
-    /// Reads it, a bounded part of its body included. The `secrets` of the request are not in what it says.
+    /// Reads an answer with a limited part of its body. Removes the request's `secrets` from the text.
     pub(super) async fn read(response: Response, secrets: &[&str]) -> Self {
         let (status, headers) = (response.status(), response.headers().clone());
         let base = response.url().clone();
@@ -71,12 +71,12 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Text from outside on one line, fit to be shown, not too long, without a full stop at its end.
+/// Makes text from outside fit for one line of a message: harmless, limited in length, without a full stop at its end.
 pub(super) fn one_line(words: &str) -> String {
     text::one_line(words, MAX_SHOWN_CHARS).trim_end_matches('.').to_owned()
 }
 
-/// The whole body, or as much of it as is allowed and comes in time.
+/// Reads the body, up to the limits of size and time.
 pub(super) async fn bounded_body(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     let reading = async {
@@ -88,7 +88,7 @@ pub(super) async fn bounded_body(mut response: Response) -> Vec<u8> {
             }
         }
     };
-    // What came until then is better than nothing.
+    // If the time is over, the part that has come is still useful.
     let _ = tokio::time::timeout(BODY_TIMEOUT, reading).await;
     body
 }
@@ -131,7 +131,7 @@ fn redirection(base: &Url, headers: &HeaderMap) -> String {
     }
 }
 
-/// `Retry-After` in seconds; the form with a date is not used by what stands in front of such servers.
+/// Parses `Retry-After` in seconds. The form with a date is ignored, because servers and proxies do not use it here.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

@@ -1,14 +1,14 @@
-//! How long to wait before the next attempt.
+//! The waits between attempts.
 
 use std::time::Duration;
 
-/// Waits that double from `first` up to `longest`. Half of each is random, so that pods that failed together
-/// do not come back together. A server that is away for 3 s costs less than 2 s more.
+/// Waits that double from `first` up to `longest`. Half of each wait is random, so that pods that failed together do
+/// not try again together. If a server is away for 3 s, these waits add less than 2 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// The first wait.
+    /// The wait after the first failure.
     pub first: Duration,
-    /// No wait is longer.
+    /// The longest wait.
     pub longest: Duration,
 }
 
@@ -19,7 +19,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait after `failures` failures in a row; `random` is from 0 to 1.
+    /// The wait after `failures` failures in a row. `random` is from 0 to 1.
     pub fn delay(&self, failures: u32, random: f64) -> Duration {
         let doubled =
             self.first.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));

@@ -1,4 +1,4 @@
-//! One GET, from the first byte or from where another one broke.
+//! One GET request, for a whole file or for the rest of it after a break.
 
 use std::time::Duration;
 
@@ -13,39 +13,39 @@ use super::http::HttpClient;
 use cloakroom_core::protocol::{REPR_DIGEST, digest, v1};
 use cloakroom_core::resource::{ResourceId, ResourceSecret};
 
-/// Where to go on.
+/// Where a download resumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resume {
-    /// How many bytes are there already.
+    /// How many bytes have arrived already.
     pub offset: u64,
-    /// The strong entity tag of what they belong to.
+    /// The strong entity tag of the representation that these bytes belong to.
     pub etag: String,
 }
 
-/// What is known of the whole representation (RFC 9110 section 3.2).
+/// What a server says about the whole representation (RFC 9110 section 3.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Representation {
-    /// Its size.
+    /// The size of the whole, if the server says it.
     pub size_bytes: Option<u64>,
-    /// Its SHA-256.
+    /// The SHA-256 of the whole, if the server says it.
     pub sha256: Option<[u8; 32]>,
-    /// Its strong entity tag. Without one, nothing proves that two answers have the same bytes.
+    /// The strong entity tag. Without one, nothing proves that two answers have the same bytes.
     pub etag: Option<String>,
 }
 
-/// An answer whose body is still to come.
+/// An answer whose body has not been read yet.
 #[derive(Debug)]
 pub struct Download {
-    /// What it is a part or the whole of.
+    /// The representation that the body is from.
     pub representation: Representation,
-    /// Where the body begins: 0, or the offset that was asked for.
+    /// The position of the body's first byte: 0, or the requested offset.
     pub offset: u64,
     response: Response,
     http: HttpClient,
 }
 
 impl HttpClient {
-    /// Begins to download a bundle. With `resume` the answer may still begin at 0: see [`Download::offset`].
+    /// Begins to download a bundle. Even with `resume` the answer may begin at 0: see [`Download::offset`].
     pub async fn open_resource(
         &self,
         server: &ServerAddress,
@@ -58,7 +58,7 @@ impl HttpClient {
         self.open(request, resume, &[secret.expose()]).await
     }
 
-    /// Begins to download any file. With `resume` the answer may still begin at 0: see [`Download::offset`].
+    /// Begins to download any file. Even with `resume` the answer may begin at 0: see [`Download::offset`].
     pub async fn open_file(&self, url: &Url, resume: Option<&Resume>) -> Result<Download, Failure> {
         let secrets: Vec<&str> = url.password().into_iter().chain(url.query()).collect();
         self.open(self.to_web(url).get(url.clone()), resume, &secrets).await
@@ -70,7 +70,7 @@ impl HttpClient {
         resume: Option<&Resume>,
         secrets: &[&str],
     ) -> Result<Download, Failure> {
-        // The bytes are wanted as they are stored: a range of a compressed form would be one of other bytes.
+        // Ranges count the stored bytes. A server that compresses the answer would count other bytes.
         let mut request = request.header(ACCEPT_ENCODING, "identity");
         if let Some(resume) = resume {
             request =
@@ -88,7 +88,7 @@ impl HttpClient {
 }
 
 impl Download {
-    /// The next bytes; `None` at the end of the body.
+    /// Returns the next bytes; `None` at the end of the body.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         let next = within(self.http.timeouts().stall, self.response.chunk()).await?;
         next.map_err(|error| self.http.failure(&error))
@@ -99,7 +99,7 @@ async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, 
     tokio::time::timeout(limit, work).await.map_err(|_| Failure::Stalled { after: limit })
 }
 
-/// What a successful answer brings and where it begins; `None` for every other answer.
+/// Returns the representation and the offset of a successful answer; `None` for every other answer.
 fn opened(status: StatusCode, headers: &HeaderMap, resume: Option<&Resume>) -> Option<(Representation, u64)> {
     let mut representation = Representation {
         size_bytes: text(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok()),
@@ -121,7 +121,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The first byte and the size of the whole, from `bytes 5-9/10` or `bytes 5-9/*`.
+/// Parses the first position and the size of the whole, from `bytes 5-9/10` or `bytes 5-9/*`.
 fn content_range(value: &str) -> Option<(u64, Option<u64>)> {
     let (range, size) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
     let (first, last) = range.split_once('-')?;

@@ -1,4 +1,4 @@
-//! What can go wrong between here and a server, why, and what to check.
+//! The reasons why an exchange with a server fails, and what to check.
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
@@ -10,89 +10,89 @@ use super::answer::{Answer, one_line};
 use super::tls::NO_ROOTS;
 use cloakroom_core::time::format_duration;
 
-/// Why one exchange with a server did not succeed. The text says why, [`Failure::advice`] what to check; neither
-/// has the address in it, and neither can have a secret.
+/// The reason why one exchange with a server failed. The text says why, and [`Failure::advice`] what to check. Neither
+/// contains the address, and neither can contain a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Nobody listens there.
+    /// No process listens at the address.
     #[error("connection refused")]
     Refused,
-    /// The name is unknown.
+    /// The host name does not resolve.
     #[error("the host name does not resolve ({why})")]
     UnknownHost {
-        /// The resolver's words.
+        /// The resolver's message.
         why: String,
     },
-    /// No connection in time.
+    /// The connection was not there in time.
     #[error("no connection within {}", format_duration(*.after))]
     ConnectTimeout {
-        /// How long was waited.
+        /// How long the client waited.
         after: Duration,
     },
-    /// No connection for another reason.
+    /// The connection failed for another reason.
     #[error("no connection ({why})")]
     Unreachable {
-        /// The system's words.
+        /// The operating system's message.
         why: String,
     },
-    /// The certificate does not lead to anybody who is trusted.
+    /// No trusted CA has signed the certificate.
     #[error("its TLS certificate is not signed by anybody who is trusted here")]
     UnknownIssuer,
-    /// The certificate is somebody else's.
+    /// The certificate is for other names.
     #[error("its TLS certificate is for another name ({why})")]
     WrongName {
-        /// Which names it has.
+        /// The names in the certificate, in words for the user.
         why: String,
     },
     /// TLS failed for another reason.
     #[error("TLS failed ({why})")]
     Tls {
-        /// Why.
+        /// The reason, in words for the user.
         why: String,
     },
-    /// The proxy would not pass the connection on.
+    /// The proxy did not open the connection.
     #[error("the proxy would not connect ({why})")]
     Proxy {
-        /// Its words.
+        /// The proxy's message.
         why: String,
     },
-    /// The connection broke, or what came over it ended early.
+    /// The connection broke, or its data ended early.
     #[error("the connection broke ({why})")]
     Broken {
-        /// Why.
+        /// The reason, in words for the user.
         why: String,
     },
-    /// Nothing moved.
+    /// No bytes moved in either direction.
     #[error("nothing came for {}", format_duration(*.after))]
     Stalled {
-        /// How long was waited.
+        /// How long the client waited.
         after: Duration,
     },
-    /// The server took the request, and that was all.
+    /// The request was sent, and no answer came.
     #[error("no answer within {}", format_duration(*.after))]
     NoAnswer {
-        /// How long was waited.
+        /// How long the client waited.
         after: Duration,
     },
-    /// The server said no.
+    /// The server answered with an error.
     #[error("{0}")]
     Answered(Answer),
-    /// Whoever answers there speaks another language.
+    /// The answer is not of the expected protocol or server.
     #[error("{why}")]
     Foreign {
-        /// How that showed.
+        /// How the client noticed, in words for the user.
         why: String,
     },
-    /// Redirections that are not followed.
+    /// The answer redirects to an address that is not followed.
     #[error("{why}")]
     Redirected {
-        /// Why not.
+        /// Why it is not followed, in words for the user.
         why: String,
     },
 }
 
 impl Failure {
-    /// Whether the same request may succeed in a moment.
+    /// Whether the same request may succeed a moment later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Refused
@@ -112,7 +112,7 @@ impl Failure {
         }
     }
 
-    /// When the server wants to be asked again.
+    /// How long the server wants the client to wait; `None` if the server does not say.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Answered(answer) => answer.retry_after,
@@ -120,18 +120,18 @@ impl Failure {
         }
     }
 
-    /// Whether it broke while bytes were on their way, so that their number says something.
+    /// Whether the exchange broke while bytes were moving, so that the number of bytes is worth showing.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Broken { .. } | Self::Stalled { .. } | Self::NoAnswer { .. })
     }
 
-    /// Whether the server took the request and said nothing, so that another attempt may take as long again.
+    /// Whether the server took the request and did not answer. Another attempt may then take just as long.
     pub fn is_silence(&self) -> bool {
         matches!(self, Self::NoAnswer { .. })
     }
 
-    /// What to check; it ends a sentence. Nothing where the answer itself says what to do, as every cloakroom server's
-    /// does.
+    /// What to check, as the end of a sentence. `None` if the answer already says what to do, as every cloakroom
+    /// server's answer does.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self {
             Self::Refused => "check that it is running and reachable from here",
@@ -166,7 +166,7 @@ fn advice_on(answer: &Answer) -> Option<&'static str> {
     }
 }
 
-/// Sorts what reqwest reports. Its own text is never used: it can have the URL in it, and a URL a secret.
+/// Classifies an error of reqwest. Its text is never used, because it can contain the URL, and a URL can be secret.
 pub(super) fn classify(error: &reqwest::Error, connect_timeout: Duration) -> Failure {
     if error.is_redirect() {
         return Failure::Redirected { why: deepest(error) };
@@ -207,7 +207,7 @@ fn tls_failure(error: &rustls::Error) -> Failure {
     use rustls::Error as Tls;
     match error {
         Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Failure::UnknownIssuer,
-        // webpki's word for a self-signed CA certificate that was not given as trusted.
+        // webpki's error for a self-signed CA certificate that was not given as trusted.
         Tls::InvalidCertificate(CertificateError::Other(other))
             if other.to_string().contains("CaUsedAsEndEntity") =>
         {
@@ -227,13 +227,14 @@ fn tls_failure(error: &rustls::Error) -> Failure {
     }
 }
 
-/// How a connection broke whose other end went away.
+/// The reason for a connection that the other end closed.
 const CLOSED: &str = "the server closed it";
 
 fn broken(error: &reqwest::Error) -> String {
     match find::<hyper::Error>(error) {
         Some(error) if error.is_incomplete_message() => CLOSED.to_owned(),
-        // Over TLS it is a closed connection without TLS's own farewell; rustls explains that to programmers.
+        // Over TLS, this is a connection that was closed without TLS's close message. rustls's own text is for
+        // programmers.
         _ if find::<std::io::Error>(error).is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof) => {
             CLOSED.to_owned()
         }
@@ -241,7 +242,7 @@ fn broken(error: &reqwest::Error) -> String {
     }
 }
 
-/// The first error of type `T` in the chain, also inside an `io::Error`, which hides what it wraps.
+/// The first error of type `T` in the chain. Also looks inside an `io::Error`, whose `source` skips the wrapped error.
 fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -257,7 +258,7 @@ fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Optio
     None
 }
 
-/// The words of the innermost error, which say most and never have the URL in them.
+/// The message of the innermost error, which is the most exact one and never contains the URL.
 fn deepest(error: &reqwest::Error) -> String {
     let mut last: Option<&dyn StdError> = None;
     let mut next = error.source();

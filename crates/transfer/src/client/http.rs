@@ -1,4 +1,4 @@
-//! Connections: what all requests have in common.
+//! The connections, with the settings that all requests share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use super::address::{is_loopback, shown};
 use super::failure::{Failure, classify};
 use super::tls::{self, TrustError, TrustedCertificates};
 
-/// How the program names itself.
+/// The program's name in requests.
 const USER_AGENT: &str = concat!("cloakroom/", env!("CARGO_PKG_VERSION"));
-/// A file on the web is followed over this many redirections.
+/// How many redirections are followed for a file on the web.
 const MAX_REDIRECTIONS: usize = 10;
 
-/// Limits in time. None of them bounds a whole transfer.
+/// The time limits. None of them limits a whole transfer.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// For a connection to be there, TLS included.
+    /// For opening a connection, TLS included.
     pub connect: Duration,
     /// For the next byte, in either direction.
     pub stall: Duration,
-    /// For the answer to a small request, the connection included.
+    /// For the answer to a small request, with the connection included.
     pub request: Duration,
-    /// For the answer to an upload that was sent completely, at the most: the server makes it durable first.
+    /// The upper limit for the answer to a complete upload: the server makes the bundle durable before it answers.
     pub answer: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            // The address of a pod that has just gone swallows packets, and only a new attempt gets another way.
+            // The address of a pod that has just ended drops packets. Only a new attempt can reach another pod.
             connect: Duration::from_secs(4),
             stall: Duration::from_secs(30),
             request: Duration::from_secs(10),
@@ -43,14 +43,14 @@ impl Default for Timeouts {
     }
 }
 
-/// How long the answer to the smallest upload is waited for.
+/// How long the client waits at least for the answer to an upload.
 const SHORTEST_ANSWER: Duration = Duration::from_secs(30);
-/// A disk that makes so many bytes durable in a second is a slow one.
+/// The speed of a slow disk, by which the wait for an answer grows.
 const DURABLE_BYTES_PER_SECOND: u64 = 8 << 20;
 
 impl Timeouts {
-    /// How long the answer to an upload is waited for that was sent completely, in so much time. Where sending was slow,
-    /// the disk may be, and so are the buffers that lie between.
+    /// How long to wait for the answer to an upload that was sent completely in the time `sending`. If sending was
+    /// slow, the disk may be slow, too, and buffers on the way may still hold bytes.
     pub(super) fn answer_to(&self, sent_bytes: u64, sending: Duration) -> Duration {
         let writing = Duration::from_secs(sent_bytes / DURABLE_BYTES_PER_SECOND);
         let patience = SHORTEST_ANSWER.saturating_add(writing).saturating_add(sending);
@@ -58,30 +58,30 @@ impl Timeouts {
     }
 }
 
-/// Makes requests: to one staging server, which is not followed anywhere else, and to the web at large.
+/// Makes requests to one staging server, whose redirections are not followed, and to the web.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     server: Routes,
     web: Routes,
     timeouts: Timeouts,
-    /// Whether the staging server has ever answered. Clones know it from each other.
+    /// Whether the staging server has ever answered. Clones share it.
     has_answered: Arc<AtomicBool>,
 }
 
-/// An HTTP client that cannot be set up.
+/// The reason why an HTTP client cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// Its trust.
+    /// The certificates to trust are not usable.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// Its connector.
+    /// reqwest refused its settings.
     #[error("cannot set up the HTTP client")]
     Client(#[source] reqwest::Error),
 }
 
-/// The way there: through the proxies of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`),
-/// or straight for this machine itself, as Go and Java do: no proxy can reach it, and a token that is sent there
-/// because it is near must not go to a proxy in clear.
+/// Two clients: one uses the proxies of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), the
+/// other connects directly. The direct one is for this machine, as in Go and Java, because no proxy can reach it. A
+/// token that is sent to this machine must not go to a proxy in clear.
 #[derive(Debug, Clone)]
 struct Routes {
     straight: Client,
@@ -89,7 +89,7 @@ struct Routes {
 }
 
 impl HttpClient {
-    /// A client that trusts the system's roots and the certificates in `ca_files`.
+    /// Makes a client that trusts the system's roots and the certificates in `ca_files`.
     pub fn new(ca_files: &[PathBuf], timeouts: Timeouts) -> Result<Self, SetupError> {
         let trusted = TrustedCertificates::read(ca_files).map_err(TrustError::from)?;
         Self::trusting(&trusted, timeouts)
@@ -103,24 +103,25 @@ impl HttpClient {
         Ok(Self { server, web, timeouts, has_answered: Arc::default() })
     }
 
-    /// Its limits in time.
+    /// The time limits.
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }
 
-    /// The client for a staging server's `url`: redirections are answers, so that no ticket goes astray.
+    /// The client for a staging server's `url`. It returns redirections as answers, so that no ticket goes to another
+    /// server.
     pub(super) fn to_server(&self, url: &Url) -> &Client {
         self.server.to(url)
     }
 
-    /// Sends a request to the staging server, up to the head of the answer.
+    /// Sends a request to the staging server, and returns when the head of the answer is there.
     pub(super) async fn ask(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let response = request.send().await.map_err(|error| self.failure(&error))?;
         self.has_answered.store(true, Ordering::Relaxed);
         Ok(response)
     }
 
-    /// Whether the staging server has answered so far, with an error too.
+    /// Whether the staging server has answered so far. An error counts, too.
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
@@ -130,7 +131,7 @@ impl HttpClient {
         self.web.to(url)
     }
 
-    /// What `error` means.
+    /// Classifies an error of reqwest.
     pub(super) fn failure(&self, error: &reqwest::Error) -> Failure {
         classify(error, self.timeouts.connect)
     }
@@ -150,8 +151,8 @@ impl Routes {
     }
 }
 
-/// No connection is used twice: a body that is being streamed cannot be sent again when an idle connection
-/// turns out to be dead, and there are few requests.
+/// Each request opens a new connection. A streamed body cannot be sent again if an idle connection turns out to be
+/// dead, and there are few requests.
 fn settings(tls: &ClientConfig, timeouts: Timeouts) -> ClientBuilder {
     Client::builder()
         .tls_backend_preconfigured(tls.clone())
@@ -159,11 +160,12 @@ fn settings(tls: &ClientConfig, timeouts: Timeouts) -> ClientBuilder {
         .user_agent(USER_AGENT)
         .connect_timeout(timeouts.connect)
         .pool_max_idle_per_host(0)
-        // It would have the query of a signed URL in it.
+        // A referer would contain the query of a signed URL.
         .referer(false)
 }
 
-/// Up to ten, and never from `https` to `http`: whoever wrote `https` wants to know what the bytes come from.
+/// Follows up to ten redirections, but never from `https` to `http`: `https` in an address says that the bytes must
+/// come from this server.
 fn web_policy() -> Policy {
     Policy::custom(|attempt: Attempt<'_>| {
         let was_encrypted = attempt.previous().last().is_some_and(|url| url.scheme() == "https");

@@ -1,4 +1,4 @@
-//! The HTTP client of the server: stages bundles, packing them meanwhile, and downloads them.
+//! The HTTP client of the server: stages bundles, which it packs while it uploads, and downloads them.
 
 mod address;
 mod admin;

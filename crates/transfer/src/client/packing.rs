@@ -1,5 +1,5 @@
-//! A bundle that is packed while it is being sent: a thread packs, a bounded channel holds it back, and what
-//! comes out of the channel is the request's body. Memory does not grow with the bundle.
+//! Packs a bundle while it is being sent. A thread packs into a bounded channel, whose output is the body of the
+//! request. Memory does not grow with the bundle.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -23,48 +23,48 @@ use crate::bundle::{PackError, PackPlan, Sources, pack};
 const CHUNK_BYTES: usize = 512 * 1024;
 const CHUNKS_IN_FLIGHT: usize = 3;
 
-/// How long the answer to an upload that was sent completely is waited for once it is to stop: with its ticket it can be
-/// released.
+/// How long a stopped upload that is complete still waits for its answer: with the ticket, the caller can release the
+/// resource.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// From then on somebody may wonder why nothing happens.
+/// After this time without an answer, the user is told that the upload is complete.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// How long a cautious attempt waits after its first chunk.
 const CAUTION: Duration = Duration::from_secs(1);
 
-/// How to begin to send. A server that refuses an upload answers at once, takes a little of the body and closes; a
-/// client that is in the middle of a large write then may see a broken pipe and never the answer.
+/// How sending begins. A server that refuses an upload answers at once, reads a little of the body and closes. If the
+/// client is then in a large write, it may see a broken pipe and never the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
     /// At full speed.
     Swift,
-    /// With a pause after the first chunk, so that an answer that refuses it is seen.
+    /// With a pause after the first chunk, in which a refusal can arrive.
     Cautious,
 }
 
-/// What was sent in the end.
+/// The size and digest of what was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Packed {
     pub size_bytes: u64,
     pub sha256: [u8; 32],
 }
 
-/// A packing thread at work. Dropping this stops it, and breaks the request that its body belongs to.
+/// A running packing thread. Dropping this stops the thread, and breaks the request with its body.
 pub(super) struct Packing {
     gauge: Arc<Gauge>,
     outcome: JoinHandle<Result<Packed, PackError>>,
     stop: DropGuard,
 }
 
-/// How sending gets on.
+/// The state of sending, shared with the body.
 #[derive(Debug, Default)]
 struct Gauge {
     sent_bytes: AtomicU64,
-    /// The connection has nothing to send and waits for the packer.
+    /// Whether the connection has sent everything and waits for the packer.
     is_hungry: AtomicBool,
     is_complete: AtomicBool,
-    /// Cancelled once a connection is there that wants the first bytes.
+    /// Cancelled when a connection asks for the first bytes.
     is_asked: CancellationToken,
 }
 
@@ -74,7 +74,7 @@ enum Piece {
 }
 
 impl Packing {
-    /// Gives the body that the bundle comes out of. Nothing is packed before a connection asks for it.
+    /// Starts packing, and returns the body of the request. Nothing is packed before a connection asks for it.
     pub(super) fn start(
         plan: Arc<PackPlan>,
         sources: Arc<dyn Sources>,
@@ -95,17 +95,18 @@ impl Packing {
         (Self { gauge, outcome, stop: stop.drop_guard() }, body)
     }
 
-    /// How many bytes were handed to the connection.
+    /// How many bytes the connection has taken.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.gauge.sent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether all of it was handed to the connection, so that the other side may have it.
+    /// Whether the connection has taken the whole bundle, so that the server may have it.
     pub(super) fn is_complete(&self) -> bool {
         self.gauge.is_complete.load(Ordering::Relaxed)
     }
 
-    /// Ends once it is to stop: at once where the other side cannot have all of it, and keeps nothing.
+    /// Returns when the upload should end after `stop`: at once if the bundle is incomplete, because the server then
+    /// keeps nothing.
     pub(super) async fn stopped(&self, stop: &CancellationToken) {
         stop.cancelled().await;
         if self.is_complete() {
@@ -113,7 +114,7 @@ impl Packing {
         }
     }
 
-    /// Ends once the other side has taken nothing for too long, or has said nothing to all of it.
+    /// Returns when the server has taken nothing for too long, or has not answered the complete upload in time.
     pub(super) async fn stalled(&self, timeouts: Timeouts, observer: &dyn StageObserver) -> Failure {
         let tick = (timeouts.stall / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
         let begin = Instant::now();
@@ -134,23 +135,23 @@ impl Packing {
         Failure::NoAnswer { after }
     }
 
-    /// What was sent. It waits for the end, so the request must have come to one.
+    /// Waits for the end of packing. The request must have ended before.
     pub(super) async fn finish(self) -> Result<Packed, PackError> {
         joined(self.outcome.await)
     }
 
-    /// Stops, and says why packing itself failed, if it was that.
+    /// Stops packing. Returns the packing error, if that is the cause of the failure.
     pub(super) async fn abort(self) -> Option<PackError> {
         drop(self.stop);
         match joined(self.outcome.await) {
-            // Nobody took the bytes any more: the consequence, not the cause.
+            // The connection took no more bytes. This is a consequence of the failure, not its cause.
             Ok(_) | Err(PackError::Write(_)) => None,
             Err(cause) => Some(cause),
         }
     }
 }
 
-/// Ends with an error where nothing is going to be sent.
+/// Waits until a connection asks for the bundle. Fails if none will.
 fn wait_until(
     asked: &CancellationToken,
     stopped: &CancellationToken,
@@ -170,7 +171,7 @@ fn joined(outcome: Result<Result<Packed, PackError>, tokio::task::JoinError>) ->
     outcome.unwrap_or_else(|error| Err(PackError::Write(io::Error::other(error))))
 }
 
-/// The body: the packer's pieces, or an error that breaks the request when packing stops before its end.
+/// The body: the packer's pieces. If packing stops before its end, an error breaks the request.
 fn pieces(
     receiver: mpsc::Receiver<Piece>,
     gauge: Arc<Gauge>,
@@ -206,8 +207,8 @@ fn pieces(
     })
 }
 
-/// Between two chunks the runtime gets to look at the socket: an answer that is there is read before the next
-/// write, which might fail because the server has closed.
+/// Lets the runtime check the socket between two chunks. It then reads an answer before the next write, which could
+/// fail because the server has closed.
 async fn breathe(start: Start, sent_bytes: u64) {
     if start == Start::Cautious && (1..=CHUNK_BYTES as u64).contains(&sent_bytes) {
         tokio::time::sleep(CAUTION).await;
@@ -216,7 +217,7 @@ async fn breathe(start: Start, sent_bytes: u64) {
     }
 }
 
-/// The packer's end of the channel: counts, hashes, and blocks while the network is slower.
+/// The packer's end of the channel. Counts and hashes the bytes, and blocks while the network is slower.
 struct ChannelWriter {
     sender: mpsc::Sender<Piece>,
     chunk: BytesMut,
@@ -260,7 +261,7 @@ impl Write for ChannelWriter {
         Ok(taken.len())
     }
 
-    /// Small pieces would only be slower: what is left goes out at the end.
+    /// Does nothing, because small pieces would be slower. `finish` sends the last piece.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -289,7 +290,7 @@ mod tests {
         std::fs::write(&file, "a jar").unwrap();
         let (plan, reads) = (Arc::new(PackPlan::new(&[file]).unwrap()), Arc::new(Reads::default()));
         let (packing, body) = Packing::start(plan, Arc::new(Disk), Arc::clone(&reads) as _, Start::Swift);
-        // The connection was refused: the body is never asked for.
+        // The connection was refused, so the body is never read.
         drop(body);
         assert!(joined(packing.outcome.await).is_err());
         assert_eq!(reads.0.load(Ordering::Relaxed), 0);

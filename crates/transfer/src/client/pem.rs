@@ -1,4 +1,4 @@
-//! Certificates to trust, from PEM files.
+//! Reads certificates to trust from PEM files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,28 +7,28 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// A file from which no certificate to trust could be read.
+/// The reason why no certificates could be read from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum PemError {
-    /// Not readable.
+    /// The operating system refused to read the file.
     #[error("cannot read the CA file {path}", path = .path.display())]
     Unreadable {
-        /// The file.
+        /// The CA file.
         path: PathBuf,
-        /// Why.
+        /// The operating system's reason.
         source: std::io::Error,
     },
-    /// A Java key store.
+    /// The file is a Java key store.
     #[error(
         "the CA file {path} is a Java key store, and PEM is needed: \
          keytool -exportcert -rfc -keystore {path} -alias ALIAS -file ca.pem (keytool -list shows the aliases)",
         path = .path.display()
     )]
     JavaKeyStore {
-        /// The file.
+        /// The CA file.
         path: PathBuf,
     },
-    /// A PKCS #12 store, or one certificate in DER.
+    /// The file is a PKCS #12 store, or one certificate in DER.
     #[error(
         "the CA file {path} is PKCS #12 or DER, and PEM is needed: \
          openssl pkcs12 -in {path} -nokeys -out ca.pem (for a single certificate: \
@@ -36,26 +36,26 @@ pub enum PemError {
         path = .path.display()
     )]
     Der {
-        /// The file.
+        /// The CA file.
         path: PathBuf,
     },
-    /// No certificate in it.
+    /// The file has no certificate.
     #[error("the CA file {path} has no “-----BEGIN CERTIFICATE-----” in it", path = .path.display())]
     NoCertificate {
-        /// The file.
+        /// The CA file.
         path: PathBuf,
     },
-    /// Damaged.
+    /// A certificate in the file is damaged.
     #[error("the CA file {path} has a certificate that cannot be read: {why}", path = .path.display())]
     Malformed {
-        /// The file.
+        /// The CA file.
         path: PathBuf,
-        /// Why.
+        /// The reason, in words for the user.
         why: String,
     },
 }
 
-/// Reads every certificate in the PEM file at `path`; at least one. Keys in it are passed over.
+/// Reads every certificate in the PEM file at `path`. There must be at least one. Keys are ignored.
 pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
     let path = path.to_owned();
     let bytes = match std::fs::read(&path) {
@@ -65,7 +65,7 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Pe
     certificates_of(&bytes, &path)
 }
 
-/// The same of a file that was read.
+/// The same for a file that was read before.
 pub fn certificates_of(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, PemError> {
     let path = path.to_owned();
     if bytes.starts_with(&[0xfe, 0xed, 0xfe, 0xed]) {
@@ -81,10 +81,10 @@ pub fn certificates_of(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'
     }
 }
 
-/// As many letters as a line of PEM has (RFC 7468, section 2).
+/// The length of a line of PEM (RFC 7468, section 2).
 const LINE: usize = 64;
 
-/// Certificates as PEM, and nothing else that may have stood beside them in a file.
+/// Formats certificates as PEM.
 pub(super) fn to_pem(certificates: &[CertificateDer<'_>]) -> String {
     let mut text = String::new();
     for certificate in certificates {

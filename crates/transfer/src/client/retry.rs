@@ -1,4 +1,4 @@
-//! One rule for what is tried again: how long, how soon, and what people are told of it.
+//! The rules for repeating requests: for how long, after which wait, and what the user is told.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,42 +12,42 @@ use super::http::HttpClient;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::time::format_duration;
 
-/// A server that is replaced finishes what it has, and its successor starts.
+/// How long to try if the server has answered. A server that is replaced finishes its work, and its successor starts,
+/// in this time.
 const AFTER_AN_ANSWER: Duration = Duration::from_secs(90);
-/// An address that is wrong is found out sooner than that.
+/// How long to try if no server has ever answered. The address may be wrong, and then a shorter time is better.
 const WITHOUT_AN_ANSWER: Duration = Duration::from_secs(30);
-/// A name that DNS does not know is mistyped more often than it is new.
+/// How long to try if DNS does not know the name. Such a name is mistyped more often than new.
 const LONGEST_LOOKUP: Duration = Duration::from_secs(5);
-/// A replaced server is away for less than this.
+/// How long to try for requests that tidy up. A replaced server is away for less than this.
 const BRIEF: Duration = Duration::from_secs(5);
-/// No server's `Retry-After` makes a person wait any longer for one attempt.
+/// The longest `Retry-After` that is obeyed while a person waits.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
-/// How often the answer to a small request is waited for in vain.
+/// How many small requests may end without any answer.
 const MOST_SILENCES: u32 = 3;
 
-/// How often the answer to an upload is lost: each one may have left a bundle that expires unused.
+/// How many uploads may lose their answer. Each of them may have left a bundle that expires unused.
 const MOST_LOST: u32 = 12;
 
-/// An upload that went on for so long before it broke has shown that the failures before it were over.
+/// If an upload goes on for this long before it breaks, the failures before it are over.
 const LASTING: Duration = Duration::from_secs(10);
-/// What cuts every upload in the middle does not cut it for ever.
+/// How many such uploads there may be. If every upload is cut in the middle, the attempts must end.
 const MOST_ROWS: u32 = 10;
 
-/// Hears that a request is tried again.
+/// Receives a notice before a request is repeated.
 pub type Told<'a> = &'a (dyn Fn(&RetryNotice) + Send + Sync);
 
-/// How long a server is waited for that does not do what it is asked to, and how soon it is asked again. Times begin with
-/// the first failure in a row.
+/// For how long a request is repeated, and after which waits. Time counts from the first failure in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Where the server has answered in this run of the program, with an error too.
+    /// How long to try if the server has answered in this run of the program. An error counts, too.
     pub after_an_answer: Duration,
-    /// Where nothing has ever answered.
+    /// How long to try if nothing has ever answered.
     pub without_an_answer: Duration,
-    /// So many attempts instead, however long they take; 0 is taken as 1.
+    /// A number of attempts instead of a time, however long they take. 0 counts as 1.
     pub attempts: Option<u32>,
-    /// The waits.
+    /// The waits between attempts.
     pub backoff: Backoff,
 }
 
@@ -64,19 +64,19 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The same time for every server.
+    /// The same time limit for every server.
     #[must_use]
     pub fn within(limit: Duration) -> Self {
         Self { after_an_answer: limit, without_an_answer: limit, ..Self::default() }
     }
 
-    /// A few seconds, for requests that tidy up while a person waits.
+    /// A limit of a few seconds, for requests that tidy up while a person waits.
     #[must_use]
     pub fn brief() -> Self {
         Self::within(BRIEF)
     }
 
-    /// The same for a server that is known to have answered.
+    /// The same policy for a server that is known to have answered.
     #[must_use]
     pub fn answered(self) -> Self {
         Self { without_an_answer: self.after_an_answer, ..self }
@@ -91,36 +91,36 @@ impl RetryPolicy {
     }
 }
 
-/// What bounds the attempts that follow.
+/// The limit of the attempts that follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bound {
-    /// Their number.
+    /// A number of attempts.
     Number {
-        /// The number of the next one, from 2.
+        /// The number of the next attempt, from 2.
         next: u32,
-        /// How many there can be.
+        /// The largest number of attempts.
         most: u32,
-        /// How long until the next one.
+        /// The wait before the next attempt.
         wait: Duration,
     },
-    /// The time since the first failure in a row.
+    /// A time since the first failure in a row.
     Time(Duration),
 }
 
-/// An attempt that failed, and is followed by others.
+/// A failed attempt, after which others follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryNotice {
-    /// The server that was asked.
+    /// The server that failed.
     pub server: ServerAddress,
-    /// What happened.
+    /// The failure of this attempt.
     pub failure: Failure,
-    /// How far it came, where some of it was sent.
+    /// The progress of an upload, in words for the user; `None` if nothing was sent.
     pub progress: Option<String>,
-    /// What follows.
+    /// The limit of the attempts that follow.
     pub bound: Bound,
 }
 
-/// One line for people.
+/// One line for the user.
 impl fmt::Display for RetryNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, failure, progress, bound } = self;
@@ -160,14 +160,14 @@ fn is_shutting_down(failure: &Failure) -> bool {
     matches!(failure, Failure::Answered(answer) if answer.has_code(Code::ShuttingDown))
 }
 
-/// How much was tried before it was given up; it follows the reason.
+/// How many attempts there were, or for how long. In messages it follows the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tried {
     /// One attempt.
     Once,
-    /// So many.
+    /// This number of attempts.
     Times(u32),
-    /// For so long since the first failure.
+    /// This time since the first failure.
     For(Duration),
 }
 
@@ -183,33 +183,33 @@ impl fmt::Display for Tried {
     }
 }
 
-/// A small request that was given up.
+/// A small request that failed, with no further attempt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{failure}{tried}")]
 pub struct GivenUp {
-    /// What happened last.
+    /// The last failure.
     pub failure: Failure,
-    /// How much was tried.
+    /// How many attempts there were, or for how long.
     pub tried: Tried,
 }
 
-/// One attempt that failed.
+/// One failed attempt.
 pub(super) struct Attempt<'a> {
     pub failure: &'a Failure,
     pub began: Instant,
     pub ended: Instant,
     /// Whether the server has answered in this run of the program.
     pub has_answered: bool,
-    /// Whether the server may have done what it was asked to, and the answer was lost.
+    /// Whether the server may have done what the request asks for, and only its answer was lost.
     pub may_be_done: bool,
 }
 
-/// What follows a failed attempt.
+/// The next attempt after a failed one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Again {
     pub wait: Duration,
     pub bound: Bound,
-    /// Whether people are to be told of it: once for each bound in time.
+    /// Whether to tell the user, which happens once for each time limit.
     pub is_news: bool,
 }
 
@@ -222,9 +222,9 @@ pub(super) struct Retries {
     lost: u32,
     rows: u32,
     since: Option<Instant>,
-    /// An upload went on for so long that a server was there, though no answer came.
+    /// Whether an upload went on for so long that a server must be there, although no answer came.
     has_lasted: bool,
-    /// In this row.
+    /// The failures in this row.
     failures: u32,
     told: Option<Duration>,
 }
@@ -245,7 +245,7 @@ impl Retries {
         }
     }
 
-    /// What follows `attempt`; nothing if it was the last one. `random` is from 0 to 1.
+    /// The next attempt after `attempt`; `None` if that was the last one. `random` is from 0 to 1.
     pub(super) fn after(&mut self, attempt: &Attempt<'_>, random: f64) -> Option<Again> {
         let failure = attempt.failure;
         let since = self.begin_row(attempt);
@@ -270,7 +270,7 @@ impl Retries {
         (!left.is_zero()).then(|| Again { wait: wait.min(left), bound: Bound::Time(limit), is_news })
     }
 
-    /// When the failures began that this one is the last of so far.
+    /// Returns when the current row of failures began. `attempt` may begin a new row.
     fn begin_row(&mut self, attempt: &Attempt<'_>) -> Instant {
         let is_broken = matches!(attempt.failure, Failure::Broken { .. });
         let has_lasted = is_broken && attempt.ended - attempt.began >= LASTING;
@@ -285,7 +285,7 @@ impl Retries {
         }
     }
 
-    /// How much was tried, now that `last` was the last one.
+    /// How many attempts there were up to `last`, or for how long.
     pub(super) fn tried(&self, last: &Attempt<'_>) -> Tried {
         let time = self.since.map_or(Duration::ZERO, |since| last.ended - since);
         match self.attempts {
@@ -299,7 +299,7 @@ impl Retries {
 }
 
 impl HttpClient {
-    /// Makes a small request to `server` until it succeeds, fails for good, or was tried for long enough.
+    /// Repeats a small request to `server` until it succeeds, fails for good, or the limit is reached.
     pub async fn retried<T, F>(
         &self,
         server: &ServerAddress,

@@ -1,4 +1,4 @@
-//! Secrets come from files, never from the command line, where every user of the machine could read them.
+//! Reads secrets from files. They are never on the command line, where every user of the machine could read them.
 
 use std::fmt;
 use std::fs::File;
@@ -7,57 +7,58 @@ use std::path::{Path, PathBuf};
 
 use cloakroom_core::protocol::token_line::{TokenLine, TokenLineError};
 
-/// The original's secrets have about 1,400 bytes, and a request's head has no room for much more than this.
+/// The longest accepted secret. kubespark's secrets have about 1,400 bytes, and the head of a request has no room for
+/// much more than this limit.
 const LONGEST: u64 = 16 << 10;
 
-/// A file that has no usable secret. The message names the file and the setting that names it.
+/// The reason why a file has no usable secret. The message names the file and its setting.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// Not readable.
+    /// The operating system refused to read the file.
     #[error("{setting} names {path}, which cannot be read", path = .path.display())]
     Unreadable {
-        /// The flag or property.
+        /// The flag or property that names the file.
         setting: String,
-        /// The file.
+        /// The file of the secret.
         path: PathBuf,
-        /// Why.
+        /// The operating system's reason.
         source: std::io::Error,
     },
-    /// Nothing in it.
+    /// The file is empty.
     #[error("{setting} names {path}, which is empty: it must hold the secret", path = .path.display())]
     Empty {
-        /// The flag or property.
+        /// The flag or property that names the file.
         setting: String,
-        /// The file.
+        /// The file of the secret.
         path: PathBuf,
     },
-    /// Something that no HTTP header can carry.
+    /// An HTTP header cannot carry the content.
     #[error(
         "{setting} names {path}, whose content is not a secret: it must be one line of printable ASCII",
         path = .path.display()
     )]
     NotText {
-        /// The flag or property.
+        /// The flag or property that names the file.
         setting: String,
-        /// The file.
+        /// The file of the secret.
         path: PathBuf,
     },
-    /// Neither a token nor a name and a token.
+    /// A line is neither a token nor a name and a token.
     #[error("{setting} names {path}, whose line {line} cannot be understood: {source}", path = .path.display())]
     Line {
-        /// The flag or property.
+        /// The flag or property that names the file.
         setting: String,
-        /// The file.
+        /// The file of the secret.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it. Nothing of the line is repeated.
+        /// What is wrong with the line. The text repeats nothing of it.
         source: TokenLineError,
     },
 }
 
-/// Reads the first token in the file at `path`, which `setting` names: it may be a server's own token file, with several of
-/// them and with names.
+/// Reads the first token in the file at `path`, which `setting` names. It may be a server's token file, with several
+/// tokens and names.
 fn read_token(path: &Path, setting: &str) -> Result<String, SecretFileError> {
     token_of(&read_text(path, setting)?, path, setting)
 }
@@ -80,7 +81,7 @@ pub fn read(path: &Path, setting: &str) -> Result<String, SecretFileError> {
 fn read_text(path: &Path, setting: &str) -> Result<String, SecretFileError> {
     let (setting, path) = (setting.to_owned(), path.to_owned());
     let mut bytes = Vec::new();
-    // A byte more than any secret has is enough to know that this is none.
+    // One byte more than the limit is enough to know that the file is too long.
     let opened = File::open(&path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes));
     if let Err(source) = opened {
         return Err(SecretFileError::Unreadable { setting, path, source });
@@ -107,12 +108,12 @@ fn checked(text: &str, path: &Path, setting: &str) -> Result<String, SecretFileE
     }
 }
 
-/// Whether the header of a request can carry it: a line of printable ASCII that is not blank.
+/// Whether an HTTP header can carry the text: one line of printable ASCII that is not blank.
 pub fn is_secret(text: &str) -> bool {
     !text.trim().is_empty() && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// Whoever shows this may upload.
+/// A token that allows uploads.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UploadToken(String);
 
@@ -122,30 +123,30 @@ impl UploadToken {
         read_token(path, setting).map(Self)
     }
 
-    /// The same of a file that was read, or of as much of it as a token can have.
+    /// The same for the content of a file that was read before, at least up to the length limit.
     pub fn of_file(bytes: &[u8], path: &Path, setting: &str) -> Result<Self, SecretFileError> {
         token_of(&text_of(bytes.to_vec(), path, setting)?, path, setting).map(Self)
     }
 
-    /// The text, for the one header that carries it.
+    /// The token's text, for the one header that carries it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-/// Never shows the token.
+/// Leaves out the token.
 impl fmt::Debug for UploadToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("UploadToken(…)")
     }
 }
 
-/// Whoever shows this may see and remove everything.
+/// A token that allows to see and remove every resource.
 #[derive(Clone)]
 pub struct AdminToken(String);
 
 impl AdminToken {
-    /// A token that was read already.
+    /// A token whose text was read before.
     pub fn from_text(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -155,13 +156,13 @@ impl AdminToken {
         read_token(path, setting).map(Self)
     }
 
-    /// The text, for the one header that carries it.
+    /// The token's text, for the one header that carries it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-/// Never shows the token.
+/// Leaves out the token.
 impl fmt::Debug for AdminToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AdminToken(…)")

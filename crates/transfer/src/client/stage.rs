@@ -1,4 +1,4 @@
-//! Staging: packing while uploading, and trying again what is safe to try again.
+//! Stages a bundle: packs while it uploads, and tries again after failures that may pass.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,114 +21,116 @@ use cloakroom_core::size::format_size;
 use cloakroom_core::text::chain;
 use cloakroom_core::time::{SparkDuration, format_duration};
 
-/// A server that said nothing to all of an upload is given one more chance, and not all of them.
+/// How many uploads may end without any answer. A whole upload costs much, so there is only one more attempt.
 const MOST_SILENCES: u32 = 2;
 
-/// Something in between that changes what passes may answer to nothing else.
+/// The time limit for releasing a resource with wrong bytes. A proxy that changes the bytes may not answer this request
+/// either.
 const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 
-/// What to stage, where, and whom for.
+/// What to stage, where, and for which owner.
 #[derive(Debug, Clone)]
 pub struct StageRequest {
-    /// The server.
+    /// The staging server.
     pub server: ServerAddress,
-    /// Whom for.
+    /// The owner of the resource.
     pub owner: Owner,
-    /// Upper bound on the resource's life.
+    /// The longest life of the resource; `None` leaves it to the server.
     pub ttl: Option<SparkDuration>,
-    /// How long it may stay without being downloaded, instead of what the server says.
+    /// How long the resource may stay without being downloaded; `None` leaves it to the server.
     pub unused_timeout: Option<SparkDuration>,
-    /// What the server wants to see from whoever uploads.
+    /// The upload token, if the server requires one.
     pub token: Option<UploadToken>,
-    /// The files.
+    /// The files of the bundle.
     pub plan: Arc<PackPlan>,
-    /// Where their bytes come from.
+    /// The sources of the files' bytes.
     pub sources: Arc<dyn Sources>,
 }
 
-/// Hears how an upload gets on.
+/// Receives the events of an upload.
 pub trait StageObserver: Send + Sync + 'static {
-    /// So many bytes of the files were read in this attempt.
+    /// This attempt has read `read_bytes` bytes of the files.
     fn packed(&self, read_bytes: u64);
-    /// All of it was sent, and for some seconds there was no answer. Whoever shows that anyway need not be told.
+    /// The whole bundle was sent some seconds ago, and no answer has come. An observer that shows this anyway can
+    /// ignore it.
     fn awaiting_answer(&self) {}
-    /// An attempt failed, and another one follows. What there is to tell of it was not told before.
+    /// An attempt failed, and another one follows. `notice` is `None` if the user has already been told.
     fn retrying(&self, notice: Option<&RetryNotice>);
 }
 
 /// A bundle that is on the server.
 #[derive(Clone)]
 pub struct Staged {
-    /// Its ticket.
+    /// The ticket, parsed.
     pub ticket: Ticket,
-    /// The ticket as the server wrote it, on one line. It has the secret in it.
+    /// The ticket as the server wrote it, on one line. It contains the secret.
     pub json: String,
 }
 
-/// Never shows the secret.
+/// Leaves out the secret.
 impl fmt::Debug for Staged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Staged").field("ticket", &self.ticket).finish_non_exhaustive()
     }
 }
 
-/// A bundle that is not on the server.
+/// The reason why a bundle is not on the server.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// Somebody on the way could read the token.
+    /// Other machines on the way could read the upload token.
     #[error(
         "the upload token would travel unencrypted to {server}, so nothing was sent: \
          use an https address, or leave the token out if the server wants none"
     )]
     TokenInClear {
-        /// Where to.
+        /// The staging server.
         server: ServerAddress,
     },
     /// The files could not be packed.
     #[error(transparent)]
     Pack(#[from] PackError),
-    /// The server did not take it.
+    /// The exchange failed, and no further attempt follows.
     #[error(
         "could not stage to {server}: {why}{tried}{then}{kept}",
         then = then(.failure.advice()),
         kept = kept(*.may_be_kept)
     )]
     Failed {
-        /// Where to.
+        /// The staging server.
         server: ServerAddress,
-        /// Why, and how far it came.
+        /// The reason and the progress, in words for the user.
         why: String,
-        /// What happened last.
+        /// The last failure.
         failure: Failure,
-        /// How much was tried.
+        /// How many attempts there were, or for how long.
         tried: Tried,
-        /// Whether one of them may have made a resource, whose ticket was lost.
+        /// Whether an attempt may have made a resource whose ticket was lost.
         may_be_kept: bool,
     },
-    /// Somebody asked for it.
+    /// The caller stopped staging.
     #[error("stopped before it was staged to {server}{kept}", kept = kept(*.may_be_kept))]
     Stopped {
-        /// Where to.
+        /// The staging server.
         server: ServerAddress,
-        /// Whether there may be a resource, whose ticket was lost.
+        /// Whether an attempt may have made a resource whose ticket was lost.
         may_be_kept: bool,
     },
-    /// What is on the server is not what was sent.
+    /// The server stored other bytes than were sent.
     #[error(
         "{server} stored {stored}, but sent were {sent}: something in between changes what passes; stage it again"
     )]
     OtherBytes {
-        /// Where to.
+        /// The staging server.
         server: ServerAddress,
-        /// What the ticket says.
+        /// The size and digest in the ticket, in words for the user.
         stored: String,
-        /// What was sent.
+        /// The size and digest of the sent bytes, in words for the user.
         sent: String,
     },
 }
 
 impl StageError {
-    /// The whole of it with other advice, from somebody who knows how the server was named.
+    /// The message with other advice, for a caller that knows how the server was named.
     pub fn advised(&self, advice: impl FnOnce(&Failure) -> Option<String>) -> String {
         match self {
             Self::Failed { server, why, failure, tried, may_be_kept } => {
@@ -139,7 +141,7 @@ impl StageError {
         }
     }
 
-    /// Whether the server may keep a bundle whose ticket nobody has; it expires unused.
+    /// Whether the server may keep a bundle whose ticket was lost. It expires unused.
     pub fn may_be_kept(&self) -> bool {
         matches!(self, Self::Failed { may_be_kept: true, .. } | Self::Stopped { may_be_kept: true, .. })
     }
@@ -158,10 +160,9 @@ fn then(advice: Option<&str>) -> String {
 }
 
 impl HttpClient {
-    /// Stages one bundle. An attempt that failed left nothing behind, except that after a lost answer there may
-    /// be a second resource, which expires unused: so all that may pass is tried again. Once `stop` is cancelled an
-    /// upload that the server cannot have completely is broken off; the answer to another one is waited for, but not
-    /// for long.
+    /// Stages one bundle, and tries again after every failure that may pass. A failed attempt leaves nothing behind,
+    /// with one exception: if only its answer was lost, a second resource may exist, which expires unused. After `stop`
+    /// is cancelled, an incomplete upload ends at once. A complete upload gets a few seconds for its answer.
     pub async fn stage(
         &self,
         stop: &CancellationToken,
@@ -201,27 +202,27 @@ impl HttpClient {
         }
     }
 
-    /// What nobody asked for does not stay.
+    /// Releases the resource with the wrong bytes, and makes the error.
     async fn other_bytes(&self, request: &StageRequest, ticket: &Ticket, sent: String) -> StageError {
         let server = request.server.clone();
-        // Otherwise it expires unused.
+        // If this fails, the resource expires unused.
         let _ = timeout(LONGEST_RELEASE, self.release(&server, ticket)).await;
         let stored = format!("{} bytes with SHA-256 {}", ticket.size_bytes, ticket.sha256);
         StageError::OtherBytes { server, stored, sent }
     }
 }
 
-/// The uploads of one bundle so far.
+/// The attempts to stage one bundle.
 struct Attempts<'a> {
     request: &'a StageRequest,
     retries: Retries,
-    /// How the next one begins.
+    /// How the next attempt begins.
     start: Start,
     may_be_kept: bool,
 }
 
 impl Attempts<'_> {
-    /// How long to wait before the next attempt, if there is to be one.
+    /// How long to wait before the next attempt; `None` if there is none. Notifies the observer.
     fn after(
         &mut self,
         attempt: &Attempt<'_>,
@@ -258,14 +259,14 @@ impl Attempts<'_> {
     }
 }
 
-/// A 4xx is the server's last word on this request.
+/// A 4xx answer to an upload is final, even if [`Failure::is_transient`] says that it may pass.
 fn is_worth_another(failure: &Failure) -> bool {
     let is_final = matches!(failure, Failure::Answered(answer) if answer.status < 500);
     failure.is_transient() && !is_final
 }
 
-/// How far an upload came that broke after its beginning. Without a total, all was sent: the bundle may be larger or smaller
-/// than its files.
+/// The progress of an upload that broke, in words for the user. `total_bytes` is the size of the files, and about that
+/// of the bundle; `None` if the whole bundle was sent.
 fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: Option<u64>) -> Option<String> {
     if sent_bytes == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! Requests about what is staged, and about the server itself.
+//! Requests about a staged resource, and about the server itself.
 
 use reqwest::header::ACCEPT;
 use reqwest::{Method, RequestBuilder, Response};
@@ -13,13 +13,13 @@ use cloakroom_core::protocol::v1::{self, Metadata, ServerInfo, Ticket};
 use cloakroom_core::resource::ResourceId;
 
 impl HttpClient {
-    /// What the server says of itself.
+    /// Asks the server for its description.
     pub async fn server_info(&self, server: &ServerAddress) -> Result<ServerInfo, Failure> {
         let url = server.join(v1::INFO);
         self.json(self.to_server(&url).request(Method::GET, url), &[]).await
     }
 
-    /// What is known of the resource that a ticket is for. This is no use of it.
+    /// Asks for the metadata of a ticket's resource. This does not count as a use of the resource.
     pub async fn resource_metadata(
         &self,
         server: &ServerAddress,
@@ -28,8 +28,8 @@ impl HttpClient {
         self.metadata(server, &ticket.resource_id, &ticket.resource_secret).await
     }
 
-    /// Whether the server says that it has deleted the resource that this id and secret are for. Only the server that had it
-    /// can say so, and only to a client that shows its secret.
+    /// Whether the server says that it has deleted the resource with this id and secret. Only the server that had the
+    /// resource can say so, and only to a client that sends the secret.
     pub async fn is_gone(
         &self,
         server: &ServerAddress,
@@ -49,7 +49,7 @@ impl HttpClient {
         self.json(request.bearer_auth(secret), &[secret]).await
     }
 
-    /// Releases the resource that a ticket is for. One that is gone already is released.
+    /// Releases a ticket's resource. If the resource is already gone, that is a success.
     pub async fn release(&self, server: &ServerAddress, ticket: &Ticket) -> Result<(), Failure> {
         let url = server.join(&v1::resource_path(&ticket.resource_id));
         let request = self.to_server(&url).request(Method::DELETE, url);

@@ -1,4 +1,4 @@
-//! Whom the clients trust: the system's roots and the PEM certificates that were given.
+//! The certificates that clients trust: the system's roots and given PEM files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 use super::pem::{self, PemError};
 
-/// What is said where a certificate must be checked and there is nothing to check it against.
+/// The message if the system has no root certificates to check a certificate against.
 pub(super) const NO_ROOTS: &str = "no trusted root certificates were found on this system";
 
-/// A TLS configuration that cannot be built.
+/// The reason why a TLS configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// A PEM file.
+    /// A PEM file is not usable.
     #[error(transparent)]
     Pem(#[from] PemError),
-    /// rustls refused.
+    /// rustls refused its settings.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// Its verifier could not be built.
+    /// The certificate verifier could not be built.
     #[error("cannot set up TLS")]
     Verifier(#[from] rustls::client::VerifierBuilderError),
 }
 
-/// TLS 1.2 and 1.3 with the system's roots and the certificates that were given, HTTP/1.1 only.
+/// Allows TLS 1.2 and 1.3 and only HTTP/1.1. Trusts the system's roots and the given certificates.
 pub(super) fn client_config(given: &TrustedCertificates) -> Result<ClientConfig, TrustError> {
     config(system_roots(), given.0.clone())
 }
 
-/// Certificates of PEM files, each of them one that can be trusted. Keys and whatever else the files have are left out.
+/// Trusted certificates from PEM files, without any keys of these files. Each one was checked to be usable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedCertificates(Vec<CertificateDer<'static>>);
 
 impl TrustedCertificates {
-    /// Those of all `files`.
+    /// Reads the certificates of all `files`.
     pub fn read(files: &[PathBuf]) -> Result<Self, PemError> {
         let mut all = Vec::new();
         for path in files {
@@ -52,21 +52,21 @@ impl TrustedCertificates {
         Ok(Self(all))
     }
 
-    /// Those of the file at `path`, which was read before.
+    /// The certificates of the file at `path`, which was read before.
     pub fn of_file(bytes: &[u8], path: &Path) -> Result<Self, PemError> {
         let certificates = pem::certificates_of(bytes, path)?;
         check_anchors(path, &certificates)?;
         Ok(Self(certificates))
     }
 
-    /// As PEM.
+    /// The certificates as PEM.
     #[must_use]
     pub fn to_pem(&self) -> String {
         pem::to_pem(&self.0)
     }
 }
 
-/// The system's roots; there may be none, which matters only once an `https` address is used.
+/// The system's roots. There may be none, which matters only for an `https` address.
 fn system_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
@@ -99,9 +99,9 @@ fn config(mut roots: RootCertStore, given: Vec<CertificateDer<'static>>) -> Resu
     Ok(config)
 }
 
-/// The usual checks, and one thing that Java's trust managers accept and webpki refuses: a server that presents
-/// the very certificate that the user gave as trusted, which for the original's `clientCertPem` often was a
-/// self-signed one that calls itself a CA (`CaUsedAsEndEntity` to webpki).
+/// Makes the usual checks, with one difference: it accepts a server whose certificate is itself one of the given ones.
+/// Java's trust managers accept this too, but webpki refuses a self-signed certificate that calls itself a CA
+/// (`CaUsedAsEndEntity`). kubespark's `clientCertPem` was often such a certificate.
 #[derive(Debug)]
 struct Verifier {
     usual: Option<Arc<WebPkiServerVerifier>>,

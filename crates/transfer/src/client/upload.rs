@@ -17,20 +17,21 @@ use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
 use cloakroom_core::text;
 
-/// Why one attempt did not succeed.
+/// The reason why one attempt failed.
 #[derive(Debug)]
 pub(super) enum UploadError {
     /// The files could not be packed.
     Pack(PackError),
-    /// The server did not take it, after so many bytes; or it did, and its answer was lost.
+    /// The exchange failed after `sent_bytes`. With `may_be_kept` the server may have stored the bundle, and only its
+    /// answer was lost.
     Failed { failure: Failure, sent_bytes: u64, may_be_kept: bool },
-    /// The server's ticket is for other bytes than those that were sent.
+    /// The ticket has another size or digest than the sent bytes.
     OtherBytes { ticket: Box<Ticket>, sent: String },
-    /// Somebody asked for it, before there was an answer.
+    /// The caller stopped the attempt before the answer came.
     Stopped { may_be_kept: bool },
 }
 
-/// The address that `request` is posted to, its owner in the query.
+/// The URL that `request` is posted to, with the owner in the query.
 pub(super) fn upload_url(request: &StageRequest) -> Url {
     let mut url = request.server.join(v1::RESOURCES);
     let owner = &request.owner;
@@ -82,8 +83,8 @@ pub(super) async fn upload(
     }
 }
 
-/// The server's answer may come while the body is still being sent. It is read to its end before packing
-/// stops, because that breaks the connection.
+/// A refusal may come while the body is still being sent. It is read to its end before packing stops, because stopping
+/// breaks the connection.
 async fn refused(response: Response, packing: Packing, secrets: &[&str]) -> Result<Staged, UploadError> {
     let failure = Failure::Answered(Answer::read(response, secrets).await);
     Err(aborted(failure, packing).await)
@@ -98,7 +99,7 @@ async fn aborted(failure: Failure, packing: Packing) -> UploadError {
     }
 }
 
-/// Whether the server may have done its work all the same. A gateway does not know whether it has.
+/// Whether the server may have stored the bundle all the same. A 502 or 504 of a gateway does not say whether it has.
 fn is_about_the_answer(failure: &Failure) -> bool {
     match failure {
         Failure::Answered(answer) => answer.code.is_none() && matches!(answer.status, 502 | 504),
@@ -119,7 +120,7 @@ async fn accepted(response: Response, packing: Packing) -> Result<Staged, Upload
 
 fn staged(body: &[u8]) -> Option<Staged> {
     let ticket = serde_json::from_slice(body).ok()?;
-    // In JSON, line breaks only stand between tokens.
+    // In JSON, line breaks are only between tokens, so that a blank can replace them.
     let json = text::harmless_json(&std::str::from_utf8(body).ok()?.trim().replace(['\r', '\n', '\t'], " "));
     Some(Staged { ticket, json })
 }

@@ -1,4 +1,5 @@
-//! Gives the driver its own properties with what was fetched in them, where a stock spark-submit wrote them.
+//! Writes the driver's properties anew, if a stock spark-submit wrote them: entries of fetched files then lead to those
+//! files.
 
 use std::fs;
 use std::io;
@@ -7,31 +8,32 @@ use std::path::{Path, PathBuf};
 use super::own_file::write_whole;
 use cloakroom_spark::{Properties, PropertiesError, with_fetched_files};
 
-/// Which properties, and where the driver finds them.
+/// The driver's properties before and after the fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverProperties {
-    /// As spark-submit wrote them.
+    /// The file that spark-submit wrote.
     pub from: PathBuf,
-    /// With `file:` for the `local:` of what was fetched. It is written whole or not at all.
+    /// The file that the driver reads, with `file:` in place of `local:` for fetched files. It is written whole or not
+    /// at all.
     pub to: PathBuf,
 }
 
-/// Why the driver does not get its properties.
+/// The reason why the driver does not get its properties.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverPropertiesError {
-    /// They are not there.
+    /// The file is missing or unreadable.
     #[error(
         "cannot read the driver's properties {path}: check that the volume of spark-submit's own config map \
          (spark-conf-volume-driver) is mounted in this init-container",
         path = .path.display()
     )]
     Read {
-        /// The file.
+        /// The properties file that spark-submit wrote.
         path: PathBuf,
-        /// Why.
+        /// The operating system's reason.
         source: io::Error,
     },
-    /// A folder is there in their place.
+    /// A folder has the name of the file.
     #[error(
         "the driver's properties {path} are a folder: the kubelet makes one in spark-submit's config map for every mount \
          path below it; in the driver's pod template, write the mountPath of spark.properties without its first slash \
@@ -39,24 +41,24 @@ pub enum DriverPropertiesError {
         path = .path.display()
     )]
     Folder {
-        /// Where they should be.
+        /// Where the file should be.
         path: PathBuf,
     },
-    /// They are none.
+    /// The file is not a valid properties file.
     #[error(transparent)]
     Parse(#[from] PropertiesError),
-    /// There is no place for them.
+    /// The target file cannot be written.
     #[error("cannot write the driver's properties to {path}: check that the volume is mounted and writable", path = .path.display())]
     Write {
-        /// The file.
+        /// The properties file that the driver reads.
         path: PathBuf,
-        /// Why.
+        /// The operating system's reason.
         source: io::Error,
     },
 }
 
 impl DriverProperties {
-    /// Writes them, with what is in `folders` as files.
+    /// Writes [`Self::to`]. Files in `folders` get `file:` in place of `local:`.
     pub fn write(&self, folders: &[&Path]) -> Result<(), DriverPropertiesError> {
         let text = fs::read_to_string(&self.from).map_err(|source| self.unread(source))?;
         let text = with_fetched_files(&Properties::parse(&self.from, &text)?, folders);

@@ -1,4 +1,5 @@
-//! Why fetching failed, in one sentence: which source, at which address, why, and what to check.
+//! The reasons why fetching failed. Each message is one sentence: the source, its address, the reason, and what to
+//! check.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,80 +12,81 @@ use cloakroom_core::protocol::digest;
 use cloakroom_core::text::chain;
 use cloakroom_core::time::format_duration;
 
-/// Why a fetch did not succeed. Except for [`FetchError::Place`] and [`FetchError::Target`], nothing was put into place.
+/// The reason why a fetch failed. Except for [`FetchError::Place`] and [`FetchError::Target`], nothing was put into
+/// place.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The plan cannot work.
+    /// The plan is not usable.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// One source failed, and the others were given up.
+    /// One source failed, and the other downloads were stopped.
     #[error("could not fetch {what} from {address}: {why}{then}", then = .advice.map(|advice| format!("; {advice}")).unwrap_or_default())]
     Source {
-        /// What it is to the user.
+        /// The source, in words for the user.
         what: String,
-        /// Where it is, without what can be a secret.
+        /// The source's address, without the parts that can be secret.
         address: String,
-        /// Why.
+        /// The reason, in words for the user.
         why: String,
-        /// What to check, where the reason does not say it.
+        /// What to check; `None` if the reason already says it.
         advice: Option<&'static str>,
     },
-    /// One name came from two sources.
+    /// Two sources have a file with the same name.
     #[error("both {first} and {second} bring {name} to {folder}: rename one of the files, or fetch into two folders", folder = .folder.display())]
     SameName {
-        /// One source.
+        /// One source, in words for the user.
         first: String,
-        /// The other.
+        /// The other source, in words for the user.
         second: String,
-        /// The file.
+        /// The name that both have.
         name: String,
-        /// Where it would go.
+        /// The target folder.
         folder: PathBuf,
     },
-    /// What is a file of one source is a folder of another.
+    /// A path is a file of one source and a folder of another.
     #[error(
         "{file} brings the file {path}, and {folder} needs a folder there: rename one of them, or fetch into two folders",
         path = .path.display()
     )]
     FileAndFolder {
-        /// The source with the file.
+        /// The source that has a file there.
         file: String,
-        /// The source with the folder.
+        /// The source that has a folder there.
         folder: String,
-        /// Where both would be.
+        /// The path of both.
         path: PathBuf,
     },
-    /// Another process fetches the same, and does not come to an end.
+    /// Another process fetches the same source, and did not finish in time.
     #[error(
         "another fetch of {what} into {folder} did not end within {limit}: check what else fetches into this folder, or \
          give it more time (mountTimeout, --timeout)",
         folder = .folder.display(), limit = format_duration(*.limit)
     )]
     Busy {
-        /// What it is to the user.
+        /// The source, in words for the user.
         what: String,
         /// The target folder.
         folder: PathBuf,
-        /// How long was waited.
+        /// How long this fetch waited.
         limit: Duration,
     },
-    /// What was fetched could not be put where it belongs.
+    /// The fetched files could not be moved to the target folder.
     #[error("could not put {what} into place: {why}")]
     Place {
-        /// What it is to the user.
+        /// The source, in words for the user.
         what: String,
-        /// Why.
+        /// The reason, in words for the user.
         why: String,
     },
-    /// The target folder.
+    /// The target folder cannot be used.
     #[error("cannot use {folder} for what is fetched (check that the volume is mounted and writable)", folder = .folder.display())]
     Target {
-        /// The folder.
+        /// The target folder, or the path in it that failed.
         folder: PathBuf,
-        /// Why.
+        /// The operating system's reason.
         source: io::Error,
     },
-    /// A signal came.
+    /// A signal stopped the fetch.
     #[error("stopped by a signal before everything was fetched, so nothing was put into place")]
     Stopped,
 }
@@ -104,28 +106,28 @@ impl FetchError {
     }
 }
 
-/// Why one source failed.
+/// The reason why one source failed.
 #[derive(Debug)]
 pub(super) enum Cause {
-    /// The way there, for good.
+    /// The exchange with the server failed, and a retry cannot help.
     Failure(Failure),
-    /// The server does not know what it had: nothing came yet, or something of it.
+    /// The server does not know the resource. `has_begun` says whether some of its bytes came before.
     Unknown { answer: Answer, has_begun: bool },
-    /// The way there, until time was up.
+    /// The exchange with the server failed until the time was over.
     TimeUp { last: Failure, limit: Duration },
-    /// Time was up while bytes were still coming.
+    /// The time was over while bytes were still coming. `came` is words for the user.
     TooSlow { came: String, limit: Duration },
-    /// Other bytes than were announced.
+    /// The digest of the bytes is not the announced one.
     Damaged { announced: [u8; 32], came: [u8; 32] },
-    /// Another bundle than the ticket's.
+    /// The server has another bundle than the one in the ticket.
     OtherThanTicket { how: String },
-    /// Not a bundle, or a hostile one.
+    /// The bundle is invalid or hostile.
     Unpack(UnpackError),
-    /// Larger than allowed.
+    /// The file is larger than the limit.
     TooLarge { limit: String },
-    /// The disk.
+    /// The operating system refused to write.
     Disk { path: PathBuf, source: io::Error },
-    /// The extracting thread is gone.
+    /// The extracting thread ended without a result.
     Lost,
 }
 

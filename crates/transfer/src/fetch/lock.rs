@@ -1,4 +1,5 @@
-//! One fetch at a time of one source into one folder: another one waits, and then finds what the first one brought.
+//! A lock for one source and one folder. Only one process fetches the source into the folder; another process waits,
+//! and then finds the files of the first one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 use super::own_file::open_regular;
 use super::source::remove;
 
-/// Held until it is dropped or the process ends. The file is removed with it; one that a killed run left is nobody's.
+/// The lock, held until it is dropped or the process ends. Dropping it removes its file. If a killed run left the file,
+/// the next run can take it.
 #[derive(Debug)]
 pub(super) struct SourceLock {
     path: PathBuf,
@@ -16,7 +18,7 @@ pub(super) struct SourceLock {
 }
 
 impl SourceLock {
-    /// Takes the lock at `path`; nothing while another process has it.
+    /// Takes the lock at `path`; `None` while another process has it.
     pub(super) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
             remove(path)?;
@@ -26,7 +28,7 @@ impl SourceLock {
             Ok(()) if !is_at(&file, path) => return Ok(None),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // A file system without locks is used without: two fetches at once are the exception.
+            // If the file system has no locks, the fetch goes on without one, because two fetches at once are rare.
             Err(TryLockError::Error(error)) => {
                 tracing::debug!(%error, path = %path.display(), "fetching without a lock");
             }
@@ -35,7 +37,7 @@ impl SourceLock {
     }
 }
 
-/// Whether what was locked is still what the name leads to: its last holder removes it.
+/// Whether the path still leads to the locked file. The last holder of the lock removes the file.
 fn is_at(file: &File, path: &Path) -> bool {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     let (held, named) = (file.metadata().map(identity), fs::symlink_metadata(path).map(identity));

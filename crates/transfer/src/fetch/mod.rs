@@ -1,6 +1,6 @@
-//! The init-container: fetches staged bundles and files from the web into folders, all of them or none.
+//! The init-container: fetches staged bundles and files from the web into folders, either all of them or none.
 //!
-//! [`FetchPlan`] says what goes where, [`run()`] does it.
+//! [`FetchPlan`] says what goes where, and [`run()`] fetches it.
 
 mod driver_properties;
 mod error;

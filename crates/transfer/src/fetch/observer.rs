@@ -1,4 +1,4 @@
-//! What a fetch tells while it runs.
+//! Events of a fetch, and the report about each source.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_duration;
 
-/// Hears how a fetch gets on.
+/// Receives the events of a fetch.
 pub trait FetchObserver: Send + Sync + 'static {
-    /// An attempt at `what` failed because of `why`; the next one follows. Told once for each new reason.
+    /// An attempt at `what` failed because of `why`, and another one follows. Called once for each new reason.
     fn retrying(&self, what: &str, why: &str);
-    /// What came of `what` so far is worth nothing, because of `why`: it is downloaded from the beginning.
+    /// The bytes of `what` that came so far cannot be used because of `why`. The download starts from the beginning.
     fn starting_over(&self, what: &str, why: &str);
 }
 
-/// One source that is in place.
+/// The report about one source that is in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceReport {
-    /// What it is to the user.
+    /// The source, in words for the user.
     pub what: String,
-    /// How many files it brought.
+    /// The number of files in the source.
     pub files: usize,
-    /// How many bytes were downloaded.
+    /// The number of downloaded bytes; 0 if an earlier run fetched the source.
     pub downloaded_bytes: u64,
-    /// How long that took.
+    /// How long the download took, extracting included.
     pub elapsed: Duration,
-    /// An earlier run had put it into place already.
+    /// Whether an earlier run had put the source into place.
     pub was_there: bool,
 }
 

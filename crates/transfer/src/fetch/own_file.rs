@@ -1,4 +1,5 @@
-//! The files that a fetch makes for itself in folders that others can write to: never through a link that was planted.
+//! Reads and writes the files that a fetch makes for itself. Other users can write to their folders, so a planted link
+//! is never followed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -9,7 +10,7 @@ use rustix::fs::OFlags;
 
 use super::source::remove;
 
-/// Writes `bytes` to `path` whole or not at all: first to `draft`, which is made anew, then renamed. Neither name is
+/// Writes `bytes` to `path` whole or not at all: first to a new file at `draft`, which is then renamed. Neither path is
 /// followed if it is a link.
 pub(super) fn write_whole(draft: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     remove(draft)?;
@@ -17,7 +18,7 @@ pub(super) fn write_whole(draft: &Path, path: &Path, bytes: &[u8]) -> io::Result
     fs::rename(draft, path)
 }
 
-/// Opens the regular file at `path`: a link is not followed, a pipe is not waited for, anything else is an error.
+/// Opens the regular file at `path`. Does not follow a link and does not wait for a pipe; everything else is an error.
 pub(super) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let file = options.custom_flags(flags.cast_signed()).open(path)?;
@@ -28,7 +29,7 @@ pub(super) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result
     }
 }
 
-/// The content of the regular file at `path`, if it has no more than `max_bytes`.
+/// Reads the regular file at `path`. It is an error if the file has more than `max_bytes`.
 pub(super) fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path, OpenOptions::new().read(true))?;
     let mut bytes = Vec::new();

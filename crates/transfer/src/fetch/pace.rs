@@ -1,4 +1,4 @@
-//! How one source gets on: failures in a row, waits in between, and what to say when time is up.
+//! The progress of one source: failures in a row, the waits between them, and the message when the time is over.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use super::observer::FetchObserver;
 use crate::client::{Backoff, Failure};
 use cloakroom_core::size::format_size;
 
-/// No server's `Retry-After` makes a pod wait any longer for one attempt.
+/// The longest `Retry-After` that a pod obeys for one attempt.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
 
-/// The pace of one source.
+/// The progress of one source, shared by its attempts.
 pub(super) struct Pace {
     what: String,
     backoff: Backoff,
@@ -21,7 +21,7 @@ pub(super) struct Pace {
 
 #[derive(Default)]
 struct State {
-    /// Since bytes came last.
+    /// The failures since bytes last came.
     failures: u32,
     last: Option<Failure>,
     told: Option<Failure>,
@@ -34,14 +34,14 @@ impl Pace {
         Self { what, backoff, observer, state: Mutex::default() }
     }
 
-    /// So many bytes of so many came: whatever failed before is over.
+    /// Records that `came_bytes` of `total_bytes` came. This ends the row of failures.
     pub(super) fn progressed(&self, came_bytes: u64, total_bytes: Option<u64>) {
         let mut state = self.state();
         (state.came_bytes, state.total_bytes) = (came_bytes, total_bytes);
         (state.failures, state.last, state.told) = (0, None, None);
     }
 
-    /// Waits after `failure`, longer each time; tells about it if it is a new one.
+    /// Waits after `failure`, longer after each failure in a row. Notifies the observer if the failure is a new one.
     pub(super) async fn wait(&self, failure: Failure) {
         let (wait, is_new) = {
             let mut state = self.state();
@@ -58,13 +58,13 @@ impl Pace {
         tokio::time::sleep(wait).await;
     }
 
-    /// All that came has to come again.
+    /// Records that all bytes so far must be downloaded again.
     pub(super) fn start_over(&self, why: &str) {
         self.observer.starting_over(&self.what, why);
         self.state().came_bytes = 0;
     }
 
-    /// Why the source is not there after `limit`.
+    /// The cause if the source is not there after `limit`.
     pub(super) fn time_up(&self, limit: Duration) -> Cause {
         let state = self.state();
         match (&state.last, state.total_bytes) {

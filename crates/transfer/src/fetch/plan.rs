@@ -1,4 +1,4 @@
-//! What to fetch and where to put it, checked as far as that goes without a network.
+//! The plan of a fetch: what is fetched and where it goes. Checks everything that needs no network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,81 +12,81 @@ use cloakroom_core::protocol::digest;
 use cloakroom_core::resource::{InvalidResourceId, ResourceId, ResourceSecret};
 use cloakroom_spark::{InitContainerProperties, RemoteUri, TicketFile, keys};
 
-/// A plan that cannot work.
+/// The reason why a plan is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The server's address.
+    /// The server's address is not usable.
     #[error("{setting} is not usable")]
     Server {
-        /// The flag or property.
+        /// The flag or property that has it.
         setting: &'static str,
         /// What is wrong with it.
         source: AddressError,
     },
-    /// A ticket without a server.
+    /// There is a ticket, but no server.
     #[error("{setting} is missing: it says where the staged files are")]
     NoServer {
-        /// The flag or property.
+        /// The flag or property that should have it.
         setting: &'static str,
     },
-    /// A ticket's id.
+    /// The ticket's id is not usable.
     #[error("{setting} is not usable")]
     Id {
-        /// The flag or property.
+        /// The flag or property that has it.
         setting: &'static str,
         /// What is wrong with it.
         source: InvalidResourceId,
     },
-    /// A ticket as a whole. Nothing of it is repeated.
+    /// The ticket is not usable. The message repeats nothing of it.
     #[error("the ticket in {file} is not usable: {why}")]
     Ticket {
-        /// Where it was read.
+        /// The file that the ticket was read from.
         file: String,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// A ticket's secret.
+    /// The ticket's secret is not usable.
     #[error(transparent)]
     Secret(#[from] SecretFileError),
-    /// A file's address.
+    /// The address of a file on the web is not usable.
     #[error("cannot fetch {uri}: {why}")]
     Remote {
-        /// The address, without what can be a secret.
+        /// The address, without the parts that can be secret.
         uri: String,
         /// What is wrong with it.
         why: String,
     },
-    /// A file's name.
+    /// The name of a file on the web is not usable.
     #[error("{0}")]
     RemoteName(String),
-    /// Two files on the web that would become one.
+    /// Two files on the web have the same target path.
     #[error("{first} and {second} would both become {path}: rename one of them", path = .path.display())]
     SameName {
-        /// The address of one, without what can be a secret.
+        /// The address of the first file, without the parts that can be secret.
         first: String,
-        /// The address of the other.
+        /// The address of the second file, without the parts that can be secret.
         second: String,
-        /// What both would be.
+        /// The target path of both.
         path: PathBuf,
     },
 }
 
-/// What to fetch: any number of sources, which succeed or fail together.
+/// The sources of a fetch, which succeed or fail together.
 #[derive(Debug, Clone, Default)]
 pub struct FetchPlan {
     pub(super) sources: Vec<Source>,
 }
 
-/// One bundle or file to fetch.
+/// One bundle or file to fetch, with its target folder.
 #[derive(Clone)]
 pub struct Source {
-    /// What it is to the user: `the staged jars`.
+    /// The kind of source, in words for the user: `the staged jars`.
     role: &'static str,
     pub(super) origin: Origin,
     pub(super) target: PathBuf,
 }
 
-/// Where it comes from.
+/// The address of a source, with what is needed to fetch it.
 #[derive(Clone)]
 pub(super) enum Origin {
     Staged { server: ServerAddress, id: ResourceId, secret: ResourceSecret, promise: Promise },
@@ -94,7 +94,7 @@ pub(super) enum Origin {
 }
 
 impl FetchPlan {
-    /// The plan of one bundle, from flags.
+    /// Makes the plan for one bundle from the values of flags.
     pub fn from_ticket(server: &str, id: &str, secret_file: &Path, to: &Path) -> Result<Self, PlanError> {
         let names =
             TicketNames { role: "the bundle", server: "--server", id: "--id", secret: "--secret-file" };
@@ -104,8 +104,8 @@ impl FetchPlan {
         Ok(plan)
     }
 
-    /// The plan of one bundle, from its ticket as the server gave it, which `file` names. `server` is what `--server` says; it
-    /// counts more than the ticket's own address, and that one more than `fallback`.
+    /// Makes the plan for one bundle from the server's ticket; `file` names the ticket in messages. The address is that
+    /// of `server` (the flag `--server`), else the ticket's, else `fallback`.
     pub fn from_ticket_json(
         json: &str,
         file: &str,
@@ -127,7 +127,7 @@ impl FetchPlan {
         Ok(plan)
     }
 
-    /// The plan of an init-container's properties file. It may be empty.
+    /// Makes the plan from the properties file of an init-container. It may be empty.
     pub fn from_properties(properties: &InitContainerProperties) -> Result<Self, PlanError> {
         let (jars_dir, files_dir) = (properties.jars_dir.as_path(), properties.files_dir.as_path());
         let server = properties.server_uri.as_deref();
@@ -175,7 +175,7 @@ impl FetchPlan {
         Ok(())
     }
 
-    /// The same source for the same folder is fetched once.
+    /// Adds a source, unless the plan already has it for the same folder.
     fn add(&mut self, role: &'static str, origin: Origin, to: &Path) {
         let source = Source { role, origin, target: to.to_owned() };
         let key = source.key();
@@ -196,14 +196,14 @@ impl FetchPlan {
         Ok(())
     }
 
-    /// The folders that things go to.
+    /// The target folders.
     pub(super) fn targets(&self) -> BTreeSet<&Path> {
         self.sources.iter().map(|source| source.target.as_path()).collect()
     }
 }
 
 impl Source {
-    /// What it is, for people: `the staged jars (resource 4c1a…)`.
+    /// The source, in words for the user: `the staged jars (resource 4c1a…)`.
     pub fn what(&self) -> String {
         match &self.origin {
             Origin::Staged { id, .. } => format!("{} (resource {id})", self.role),
@@ -211,7 +211,7 @@ impl Source {
         }
     }
 
-    /// Where it comes from, for people: without what can be a secret.
+    /// The source's address for messages, without the parts that can be secret.
     pub fn address(&self) -> String {
         match &self.origin {
             Origin::Staged { server, .. } => server.to_string(),
@@ -219,7 +219,7 @@ impl Source {
         }
     }
 
-    /// What its bytes are known to be before they come.
+    /// The size and digest that the ticket promises.
     pub(super) fn promise(&self) -> Promise {
         match &self.origin {
             Origin::Staged { promise, .. } => *promise,
@@ -227,7 +227,8 @@ impl Source {
         }
     }
 
-    /// Names the source's hidden folder and receipt: the resource's id, or a hash of the URL, which may be a secret.
+    /// The name of the source's hidden folder and receipt: the resource's id, or a hash of the URL, because a URL may
+    /// be secret.
     pub(super) fn key(&self) -> String {
         match &self.origin {
             Origin::Staged { id, .. } => id.to_string(),
@@ -238,14 +239,14 @@ impl Source {
     }
 }
 
-/// Never shows a secret.
+/// Leaves out the secret.
 impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} from {} to {}", self.what(), self.address(), self.target.display())
     }
 }
 
-/// What a ticket and its parts are called where they come from.
+/// The names of a ticket's parts in the place that they come from, for messages.
 struct TicketNames {
     role: &'static str,
     server: &'static str,
@@ -291,7 +292,7 @@ mod tests {
         let whole = ticket(&format!(r#","url":"https://h/base/api/v1/resources/{ID}""#));
         assert_eq!(of_ticket(&whole, None, Some("http://environment")).unwrap(), "https://h/base");
         assert_eq!(of_ticket(&whole, Some("http://flag"), None).unwrap(), "http://flag");
-        // The original's protocol has no address, and a server that was asked without one has a path alone.
+        // kubespark's protocol has no address, and a server sends only a path if the request had no `Host`.
         for url in [String::new(), format!(r#","url":"/api/v1/resources/{ID}""#)] {
             assert_eq!(
                 of_ticket(&ticket(&url), None, Some("http://environment")).unwrap(),

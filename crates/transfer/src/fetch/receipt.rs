@@ -1,4 +1,4 @@
-//! What an earlier run put into place: an init-container that runs again finds it and is done.
+//! The receipt of an earlier run. If the init-container runs again, it finds the receipt and does not fetch again.
 
 use std::fs;
 use std::io;
@@ -11,17 +11,17 @@ use crate::bundle::{RESERVED_PREFIX, UnpackedFile};
 use cloakroom_core::protocol::digest;
 
 const VERSION: u32 = 1;
-/// Several times what the names of the largest bundle take.
+/// Several times the size of the names in the largest bundle.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The hidden file in the target folder that lists one source's files.
+/// The hidden file in the target folder that lists the files of one source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
     version: u32,
-    /// The source's key.
+    /// The key of the source.
     source: String,
-    /// Of the bytes that were downloaded.
+    /// The digest of the downloaded bytes, in hexadecimal.
     sha256: String,
     files: Vec<ReceiptFile>,
 }
@@ -42,26 +42,27 @@ impl Receipt {
         Self { version: VERSION, source: source.to_owned(), sha256: digest::to_hex(sha256), files }
     }
 
-    /// The receipt of the source `key` in `folder`. One that cannot be read is as good as none.
+    /// Reads the receipt of the source `key` in `folder`. An unreadable receipt is treated as a missing one.
     pub(super) fn read(folder: &Path, key: &str) -> Option<Self> {
         Self::parse(&read_regular(&path(folder, key), MAX_BYTES).ok()?, key)
     }
 
-    /// The same for the bytes of its file.
+    /// Parses the content of a receipt. `None` if it is invalid, or is the receipt of another source than `key`.
     pub fn parse(json: &[u8], key: &str) -> Option<Self> {
         let receipt: Self = serde_json::from_slice(json).ok()?;
         let names_are_plain = receipt.files.iter().all(|file| is_plain(&file.name));
         (receipt.version == VERSION && receipt.source == key && names_are_plain).then_some(receipt)
     }
 
-    /// Writes it whole or not at all: first under `hidden`, then renamed.
+    /// Writes the receipt whole or not at all: first beside `hidden`, then renamed.
     pub(super) fn write(&self, hidden: &Path, folder: &Path) -> io::Result<()> {
-        // No file of a bundle can be called so: that one would be in the folder, and this is beside it.
+        // No file of a bundle can have this name: a bundle's files are in the hidden folder, and the draft is beside
+        // it.
         let draft = hidden.with_extension("draft");
         write_whole(&draft, &path(folder, &self.source), &serde_json::to_vec(self)?)
     }
 
-    /// Whether it is about the bytes with this digest.
+    /// Whether the receipt is of the bytes with this digest.
     pub(super) fn is_of(&self, sha256: &[u8; 32]) -> bool {
         self.sha256 == digest::to_hex(sha256)
     }
@@ -74,7 +75,7 @@ impl Receipt {
         })
     }
 
-    /// The files of the source, each a path that stays below the target folder.
+    /// The files of the source. Each path stays inside the target folder.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| file.name.as_str())
     }
@@ -84,7 +85,7 @@ fn path(folder: &Path, key: &str) -> PathBuf {
     folder.join(format!("{RESERVED_PREFIX}{key}.json"))
 }
 
-/// A relative path that stays below its folder.
+/// Whether a path is relative and stays inside its folder.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -1,4 +1,4 @@
-//! Files on the web: plain GETs of `http` and `https` addresses, each into one file.
+//! Files on the web: GET requests to `http` and `https` addresses, each into one file.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Read};
@@ -15,10 +15,10 @@ use cloakroom_core::resource::FileName;
 use cloakroom_core::size::format_size;
 use cloakroom_spark::RemoteUri;
 
-/// Readable for all: Spark's images run as user 185.
+/// All users may read the file, because Spark's images run as user 185.
 const FILE_MODE: u32 = 0o644;
 
-/// A file on the web, and the name that it gets.
+/// A file on the web, and its name in the target folder.
 #[derive(Clone)]
 pub(super) struct RemoteFile {
     pub url: Url,
@@ -26,8 +26,8 @@ pub(super) struct RemoteFile {
 }
 
 impl RemoteFile {
-    /// Takes the last segment of the path, percent-decoded, for a name. Names in front of which this room puts its
-    /// own hidden files are refused.
+    /// Takes the last segment of the path as the name, percent-decoded. Refuses names that begin with the prefix of
+    /// this room's own hidden files.
     pub(super) fn new(uri: &RemoteUri) -> Result<Self, PlanError> {
         let unusable = |why: String| PlanError::Remote { uri: uri.redacted(), why };
         let mut url = Url::parse(uri.as_str()).map_err(|error| unusable(error.to_string()))?;
@@ -43,13 +43,13 @@ impl RemoteFile {
         Ok(Self { url, name })
     }
 
-    /// For people: without what can be a secret.
+    /// The address for messages, without the parts that can be secret.
     pub(super) fn shown(&self) -> String {
         shown(&self.url)
     }
 }
 
-/// Writes what `input` brings to `folder`/`name`; more than `max_bytes` is refused.
+/// Writes the bytes of `input` to `folder`/`name`. Refuses more than `max_bytes`.
 pub(super) fn save(
     input: &mut impl Read,
     folder: &Path,

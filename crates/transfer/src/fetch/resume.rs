@@ -1,4 +1,4 @@
-//! One representation, downloaded to its end: a download that breaks goes on where it stopped.
+//! Downloads one representation to its end. If a download breaks, it resumes where it stopped.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -14,15 +14,16 @@ use cloakroom_core::protocol::problem::Code;
 
 /// How a download ended.
 pub(super) enum Ended {
-    /// Every byte came, and they are right.
+    /// All bytes arrived, and their digest is the announced one.
     Complete { sha256: [u8; 32], size_bytes: u64 },
-    /// What is there now is not what the first bytes came from. The new answer, if there is one, begins at 0.
+    /// The server's current bytes are not those that the download began with. `next` is the new answer, if it begins at
+    /// 0.
     StartOver { why: &'static str, next: Option<Box<Download>> },
-    /// Nobody reads any more: the reason is the reader's.
+    /// The reader stopped; the reader has the reason.
     NobodyReads,
 }
 
-/// The bytes that came so far.
+/// The state of the download so far.
 struct Transfer<'a> {
     promise: Promise,
     pace: &'a Pace,
@@ -32,14 +33,14 @@ struct Transfer<'a> {
     sha256: Sha256,
 }
 
-/// What became of one answer's body.
+/// How reading the body of one answer ended.
 enum Poured {
     ToTheEnd,
     Broke(Failure),
     NobodyReads,
 }
 
-/// Downloads `source` into `sink`, from `first` if that answer is there already.
+/// Downloads `source` into `sink`. `first` is an answer that is open already.
 pub(super) async fn download(
     source: &Source,
     http: &HttpClient,
@@ -97,18 +98,18 @@ fn begins_at_zero(download: Download) -> Option<Box<Download>> {
     (download.offset == 0).then(|| Box::new(download))
 }
 
-/// 416, and a 206 with another range than the one that was asked for.
+/// Status 416, or 206 with another range than the requested one.
 fn is_about_the_range(failure: &Failure) -> bool {
     matches!(failure, Failure::Answered(answer) if matches!(answer.status, 206 | 416))
 }
 
-/// A cloakroom server's word: any other one's 404 says that the address is wrong.
+/// Only a cloakroom server can say this. A 404 of another server means that the address is wrong.
 fn is_unknown(answer: &Answer) -> bool {
     answer.has_code(Code::NotFound)
 }
 
 impl Transfer<'_> {
-    /// How to ask for the rest; nothing while no byte came; the reason if the rest cannot be asked for.
+    /// The range of the next request: `None` if no byte has arrived. An error says why the download cannot resume.
     fn resume(&self) -> Result<Option<Resume>, &'static str> {
         if self.received_bytes == 0 {
             return Ok(None);
@@ -119,7 +120,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Whether the body of `next` goes on exactly where this stopped.
+    /// Whether the body of `next` begins exactly where this download stopped.
     fn continues_with(&self, next: &Download) -> bool {
         let Some(known) = self.representation.as_ref().filter(|_| self.received_bytes > 0) else {
             return next.offset == 0;
@@ -134,7 +135,7 @@ impl Transfer<'_> {
             && is_same(known.size_bytes, next.representation.size_bytes)
     }
 
-    /// An error if it is announced as something else than the ticket's.
+    /// Reads the body of an answer. It is an error if the answer announces another size or digest than the ticket.
     async fn pour(&mut self, mut download: Download) -> Result<Poured, Cause> {
         if self.received_bytes == 0 {
             let Representation { size_bytes, sha256, .. } = download.representation;
@@ -172,8 +173,8 @@ impl Transfer<'_> {
         self.sink.send(Piece::Bytes(bytes)).await.is_ok()
     }
 
-    /// What a failure for good means: a 404 of a server that has the resource's first bytes sent is another matter than one
-    /// that comes at once.
+    /// The cause for a failure that no retry can cure. A 404 after the first bytes means something else than a 404 at
+    /// once.
     fn cause(&self, source: &Source, failure: Failure) -> Cause {
         match (&source.origin, failure) {
             (Origin::Staged { .. }, Failure::Answered(answer)) if is_unknown(&answer) => {
@@ -195,7 +196,7 @@ impl Transfer<'_> {
         self.size_bytes().is_some_and(|size_bytes| self.received_bytes < size_bytes)
     }
 
-    /// Only bytes that are right get an end.
+    /// Sends the end only if all bytes are right.
     async fn complete(self) -> Result<Ended, Cause> {
         let came: [u8; 32] = self.sha256.clone().finalize().into();
         self.keep_promise(Some(self.received_bytes), Some(came))?;

@@ -1,4 +1,4 @@
-//! All sources side by side under one deadline; then all of them into place, or none.
+//! Fetches all sources in parallel under one deadline, and then puts all of them into place, or none.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,21 +19,21 @@ use super::source::{Fetched, Tools, fetch};
 use crate::bundle::UnpackLimits;
 use crate::client::{Backoff, HttpClient};
 
-/// So many downloads at once; a long list of files on the web waits its turn.
+/// How many downloads run at once. The others of a long list wait.
 const SIDE_BY_SIDE: usize = 16;
 
-/// How long extracting threads get to notice that nothing comes any more.
+/// How long the extracting threads get to notice that no more bytes come.
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
-/// How often a lock of another fetch is tried.
+/// The interval between attempts to take the lock of another fetch.
 const LOCK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The bounds of a fetch.
+/// The limits of a fetch.
 #[derive(Debug, Clone, Copy)]
 pub struct FetchOptions {
-    /// Bound on everything together.
+    /// The time for all sources together.
     pub timeout: Duration,
-    /// What one bundle or file may bring.
+    /// The limits of each bundle or file.
     pub limits: UnpackLimits,
     /// The waits between attempts.
     pub backoff: Backoff,
@@ -45,8 +45,8 @@ impl Default for FetchOptions {
     }
 }
 
-/// Fetches all of `plan`. When one source fails, or `stop` is cancelled, the others are given up and nothing stays
-/// behind. A report for each source, in the plan's order.
+/// Fetches all sources of `plan`. If one source fails, or `stop` is cancelled, the others are stopped and nothing stays
+/// behind. Returns one report for each source, in the plan's order.
 pub async fn run(
     plan: FetchPlan,
     http: &HttpClient,
@@ -69,7 +69,7 @@ pub async fn run(
         () = stop.cancelled() => Err(FetchError::Stopped),
         fetched = fetch_missing(&sources, &tools) => fetched,
     };
-    // The futures are gone, and with them the bridges; the threads behind them must be gone before the folders are.
+    // The futures have ended, and the bridges with them. The threads must end before their folders are removed.
     threads.close();
     let _ = tokio::time::timeout(WIND_DOWN, threads.wait()).await;
     in_thread(move || {
@@ -81,8 +81,8 @@ pub async fn run(
     .await
 }
 
-/// Locks what is to be fetched, always in the same order, so that no two runs wait for each other. What another run
-/// brought in the meantime is there.
+/// Locks the missing sources, always in the same order, so that no two runs wait for each other. Then looks again,
+/// because another run may have fetched a source in the meantime.
 async fn lock_missing(
     sources: &mut [Prepared],
     options: &FetchOptions,
@@ -141,7 +141,7 @@ async fn fetch_missing(
     stream::iter(fetches).buffer_unordered(SIDE_BY_SIDE).try_collect().await
 }
 
-/// File system work on a thread that may wait.
+/// Runs blocking file system work on a thread of its own.
 async fn in_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {

@@ -1,4 +1,5 @@
-//! Before and after the downloads: which sources are there already, and putting all others into place at once.
+//! Runs before and after the downloads: finds the sources that are already in place, and then puts all others into
+//! place together.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,29 +13,29 @@ use super::source::{Fetched, remove};
 use crate::bundle::{PlaceError, RESERVED_PREFIX, check_place, place};
 use cloakroom_core::text::harmless;
 
-/// A source, and what is known of it in its target folder.
+/// A source, and what is known about it in its target folder.
 pub(super) struct Prepared {
     pub source: Source,
-    /// The target with every link in its path followed: two spellings of one folder are one.
+    /// The target folder with every link in its path followed, so that two spellings of one folder compare as equal.
     folder: PathBuf,
-    /// What an earlier run put there.
+    /// The receipt of an earlier run; `None` if there is none.
     receipt: Option<Receipt>,
-    /// Whether all of it is still there.
+    /// Whether every file of that receipt is still there, with the digest that the ticket promises.
     pub is_there: bool,
 }
 
 impl Prepared {
-    /// Where it is extracted before it is put into place.
+    /// The folder that the source is extracted into before it is put into place.
     pub(super) fn hidden(&self) -> PathBuf {
         self.folder.join(format!("{RESERVED_PREFIX}{}", self.source.key()))
     }
 
-    /// The file that is locked while it is fetched.
+    /// The file that is locked while the source is fetched.
     pub(super) fn lock(&self) -> PathBuf {
         self.hidden().with_extension("lock")
     }
 
-    /// Looks for what an earlier run put there.
+    /// Looks for the files of an earlier run.
     pub(super) fn look(&mut self) {
         self.receipt = Receipt::read(&self.folder, &self.source.key());
         let promised = self.source.promise().sha256;
@@ -44,8 +45,8 @@ impl Prepared {
     }
 }
 
-/// Makes the target folders, and looks for what an earlier run put there. What goes to one folder under two spellings
-/// goes there once.
+/// Makes the target folders, and looks for the files of an earlier run. If two targets are two spellings of one folder,
+/// their common sources are fetched once.
 pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
     let mut folders = BTreeMap::new();
     for target in plan.targets() {
@@ -65,8 +66,8 @@ pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
     Ok(sources)
 }
 
-/// Puts everything into place, or nothing if two sources bring the same name. `fetched` has an entry for each of
-/// `sources` that was not there.
+/// Puts everything into place, or nothing if two sources have the same name. `fetched` has an entry for each of
+/// `sources` that was not in place already.
 pub(super) fn settle(
     sources: &[Prepared],
     mut fetched: BTreeMap<usize, Fetched>,
@@ -82,7 +83,8 @@ pub(super) fn settle(
     sources.iter().enumerate().map(settle_one).collect()
 }
 
-/// Every name is one source's file, and no other source's folder. Paths are compared, as one target can be in another.
+/// Checks that every file has one source, and is not a folder of another source. Compares whole paths, because one
+/// target can be inside another.
 fn check_names(sources: &[Prepared], fetched: &BTreeMap<usize, Fetched>) -> Result<(), FetchError> {
     let mut files: BTreeMap<PathBuf, &Source> = BTreeMap::new();
     let mut folders: BTreeMap<PathBuf, &Source> = BTreeMap::new();
@@ -114,7 +116,7 @@ fn names<'a>(prepared: &'a Prepared, fetched: Option<&'a Fetched>) -> Vec<&'a st
     }
 }
 
-/// A bundle could otherwise bring a receipt of its own, also for a target that is in its own.
+/// Refuses hidden names. Otherwise a bundle could contain a forged receipt, even for a target inside its own.
 fn check_not_hidden(prepared: &Prepared, name: &str) -> Result<(), FetchError> {
     if !name.split('/').any(|part| part.starts_with(RESERVED_PREFIX)) {
         return Ok(());
@@ -135,20 +137,20 @@ fn same_name(first: &Source, second: &Prepared, name: &str) -> FetchError {
     }
 }
 
-/// Whether anything of somebody else's is in the way, asked for all sources before the first is put into place.
+/// Checks whether another file is in the way. This runs for all sources before the first is put into place.
 fn check_folder(prepared: &Prepared, fetched: &Fetched) -> Result<(), FetchError> {
     check_place(&prepared.hidden(), &fetched.files, &prepared.folder)
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))
 }
 
-/// The receipt comes last, so that it never lists what was not put there. A run that is killed before it leaves whole
-/// files, which the next run finds to be the same as its own.
+/// Puts one source into place. Writes the receipt last, so that it never lists files that are not there. If a run is
+/// killed before that, only whole files are left, and the next run accepts them as its own.
 fn install(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, FetchError> {
     let (hidden, folder) = (prepared.hidden(), prepared.folder.as_path());
     place(&hidden, &fetched.files, folder)
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
     let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.files);
-    // Before the receipt: whatever finds that one may take it that nothing hidden is left.
+    // Removed before the receipt is written: a receipt also means that nothing hidden is left.
     remove(&hidden).map_err(|source| FetchError::of_folder(&hidden, source))?;
     receipt.write(&hidden, folder).map_err(|source| FetchError::of_folder(folder, source))?;
     Ok(SourceReport {
@@ -170,8 +172,8 @@ fn already_there(prepared: &Prepared) -> SourceReport {
     }
 }
 
-/// Removes what was extracted and not put into place. What cannot be removed is left to the next run, which
-/// removes it first. What was there already was not extracted here: another run may be at work on it.
+/// Removes what was extracted and not put into place. A folder that cannot be removed is left to the next run, which
+/// removes it first. Sources that were in place already are skipped, because another run may be fetching them.
 pub(super) fn clean(sources: &[Prepared]) {
     for prepared in sources.iter().filter(|prepared| !prepared.is_there) {
         if let Err(error) = remove(&prepared.hidden()) {

@@ -1,4 +1,4 @@
-//! One source, from its address into its hidden folder.
+//! Fetches one source from its address into its hidden folder.
 
 use std::fs;
 use std::io;
@@ -21,12 +21,12 @@ use super::stream::{PieceReader, bridge};
 use crate::bundle::{UnpackLimits, UnpackedFile, unpack};
 use crate::client::{Download, HttpClient};
 
-/// What a source is fetched with.
+/// What all sources of a fetch share.
 pub(super) struct Tools<'a> {
     pub http: &'a HttpClient,
     pub options: &'a FetchOptions,
     pub observer: Arc<dyn FetchObserver>,
-    /// The extracting threads, which outlive the futures that started them.
+    /// Tracks the extracting threads, which outlive the futures that started them.
     pub threads: TaskTracker,
     pub deadline: Instant,
 }
@@ -49,7 +49,7 @@ pub(super) async fn fetch(source: &Source, hidden: PathBuf, tools: &Tools<'_>) -
     }
 }
 
-/// Each attempt extracts one representation from its beginning to its end.
+/// Tries until one attempt succeeds. Each attempt extracts one representation from its beginning to its end.
 async fn attempts(source: &Source, hidden: &Path, tools: &Tools<'_>, pace: &Pace) -> Result<Fetched, Cause> {
     let started = Instant::now();
     let mut first: Option<Box<Download>> = None;
@@ -99,12 +99,12 @@ fn extract_bundle(
     limits: &UnpackLimits,
 ) -> Result<Vec<UnpackedFile>, Cause> {
     let files = unpack(&mut *reader, hidden, limits).map_err(Cause::Unpack)?;
-    // Whatever follows the archive belongs to the digest.
+    // The digest also covers the bytes after the archive.
     reader.drain().map_err(|source| Cause::Disk { path: hidden.to_owned(), source })?;
     Ok(files)
 }
 
-/// Makes an empty folder at `path`, in place of whatever a crashed run left there.
+/// Makes an empty folder at `path`, and removes first what an interrupted run left there.
 fn make_empty(path: &Path) -> io::Result<()> {
     remove(path)?;
     fs::create_dir(path)

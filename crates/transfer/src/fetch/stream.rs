@@ -1,5 +1,5 @@
-//! The bridge from a download, which is asynchronous, to extraction, which is a thread that reads. It is short,
-//! so that a slow disk holds the network back and memory does not grow.
+//! The bridge from an asynchronous download to the extracting thread, which reads it. It holds only a few pieces, so
+//! that a slow disk slows the network down and memory does not grow.
 
 use std::io::{self, Read};
 
@@ -8,20 +8,20 @@ use tokio::sync::mpsc;
 
 const PIECES_IN_FLIGHT: usize = 4;
 
-/// What goes over the bridge.
+/// One message over the bridge.
 pub(super) enum Piece {
     Bytes(Bytes),
-    /// All bytes came and are right. A bridge that closes without this is a download that was given up.
+    /// All bytes came and are right. If the bridge closes without this, the download was stopped.
     End,
 }
 
-/// Builds a bridge.
+/// Makes both ends of a bridge.
 pub(super) fn bridge() -> (mpsc::Sender<Piece>, PieceReader) {
     let (sender, receiver) = mpsc::channel(PIECES_IN_FLIGHT);
     (sender, PieceReader { receiver, current: Bytes::new(), is_at_end: false })
 }
 
-/// The reading end. It never notices that a download was interrupted and went on.
+/// The reading end. It does not notice when a download breaks and resumes.
 pub(super) struct PieceReader {
     receiver: mpsc::Receiver<Piece>,
     current: Bytes,
@@ -29,7 +29,7 @@ pub(super) struct PieceReader {
 }
 
 impl PieceReader {
-    /// Reads what is left, so that every byte is known to have come.
+    /// Reads the rest, so that the caller knows that all bytes came.
     pub(super) fn drain(&mut self) -> io::Result<()> {
         io::copy(self, &mut io::sink()).map(|_| ())
     }

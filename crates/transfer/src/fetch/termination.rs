@@ -1,4 +1,4 @@
-//! The last words of a container, which `kubectl describe pod` shows.
+//! The termination message of a container, which `kubectl describe pod` shows.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -7,14 +7,14 @@ use std::path::Path;
 use super::own_file::open_regular;
 use cloakroom_core::text::harmless_lines;
 
-/// Where Kubernetes reads them.
+/// The file from which Kubernetes reads the termination message.
 pub const TERMINATION_LOG: &str = "/dev/termination-log";
 
-/// Kubernetes keeps no more (`terminationMessagePath` in the API reference).
+/// Kubernetes keeps at most this many bytes (`terminationMessagePath` in the API reference).
 const MAX_BYTES: usize = 4096;
 
-/// Writes `message` into the regular file at `path`, if there is one: outside a container there is none, and that the
-/// last words were lost must not hide them from the log.
+/// Writes `message` into the regular file at `path`. Outside a container there is no such file, and nothing is written.
+/// A failure only goes to the debug log, because the caller still has to log `message`.
 pub fn write_termination_log(path: &Path, message: &str) {
     if let Err(error) = write(path, shortened(&harmless_lines(message))) {
         tracing::debug!(%error, path = %path.display(), "the termination log cannot be written");

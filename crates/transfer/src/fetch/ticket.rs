@@ -1,4 +1,4 @@
-//! A ticket as the server gave it: what it is for, what opens it, where, and which bytes it promises.
+//! Parses a ticket as the server gave it: resource id, secret, server address, and the promised size and digest.
 
 use serde::Deserialize;
 
@@ -6,10 +6,10 @@ use crate::client::is_secret;
 use cloakroom_core::protocol::{digest, v1};
 use cloakroom_core::resource::{ResourceId, ResourceSecret};
 
-/// What is wrong with a ticket. Nothing of it is repeated.
+/// What is wrong with a ticket. The text repeats nothing of the ticket.
 type Wrong = &'static str;
 
-/// What a ticket says of the bundle's bytes: nothing in kubespark's protocol.
+/// The size and digest that a ticket promises. A ticket of kubespark's protocol promises neither.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Promise {
     pub size_bytes: Option<u64>,
@@ -17,7 +17,8 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    /// How the server breaks it with a bundle of this size and digest, as far as these are known.
+    /// Compares with the server's size and digest. Returns the difference in words for the user; unknown values are not
+    /// compared.
     pub fn broken_by(&self, size_bytes: Option<u64>, sha256: Option<[u8; 32]>) -> Option<String> {
         let size = differing(self.size_bytes, size_bytes);
         let digest = differing(self.sha256, sha256);
@@ -39,16 +40,17 @@ fn differing<T: PartialEq>(ours: Option<T>, theirs: Option<T>) -> Option<(T, T)>
     ours.zip(theirs).filter(|(ours, theirs)| ours != theirs)
 }
 
-/// A ticket that was read and checked.
+/// A parsed and checked ticket.
 pub(super) struct ReadTicket {
     pub id: ResourceId,
     pub secret: ResourceSecret,
-    /// The server's address, if the ticket has one: a server that was asked without one has a path alone.
+    /// The server's address; `None` if the ticket's URL is missing or only a path. A server sends only a path if the
+    /// request that staged the bundle had no `Host`.
     pub server: Option<String>,
     pub promise: Promise,
 }
 
-/// The JSON of either version of the protocol.
+/// The JSON of both versions of the protocol.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TicketJson {
@@ -60,9 +62,9 @@ struct TicketJson {
 }
 
 impl ReadTicket {
-    /// Reads a ticket. With `has_server` the address is known, and the ticket's does not matter.
+    /// Parses a ticket. With `has_server` the caller knows the address, and the ticket's address is not checked.
     pub fn parse(json: &str, has_server: bool) -> Result<Self, Wrong> {
-        // What the reader has to say of it could repeat the secret.
+        // The parser's own message could repeat the secret.
         let ticket: TicketJson = serde_json::from_str(json).map_err(
             |_| "it must be the one line of JSON that “cloakroom stage” or the server has answered",
         )?;
@@ -81,7 +83,7 @@ impl ReadTicket {
     }
 }
 
-/// The address that a ticket's url begins with.
+/// The server's address at the beginning of a ticket's URL.
 fn server_of(url: &str, id: ResourceId) -> Result<String, Wrong> {
     let server = url.strip_suffix(&v1::resource_path(id)).ok_or(
         "its url is not one of a bundle, because it does not end with /api/v1/resources/ and the ticket's resourceId: \

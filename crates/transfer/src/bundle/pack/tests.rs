@@ -30,7 +30,7 @@ fn a_bundle_is_one_gzip_member_of_plain_readable_files() {
     let long = format!("{}.jar", "é".repeat(120));
     let (_folder, paths) =
         folder_with(&[("a.jar", &vec![9; 70_000]), ("b.txt", b"text"), (&long, b"x"), ("empty", b"")]);
-    // A decoder that stops after the first member.
+    // This decoder stops after the first member.
     let bundle = packed(&paths);
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&bundle[..]));
     let mut seen = HashMap::new();

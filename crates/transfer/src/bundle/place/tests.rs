@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// What was unpacked, and a target beside it.
+/// Unpacked files, and a target beside them.
 struct Scene {
     outer: TempDir,
     files: Vec<UnpackedFile>,
@@ -37,7 +37,7 @@ impl Scene {
         place(&self.from(), &self.files, &self.to())
     }
 
-    /// Puts something at the target and says how placing fails; nothing may have moved.
+    /// Puts something at the target, places, and returns the error. Checks that no file was moved.
     fn refused(&self, prepare: impl FnOnce(&Path)) -> PlaceError {
         fs::create_dir_all(self.to()).unwrap();
         prepare(&self.to());

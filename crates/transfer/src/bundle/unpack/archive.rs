@@ -1,4 +1,4 @@
-//! The entries of a tar stream, one after the other, each judged before it is handed on.
+//! The entries of a tar stream, one after the other. Each entry is checked before it is returned.
 
 use std::io::{BufRead, BufReader, Read};
 use std::mem;
@@ -12,10 +12,11 @@ use super::stream::{MAX_END_BYTES, Stream};
 use crate::bundle::policy::{NameFault, clean_path, printable};
 
 const BUFFER_BYTES: usize = 256 * 1024;
-/// Long names and pax records are read into memory; a path has 4 KiB at most, and attributes a few more.
+/// Limits long names and pax records, because they are read into memory. A path has 4 KiB at most, and the attributes
+/// need a few more.
 const MAX_RECORD_BYTES: u64 = 64 * 1024;
 
-/// A tar stream being read.
+/// A tar stream that is being read.
 pub(super) struct Archive<R> {
     stream: BufReader<Stream<R>>,
     limits: UnpackLimits,
@@ -23,15 +24,15 @@ pub(super) struct Archive<R> {
     claimed_bytes: u64,
 }
 
-/// A file or a folder that passed.
+/// A file or folder that passed the checks.
 pub(super) struct Entry {
-    /// Clean; empty for the root folder.
+    /// The cleaned path; empty for the root folder.
     pub(super) name: String,
     pub(super) size_bytes: u64,
     pub(super) content: Content,
 }
 
-/// What an entry is.
+/// The file type of an entry, and what only that type has.
 pub(super) enum Content {
     Folder,
     File {
@@ -50,14 +51,14 @@ struct Extensions {
 }
 
 impl<R: Read> Archive<R> {
-    /// Recognises the archive.
+    /// Recognises the archive by its first bytes.
     pub(super) fn open(input: R, limits: &UnpackLimits) -> Result<Archive<R>, UnpackError> {
         let stream = BufReader::with_capacity(BUFFER_BYTES, Stream::open(input, limits)?);
         Ok(Archive { stream, limits: *limits, entries: 0, claimed_bytes: 0 })
     }
 
-    /// The next file or folder; its content has to be read before the next call. At the end, the input is
-    /// read to its end.
+    /// Returns the next file or folder. The caller must read its content before the next call. After the last entry,
+    /// this reads the input to its end.
     pub(super) fn next_entry(&mut self) -> Result<Option<Entry>, UnpackError> {
         let mut extensions = Extensions::default();
         while let Some(header) = self.next_header()? {
@@ -75,7 +76,7 @@ impl<R: Read> Archive<R> {
         }
     }
 
-    /// Counts something that the archive asks for.
+    /// Counts one entry against the limit.
     pub(super) fn count_entry(&mut self) -> Result<(), UnpackError> {
         self.entries += 1;
         if self.entries > self.limits.max_entries {
@@ -84,7 +85,7 @@ impl<R: Read> Archive<R> {
         Ok(())
     }
 
-    /// Hands the content of the current entry on piece by piece, and passes over its padding.
+    /// Passes the content of the current entry to `sink` in pieces, and skips its padding.
     pub(super) fn read_content(
         &mut self,
         size_bytes: u64,
@@ -112,7 +113,8 @@ impl<R: Read> Archive<R> {
         Ok(())
     }
 
-    /// The next header, or nothing at the end. An archive without an end mark is accepted, as all readers do.
+    /// Returns the next header, or `None` at the end. An archive without an end mark is accepted, because all readers
+    /// accept it.
     fn next_header(&mut self) -> Result<Option<Header>, UnpackError> {
         let mut block: Block = [0; BLOCK_BYTES];
         let read = self.fill(&mut block)?;
@@ -134,7 +136,7 @@ impl<R: Read> Archive<R> {
         Ok(Some(header))
     }
 
-    /// Fills the block as far as the stream goes.
+    /// Fills the block, or as much of it as the stream has. Returns how many bytes were read.
     fn fill(&mut self, block: &mut Block) -> Result<usize, UnpackError> {
         let mut filled = 0;
         while filled < BLOCK_BYTES {
@@ -146,7 +148,8 @@ impl<R: Read> Archive<R> {
         Ok(filled)
     }
 
-    /// After the end mark come zeros only, and not many; reading them also makes gzip check its sum.
+    /// Checks that only a limited number of zeros follows the end mark. Reading them also makes gzip check its
+    /// checksum.
     fn expect_zeros(&mut self) -> Result<(), UnpackError> {
         let mut left = MAX_END_BYTES;
         loop {
@@ -179,7 +182,7 @@ impl<R: Read> Archive<R> {
         Ok(())
     }
 
-    /// Records for all entries, as `git archive` writes them, may only be remarks.
+    /// Global records apply to all entries. `git archive` writes them for comments; everything else is refused.
     fn check_global(&self, body: &[u8]) -> Result<(), UnpackError> {
         let harmless = self.records(body)?.is_harmless();
         if harmless {
@@ -206,7 +209,7 @@ impl<R: Read> Archive<R> {
         Ok(body)
     }
 
-    /// What an entry says about itself is believed only where it fits.
+    /// Checks what the header and the records say about an entry.
     fn judge(&mut self, header: Header, extensions: Extensions) -> Result<Entry, UnpackError> {
         let mut pax = extensions.pax.unwrap_or_default();
         let raw = mem::take(&mut pax.path).or(extensions.long_name).unwrap_or(header.name);
@@ -229,7 +232,8 @@ impl<R: Read> Archive<R> {
         Ok(Entry { name, size_bytes, content })
     }
 
-    /// Adds up what headers announce, so that a liar is refused before the first byte.
+    /// Adds up the sizes that headers announce, so that an archive over the limit is refused before its content is
+    /// read.
     fn claim(&mut self, size_bytes: u64) -> Result<(), UnpackError> {
         self.claimed_bytes = self.claimed_bytes.saturating_add(size_bytes);
         if self.claimed_bytes > self.limits.max_bytes {

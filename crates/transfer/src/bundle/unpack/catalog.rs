@@ -1,11 +1,11 @@
-//! The names of an archive so far: none twice, and none both file and folder.
+//! The names of an archive so far. No name is used twice, and no name is both a file and a folder.
 
 use std::collections::HashMap;
 
 use super::error::UnpackError;
 use crate::bundle::policy::printable;
 
-/// What all names together may take in memory; a hundred thousand names of 160 bytes fit.
+/// How much memory all names together may take. A hundred thousand names of 160 bytes fit.
 const MAX_NAME_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ enum Taken {
     Folder,
 }
 
-/// Every name that was seen, and the folders that they imply.
+/// Every name so far, with the folders in the paths of files.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     taken: HashMap<String, Taken>,
@@ -22,7 +22,7 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// Takes the name of a file; the folders that it needs and that were not known yet, outermost first.
+    /// Takes the name of a file. Returns the folders that it needs and that are new, outermost first.
     pub(super) fn add_file(&mut self, name: &str) -> Result<Vec<String>, UnpackError> {
         let parents = name.rsplit_once('/').map_or("", |(parents, _)| parents);
         let missing = self.missing_folders(parents)?;
@@ -36,14 +36,15 @@ impl Catalog {
         Ok(missing)
     }
 
-    /// Takes the name of a folder, which may have been named or implied before; empty is the root.
+    /// Takes the name of a folder, which may be known already; the root is empty. Returns the new folders, outermost
+    /// first.
     pub(super) fn add_folder(&mut self, name: &str) -> Result<Vec<String>, UnpackError> {
         let missing = self.missing_folders(name)?;
         self.take_folders(&missing)?;
         Ok(missing)
     }
 
-    /// `name` and the folders above it, as far as they are not known.
+    /// `name` and the folders above it, without those that are known.
     fn missing_folders(&self, name: &str) -> Result<Vec<String>, UnpackError> {
         let mut missing = Vec::new();
         let mut rest = Some(name).filter(|name| !name.is_empty());

@@ -1,4 +1,4 @@
-//! Why an archive is refused, in words for the person who made it.
+//! The reasons for refusing an archive, in words for the person who made it.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,51 +7,51 @@ use thiserror::Error;
 
 use crate::bundle::policy::NameFault;
 
-/// Why an archive was not unpacked. Names of entries are shortened and made harmless for logs.
+/// The reason why an archive was not unpacked. Names of entries are shortened, and their control characters escaped.
 #[derive(Debug, Error)]
 pub enum UnpackError {
-    /// The source of the bytes failed, not the bytes.
+    /// Reading the input failed. The bundle itself may be good.
     #[error("cannot read the bundle")]
     Read(#[source] io::Error),
-    /// Neither gzip nor tar.
+    /// The input is neither gzip nor tar.
     #[error(
         "this is not a bundle: it looks like {looks_like}; expected a .tar.gz or a .tar, as tar czf makes"
     )]
     NotABundle {
-        /// What its first bytes say.
+        /// The file type by the first bytes, with its article.
         looks_like: &'static str,
     },
-    /// Gzip around something else.
+    /// The input is gzip, but its content is not tar.
     #[error(
         "this is not a bundle: it is compressed with gzip, but inside it looks like {looks_like}; expected a tar archive, as tar czf makes"
     )]
     NotATar {
-        /// What its first bytes say.
+        /// The file type by the first bytes, with its article.
         looks_like: &'static str,
     },
-    /// The bytes end too early.
+    /// The input ends too early.
     #[error("the bundle is cut short: it ends in the middle; get it again from where it came")]
     Truncated,
     /// Gzip's own checks failed.
     #[error("the bundle is damaged: its compressed data is wrong; get it again from where it came")]
     Corrupt(#[source] io::Error),
-    /// A header that is none.
+    /// A tar header or an extension record is invalid.
     #[error("the bundle is damaged: the header after entry {after} is wrong: {why}")]
     BadHeader {
-        /// How many entries were read before.
+        /// The number of entries before it.
         after: u64,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Something follows the last gzip member.
+    /// Other bytes follow the last gzip member.
     #[error(
         "the bundle goes on after its end with bytes that belong to nothing; make it anew, as tar czf does"
     )]
     TrailingData,
-    /// Something follows the end of the archive, or more zeros than any tar writes.
+    /// Data follows the end mark of the archive, or more zeros than tar programs write.
     #[error("the archive goes on after its end mark, as joined archives do; make one archive of all files")]
     DataAfterEnd,
-    /// Too many things in it.
+    /// The archive has too many entries.
     #[error(
         "the bundle has more than {limit} entries; pack fewer files, or put them into a zip or jar first"
     )]
@@ -59,13 +59,13 @@ pub enum UnpackError {
         /// [`super::UnpackLimits::max_entries`].
         limit: u64,
     },
-    /// Too much in it.
+    /// The archive has too many bytes.
     #[error("the bundle unpacks to more than {limit} bytes; stage less, or raise the limit")]
     TooManyBytes {
         /// [`super::UnpackLimits::max_bytes`].
         limit: u64,
     },
-    /// Next to nothing that unpacks to very much.
+    /// A small input unpacks to very many bytes.
     #[error(
         "the bundle unpacks to more than {ratio} times its size, as only a decompression bomb does; compress such a file by itself (gzip) before it is staged"
     )]
@@ -73,72 +73,72 @@ pub enum UnpackError {
         /// The largest ratio that is accepted.
         ratio: u64,
     },
-    /// The names alone take too much memory.
+    /// The names take too much memory.
     #[error("the names in the bundle take more than {limit} bytes; use shorter names or fewer files")]
     TooManyNames {
-        /// In bytes.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// A name that leads elsewhere.
+    /// A name leads out of the target folder, or breaks another rule for names.
     #[error("entry {name} is refused")]
     Name {
-        /// Made harmless.
+        /// The refused name, with its control characters escaped.
         name: String,
         /// What is wrong with it.
         source: NameFault,
     },
-    /// Links, devices and other things that are not files.
+    /// The entry is a link, a device or another type that is neither file nor folder.
     #[error("entry {name} is {what}; a bundle may hold files and folders only{}", hint(.what))]
     Unsupported {
-        /// Made harmless.
+        /// The entry's name, with its control characters escaped.
         name: String,
-        /// With its article.
+        /// The entry's type, with its article.
         what: &'static str,
     },
-    /// The same name twice.
+    /// Two entries have the same name.
     #[error("the name {name} is in the bundle twice; give each file a name of its own")]
     Duplicate {
-        /// Made harmless.
+        /// The name, with its control characters escaped.
         name: String,
     },
-    /// A file where a folder is needed, or the other way round.
+    /// One name is both a file and a folder.
     #[error("{name} is both a file and a folder in the bundle; rename one of them")]
     FileAndFolder {
-        /// Made harmless.
+        /// The name, with its control characters escaped.
         name: String,
     },
-    /// A record that describes the next entry is too long to be honest.
+    /// A record that describes the next entry is longer than the limit.
     #[error("an extension record of {size_bytes} bytes is refused; at most {limit} are needed for a name")]
     LongRecord {
-        /// As claimed.
+        /// The size that its header announces.
         size_bytes: u64,
-        /// What is accepted.
+        /// The largest accepted size.
         limit: u64,
     },
-    /// The disk, or its permissions.
+    /// The operating system refused to write.
     #[error("cannot {action} {}", .path.display())]
     Disk {
-        /// A verb.
+        /// The refused operation, as a verb: the message is “cannot {action} {path}”.
         action: &'static str,
-        /// Where.
+        /// The file or folder of the operation.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's reason.
         source: io::Error,
     },
 }
 
-/// What to do about links, the one refusal that honest people meet.
+/// Advice about links: of all refused types, only these are common in normal archives.
 fn hint(what: &str) -> &'static str {
     if what.ends_with("link") { ": pack with tar --dereference --hard-dereference" } else { "" }
 }
 
 impl UnpackError {
-    /// Brings an error of this room through an interface that only knows [`io::Error`].
+    /// Wraps the error in an [`io::Error`], to pass it through [`io::Read`].
     pub(super) fn into_io(self) -> io::Error {
         io::Error::other(self)
     }
 
-    /// Takes it out again on the other side; anything else is the source's failure.
+    /// Unwraps an error from [`UnpackError::into_io`]. Any other error is a failure of the input.
     pub(super) fn from_io(error: io::Error) -> UnpackError {
         error.downcast::<UnpackError>().unwrap_or_else(UnpackError::Read)
     }

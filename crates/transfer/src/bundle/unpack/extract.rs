@@ -1,7 +1,7 @@
-//! The folder that an archive is extracted into.
+//! Writes the folder that an archive is extracted into.
 //!
-//! Modes are set in so many words, for a strict umask would hide the files from the user of another
-//! container: stock Spark runs as uid 185 and reads what an init-container wrote as root.
+//! This room sets the modes explicitly, because a strict umask would hide the files from the user of another container.
+//! Stock Spark runs as uid 185 and reads what an init-container wrote as root.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write};
@@ -15,13 +15,14 @@ use super::error::UnpackError;
 const FOLDER_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 const EXECUTABLE_MODE: u32 = 0o755;
-/// Later times (the year 2242) are mistakes, and not every file system can keep them.
+/// The latest accepted modification time (the year 2242). Later times are mistakes, and not every file system can keep
+/// them.
 const MAX_SECONDS: u64 = 1 << 33;
 
-/// Where everything goes.
+/// The target folder.
 pub(super) struct Folder<'a>(&'a Path);
 
-/// A file being written.
+/// A file that is being written.
 pub(super) struct NewFile {
     file: File,
     path: PathBuf,
@@ -30,13 +31,13 @@ pub(super) struct NewFile {
 }
 
 impl Folder<'_> {
-    /// Makes the folder if it is missing.
+    /// Opens the target folder, and makes it if it is missing.
     pub(super) fn open(root: &Path) -> Result<Folder<'_>, UnpackError> {
         fs::create_dir_all(root).map_err(|source| disk("create the folder", root, source))?;
         Ok(Folder(root))
     }
 
-    /// Makes one folder; its parents are there.
+    /// Makes one folder, whose parents must exist.
     pub(super) fn make_folder(&self, name: &str) -> Result<(), UnpackError> {
         let path = self.0.join(name);
         DirBuilder::new()
@@ -45,7 +46,7 @@ impl Folder<'_> {
             .map_err(|source| disk("create the folder", &path, source))
     }
 
-    /// Makes a new file: what is there already, a link included, is an error.
+    /// Makes a new file. Anything that already has its name, including a link, is an error.
     pub(super) fn create(&self, entry: &Entry) -> Result<NewFile, UnpackError> {
         let path = self.0.join(&entry.name);
         let file = File::create_new(&path).map_err(|source| disk("create", &path, source))?;
@@ -59,13 +60,11 @@ impl Folder<'_> {
 }
 
 impl NewFile {
-    /// Appends.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), UnpackError> {
         self.file.write_all(bytes).map_err(|source| disk("write", &self.path, source))
     }
 
-    /// Gives the file its mode and its time. A file system that keeps no times loses nothing that a job
-    /// needs.
+    /// Sets the file's mode and time. If the file system keeps no times, that is no error: a job does not need them.
     pub(super) fn finish(self) -> Result<(), UnpackError> {
         self.file
             .set_permissions(Permissions::from_mode(self.mode))

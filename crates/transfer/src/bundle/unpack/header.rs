@@ -1,10 +1,9 @@
-//! One tar header: 512 bytes, as POSIX ustar, GNU tar and the first Unix tars write them.
+//! Parses one tar header: 512 bytes in the format of POSIX ustar, GNU tar or Unix V7.
 
 pub(super) const BLOCK_BYTES: usize = 512;
-/// One block of an archive.
 pub(super) type Block = [u8; BLOCK_BYTES];
 
-/// The parts of a header that matter here.
+/// The fields of a header that unpacking uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) name: Vec<u8>,
@@ -15,25 +14,25 @@ pub(super) struct Header {
     pub(super) modified: Option<u64>,
 }
 
-/// What follows the header.
+/// The type of the entry that the header begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
     Folder,
     /// pax records for the next entry.
     Pax,
-    /// pax records for all that follow.
+    /// pax records for all following entries.
     GlobalPax,
     /// GNU tar's long name for the next entry.
     LongName,
     /// GNU tar's long link target for the next entry.
     LongLink,
-    /// What it is, with its article.
+    /// A type that is refused; the text names it, with its article.
     Unsupported(&'static str),
 }
 
 impl Header {
-    /// Reads a header, or says what is wrong with it.
+    /// Parses a header, or says what is wrong with it.
     pub(super) fn parse(block: &Block) -> Result<Header, &'static str> {
         check_sum(block)?;
         let name = name(block);
@@ -47,15 +46,14 @@ impl Header {
     }
 }
 
-/// Every tar of the last thirty years writes it.
+/// Checks for the magic number of POSIX and GNU tar; only Unix V7 tar leaves it out.
 pub(super) fn has_magic(head: &[u8]) -> bool {
     head.get(257..).is_some_and(|rest| rest.starts_with(b"ustar"))
 }
 
 fn kind(flag: u8, trailing_slash: bool) -> Kind {
     match flag {
-        // The first Unix tars had no type for folders; GNU tar and Java's writers still lean on the slash at
-        // times.
+        // Unix V7 tar has no type for folders. GNU tar and Java's writers sometimes still rely on the slash.
         0 | b'0' | b'7' if trailing_slash => Kind::Folder,
         0 | b'0' | b'7' => Kind::File,
         b'1' => Kind::Unsupported("a hard link"),
@@ -72,7 +70,7 @@ fn kind(flag: u8, trailing_slash: bool) -> Kind {
     }
 }
 
-/// The name field; POSIX puts a prefix in front of it, where GNU tar keeps other things.
+/// The name field. POSIX tar puts a prefix before it; GNU tar uses the prefix field for something else.
 fn name(block: &Block) -> Vec<u8> {
     let name = until_nul(&block[..100]);
     let prefix = until_nul(&block[345..500]);
@@ -86,7 +84,8 @@ fn until_nul(field: &[u8]) -> &[u8] {
     field.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// The sum of all bytes, its own field taken as spaces; early tars added signed bytes.
+/// Checks the sum of all bytes, with the checksum field counted as spaces. Some early tars added the bytes as signed
+/// numbers.
 fn check_sum(block: &Block) -> Result<(), &'static str> {
     let sum_field = 148..156;
     let wanted = number(&block[sum_field.clone()]).map_err(|_| "its checksum is not a number")?;
@@ -103,7 +102,7 @@ fn check_sum(block: &Block) -> Result<(), &'static str> {
     }
 }
 
-/// Octal digits, or big-endian bytes behind a first bit of 1 (GNU tar, for sizes over 8 GiB).
+/// Parses octal digits, or big-endian bytes after a first bit of 1 (GNU tar, for sizes over 8 GiB).
 fn number(field: &[u8]) -> Result<u64, &'static str> {
     match field.first() {
         Some(first) if first & 0xc0 == 0xc0 => Err("it has a negative number"),

@@ -1,4 +1,4 @@
-//! What the first bytes of a file say that it is, for people who sent the wrong one.
+//! Recognises a file's type by its first bytes, to tell users that they sent the wrong file.
 
 use memchr::memmem;
 
@@ -18,7 +18,7 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"{", "a JSON document, perhaps an error message"),
 ];
 
-/// A name for it, with its article.
+/// The file type, with its article.
 pub(super) fn looks_like(head: &[u8]) -> &'static str {
     if head.is_empty() {
         return "an empty file";

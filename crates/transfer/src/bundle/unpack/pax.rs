@@ -1,17 +1,17 @@
-//! pax records (POSIX `pax`, extended header): lines of `LENGTH KEY=VALUE` before the entry that they
-//! describe.
+//! Parses pax records (POSIX `pax`, extended header): lines of `LENGTH KEY=VALUE` before the entry that they describe.
 
-/// What pax records say about an entry, as far as it matters here.
+/// The pax records of an entry that unpacking uses.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Records {
     pub(super) path: Option<Vec<u8>>,
     pub(super) size_bytes: Option<u64>,
-    /// The content is a map of holes, and the size of the header is not the file's (GNU and star).
+    /// Whether the file is sparse (GNU and star). Then the content begins with a map of holes, and the header's size is
+    /// not the file's.
     pub(super) sparse: bool,
 }
 
 impl Records {
-    /// Reads all records, or says what is wrong with them. Keys that are unknown here mean nothing here.
+    /// Parses all records, or says what is wrong with them. Unknown keys are ignored.
     pub(super) fn parse(mut bytes: &[u8]) -> Result<Records, &'static str> {
         let mut records = Records::default();
         while !bytes.is_empty() {
@@ -26,13 +26,14 @@ impl Records {
         Ok(records)
     }
 
-    /// Nothing in it that changes an entry.
+    /// Whether no record changes an entry.
     pub(super) fn is_harmless(&self) -> bool {
         *self == Records::default()
     }
 }
 
-/// Key, value and what follows. The length counts itself, the space and the line end.
+/// Splits off one record: its key, its value and the rest. The record's length includes the length itself, the space
+/// and the line end.
 fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let space = bytes.iter().take(8).position(|&byte| byte == b' ')?;
     let length = usize::try_from(decimal(&bytes[..space])?).ok()?;

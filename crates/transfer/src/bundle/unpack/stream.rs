@@ -1,4 +1,4 @@
-//! The tar bytes of a bundle: recognised, inflated and counted.
+//! The tar bytes of a bundle: recognises its format, inflates it, and counts the bytes.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
@@ -13,22 +13,22 @@ use super::header::has_magic;
 use super::looks::looks_like;
 
 const INPUT_BUFFER_BYTES: usize = 128 * 1024;
-/// What has to be seen to recognise a tar archive: its first header.
+/// How many bytes are needed to recognise a tar archive: its first header.
 const HEAD_BYTES: u64 = 512;
 const GZIP_MAGIC: &[u8] = b"\x1f\x8b";
-/// Header and padding that an entry takes beside its content.
+/// The header and the padding of an entry.
 const OVERHEAD_BYTES: u64 = 1024;
-/// What may follow the end mark: tar fills its last record with zeros, 10 KiB normally and more for tapes.
+/// How many zeros may follow the end mark. tar fills its last record with zeros: normally 10 KiB, for tapes more.
 pub(super) const MAX_END_BYTES: u64 = 16 * 1024 * 1024;
-/// Past so much, what comes out is held against what went in: 40 MB of zeros unpack to 40 GB, within every limit
-/// that real bundles need.
+/// From this many bytes on, the ratio of output to input is checked. Otherwise 40 MB of zeros could unpack to 40 GB,
+/// which is within the limits that real bundles need.
 pub(in crate::bundle) const BOMB_FLOOR_BYTES: u64 = 256 * 1024 * 1024;
-/// Logs and CSV reach 10 to 50; deflate's own bound is 1032.
+/// The largest accepted ratio. Logs and CSV reach 10 to 50; deflate's own limit is 1032.
 pub(in crate::bundle) const MAX_RATIO: u64 = 200;
 
 type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, Marked<R>>>;
 
-/// Reads the tar bytes. Its errors carry an [`UnpackError`] inside.
+/// Reads the tar bytes. Its errors contain an [`UnpackError`].
 pub(super) struct Stream<R> {
     layer: Layer<R>,
     left_bytes: u64,
@@ -44,7 +44,7 @@ enum Layer<R> {
 }
 
 impl<R: Read> Stream<R> {
-    /// Looks at the first bytes and refuses what is neither gzip nor tar.
+    /// Checks the first bytes, and refuses what is neither gzip nor tar.
     pub(super) fn open(input: R, limits: &UnpackLimits) -> Result<Stream<R>, UnpackError> {
         let went_in = Rc::new(Cell::new(0));
         let mut input = Marked { input, read_bytes: Rc::clone(&went_in) };
@@ -59,7 +59,7 @@ impl<R: Read> Stream<R> {
         Ok(Stream { layer, left_bytes: most_bytes(limits), came_out: 0, went_in, limits: *limits })
     }
 
-    /// What follows a gzip member: another one, the zeros that tapes and disks leave, or the end.
+    /// Handles what follows a gzip member: another member, the zeros that tapes and disks leave, or the end.
     fn after_member(&mut self, mut input: Input<R>) -> io::Result<()> {
         if input.fill_buf()?.first() == GZIP_MAGIC.first() {
             self.layer = Layer::Gzip(Box::new(GzDecoder::new(input)));
@@ -110,7 +110,7 @@ impl<R: Read> Read for Stream<R> {
     }
 }
 
-/// All that an honest archive within the limits can take.
+/// The most bytes that an archive within the limits can take.
 fn most_bytes(limits: &UnpackLimits) -> u64 {
     limits
         .max_entries
@@ -119,7 +119,7 @@ fn most_bytes(limits: &UnpackLimits) -> u64 {
         .saturating_add(limits.max_bytes)
 }
 
-/// The decoder's own errors; those of the source are marked and pass.
+/// Converts the decoder's own errors. Errors of the source are marked already, and pass unchanged.
 fn gzip_fault(error: io::Error) -> io::Error {
     match error.downcast::<UnpackError>() {
         Ok(marked) => marked,
@@ -129,7 +129,7 @@ fn gzip_fault(error: io::Error) -> io::Error {
     .into_io()
 }
 
-/// Marks the source's errors, so that a broken connection is never taken for a broken archive.
+/// Marks the source's errors, so that a broken connection is not reported as a broken archive.
 struct Marked<R> {
     input: R,
     read_bytes: Rc<Cell<u64>>,

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use cloakroom_testing::bundles::{self, header, octal};
 
-/// A folder to unpack into, with a neighbour that must stay as it is.
+/// A folder to unpack into, with a neighbour file that must stay unchanged.
 struct Target {
     outer: TempDir,
 }
@@ -51,7 +51,7 @@ fn names(files: &[UnpackedFile]) -> Vec<&str> {
     files.iter().map(|file| file.name.as_str()).collect()
 }
 
-/// Counts what was read, and fails or stutters on demand.
+/// Counts the bytes that were read. Can fail at the end, or return small pieces.
 struct Source<'a> {
     bytes: &'a [u8],
     read: usize,

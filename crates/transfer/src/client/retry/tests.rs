@@ -14,7 +14,7 @@ fn server() -> ServerAddress {
     ServerAddress::parse("http://h:31000").unwrap()
 }
 
-/// Attempts on a clock that only moves by what they and the waits between them take.
+/// Attempts with a clock that moves only by their durations and by the waits.
 struct Run {
     retries: Retries,
     start: Instant,
@@ -22,7 +22,7 @@ struct Run {
     has_answered: bool,
     may_be_done: bool,
     attempts: u32,
-    /// What people hear.
+    /// The notices that the user gets.
     told: Vec<String>,
     waits: Vec<Duration>,
     tried: Tried,
@@ -44,7 +44,7 @@ impl Run {
         }
     }
 
-    /// One attempt that takes so long; whether another one follows.
+    /// Records one failed attempt with its duration. Returns whether another one follows.
     fn fails(&mut self, failure: &Failure, takes: Duration) -> bool {
         self.has_answered |= matches!(failure, Failure::Answered(_));
         self.attempts += 1;
@@ -113,7 +113,7 @@ fn waits_are_short_and_the_last_attempt_is_made_when_the_time_is_over() {
     let waits: Vec<u128> = run.waits.iter().map(Duration::as_millis).collect();
     assert_eq!(waits[..6], [200, 400, 800, 1600, 2000, 2000]);
     assert_eq!((waits.len(), waits.last()), (18, Some(&1000)));
-    // An attempt that is under way when the time is over is the last one.
+    // The attempt that is in flight when the time is over is the last one.
     let slow = given_up(&Failure::ConnectTimeout { after: LASTING }, LASTING, false);
     assert_eq!((slow.attempts, slow.lasted().as_secs()), (4, 41));
 }
@@ -188,7 +188,7 @@ fn a_long_upload_that_breaks_again_has_all_of_the_time_again_and_not_for_ever() 
     assert_eq!(run.told.len(), 2, "each break is told");
     let run = run.fails_for_good(&broken, Duration::from_mins(5));
     assert_eq!(run.attempts, MOST_ROWS + 2);
-    // What takes long and is not broken proves nothing.
+    // A failure that takes long and is no break does not show that a server was there.
     let gateway = given_up(&answered(504, "gateway-timeout", None), Duration::from_mins(1), false);
     assert_eq!((gateway.attempts, gateway.tried.to_string().as_str()), (3, " (tried for 2m)"));
 }
