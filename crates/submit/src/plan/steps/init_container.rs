@@ -23,8 +23,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     append(&mut spec.spec, "initContainers", [additions.init_container]);
     append(&mut spec.spec, "volumes", additions.volumes);
     append(&mut spec.container, "volumeMounts", additions.mounts);
-    // Tickets exist only after staging. `None` stands for those of jars and files; the run puts them in before it
-    // creates the objects.
+    // The tickets of jars and files do not exist yet. `StagedBundles::complete` puts them in after staging.
     spec.after_pod.extend(init.objects.make(None, None));
     Ok(spec)
 }
