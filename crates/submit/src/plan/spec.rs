@@ -1,27 +1,28 @@
-//! The driver as it grows from step to step.
+//! The driver between two steps: pod, properties, objects and warnings so far.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// What the steps add to: each knows only this, none knows another step.
+/// The part of the plan that steps change. A step knows this and no other step (Spark's `SparkPod` and
+/// `KubernetesDriverSpec`).
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct DriverSpec {
-    /// What a pod has beside metadata and spec.
+    /// The pod's fields beside metadata and spec: `apiVersion`, `kind`, and what a template adds.
     pub pod: Map<String, Value>,
     /// The pod's metadata.
     pub metadata: Map<String, Value>,
     /// The pod's spec, without the Spark container.
     pub spec: Map<String, Value>,
-    /// The Spark container.
+    /// The Spark container. [`Self::into_pod`] puts it back into `spec`.
     pub container: Map<String, Value>,
-    /// Objects that are there before the pod.
+    /// Objects that are created before the pod.
     pub before_pod: Vec<Value>,
-    /// Objects that the pod owns, in the order in which they are made.
+    /// Objects that the pod owns, in the order of their creation.
     pub after_pod: Vec<Value>,
-    /// What `spark.properties` will say.
+    /// The content of `spark.properties`, by key.
     pub properties: BTreeMap<String, String>,
-    /// What the user should know.
+    /// Warnings for the user, in the order in which they are printed.
     pub warnings: Vec<String>,
 }
 
@@ -31,32 +32,33 @@ impl DriverSpec {
         append(&mut self.spec, "volumes", [volume]);
     }
 
-    /// Mounts a volume in the container, with nothing else to say about it.
+    /// Mounts a volume at `path` in the container, without options.
     pub fn mount(&mut self, volume: &str, path: &str) {
         self.add_mount(json!({"name": volume, "mountPath": path}));
     }
 
-    /// Mounts a volume in the container.
+    /// Adds a whole `volumeMount` to the container.
     pub fn add_mount(&mut self, mount: Value) {
         append(&mut self.container, "volumeMounts", [mount]);
     }
 
-    /// Adds an environment variable behind those that are there: Kubernetes takes the last one of a name.
+    /// Adds an environment variable behind those that are there. Kubernetes takes the last one of a name, so this one
+    /// wins.
     pub fn add_variable(&mut self, name: &str, value: &str) {
         self.add_variable_from(json!({"name": name, "value": value}));
     }
 
-    /// Adds an environment variable that takes its value from somewhere.
+    /// Adds a whole `EnvVar`, for a value from a field or a secret.
     pub fn add_variable_from(&mut self, variable: Value) {
         append(&mut self.container, "env", [variable]);
     }
 
-    /// Sets a property of the driver, whatever it was before.
+    /// Sets a property of the driver, and replaces the user's value.
     pub fn set_property(&mut self, key: &str, value: impl Into<String>) {
         self.properties.insert(key.to_owned(), value.into());
     }
 
-    /// The whole pod, with the Spark container behind all others.
+    /// The whole pod. Spark puts its container behind those of the template, and so does this.
     pub fn into_pod(self) -> Value {
         let mut spec = self.spec;
         append(&mut spec, "containers", [Value::Object(self.container)]);
@@ -67,7 +69,7 @@ impl DriverSpec {
     }
 }
 
-/// Sets entries of the map at `key`, which is made where there is none, and not made for nothing.
+/// Sets entries of the map at `key`. A missing map is created, unless there are no entries: Spark sends no empty maps.
 pub(super) fn merge<K: Into<String>>(
     parent: &mut Map<String, Value>,
     key: &str,
@@ -90,7 +92,8 @@ pub(super) fn merge_inside<K: Into<String>>(
     put_back(parent, key, Value::Object(map));
 }
 
-/// Adds to the end of the list at `key`, which is made where there is none, and not made for nothing.
+/// Adds to the end of the list at `key`. A missing list is created, unless there are no items: Spark sends no empty
+/// lists.
 pub(super) fn append(parent: &mut Map<String, Value>, key: &str, items: impl IntoIterator<Item = Value>) {
     let mut list = match parent.remove(key) {
         Some(Value::Array(list)) => list,

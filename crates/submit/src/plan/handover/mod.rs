@@ -1,7 +1,9 @@
-//! Files that are staged for an application that somebody else submits: what travels, and what that submitter is told.
+//! `stage --for`: files that are staged for an application of an external submitter, and the settings for that
+//! submitter.
 //!
-//! A stock spark-submit can name what an init-container brings only as `local:`, because it takes `file:` for a file of
-//! its own machine; see [`cloakroom_spark::driver_properties`] for how the driver gets it as `file:` nevertheless.
+//! A stock spark-submit can name fetched files only as `local:`. It takes `file:` for a file of its own machine and
+//! would require `spark.kubernetes.file.upload.path`. The driver needs `file:`, because it does not serve all `local:`
+//! files to its executors. [`cloakroom_spark::driver_properties`] says how the driver gets it.
 
 pub mod operator;
 mod template;
@@ -35,15 +37,15 @@ use cloakroom_spark::{DependencyUri, MainResource, Origin, SparkConf, keys, spli
 
 pub use super::dependencies::FOUND_IN_JARS;
 
-/// The label of the pod that what is staged lives for, and of the objects that tell of it.
+/// The label of the pod that the staged files live for, and of the objects with their tickets.
 pub const LABEL: &str = "cloakroom-application";
 
-/// The label of objects that this program makes, and that nothing owns.
+/// The label of objects that this program creates and that have no owner. `leftovers` finds them by it.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`MANAGED_BY`].
 pub const MANAGER: &str = "cloakroom";
 
-/// Of the keys that name files, those that count where no application is submitted.
+/// The keys that name a file and act here. The others act only in a submission of our own.
 const READ_KEYS: [&str; 9] = [
     keys::JARS.name(),
     keys::FILES.name(),
@@ -55,67 +57,68 @@ const READ_KEYS: [&str; 9] = [
     keys::TLS_CLIENT_CERT_PEM.name(),
     keys::INTERNAL_TLS_CLIENT_CERT_PEM.name(),
 ];
-/// Room for what the names of the objects end with.
+/// The longest part of [`HandoverRequest::name`] that names of objects begin with. The rest of Kubernetes' 253
+/// characters is for the ends of these names.
 const LONGEST_NAME: usize = 100;
 
-/// What to stage for an application that is not submitted here.
+/// What to stage for an application of an external submitter.
 #[derive(Clone)]
 pub struct HandoverRequest {
     /// The lists of files and the settings of staging, by Spark's keys.
     pub conf: SparkConf,
-    /// The application itself, if it travels as well.
+    /// The application itself, if the command names it.
     pub application: Option<MainResource>,
-    /// What the names of the objects begin with.
+    /// The beginning of the names of the objects.
     pub name: String,
-    /// Whom the files live for, if not for the pod that is made by the template.
+    /// The owner of the files. If it is `None`, the pod of the template owns them, by [`LABEL`].
     pub owner: Option<Owner>,
-    /// The file of the application, where there is one.
+    /// The file of a `SparkApplication`, if `--for` names one.
     pub file: Option<ApplicationFile>,
-    /// Upper bound on the bundles' life.
+    /// The longest time that the server keeps the bundles.
     pub ttl: Option<SparkDuration>,
-    /// How long they may stay without being downloaded, instead of what the server says.
+    /// How long the server keeps bundles that are not downloaded, in place of its own limit.
     pub unused_timeout: Option<SparkDuration>,
-    /// Whether the submitter itself says which containers are Spark's, by Spark's own names for them.
+    /// Whether the submitter sets the names of Spark's containers itself, to Spark's default names.
     pub names_containers: bool,
-    /// Who stages, and from where.
+    /// The submitting machine and its user.
     pub submitter: Submitter,
-    /// Whether the staging server may be asked.
+    /// Whether the plan may ask the staging server.
     pub asking: Asking,
 }
 
-/// What was checked, and nothing sent of.
+/// The checked plan of `stage --for`. Nothing is sent yet.
 pub struct Handover {
-    /// Where the application will be.
+    /// The namespace of the application.
     pub namespace: String,
-    /// What the names of everything here begin with.
+    /// The beginning of the names of all objects of this plan.
     pub prefix: String,
-    /// The name of the driver's pod, where the owner is the pod of that name.
+    /// The name of the driver's pod, if the owner is a pod by its name.
     pub pod_name: Option<String>,
-    /// The value of the label that everything here has.
+    /// The value of [`LABEL`] on all objects of this plan.
     pub id: String,
-    /// What goes to the server; nothing where all of it is fetched from the web.
+    /// What goes to the server. It is `None` if the init-container fetches everything from the web.
     pub staging: Option<StagePlan>,
-    /// The objects that tell the init-container of it.
+    /// The objects that tell the init-container what to fetch.
     pub objects: InitObjects,
-    /// The settings that name what was staged, by key.
+    /// Spark's lists of files with their new values, by key.
     pub lists: Vec<(&'static str, String)>,
-    /// Which containers of the templates are Spark's, where the user has said so.
+    /// The settings that name Spark's container in a template, if the user has set them.
     pub containers: Vec<(&'static str, String)>,
-    /// The application, as spark-submit is to be told.
+    /// The application's argument for spark-submit.
     pub application: Option<String>,
-    /// The class that the application's manifest names, where spark-submit cannot see it: the jar travels.
+    /// The main class in the manifest of a jar that is staged. spark-submit cannot look into that jar.
     pub main_class: Option<String>,
     /// The driver's pod template.
     pub driver: Map<String, Value>,
-    /// The executors' pod template, where they get the init-container as well.
+    /// The executors' pod template, if executors get the init-container too.
     pub executor: Option<String>,
-    /// The file of the application with what was staged in it, where there is one. Then nothing is made but by that file.
+    /// The application's file with the staged files merged into it. If there is one, this file replaces the templates.
     pub file: Option<ApplicationFile>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// What is known once it is known where files stand: what travels, and how.
+/// The plan after the first round of facts: which files travel, and how.
 pub struct Begun<'a> {
     request: &'a HandoverRequest,
     conf: SparkConf,
@@ -126,26 +129,26 @@ pub struct Begun<'a> {
     warnings: Vec<String>,
 }
 
-/// All that the templates are made of.
+/// The plan after the second round of facts: everything that goes into the templates.
 pub struct Gathered<'a> {
     begun: Begun<'a>,
     init: InitContainer,
-    /// The class that the application's manifest names.
+    /// The main class in the application's manifest.
     main_class: Option<String>,
-    /// The driver's template, as it stands in its file.
+    /// The text of the driver's template.
     driver: Option<String>,
-    /// The executors'.
+    /// The text of the executors' template.
     executor: Option<String>,
 }
 
-/// Where the files stand that are to be handed over.
+/// The places to look at: paths, patterns and folders that the request names.
 pub fn needs(request: &HandoverRequest) -> Result<Needs, PlanError> {
     let (conf, _) = settings(request)?;
     Ok(Needs::places(&conf, |key| READ_KEYS.contains(&key), &resource(request), &request.submitter))
 }
 
 impl<'a> Begun<'a> {
-    /// Finds the files. The facts are those that [`needs`] asks for.
+    /// Finds the files. `facts` answers [`needs`].
     pub fn new(request: &'a HandoverRequest, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
         let machine = Machine { submitter: &request.submitter, facts };
         let (mut conf, mut warnings) = settings(request)?;
@@ -160,7 +163,7 @@ impl<'a> Begun<'a> {
         Ok(Self { request, conf, resource, names, namespace, dependencies, warnings })
     }
 
-    /// What the files hold that go into the templates, or say how the staging server is asked.
+    /// The contents to read: files that go into the templates, and files that say how to reach the staging server.
     pub fn needs(&self, facts: &Facts) -> Needs {
         let machine = Machine { submitter: &self.request.submitter, facts };
         let mut needs =
@@ -169,7 +172,7 @@ impl<'a> Begun<'a> {
         needs
     }
 
-    /// The application, where it is a jar of this machine that travels: spark-submit cannot look into it.
+    /// The application, if it is a local jar that travels. spark-submit cannot read its manifest, so this program does.
     fn jar(&self) -> Option<PathBuf> {
         let MainResource::Java(uri) = self.request.application.as_ref()? else { return None };
         let travels = self.dependencies.resource.starts_with("file:");
@@ -181,7 +184,7 @@ impl<'a> Begun<'a> {
         }
     }
 
-    /// Checks everything that was collected: in `facts` is what was asked for both times.
+    /// Checks everything that was collected. `facts` has the answers of both rounds.
     pub fn gather(mut self, facts: &Facts) -> Result<Gathered<'a>, PlanError> {
         let machine = Machine { submitter: &self.request.submitter, facts };
         let Self { request, conf, names, dependencies, warnings, .. } = &mut self;
@@ -189,22 +192,22 @@ impl<'a> Begun<'a> {
         let executor = executor_template::read(conf, machine, warnings)?;
         let init = InitContainer::read(request.asking, conf, machine, dependencies, names, warnings)?;
         let Some(mut init) = init else { return Err(PlanError::NothingToStage) };
-        // Another one submits, and draws another id for `spark-app-selector`.
+        // An external submitter draws its own id for `spark-app-selector`, so that label cannot be used here.
         init.objects.labels = [(MANAGED_BY, MANAGER.to_owned()), (LABEL, names.app_id.clone())].into();
-        // A jar without one is no mistake: `--class` may be given.
+        // A jar without a main class is allowed: spark-submit may get `--class`.
         let main_class = self.jar().and_then(|jar| facts.main_classes.get(&jar).cloned());
         Ok(Gathered { begun: self, init, main_class, driver, executor })
     }
 }
 
 impl Gathered<'_> {
-    /// What the staging server has to be asked before files can be handed over.
+    /// The question to the staging server that [`hand_over`] needs an answer to, if there is one.
     pub fn question(&self) -> Option<Question> {
         self.init.question()
     }
 }
 
-/// Checks everything that is to be staged, makes the templates, and merges the file of the application with them.
+/// Checks everything that is to be staged, makes the templates, and merges them into the application's file.
 /// `advertised` is the staging server's answer, if there was a question.
 pub fn hand_over(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Handover, PlanError> {
     let request = gathered.begun.request;
@@ -255,7 +258,7 @@ fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Hando
     })
 }
 
-/// The settings with today's names, and warnings.
+/// The settings with today's names in place of kubespark's, and warnings.
 fn settings(request: &HandoverRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
     let mut conf = request.conf.clone();
     let warnings = aliases::apply(&mut conf)?;
@@ -270,7 +273,7 @@ fn resource(request: &HandoverRequest) -> MainResource {
     request.application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()))
 }
 
-/// A jar that travels is found in `spark.jars`; to one that does not, spark-submit does the same itself.
+/// Adds an application that is a jar to `spark.jars`, if it travels. For any other jar, spark-submit does that itself.
 fn add_to_jars(conf: &mut SparkConf, uri: &str) -> Result<(), PlanError> {
     let travels = match DependencyUri::parse(uri) {
         Ok(DependencyUri::Submitter(_)) => uri != FOUND_IN_JARS,
@@ -286,14 +289,16 @@ fn add_to_jars(conf: &mut SparkConf, uri: &str) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The label that no other pod has. It is not the one that Spark gives each application: a stock spark-submit draws that.
+/// An owner by a label that no other pod has. It cannot be `spark-app-selector`, because a stock spark-submit draws
+/// that id.
 fn owner_by_label(namespace: &str, id: &str) -> Result<Owner, PlanError> {
     let kind = OwnerKind::parse(POD).map_err(PlanError::Owner)?;
     let label = (LABEL.to_owned(), id.to_owned());
     Owner::new(kind, namespace, vec![label], None).map_err(PlanError::Owner)
 }
 
-/// The Kubeflow Spark Operator says so for every pod template, whatever the settings say.
+/// The Kubeflow Spark Operator takes the container with Spark's default name, whatever the settings say. So another
+/// name is refused.
 fn name_containers(conf: &mut SparkConf) -> Result<(), PlanError> {
     for keys in [template::DRIVER, init_container::EXECUTOR_TEMPLATE] {
         let name = keys.default_name;
@@ -311,7 +316,7 @@ fn containers(conf: &SparkConf) -> Vec<(&'static str, String)> {
     keys.into_iter().filter_map(|key| Some((key.name(), conf.get(&key)?.to_owned()))).collect()
 }
 
-/// Every list that there is, with what was staged as `local:`.
+/// All lists that are not empty, with staged files as `local:`.
 fn lists(conf: &SparkConf, dependencies: &Dependencies) -> Vec<(&'static str, String)> {
     let value = |key: &str| {
         let changed = dependencies.lists.iter().find(|(changed, _)| *changed == key);
@@ -323,7 +328,7 @@ fn lists(conf: &SparkConf, dependencies: &Dependencies) -> Vec<(&'static str, St
     lists.filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// What is `file:` by now is what the init-container brings.
+/// `local:` for an entry that the init-container fetches. At this point only those are `file:`.
 fn as_local(entry: &str) -> String {
     match entry.strip_prefix("file:") {
         Some(path) => format!("local:{path}"),
@@ -331,8 +336,8 @@ fn as_local(entry: &str) -> String {
     }
 }
 
-/// A staged jar is found in `spark.jars`: named as the application it would be added to that list once more, as `local:`
-/// (Spark 3.5's driver does so).
+/// The application's argument for spark-submit. A staged jar is `spark-internal`, because it is in `spark.jars`. With
+/// its name, Spark 3.5's driver would add it to that list once more, as `local:`.
 fn for_spark_submit(resource: &MainResource, placed: &str) -> String {
     match resource {
         MainResource::Java(_) if placed.starts_with("file:") => FOUND_IN_JARS.to_owned(),

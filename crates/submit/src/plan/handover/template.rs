@@ -1,4 +1,4 @@
-//! The driver's pod template for a stock spark-submit: the user's, with the init-container.
+//! The driver's pod template for a stock spark-submit: the user's template with the init-container added.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use cloakroom_core::resource::{Owner, POD};
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{MainResource, SparkConf, keys};
 
-/// Of the driver.
+/// The keys and names of the driver's template.
 pub(super) const DRIVER: TemplateKeys = TemplateKeys {
     whose: "driver",
     volumes: &keys::DRIVER_VOLUMES,
@@ -22,14 +22,14 @@ pub(super) const DRIVER: TemplateKeys = TemplateKeys {
     default_name: "spark-kubernetes-driver",
 };
 
-/// Where the init-container sees what spark-submit wrote.
+/// The mount path of spark-submit's own config map in the init-container.
 const WRITTEN_FOLDER: &str = "/etc/spark-conf";
 const PROPERTIES_VOLUME: &str = "spark-driver-properties";
-/// Where the init-container puts what the driver reads.
+/// The folder to which the init-container writes the driver's `spark.properties`.
 const PROPERTIES_FOLDER: &str = "/var/spark-data/spark-conf";
 
-/// The template. Pods of an owner that is known by labels get them. `names_files` says that the driver's properties name
-/// what the init-container brings.
+/// The template. If the owner is a pod, the template gets its labels. `names_files` says that the driver's properties
+/// name fetched files, so the init-container has to rewrite them.
 pub(super) fn driver(
     conf: &SparkConf,
     (resource, init): (&MainResource, &InitContainer),
@@ -55,12 +55,13 @@ pub(super) fn driver(
     Ok(pod)
 }
 
-/// The driver reads its properties where spark-submit tells it to, and finds the init-container's there: a mount inside of
-/// the one that spark-submit adds for them.
+/// Puts the properties of the init-container at the path where the driver reads its own (decision 17). It is a mount of
+/// one file inside of the mount that spark-submit adds for its config map.
 ///
-/// Its path is relative. The kubelet makes a folder in a config map's volume for every mount path below the volume's own
-/// (`pkg/volume/util/nested_volumes.go`), and then the init-container would find a folder in place of spark-submit's file. It
-/// compares the paths as they are written, and makes a relative one absolute only for the container runtime.
+/// The mount path is relative. For each mount path below that of a config map, a kubelet makes a folder in the volume
+/// (`pkg/volume/util/nested_volumes.go`). The init-container would then find a folder in place of spark-submit's file.
+/// The kubelet compares the paths as text, so it does not see a relative one. It makes it absolute for the container
+/// runtime.
 fn add_properties(additions: &mut Additions) {
     let file = conf_volume::PROPERTIES;
     if let Some(Value::Array(arguments)) = additions.init_container.get_mut("args") {
@@ -85,8 +86,8 @@ fn add_properties(additions: &mut Additions) {
     }));
 }
 
-/// As much as the driver will have, by the same settings: one runs after the other, so that it costs nothing, and whatever
-/// quota or limit range takes the driver takes this as well.
+/// CPU and memory as the driver's, from the same settings. The two run one after the other, so the pod needs no more. A
+/// quota or limit range that allows the driver allows this too.
 fn resources(conf: &SparkConf, resource: &MainResource) -> Result<Value, PlanError> {
     let memory = DriverMemory::of(conf, resource, SparkVersion::of(conf)?.0)?;
     let Amounts { requests, limits } = basic::amounts(conf, memory)?;

@@ -1,4 +1,4 @@
-//! Which files are read where no application is submitted.
+//! Tests of which files `stage --for` reads.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 
 const MISSING: &str = "/nowhere/missing";
 
-/// An application that travels, and a server to which it does; and the one key.
+/// A request with a jar that travels, a server that it travels to, and the one key.
 fn request(folder: &tempfile::TempDir, key: &str) -> HandoverRequest {
     let jar = folder.path().join("app.jar");
     std::fs::write(&jar, "").unwrap();

@@ -1,4 +1,4 @@
-//! `spark.kubernetes.cloakroom.executorStaging=init`: executors get the init-container by their pod template.
+//! `spark.kubernetes.cloakroom.executorStaging=init`: executors get the init-container through their pod template.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::merging::{Additions, TemplateKeys, merged, parsed};
 use crate::plan::error::PlanError;
 use cloakroom_spark::{SparkConf, keys};
 
-/// Of the executors.
+/// The keys and names of the executors' template.
 pub(in crate::plan) const TEMPLATE: TemplateKeys = TemplateKeys {
     whose: "executors",
     volumes: &keys::EXECUTOR_VOLUMES,
@@ -16,7 +16,7 @@ pub(in crate::plan) const TEMPLATE: TemplateKeys = TemplateKeys {
     default_name: "spark-kubernetes-executor",
 };
 
-/// The executors' template, with the init-container if they are to have it.
+/// The executors' template. The init-container is in it if `executorStaging=init` is set.
 pub(in crate::plan) fn template(
     conf: &SparkConf,
     init: Option<&InitContainer>,
@@ -34,7 +34,7 @@ pub(in crate::plan) fn template(
     Ok(Some(Value::Object(merged(conf, &TEMPLATE, pod, additions)?).to_string()))
 }
 
-/// No more than the executor's own container has, so that the pod needs nothing more.
+/// CPU and memory of the init-container. They are at most those of the executor's container, so the pod needs no more.
 fn resources(conf: &SparkConf) -> Result<Value, PlanError> {
     let memory = format!("{}Mi", conf.read(&keys::EXECUTOR_MEMORY)?.unwrap_or(1024));
     let cores =

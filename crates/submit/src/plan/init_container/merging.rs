@@ -1,5 +1,5 @@
-//! The init-container in a pod, which may have parts of the same names already, and in a pod template: there is only one
-//! template, so the user's is merged with ours.
+//! Adds the init-container to a pod or to a pod template. The pod may already have parts of the same names. Spark takes
+//! only one template, so ours is merged into the user's.
 
 use serde_json::{Map, Value, json};
 
@@ -10,33 +10,34 @@ use cloakroom_spark::SparkConf;
 use cloakroom_spark::keys::{Key, VolumeKeys};
 use cloakroom_spark::version::SparkVersion;
 
-/// The user of this program's image.
+/// The user id of this program's image (the Dockerfile's `USER`).
 const NOBODY: u32 = 65532;
 
-/// Whose template it is.
+/// The settings and names of one pod template: the driver's or the executors'.
 pub(in crate::plan) struct TemplateKeys {
-    /// Whose pod.
+    /// `driver` or `executors`, for messages.
     pub whose: &'static str,
-    /// Its volumes by settings.
+    /// The settings of this pod's volumes.
     pub volumes: &'static VolumeKeys,
-    /// The setting that names the file.
+    /// The setting that names the template's file.
     pub file: Key<String>,
-    /// The setting that names the container which Spark takes.
+    /// The setting that names Spark's container in the template.
     pub container: Key<String>,
-    /// What Spark calls that container where no template does.
+    /// Spark's name for that container if the template has none.
     pub default_name: &'static str,
 }
 
-/// What is added to a template.
+/// The parts that are added to a pod or to a template.
 pub(in crate::plan) struct Additions {
     pub init_container: Value,
     pub volumes: Vec<Value>,
-    /// Of the container that Spark takes.
+    /// For Spark's container.
     pub mounts: Vec<Value>,
 }
 
 impl Additions {
-    /// Refuses a pod that has a part of ours already: no API server takes it, and of an executor's nobody would hear.
+    /// Refuses a pod that already has a part with one of our names. The API server would refuse it too, but later, and
+    /// for executors only in the driver's log.
     pub fn check(
         &self,
         whose: &'static str,
@@ -58,7 +59,7 @@ impl Additions {
         taken.map_or(Ok(()), |path| clash(format!("volume mount at {path}")))
     }
 
-    /// The same for volumes that Spark adds by settings.
+    /// The same check for volumes of settings, which Spark adds to the template later.
     fn check_settings(&self, conf: &SparkConf, keys: &TemplateKeys) -> Result<(), PlanError> {
         let clash = |what: String| Err(PlanError::Clash { whose: keys.whose, what });
         for (rest, value) in conf.prefixed(keys.volumes.mount_path.prefix()) {
@@ -75,7 +76,8 @@ impl Additions {
         Ok(())
     }
 
-    /// The init-container is nobody in particular, also where its pod is root: Kubernetes refuses to start it otherwise.
+    /// Gives the init-container its own user if the pod runs as root. It has `runAsNonRoot`, so the kubelet would
+    /// refuse to start it as root.
     pub fn without_root_of(mut self, spec: &Map<String, Value>) -> Self {
         let is_root = spec.get("securityContext").is_some_and(|context| context["runAsUser"] == 0);
         if is_root {
@@ -93,12 +95,12 @@ fn path(mount: &Value) -> String {
     absolute(mount["mountPath"].as_str().unwrap_or_default())
 }
 
-/// Two spellings of one path are one; a relative one begins at the root for the kubelet.
+/// A path in one spelling. The kubelet takes a relative mount path from the root.
 fn absolute(path: &str) -> String {
     format!("/{}", path.trim_matches('/'))
 }
 
-/// The user's template, as Spark reads it; an empty one where there is none.
+/// The user's template as Spark reads it, or an empty pod if there is none.
 pub(in crate::plan) fn parsed(
     conf: &SparkConf,
     keys: &TemplateKeys,
@@ -108,7 +110,7 @@ pub(in crate::plan) fn parsed(
     parse_pod(text, SparkVersion::of(conf)?.0).map_err(|problem| conf.refuse(&keys.file, problem).into())
 }
 
-/// The template with our additions behind what is there.
+/// The template with our additions behind the user's parts.
 pub(in crate::plan) fn merged(
     conf: &SparkConf,
     keys: &TemplateKeys,
@@ -130,7 +132,8 @@ pub(in crate::plan) fn merged(
     Ok(pod)
 }
 
-/// In the container that Spark takes: the named one, else the first, else one of its own.
+/// Adds the mounts to Spark's container. Spark takes the container that the setting names, else the first one, else a
+/// new one. If the named one is missing, Spark would warn and take the first one; here it is refused.
 fn mount(
     conf: &SparkConf,
     keys: &TemplateKeys,

@@ -1,4 +1,4 @@
-//! The init-container that brings staged files to the driver, by the original's contract.
+//! The init-container that fetches staged files for the driver, by kubespark's contract between pod and init-container.
 
 mod executors;
 pub(super) mod merging;
@@ -22,27 +22,27 @@ pub use objects::InitObjects;
 pub(crate) use objects::{Tickets, tickets_of};
 pub(super) use server::StagingServer;
 
-/// What a preview says in place of the image that only the server knows.
+/// The text of a dry run in place of the image that only the server knows.
 const ADVERTISED: &str = "(what the staging server advertises)";
 
-/// What the init-container is made of.
+/// The parts of the init-container.
 pub(super) struct InitContainer {
-    /// Unknown until the server was asked, where no setting names it.
+    /// `None` until the server has answered, if no setting names the image.
     image: Option<String>,
-    /// Where jars go.
+    /// The folder for jars in the pod.
     pub jars: String,
-    /// Where everything else goes.
+    /// The folder for all other files in the pod.
     pub files: String,
     pub objects: InitObjects,
-    /// Where files of this machine are staged; without one only the web is fetched from.
+    /// The server for local files. If it is `None`, the init-container fetches only from the web.
     pub server: Option<StagingServer>,
-    /// Whether executors get it as well.
+    /// Whether executors get the init-container too (`executorStaging=init`).
     pub for_executors: bool,
 }
 
 impl InitContainer {
-    /// Reads and checks all of its settings, if there is something for it to do. Its objects have the labels of an
-    /// application that is submitted here.
+    /// Reads and checks all of its settings. It is `None` if there is nothing to fetch. The objects have the label
+    /// `spark-app-selector`; `handover` replaces it.
     pub fn read(
         asking: Asking,
         conf: &SparkConf,
@@ -71,12 +71,12 @@ impl InitContainer {
         Ok(Some(Self { image, jars, files, objects, server, for_executors }))
     }
 
-    /// What the server has to be asked, if it has to be.
+    /// The question to the server: which image it advertises. There is one only if no setting names the image.
     pub fn question(&self) -> Option<Question> {
         self.server.as_ref().filter(|_| self.image.is_none()).map(StagingServer::question)
     }
 
-    /// Takes what the server said, where it was asked.
+    /// Sets the image that the server advertises. It has no effect if a setting names the image.
     pub fn set_image(&mut self, advertised: Option<String>) -> Result<(), PlanError> {
         if let (None, Some(server)) = (&self.image, &mut self.server) {
             self.image = Some(server.image(advertised)?);
@@ -85,7 +85,7 @@ impl InitContainer {
     }
 }
 
-/// Where files are staged, if some are.
+/// The staging server, if files are staged.
 fn server(
     asking: Asking,
     conf: &SparkConf,
@@ -103,7 +103,7 @@ fn server(
     Ok(Some(server))
 }
 
-/// The setting, or its older name; none where the server has to be asked.
+/// The image of the setting. It is `None` if the server has to be asked.
 fn image(
     conf: &SparkConf,
     server: Option<&StagingServer>,
@@ -132,7 +132,7 @@ fn image(
     }
 }
 
-/// All that the init-container reads, but for the tickets' ids.
+/// The init-container's properties, without the ids of the tickets.
 fn properties(
     conf: &SparkConf,
     dependencies: &Dependencies,
@@ -143,6 +143,7 @@ fn properties(
         (keys::JARS_DOWNLOAD_DIR.name(), jars.to_owned()),
         (keys::FILES_DOWNLOAD_DIR.name(), files.to_owned()),
     ]);
+    // Only the check is needed: the init-container reads the text itself.
     conf.read(&keys::MOUNT_TIMEOUT)?;
     let timeout = conf.get(&keys::MOUNT_TIMEOUT);
     properties.extend(timeout.map(|timeout| (keys::MOUNT_TIMEOUT.name(), timeout.to_owned())));

@@ -10,53 +10,53 @@ use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::ResourceId;
 use cloakroom_spark::{Properties, keys, properties_text};
 
-/// Where the secret is mounted.
+/// The mount path of the secret in the init-container.
 pub(super) const SECRET_FOLDER: &str = "/mnt/secrets/spark-init";
-/// Key of the certificate in the secret.
+/// The secret's key of the certificate.
 pub(super) const CERTIFICATE: &str = "ssl-certificate";
-/// Key of the properties.
+/// The key of the properties, in the config map or in the secret.
 pub(super) const PROPERTIES: &str = "download-submitted-files";
 const JARS_SECRET: &str = "downloadSubmittedJarsSecret";
 const FILES_SECRET: &str = "downloadSubmittedFilesSecret";
-/// What is said for the id of what is not staged yet.
+/// The text of a dry run in place of a resource id.
 const NOT_YET: &str = "(given when it is staged)";
 
-/// What both objects are made of once the tickets are known.
+/// The content of both objects, without the tickets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InitObjects {
     pub(super) config_map: String,
     pub(super) secret: String,
-    /// By which both are found beside the application.
+    /// The labels of both objects.
     pub(in crate::plan) labels: BTreeMap<&'static str, String>,
-    /// All but the ids. Addresses among them may be secrets.
+    /// The init-container's properties, without the ids of tickets. Addresses in them may be secrets.
     pub(super) properties: BTreeMap<String, String>,
     pub(super) certificate: Option<Vec<u8>>,
     pub(super) has_jars: bool,
     pub(super) has_files: bool,
-    /// Whether the properties are a secret, because addresses are.
+    /// Whether the properties go into the secret. They do if they have addresses, which may be signed.
     pub(super) is_secret: bool,
 }
 
 impl InitObjects {
-    /// The objects before anything was staged, or where nothing is.
+    /// The objects without tickets: before staging, or if nothing is staged.
     #[must_use]
     pub(crate) fn unticketed(&self) -> Vec<Value> {
         self.make(None, None)
     }
 
-    /// How the objects are called: `the secret x`.
+    /// The objects as messages name them: `the secret x`.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let map = (!self.is_secret).then(|| format!("the config map {}", self.config_map));
         map.into_iter().chain([format!("the secret {}", self.secret)]).collect()
     }
 
-    /// The staging server, as the init-container is told of it.
+    /// The staging server's address for pods.
     pub(crate) fn server(&self) -> Option<&str> {
         self.properties.get(&*keys::SERVER_URI).map(String::as_str)
     }
 
-    /// The objects, with the tickets as far as they are known.
+    /// The objects with these tickets. A missing ticket gets a placeholder, so that the API server can try the objects.
     pub(crate) fn make(&self, jars: Option<&Ticket>, files: Option<&Ticket>) -> Vec<Value> {
         let mut properties = self.properties.clone();
         let mut secrets = Map::new();
@@ -97,7 +97,7 @@ impl InitObjects {
         objects
     }
 
-    /// The volume of the properties, without its name.
+    /// The kind and the source of the properties' volume. The properties are one file in it, at `path`.
     pub(super) fn properties_source(&self, path: &str) -> (&'static str, Value) {
         let items = json!([{"key": PROPERTIES, "path": path}]);
         if self.is_secret {
@@ -107,21 +107,21 @@ impl InitObjects {
         }
     }
 
-    /// The secret's name.
+    /// The name of the secret that has the tickets.
     pub(super) fn secret_name(&self) -> &str {
         &self.secret
     }
 }
 
-/// What the objects of one run say.
+/// The tickets in the objects of an earlier run.
 pub(crate) struct Tickets {
-    /// As the init-container is told of it.
+    /// The staging server's address for pods.
     pub(crate) server: String,
-    /// Ids with their secrets; at least one.
+    /// Resource ids with their secrets; at least one.
     pub(crate) tickets: Vec<(ResourceId, String)>,
 }
 
-/// Reads objects as [`InitObjects::make`] makes them; nothing where they are of another form.
+/// Reads objects that [`InitObjects::make`] made. It is `None` if they have another form.
 pub(crate) fn tickets_of(config_map: Option<&Value>, secret: &Value) -> Option<Tickets> {
     let of_secret = |key: &str| {
         let bytes = STANDARD.decode(secret["data"][key].as_str()?).ok()?;

@@ -1,4 +1,4 @@
-//! The init-container, its volumes, and where the pod sees what it brought.
+//! The init-container's part of a pod: the container, its volumes, and the mounts of the fetched files.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ const JARS_VOLUME: &str = "download-jars-volume";
 const FILES_VOLUME: &str = "download-files";
 
 impl InitContainer {
-    /// The container, as the restricted pod security standard wants it. Which user it is, is the image's own affair:
-    /// clusters that choose users themselves refuse a fixed one.
+    /// The container, as the restricted pod security standard requires it. It names no user, because clusters that
+    /// assign users themselves refuse a fixed one; the image has its own.
     pub(in crate::plan) fn container<'a>(
         &self,
         variables: impl Iterator<Item = (&'a str, &'a str)>,
@@ -32,6 +32,7 @@ impl InitContainer {
             "args": [format!("{PROPERTIES_FOLDER}/{PROPERTIES_FILE}")],
             "volumeMounts": mounts,
             "resources": resources,
+            // The end of its log then stands in the pod's status, where `follow` reads it.
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "securityContext": {
                 "allowPrivilegeEscalation": false,
@@ -62,7 +63,7 @@ impl InitContainer {
         ]
     }
 
-    /// Of what is brought.
+    /// The mounts of the fetched files, for the init-container and for Spark's.
     pub(in crate::plan) fn mounts(&self) -> [Value; 2] {
         [
             json!({"name": JARS_VOLUME, "mountPath": self.jars}),

@@ -1,4 +1,4 @@
-//! The staging server, as this machine reaches it and as pods do.
+//! The staging server: its address, TLS and token for this machine, and its address and TLS for pods.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use cloakroom_transfer::client::{
     RetryPolicy, SecretFileError, ServerAddress, TrustedCertificates, UploadToken,
 };
 
-/// Keys of one side: whether TLS is on, certificate and Java store to trust.
+/// The TLS settings of one side, this machine or pods.
 struct TrustKeys {
     enabled: Key<bool>,
     certificate: Key<String>,
@@ -36,32 +36,32 @@ const INTERNAL: TrustKeys = TrustKeys {
     store_type: keys::INTERNAL_TLS_TRUST_STORE_TYPE,
 };
 
-/// A staging server that is used.
+/// The staging server that files go to.
 pub(in crate::plan) struct StagingServer {
     pub address: ServerAddress,
     pub token: Option<UploadToken>,
-    /// How long it is waited for.
+    /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
-    /// How it was given.
+    /// Where the user has named the server, for advice in messages.
     pub named: Named,
-    /// What this machine trusts beside the system's certificates.
+    /// Certificates that this machine trusts in addition to the system's.
     pub trusted: TrustedCertificates,
     internal: String,
     trust_of_pods: Trust,
 }
 
-/// What pods trust beside their image's certificates.
+/// The certificates that pods trust in addition to their image's.
 enum Trust {
-    /// Nothing.
+    /// None.
     Default,
-    /// A path in the init-container's image.
+    /// Those at a path in the init-container's image.
     InImage(String),
-    /// Certificates of this machine, as PEM.
+    /// Those of a local file, as PEM.
     Shipped(Vec<u8>),
 }
 
 impl StagingServer {
-    /// Whether the file of a key is read: certificates are where TLS is on.
+    /// Whether the file of `key` is read. A certificate is read only if TLS is on.
     pub fn reads(conf: &SparkConf, key: &str) -> bool {
         let is_on = |keys: &TrustKeys| conf.read(&keys.enabled).ok().flatten();
         let outer = is_on(&OUTER);
@@ -99,13 +99,13 @@ impl StagingServer {
         })
     }
 
-    /// How it is asked for the init-container's image.
+    /// The question for the init-container's image.
     pub fn question(&self) -> Question {
         let (server, trusted) = (self.address.clone(), self.trusted.clone());
         Question { server, policy: self.policy, named: self.named, trusted }
     }
 
-    /// What it said when it was asked. From then on it is known to be there.
+    /// The image in the server's answer. A server that has answered once is waited for longer from then on.
     pub fn image(&mut self, said: Option<String>) -> Result<String, PlanError> {
         self.policy = self.policy.answered();
         said.ok_or_else(|| {
@@ -118,7 +118,7 @@ impl StagingServer {
         })
     }
 
-    /// Of the init-container.
+    /// The init-container's properties about this server.
     pub fn properties(&self) -> Vec<(&'static str, String)> {
         let mut properties = vec![(keys::SERVER_URI.name(), self.internal.clone())];
         let certificate = match &self.trust_of_pods {
@@ -131,7 +131,7 @@ impl StagingServer {
         properties
     }
 
-    /// The certificate that travels to pods.
+    /// The certificate that goes into the secret for pods.
     pub fn shipped_certificate(&self) -> Option<Vec<u8>> {
         match &self.trust_of_pods {
             Trust::Shipped(certificate) => Some(certificate.clone()),
@@ -140,7 +140,7 @@ impl StagingServer {
     }
 }
 
-/// For a pod with `hostNetwork` on the server's own node it is right, and that is for the user to know.
+/// A warning, and no refusal: such an address is right for a pod with `hostNetwork` on the server's own node.
 fn of_loopback(internal: &ServerAddress) -> String {
     format!(
         "`{}` is {internal}, which a pod takes for itself: set it to an address of the server that pods reach",
@@ -148,7 +148,7 @@ fn of_loopback(internal: &ServerAddress) -> String {
     )
 }
 
-/// Pods would look for the server in themselves until their time is up.
+/// With such an address, each pod would look for the server in itself until its timeout.
 fn unreachable_for_pods(outer: &ServerAddress) -> String {
     format!(
         "pods, which fetch from the server too, take it for themselves: set `{}` to the address that they reach it at, such \
@@ -159,7 +159,7 @@ fn unreachable_for_pods(outer: &ServerAddress) -> String {
 }
 
 impl TrustKeys {
-    /// The certificate's setting. Java stores are not read here.
+    /// The certificate's setting. A Java store is refused, with the command that converts it.
     fn certificate<'a>(&self, conf: &'a SparkConf) -> Result<Option<&'a str>, SettingError> {
         if let Some(store) = conf.get(&self.store) {
             let path = PathBuf::from(store.strip_prefix("file://").unwrap_or(store));
@@ -179,13 +179,13 @@ impl TrustKeys {
     }
 }
 
-/// The setting's, whatever the server has done so far, else the default.
+/// The setting's limit, which counts whether or not the server has answered before, else the default.
 fn policy(conf: &SparkConf) -> Result<RetryPolicy, SettingError> {
     let limit = conf.read(&keys::CLOAKROOM_RETRY_TIMEOUT)?;
     Ok(limit.map(RetryPolicy::within).unwrap_or_default())
 }
 
-/// From the file that is named, if one is.
+/// The upload token of the file that the setting names.
 fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, SettingError> {
     let key: &str = &keys::CLOAKROOM_UPLOAD_TOKEN_FILE;
     let Some(path) = conf.get(key) else { return Ok(None) };
@@ -201,7 +201,7 @@ fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, Sett
             SecretFileError::Line { line, source, .. } => {
                 format!("line {line} of this file cannot be understood: {source}")
             }
-            // What was read is not unreadable.
+            // `Unreadable` cannot happen: the bytes were read before.
             SecretFileError::NotText { .. } | SecretFileError::Unreadable { .. } => {
                 "this file holds no token: it must be one line of printable ASCII".to_owned()
             }
@@ -210,7 +210,8 @@ fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, Sett
     })
 }
 
-/// Certificates of a file of this machine, and nothing else that it has: what goes to the cluster can be read there.
+/// The certificates of a local file, and nothing else of it. They go to the cluster, where a private key in the same
+/// file could be read.
 fn certificates(
     conf: &SparkConf,
     key: &str,
@@ -221,7 +222,7 @@ fn certificates(
     TrustedCertificates::of_file(bytes, path).map_err(|error| conf.refuse(key, chain(&error)))
 }
 
-/// Without `enabled` a certificate has no effect, as with the init-container.
+/// Certificates that this machine trusts. Without `enabled`, a certificate has no effect, as for the init-container.
 fn trust_of_this_machine(
     conf: &SparkConf,
     machine: Machine,
@@ -247,11 +248,12 @@ fn trust_of_this_machine(
     )))
 }
 
+/// The keys of the certificate that pods trust: the internal ones if one of them is set, else this machine's.
 fn keys_of_pods(conf: &SparkConf) -> TrustKeys {
     if INTERNAL.is_given(conf) { INTERNAL } else { OUTER }
 }
 
-/// Each setting of the pods' own, else this machine's.
+/// The certificates that pods trust. Each setting for pods, if it is not set, is the same as for this machine.
 fn trust_of_pods(conf: &SparkConf, machine: Machine) -> Result<Trust, SettingError> {
     let outer = conf.read(&OUTER.enabled)?;
     if !conf.read(&INTERNAL.enabled)?.or(outer).unwrap_or_default() {

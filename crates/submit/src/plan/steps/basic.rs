@@ -1,4 +1,4 @@
-//! Image, name, labels, ports, resources: what every driver has (`BasicDriverFeatureStep`).
+//! Image, name, labels, ports and resources of the driver (`BasicDriverFeatureStep`).
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use crate::plan::ports::DriverPorts;
 use crate::plan::spec::{DriverSpec, append, merge, merge_inside};
 use cloakroom_spark::{SettingError, SparkConf, keys, split_list};
 
+/// The container's name, unless a pod template gives it another one.
 const CONTAINER_NAME: &str = "spark-kubernetes-driver";
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
@@ -23,6 +24,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     spec.set_property(&keys::APP_ID, &application.names.app_id);
     spec.set_property(&keys::SUBMIT_IN_DRIVER, "true");
     spec.set_property(&keys::MEMORY_OVERHEAD_FACTOR, memory::java_double(memory.common_factor));
+    // These lists replace the user's: they name each file by the place where the driver will find it.
     for (key, value) in &application.dependencies.lists {
         spec.set_property(key, value);
     }
@@ -36,6 +38,7 @@ fn configure_container(
 ) -> Result<(), PlanError> {
     let conf = &application.conf;
     let container = &mut spec.container;
+    // Spark keeps a template's name for the container, and replaces its image and pull policy.
     container.entry("name").or_insert_with(|| json!(CONTAINER_NAME));
     container.insert("image".to_owned(), json!(image(conf)?));
     let policy = conf.read(&keys::CONTAINER_IMAGE_PULL_POLICY)?.unwrap_or("IfNotPresent");
@@ -45,10 +48,12 @@ fn configure_container(
     append(container, "ports", ports.into_iter().map(port));
 
     let Amounts { requests, mut limits } = amounts(conf, memory)?;
+    // Spark sends devices as limits only. Kubernetes then takes the same amount as the request.
     limits.extend(devices(conf)?);
     merge_inside(container, "resources", "requests", requests);
     merge_inside(container, "resources", "limits", limits);
     if application.version.has_security_context() {
+        // Spark 4.3 always sends the field. Its default is false, and the driver's own key wins over the common one.
         let escalation = conf
             .read(&keys::DRIVER_PRIVILEGE_ESCALATION)?
             .or(conf.read(&keys::PRIVILEGE_ESCALATION)?)
@@ -58,16 +63,16 @@ fn configure_container(
     Ok(())
 }
 
-/// CPU and memory of a container, by their names.
+/// CPU and memory of a container, by Kubernetes' names for them (`cpu`, `memory`).
 pub(in crate::plan) struct Amounts {
     pub requests: Map<String, Value>,
     pub limits: Map<String, Value>,
 }
 
-/// The driver's.
+/// CPU and memory of the driver, without devices. The memory is request and limit alike, as in Spark.
 pub(in crate::plan) fn amounts(conf: &SparkConf, memory: DriverMemory) -> Result<Amounts, SettingError> {
     let memory = json!(format!("{}Mi", memory.mebibytes));
-    // `02` is a number to Spark, which writes it anew; a request is sent as it was written.
+    // Spark reads `spark.driver.cores` as a number, so `02` is sent as `2`. It sends the request's text unchanged.
     let cores = match (conf.get(&keys::DRIVER_REQUEST_CORES), conf.read(&keys::DRIVER_CORES)?) {
         (Some(request), _) => request.trim().to_owned(),
         (None, cores) => cores.unwrap_or(1).to_string(),
@@ -79,7 +84,7 @@ pub(in crate::plan) fn amounts(conf: &SparkConf, memory: DriverMemory) -> Result
     Ok(Amounts { requests, limits })
 }
 
-/// The driver's image; an empty one counts as missing, which is what an API server would say.
+/// The driver's image. Spark sends an empty one. Here it counts as missing, because every API server refuses it.
 fn image(conf: &SparkConf) -> Result<&str, SettingError> {
     let keys = [keys::DRIVER_CONTAINER_IMAGE, keys::CONTAINER_IMAGE];
     let key = keys.into_iter().find(|key| conf.contains(key)).unwrap_or(keys::CONTAINER_IMAGE);
@@ -87,10 +92,11 @@ fn image(conf: &SparkConf) -> Result<&str, SettingError> {
     conf.get(&key).filter(|image| !image.trim().is_empty()).ok_or_else(|| conf.refuse(&key, what))
 }
 
-/// Devices such as GPUs: `vendor/name` and how many, for `spark.driver.resource.NAME.{amount,vendor}`.
+/// Devices such as GPUs: `vendor/name` and the amount, from `spark.driver.resource.NAME.{amount,vendor}`.
 fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
     let mut devices = BTreeMap::new();
     for (rest, _) in conf.prefixed(keys::DRIVER_RESOURCE_AMOUNT.prefix()) {
+        // Any key of a device requests it: like Spark, this refuses a device that has a vendor and no amount.
         let name = rest.split('.').next().unwrap_or_default();
         if devices.contains_key(name) {
             continue;
@@ -101,6 +107,7 @@ fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
             return Err(conf.refuse(&amount_key, format!("it must say how many of {name} the driver gets")));
         };
         let device = match (amount, conf.get(&vendor_key)) {
+            // No device is requested, so Spark needs no vendor.
             (0, _) => None,
             (_, Some(vendor)) => Some((format!("{vendor}/{name}"), json!(amount.to_string()))),
             (_, None) => {
@@ -116,9 +123,12 @@ fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
 fn add_variables(application: &Application, spec: &mut DriverSpec) {
     spec.add_variable("SPARK_USER", &application.user);
     spec.add_variable("SPARK_APPLICATION_ID", &application.names.app_id);
+    // Spark adds the user's variables here. Kubernetes takes the last variable of a name, so they override the two
+    // above and none that comes later.
     for (name, value) in application.conf.prefixed(keys::DRIVER_ENV.prefix()) {
         spec.add_variable(name, value);
     }
+    // The driver binds to the address of its pod, so `service` refuses `spark.driver.bindAddress`.
     let address = json!({"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}});
     spec.add_variable_from(json!({"name": "SPARK_DRIVER_BIND_ADDRESS", "valueFrom": address}));
 }
@@ -126,14 +136,17 @@ fn add_variables(application: &Application, spec: &mut DriverSpec) {
 fn configure_pod(application: &Application, spec: &mut DriverSpec) -> Result<(), PlanError> {
     let conf = &application.conf;
     spec.metadata.insert("name".to_owned(), json!(application.pod_name()));
-    // Spark's library corrects a namespace that a template has, and leaves it to the URL otherwise.
+    // Spark names the namespace only in the URL. If a template names one, its client library puts the real one in its
+    // place.
     if let Some(namespace) = spec.metadata.get_mut("namespace") {
         *namespace = json!(application.namespace);
     }
     let as_json = |(name, value): (String, String)| (name, json!(value));
     merge(&mut spec.metadata, "labels", labels::labels(application)?.into_iter().map(as_json));
     merge(&mut spec.metadata, "annotations", labels::annotations(application)?.into_iter().map(as_json));
+    // Spark overwrites the template's policy here.
     spec.spec.insert("restartPolicy".to_owned(), json!("Never"));
+    // The driver's own selectors come second, so they win.
     for prefix in [keys::NODE_SELECTOR.prefix(), keys::DRIVER_NODE_SELECTOR.prefix()] {
         merge(
             &mut spec.spec,
@@ -142,6 +155,7 @@ fn configure_pod(application: &Application, spec: &mut DriverSpec) -> Result<(),
         );
     }
     let pull_secrets = split_list(conf.get(&keys::PULL_SECRETS).unwrap_or_default());
+    // Behind those of the template, as in Spark.
     append(&mut spec.spec, "imagePullSecrets", pull_secrets.map(|name| json!({"name": name})));
     if let Some(scheduler) = conf.get(&keys::DRIVER_SCHEDULER).or(conf.get(&keys::SCHEDULER)) {
         spec.spec.insert("schedulerName".to_owned(), json!(scheduler));

@@ -1,4 +1,6 @@
-//! What the driver's container is told to run (`DriverCommandFeatureStep`).
+//! The arguments of the driver's container (`DriverCommandFeatureStep`).
+//!
+//! There is no `command`: the entrypoint of Spark's images reads `driver` and starts spark-submit in client mode.
 
 use serde_json::json;
 
@@ -11,7 +13,8 @@ use cloakroom_spark::{MainResource, keys};
 const PYTHON: &str = "PYSPARK_PYTHON";
 const DRIVER_PYTHON: &str = "PYSPARK_DRIVER_PYTHON";
 
-/// Variables of Python, each with the keys and then the variables of this machine that are asked for it.
+/// Python's variables: the name in the pod, the keys that set it, then the submitting machine's variables that set it.
+/// The first one that is set wins.
 const PYTHONS: [(&str, &[&str], &[&str]); 2] = [
     (PYTHON, &[keys::PYTHON.name()], &[PYTHON]),
     (DRIVER_PYTHON, &[keys::DRIVER_PYTHON.name(), keys::PYTHON.name()], &[DRIVER_PYTHON, PYTHON]),
@@ -27,6 +30,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     arguments.extend(["--class".to_owned(), application.main_class.clone()]);
     arguments.push(application.dependencies.resource.clone());
     arguments.extend(application.arguments.iter().cloned());
+    // Each argument is sent verbatim. Spark does not escape `$(NAME)` either, so Kubernetes expands it.
     append(&mut spec.container, "args", arguments.into_iter().map(|argument| json!(argument)));
     if matches!(application.resource, MainResource::Python(_)) {
         for (variable, keys, variables) in PYTHONS {

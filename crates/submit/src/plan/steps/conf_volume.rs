@@ -1,4 +1,7 @@
-//! The config map with `spark.properties` and the files of `SPARK_CONF_DIR`: the last of all objects.
+//! The config map with `spark.properties` and the files of `SPARK_CONF_DIR`.
+//!
+//! In Spark this is no feature step: its `Client` adds the map after all of them. So it is the last object that is
+//! created.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +13,16 @@ use crate::plan::properties::properties_file;
 use crate::plan::spec::DriverSpec;
 use cloakroom_spark::keys;
 
-/// Where Spark's images look for their configuration.
+/// The folder that Spark's images read their configuration from (`SPARK_CONF_DIR_INTERNAL`).
 pub(in crate::plan) const PATH: &str = "/opt/spark/conf";
-/// What they come in.
+/// The volume of the config map. A stock spark-submit has the same name for it, on which `handover` relies.
 pub(in crate::plan) const VOLUME: &str = "spark-conf-volume-driver";
-/// What it reads there.
+/// The file in [`PATH`] that the driver is started with (`--properties-file`).
 pub(in crate::plan) const PROPERTIES: &str = "spark.properties";
-/// `rw-r--r--`
+/// `rw-r--r--`. Spark sends it as the decimal number 420.
 const MODE: u32 = 0o644;
 
-/// Puts the properties, which are complete now, into the driver's hands.
+/// Writes the properties, which are complete now, and mounts them in the driver.
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let name = &application.names.config_map;
@@ -29,6 +32,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     data.insert(PROPERTIES, &properties);
     let item = |file: &&str| json!({"key": file, "mode": MODE, "path": file});
     let items: Vec<Value> = data.keys().map(item).collect();
+    // Spark puts the namespace into the map, and not into the volume: it is behind `items`.
     data.insert(&keys::NAMESPACE, &application.namespace);
     spec.after_pod.push(json!({
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-//! How the driver shows who it is: a service account, or credentials in a secret
+//! The driver's credentials for the API server: a service account, or credentials in a secret
 //! (`DriverKubernetesCredentialsFeatureStep`).
 
 use serde_json::{Map, Value, json};
@@ -9,12 +9,13 @@ use crate::plan::parts::credentials::{Credentials, PARTS};
 use crate::plan::spec::DriverSpec;
 use cloakroom_spark::{SparkConf, keys};
 
-/// What the API server gives a pod that names none.
+/// The service account of a pod that names none (Kubernetes' admission sets it).
 const DEFAULT_ACCOUNT: &str = "default";
 const VOLUME: &str = "kubernetes-credentials";
 const PATH: &str = "/mnt/secrets/spark-kubernetes-credentials";
-/// Ends of keys whose values are tokens in clear.
+/// Keys with this end have a token in clear as their value.
 const TOKEN: &str = "oauthToken";
+/// Spark's own text. The properties go into a config map, which is no place for tokens.
 const IN_PLACE_OF_TOKENS: &str = "<present_but_redacted>";
 
 #[expect(clippy::unnecessary_wraps, reason = "a step like all others")]
@@ -27,11 +28,13 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     let account = application.conf.get(&keys::DRIVER_SERVICE_ACCOUNT);
     if data.is_empty() {
         if let Some(account) = account {
+            // The second field is Kubernetes' old name for the first one. Spark sets both.
             spec.spec.insert("serviceAccountName".to_owned(), json!(account));
             spec.spec.insert("serviceAccount".to_owned(), json!(account));
         }
         return Ok(spec);
     }
+    // Spark does not set the account beside credentials either. From 4.3 on, it warns.
     if account.is_some() {
         let key = keys::DRIVER_SERVICE_ACCOUNT;
         let warning = format!("`{key}` has no effect: the driver gets credentials by other settings");
@@ -41,8 +44,8 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     Ok(spec)
 }
 
-/// The service account whose rights the driver of this pod has; none where settings give it credentials of its own, or say
-/// where somebody has mounted them.
+/// The service account whose rights the driver of this pod has. It is none if settings give the driver its own
+/// credentials, or name a path at which such credentials are mounted.
 pub(in crate::plan) fn account(conf: &SparkConf, pod: &Value) -> Option<String> {
     let is_own =
         |rest: &str| rest.contains(TOKEN) || rest.contains("clientKey") || rest.contains("clientCert");
@@ -58,7 +61,7 @@ fn add_secret(application: &Application, data: &Map<String, Value>, spec: &mut D
     let name = application.names.of("kubernetes-credentials");
     for (_, file, property) in PARTS {
         let key = keys::DRIVER_MOUNTED.of(&[property]);
-        // Somebody may have mounted another one in the same place.
+        // If the user names a mounted file, that one counts.
         if data.contains_key(file) && !application.conf.contains(&key) {
             spec.set_property(&key, format!("{PATH}/{file}"));
         }

@@ -10,7 +10,7 @@ use cloakroom_spark::keys;
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
     let conf = &application.conf;
     for (variable, reference) in conf.prefixed(keys::DRIVER_SECRET_KEYS.prefix()) {
-        // Java's `split` knows nothing of colons at the end.
+        // Spark uses Java's `split`, which drops empty parts at the end: `name:key:` is accepted.
         let parts: Vec<&str> = reference.trim_end_matches(':').split(':').collect();
         let [secret, key] = parts[..] else {
             let problem = "it must be the name of a secret and a key in it, `name:key`";

@@ -1,4 +1,5 @@
-//! The executors' pod template travels to the driver, which makes the executors (`PodTemplateConfigMapStep`).
+//! The executors' pod template, in a config map for the driver, which creates the executors
+//! (`PodTemplateConfigMapStep`).
 
 use serde_json::json;
 
@@ -18,6 +19,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     let source = json!({"name": name, "items": [{"key": DATA_KEY, "path": FILE}]});
     spec.add_volume(json!({"name": VOLUME, "configMap": source}));
     spec.mount(VOLUME, PATH);
+    // The user's path is one of the submitting machine.
     spec.set_property(&EXECUTOR_POD_TEMPLATE, format!("{PATH}/{FILE}"));
     spec.after_pod.push(json!({
         "apiVersion": "v1",

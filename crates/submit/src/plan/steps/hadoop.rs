@@ -1,4 +1,4 @@
-//! Hadoop's configuration goes to the driver (`HadoopConfDriverFeatureStep`).
+//! Hadoop's configuration for the driver, in a config map (`HadoopConfDriverFeatureStep`).
 
 use std::collections::BTreeMap;
 
@@ -29,10 +29,12 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     spec.add_volume(json!({"name": VOLUME, "configMap": source}));
     spec.mount(VOLUME, PATH);
     spec.add_variable(VARIABLE, PATH);
+    // The driver mounts the same config map in its executors.
     spec.set_property(&keys::EXECUTOR_HADOOP_CONFIG_MAP, name);
     Ok(spec)
 }
 
+/// A config map without `data` if the folder is empty or missing, as Spark sends it.
 fn config_map(name: &str, files: &BTreeMap<String, String>) -> Value {
     let mut map = json!({
         "apiVersion": "v1",

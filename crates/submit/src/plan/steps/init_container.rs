@@ -1,4 +1,4 @@
-//! The init-container that brings staged files, with its objects as far as they are known.
+//! The init-container that fetches staged files, and its objects.
 
 use serde_json::{Map, Value, json};
 
@@ -23,12 +23,15 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     append(&mut spec.spec, "initContainers", [additions.init_container]);
     append(&mut spec.spec, "volumes", additions.volumes);
     append(&mut spec.container, "volumeMounts", additions.mounts);
+    // The tickets of jars and files do not exist yet. `StagedBundles::complete` puts them in after staging.
     spec.after_pod.extend(init.objects.make(None, None));
     Ok(spec)
 }
 
-/// A pod's own needs are those of its largest init-container or of its containers together, whichever are more: the same
-/// as the driver's cost nothing, and pass every quota that the driver passes.
+/// CPU and memory of the Spark container, for the init-container.
+///
+/// Kubernetes counts the larger one of two for a pod: its largest init-container, or its containers together. So equal
+/// amounts cost nothing, and pass every quota that the driver passes.
 fn of_main_container(container: &Map<String, Value>) -> Value {
     let mut resources = json!({});
     for list in ["requests", "limits"] {

@@ -1,4 +1,4 @@
-//! Kerberos: `krb5.conf`, keytab, delegation tokens (`KerberosConfDriverFeatureStep`).
+//! `krb5.conf`, the keytab and delegation tokens (`KerberosConfDriverFeatureStep`).
 
 use serde_json::json;
 
@@ -20,6 +20,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     if let Some(krb5) = krb5 {
         add_krb5(application, krb5, &mut spec);
     }
+    // As in Spark, the secret of tokens is mounted only if no keytab travels.
     match (keytab, token) {
         (Some(keytab), _) => add_keytab(application, keytab, &mut spec),
         (None, Some(token)) => {
@@ -48,6 +49,8 @@ fn add_krb5(application: &Application, krb5: &Krb5, spec: &mut DriverSpec) {
         }
     };
     spec.add_volume(json!({"name": KRB5_VOLUME, "configMap": source}));
+    // `subPath` mounts the one file, so the rest of the image's /etc stays visible. Spark always sends this name,
+    // whatever the file is called on the submitting machine.
     spec.add_mount(json!({"name": KRB5_VOLUME, "mountPath": "/etc/krb5.conf", "subPath": "krb5.conf"}));
 }
 

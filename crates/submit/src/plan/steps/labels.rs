@@ -12,7 +12,7 @@ const APP_NAME_LABEL: &str = "spark-app-name";
 const VERSION_LABEL: &str = "spark-version";
 const RESERVED: [&str; 4] = [VERSION_LABEL, APP_ID_LABEL, APP_NAME_LABEL, ROLE_LABEL];
 
-/// The driver pod's labels; the service selects by all of them.
+/// The driver pod's labels, without those of a template. The driver's service selects by all of them, as in Spark.
 pub(super) fn labels(application: &Application) -> Result<BTreeMap<String, String>, SettingError> {
     let conf = &application.conf;
     let names = &application.names;
@@ -24,6 +24,7 @@ pub(super) fn labels(application: &Application) -> Result<BTreeMap<String, Strin
                 conf.refuse(&key, format!("the label {name} is set by Spark itself; choose another one"))
             );
         }
+        // Spark 3.5 fills in placeholders in annotations only.
         let has_words = application.version.substitutes_in_labels();
         let value = if has_words { substituted(value, &names.app_id) } else { value.to_owned() };
         check_label(conf, &key, name, &value)?;
@@ -39,14 +40,14 @@ pub(super) fn labels(application: &Application) -> Result<BTreeMap<String, Strin
     Ok(labels)
 }
 
-/// The driver pod's annotations.
+/// The driver pod's annotations from settings, with placeholders filled in.
 pub(super) fn annotations(application: &Application) -> Result<BTreeMap<String, String>, SettingError> {
     let app_id = &application.names.app_id;
     let annotations = checked_annotations(&application.conf, keys::DRIVER_ANNOTATIONS.prefix())?;
     Ok(annotations.into_iter().map(|(name, value)| (name, substituted(&value, app_id))).collect())
 }
 
-/// `Utils.substituteAppNExecIds` for a driver, which has no executor id.
+/// `Utils.substituteAppNExecIds` for a driver. It has no executor id, so that placeholder becomes empty.
 fn substituted(value: &str, app_id: &str) -> String {
     value.replace("{{APP_ID}}", app_id).replace("{{EXECUTOR_ID}}", "")
 }

@@ -1,4 +1,4 @@
-//! Where the driver keeps shuffle files and spilt data (`LocalDirsFeatureStep`).
+//! The folders in which the driver keeps shuffle files and spilled data (`LocalDirsFeatureStep`).
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::plan::spec::DriverSpec;
 use cloakroom_spark::keys;
 
 const VARIABLE: &str = "SPARK_LOCAL_DIRS";
-/// Volumes of such names are local folders already.
+/// Spark uses mounted volumes with this prefix as local folders, and then adds none itself.
 const VOLUME_PREFIX: &str = "spark-local-dir-";
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
@@ -35,12 +35,13 @@ fn mounted(container: &Map<String, Value>) -> Vec<String> {
     mounts.into_iter().flatten().filter(is_local_dir).filter_map(path).collect()
 }
 
-/// The order is that of the setting; Spark's is random.
+/// The local folders of the environment variable, else of the setting, else one default folder. Spark shuffles them;
+/// this keeps their order, so that equal submissions are equal.
 fn configured(application: &Application) -> Vec<String> {
     let of_machine = application.variables.get(VARIABLE).map(String::as_str);
     let folders =
         of_machine.or(application.conf.get(&keys::LOCAL_DIRS)).unwrap_or(&application.names.local_dir);
-    // Java's `split` knows nothing of commas at the end, but an empty text is one folder.
+    // As Java's `split`: empty parts at the end are dropped, but an empty text is one part.
     match folders.trim_end_matches(',') {
         "" if !folders.is_empty() => Vec::new(),
         folders => folders.split(',').map(str::to_owned).collect(),

@@ -1,4 +1,5 @@
-//! What Spark's feature steps do: each adds to the driver and knows no other step.
+//! Spark's feature steps for the driver (`KubernetesDriverBuilder`). Each step adds to the driver and knows no other
+//! step.
 
 pub(super) mod basic;
 mod command;
@@ -24,10 +25,11 @@ use super::parts::volcano::CLASS;
 use super::spec::DriverSpec;
 use cloakroom_spark::{SettingError, SparkConf, keys};
 
-/// Adds to the driver what its settings ask for.
+/// Takes the driver as the steps before it left it, and returns it with its own additions.
 type Step = fn(&Application, DriverSpec) -> Result<DriverSpec, PlanError>;
 
-/// Spark's steps in Spark's order, each by the name of its class.
+/// Spark's steps, each by the name of its class. The order is Spark's, because it decides the order of volumes, mounts,
+/// environment variables and objects.
 const BUILT_IN: [(&str, Step); 12] = [
     (BASIC, basic::step),
     ("org.apache.spark.deploy.k8s.features.DriverKubernetesCredentialsFeatureStep", credentials::step),
@@ -42,7 +44,10 @@ const BUILT_IN: [(&str, Step); 12] = [
     ("org.apache.spark.deploy.k8s.features.PodTemplateConfigMapStep", executor_template::step),
     ("org.apache.spark.deploy.k8s.features.LocalDirsFeatureStep", local_dirs::step),
 ];
-/// What comes behind them, whatever is left out: the files of this machine, and then the properties, which are complete.
+/// Steps that always run, behind Spark's. The properties come last, because every other step may change them.
+///
+/// `spark.kubernetes.driver.pod.excludedFeatureSteps` does not exclude them: in Spark too, the config map is not a
+/// step.
 const LAST: [Step; 3] = [small_files::step, init_container::step, conf_volume::step];
 const BASIC: &str = "org.apache.spark.deploy.k8s.features.BasicDriverFeatureStep";
 
@@ -52,11 +57,13 @@ pub(super) fn of(application: &Application) -> Result<Vec<Step>, SettingError> {
     let excluded = excluded(application)?;
     let extra = extra(conf)?.into_iter().map(|class| (class, volcano::step as Step));
     let all = BUILT_IN.into_iter().chain(extra);
+    // Spark also excludes steps of `featureSteps`, so the filter comes after both lists are joined.
     let spark = all.filter(|(class, _)| !excluded.contains(class)).map(|(_, step)| step);
     Ok(spark.chain(LAST).collect())
 }
 
-/// The extra steps that are made natively, those that were asked for.
+/// The extra steps of `spark.kubernetes.driver.pod.featureSteps`. Spark loads each class by reflection. Here only
+/// Volcano's step is built in; any other class is refused.
 fn extra(conf: &SparkConf) -> Result<Vec<&'static str>, SettingError> {
     let known = |class: &str| {
         let problem = format!(
@@ -70,10 +77,12 @@ fn extra(conf: &SparkConf) -> Result<Vec<&'static str>, SettingError> {
 
 fn excluded(application: &Application) -> Result<Vec<&str>, SettingError> {
     let conf = &application.conf;
+    // Before 4.1 Spark does not know the key and makes all steps.
     if !application.version.can_exclude_steps() {
         return Ok(Vec::new());
     }
     let classes: Vec<&str> = classes(conf, &keys::EXCLUDED_STEPS).collect();
+    // Spark would send a pod without a container, and every API server refuses that.
     if classes.contains(&BASIC) {
         return Err(conf.refuse(
             &keys::EXCLUDED_STEPS,

@@ -1,4 +1,5 @@
-//! Executors talk to their own application only (`NetworkPolicyFeatureStep`, from Spark 4.3 on).
+//! A network policy: executors accept connections from pods of their own application only (`NetworkPolicyFeatureStep`,
+//! from Spark 4.3 on).
 
 use serde_json::json;
 

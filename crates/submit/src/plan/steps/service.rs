@@ -1,4 +1,4 @@
-//! The headless service by which executors find the driver (`DriverServiceFeatureStep`).
+//! The headless service through which executors reach the driver (`DriverServiceFeatureStep`).
 
 use serde_json::{Map, Value, json};
 
@@ -26,6 +26,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
         "metadata": object_metadata(application)?,
         "spec": service_spec(application, &ports)?,
     }));
+    // Spark sets these even if the user did: executors must find the driver through the service.
     spec.set_property(&keys::DRIVER_HOST, format!("{service}.{}.svc", application.namespace));
     spec.set_property(&keys::DRIVER_PORT, ports.driver.to_string());
     spec.set_property(&keys::DRIVER_BLOCK_MANAGER_PORT, ports.block_manager.to_string());
@@ -36,6 +37,7 @@ fn object_metadata(application: &Application) -> Result<Map<String, Value>, Sett
     let (conf, names) = (&application.conf, &application.names);
     let mut metadata = Map::from_iter([("name".to_owned(), json!(names.service))]);
     let as_json = |(name, value): (String, String)| (name, json!(value));
+    // The user's labels come second, so they win, as in Spark.
     merge(&mut metadata, "labels", [(APP_ID_LABEL, json!(names.app_id))]);
     merge(
         &mut metadata,
@@ -59,6 +61,7 @@ fn service_spec(application: &Application, ports: &DriverPorts) -> Result<Value,
     };
     let ports: Vec<Value> = ports.of_service(version.has_connect_port()).into_iter().map(port).collect();
     let families = conf.read(&keys::IP_FAMILIES)?.unwrap_or("IPv4");
+    // Without a cluster address, the service's name leads to the driver pod itself.
     let mut spec = json!({
         "clusterIP": "None",
         "ipFamilies": families.split(',').collect::<Vec<_>>(),

@@ -1,4 +1,5 @@
-//! Small files in a secret: the driver sees them, and hands them on to its executors.
+//! Small local files, in a secret that the driver mounts. The driver serves them to its executors. Spark has no such
+//! step.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +40,8 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     Ok(spec)
 }
 
-/// A key for each file: its name, or, as not every name can be a key, a number that is no file's name.
+/// A key of the secret for each file. It is the file's name if Kubernetes allows that as a key, else a numbered key
+/// that is not the name of another file.
 fn keys(files: &[SmallFile]) -> Vec<String> {
     let mut taken: BTreeSet<String> =
         files.iter().map(|file| &file.name).filter(|name| folder::is_config_map_key(name)).cloned().collect();

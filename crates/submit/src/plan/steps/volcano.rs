@@ -1,4 +1,4 @@
-//! Volcano's gang scheduling: a `PodGroup` before the pod (`VolcanoFeatureStep`, here without a JVM).
+//! Volcano's gang scheduling: a `PodGroup` that is created before the pod (`VolcanoFeatureStep`).
 
 use serde_json::{Value, json};
 

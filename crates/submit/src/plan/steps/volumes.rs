@@ -1,4 +1,5 @@
-//! Volumes that settings ask for, and claims that are made for them (`MountVolumesFeatureStep`).
+//! Volumes of `spark.kubernetes.driver.volumes.*`, and the claims that are created for them
+//! (`MountVolumesFeatureStep`).
 
 use serde_json::{Map, Value, json};
 
@@ -9,6 +10,8 @@ use crate::plan::spec::{DriverSpec, merge};
 use crate::plan::volumes::{Claim, Volume, VolumeSource, volumes};
 use cloakroom_spark::keys;
 
+/// In a claim's name, this part becomes a name of the submission's own. Spark replaces it wherever it stands in the
+/// name.
 const ON_DEMAND: &str = "OnDemand";
 
 pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
@@ -24,6 +27,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
                 json!({"emptyDir": {"medium": medium, "sizeLimit": size}})
             }
             VolumeSource::Claim(claim) => {
+                // Spark counts in the order of a hash table. Here the volumes are in the order of type and name.
                 let of_driver = application.names.of(&format!("driver-pvc-{at}"));
                 let name = claim.name.replace(ON_DEMAND, &of_driver);
                 spec.after_pod.extend(new_claim(application, claim, &name, is_shared));
@@ -38,7 +42,7 @@ pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<Dr
     Ok(spec)
 }
 
-/// Empty texts are said as Spark says them.
+/// Spark sends `subPath` and `subPathExpr` even if they are empty; `subPathExpr` only from 4.0 on.
 fn mount(volume: &Volume, has_details: bool) -> Value {
     let mut mount = json!({
         "name": volume.name,
@@ -52,9 +56,11 @@ fn mount(volume: &Volume, has_details: bool) -> Value {
     mount
 }
 
-/// The claim, whatever its name, if class and size are known.
+/// The claim to create, if class and size are set. Like Spark, this does not look at the claim's name: a claim with a
+/// name of its own is created too.
 fn new_claim(application: &Application, claim: &Claim, name: &str, is_shared: bool) -> Option<Value> {
     let (class, size) = (claim.storage_class.as_ref()?, claim.size.as_ref()?);
+    // Spark 3.5 and `spark.kubernetes.legacy.useReadWriteOnceAccessMode` let all pods of one node use the claim.
     let one_pod = application.version.has_claims_of_one_pod() && !is_shared;
     let mode = if one_pod { "ReadWriteOncePod" } else { "ReadWriteOnce" };
     let as_json = |(name, value): (&String, &String)| (name.clone(), json!(value));

@@ -1,4 +1,4 @@
-//! The file of an application: its documents, and the one among them that files are staged for.
+//! The documents of an application's file. Files are staged for one of them.
 
 use serde_json::{Value, json};
 
@@ -6,25 +6,25 @@ use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 
 /// The operator's API group.
 const GROUP: &str = "sparkoperator.k8s.io";
-/// The version that has `driver.template`.
+/// The only version of the API that has `driver.template`.
 const VERSION: &str = "v1beta2";
 const APPLICATION: &str = "SparkApplication";
 const SCHEDULED: &str = "ScheduledSparkApplication";
-/// The operator puts it on every run of a schedule.
+/// The operator puts this label on each run of a schedule. Its value is the schedule's name.
 const SCHEDULED_LABEL: &str = "sparkoperator.k8s.io/scheduled-app-name";
 
-/// A file that cannot be merged with what was staged. Nothing was sent.
+/// Why files cannot be staged for an application's file. Nothing was sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// Neither YAML nor JSON.
     #[error("{file} cannot be read as YAML or JSON: {problem}")]
     Syntax {
-        /// The file, as people call it.
+        /// The file's path as it was given, or `-`.
         file: String,
-        /// Where and why.
+        /// Line, column and cause.
         problem: String,
     },
-    /// Nothing to merge with.
+    /// No document is an application.
     #[error(
         "{file} has no SparkApplication and no ScheduledSparkApplication of {} in it: give the file that describes the \
          application",
@@ -34,7 +34,7 @@ pub enum FileError {
         /// The file.
         file: String,
     },
-    /// More than one, and nothing says which.
+    /// There are several applications, and `--name` is not set.
     #[error("{file} has {} applications in it: choose one by --name ({})", names.len(), names.join(", "))]
     SeveralApplications {
         /// The file.
@@ -42,17 +42,17 @@ pub enum FileError {
         /// Their names.
         names: Vec<String>,
     },
-    /// `--name` of none.
+    /// No application has the name of `--name`.
     #[error("{file} has no application {name} in it (--name); it has {}", names.join(", "))]
     NotNamed {
         /// The file.
         file: String,
-        /// What was asked for.
+        /// The value of `--name`.
         name: String,
-        /// Those that are there.
+        /// The names of the applications in the file.
         names: Vec<String>,
     },
-    /// A field that cannot stay as it is.
+    /// A field that is wrong, or that staging would have to change.
     #[error("{file}: {field} {problem}")]
     Field {
         /// The file.
@@ -64,18 +64,19 @@ pub enum FileError {
     },
 }
 
-/// A file with one application that files are staged for, and whatever else is in it.
+/// All documents of a file. Files are staged for one of them, the application.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplicationFile {
     file: String,
     documents: Vec<Value>,
-    /// Which of them is the application.
+    /// The index of the application in `documents`.
     at: usize,
 }
 
 impl ApplicationFile {
     /// Reads YAML or JSON with one document or several, as kubectl does. `name` chooses among applications.
     pub fn parse(file: &str, text: &str, name: Option<&str>) -> Result<Self, FileError> {
+        // To kubectl `0440` is an octal number (YAML 1.1), as in modes of files.
         let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
         let documents: Vec<Value> =
             serde_saphyr::from_multiple_with_options(text, options).map_err(|error| FileError::Syntax {
@@ -111,7 +112,7 @@ impl ApplicationFile {
         Ok(())
     }
 
-    /// What people call the file.
+    /// The file's path as it was given, for messages.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -121,17 +122,17 @@ impl ApplicationFile {
         &self.documents[self.at]
     }
 
-    /// Its name.
+    /// `metadata.name` of the application. [`Self::parse`] refuses an empty one.
     pub fn name(&self) -> &str {
         self.application()["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// Its kind.
+    /// `SparkApplication` or `ScheduledSparkApplication`.
     pub fn kind(&self) -> &str {
         self.application()["kind"].as_str().unwrap_or_default()
     }
 
-    /// Where it will be: what it says itself, and `given`, may not differ.
+    /// The application's namespace: its own, or `given` (`--namespace`). If both are set, they must be equal.
     pub fn namespace(&self, given: Option<&str>) -> Result<String, FileError> {
         let own = self.application()["metadata"]["namespace"].as_str();
         match (own, given) {
@@ -146,7 +147,7 @@ impl ApplicationFile {
         }
     }
 
-    /// Whom the files live for: the application, or every run of a schedule.
+    /// The owner of the files: the application, or all runs of a schedule.
     pub fn owner(&self, namespace: &str) -> Result<Owner, OwnerError> {
         let kind = OwnerKind::parse(&format!("{APPLICATION}.{GROUP}"))?;
         if self.kind() == SCHEDULED {
@@ -157,7 +158,7 @@ impl ApplicationFile {
         }
     }
 
-    /// What an object says that belongs to the application with this unique id, as Kubernetes' garbage collector reads it.
+    /// The `ownerReferences` of an object that Kubernetes deletes together with the application of this unique id.
     pub fn owner_reference(&self, uid: &str) -> Value {
         json!([{
             "apiVersion": self.application()["apiVersion"],
@@ -167,7 +168,7 @@ impl ApplicationFile {
         }])
     }
 
-    /// All documents, with `objects` before the application that needs them.
+    /// All documents, with `objects` before the application: `kubectl apply` creates them first.
     pub fn with_objects(&self, objects: Vec<Value>) -> Vec<Value> {
         let mut documents = self.documents.clone();
         documents.splice(self.at..self.at, objects);
@@ -179,7 +180,7 @@ impl ApplicationFile {
         if self.kind() == SCHEDULED { &spec["template"] } else { spec }
     }
 
-    /// Where the application's `spec` is.
+    /// The path of the application's `spec` in its document, for messages.
     pub(super) fn spec_field(&self) -> &'static str {
         if self.kind() == SCHEDULED { "spec.template" } else { "spec" }
     }
@@ -197,7 +198,7 @@ impl ApplicationFile {
     }
 }
 
-/// What `kubectl get` prints of several objects is a list; empty documents are none.
+/// The objects of a document. `kubectl get` prints several objects as one `List`. An empty document has none.
 fn items(mut document: Value) -> Vec<Value> {
     let is_list = document.get("kind").is_some_and(|kind| kind == "List");
     match document.get_mut("items").filter(|_| is_list).map(Value::take) {

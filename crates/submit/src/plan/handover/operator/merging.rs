@@ -1,16 +1,18 @@
-//! What was staged becomes part of the application. What is there stays; what would have to give way is refused by the path of its
-//! field.
+//! Adds the staged files to the application. The user's fields stay as they are. If staging would have to change one,
+//! the file is refused with the path of that field.
 //!
-//! All of it goes into `driver.template` (and `executor.template`), which needs no webhook. Where the operator's webhook is there, it
-//! adds what stands beside the template (`driver.volumeMounts`, `driver.initContainers` and the like) to the same pod, by the label
-//! `sparkoperator.k8s.io/launched-by-spark-operator`: those lists must have nothing of ours either.
+//! Everything goes into `driver.template` (and `executor.template`), which works without the operator's webhook. The
+//! webhook, if it is installed, adds fields beside the template to the same pod (`driver.volumeMounts`,
+//! `driver.initContainers` and others). It finds the pod by the label
+//! `sparkoperator.k8s.io/launched-by-spark-operator`. So those fields must not have our names either.
 
 use serde_json::{Value, json};
 
 use super::document::{ApplicationFile, FileError};
 use super::{Handover, fields};
 
-/// Lists whose elements are told apart, and by what.
+/// Lists that are merged element by element, each with the field that identifies an element. Kubernetes merges them by
+/// the same fields.
 const KEYED: [(&str, &str); 5] = [
     ("containers", "name"),
     ("initContainers", "name"),
@@ -19,17 +21,18 @@ const KEYED: [(&str, &str); 5] = [
     ("volumeMounts", "mountPath"),
 ];
 
-/// The user of this program's image, where the pod's would be root: Kubernetes refuses to start the init-container otherwise.
+/// The user of this program's image, where the pod's would be root: Kubernetes refuses to start the init-container
+/// otherwise.
 const NOBODY: u32 = 65532;
 
 impl ApplicationFile {
-    /// The same with what was staged in it.
+    /// The file with the staged files in its application.
     pub(in crate::plan) fn merged(&self, handover: &Handover) -> Result<Self, FileError> {
         let unwritable = |error: serde_json::Error| self.refuse(self.spec_field(), error.to_string());
         self.merged_with(fields(handover).map_err(unwritable)?, &handover.namespace)
     }
 
-    /// The same with fields of `spec`.
+    /// The file with `added` merged into the application's `spec`.
     pub(super) fn merged_with(&self, mut added: Value, namespace: &str) -> Result<Self, FileError> {
         for who in ["driver", "executor"] {
             self.check_webhook(who, &added[who]["template"]["spec"])?;
@@ -45,7 +48,7 @@ impl ApplicationFile {
         Ok(merged)
     }
 
-    /// What the lists of files say is in what was staged already, and so is the application's own file.
+    /// Replaces the lists of files and the application's own file: the new values include all entries of the old ones.
     fn replace_files(&self, spec: &mut Value, added: &mut Value) {
         let Some(added) = added.as_object_mut() else { return };
         if let Some(file) = added.remove("mainApplicationFile") {
@@ -57,7 +60,7 @@ impl ApplicationFile {
             }
         }
         if self.at("mainClass").is_some() {
-            // Theirs is what they want to run; ours is only what the manifest says.
+            // The user's class wins over the one in the jar's manifest, as `--class` does for spark-submit.
             added.remove("mainClass");
         }
     }
@@ -85,7 +88,8 @@ impl ApplicationFile {
         Ok(())
     }
 
-    /// Adds an element of a list. Spark's own container is there once, and gets what ours has more.
+    /// Adds an element to a list. If the list has Spark's container, our fields are merged into it. Any other element
+    /// with the same identity must be equal.
     fn add(&self, list: &mut Vec<Value>, element: Value, key: &str, field: &str) -> Result<(), FileError> {
         let is_container = field.ends_with(".containers");
         let Some(at) = list.iter().position(|other| identity(other, key) == identity(&element, key)) else {
@@ -127,7 +131,7 @@ impl ApplicationFile {
         self.refuse(field, problem)
     }
 
-    /// What the webhook adds to the pod must not be there by our template already.
+    /// Refuses fields that the webhook adds to the pod if our template has the same names or paths.
     fn check_webhook(&self, who: &str, pod: &Value) -> Result<(), FileError> {
         let containers = list(pod, "containers").chain(list(pod, "initContainers"));
         let names: Vec<String> = containers.map(|container| identity(container, "name")).collect();
@@ -153,7 +157,7 @@ impl ApplicationFile {
         Ok(())
     }
 
-    /// The init-container is nobody in particular, whoever the pod is.
+    /// Gives the init-container its own user if the pod runs as root.
     fn without_root(&self, who: &str, pod: &mut Value) {
         let contexts = [format!("{who}.podSecurityContext"), format!("{who}.template.spec.securityContext")];
         let is_root =
@@ -169,7 +173,7 @@ fn list<'a>(parent: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     parent.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// What an element is told apart by. Two spellings of one path are one.
+/// The value that identifies an element. Paths are compared without slashes at their ends.
 fn identity(element: &Value, key: &str) -> String {
     let text = element[key].as_str().unwrap_or_default();
     if ["mountPath", "path"].contains(&key) {

@@ -1,8 +1,8 @@
-//! Applications of the Kubeflow Spark Operator: the file that somebody wrote, and what it has to say once files are staged.
+//! The file of an application for the Kubeflow Spark Operator, and what staging changes in it.
 //!
 //! - `document`: finds the application in the file
-//! - `settings`: what the file says, by Spark's keys
-//! - `merging`: what was staged becomes part of the application
+//! - `settings`: reads the file's fields as Spark's settings
+//! - `merging`: adds the staged files to the application
 
 mod document;
 mod merging;
@@ -18,11 +18,12 @@ use cloakroom_spark::keys::{self, Key};
 pub use document::{ApplicationFile, FileError};
 pub use settings::FileSetting;
 
-/// What the operator calls Spark's lists of files, below `spec.deps`.
+/// Spark's lists of files, each with the operator's field below `spec.deps`.
 const LISTS: [(Key<String>, &str); 4] =
     [(keys::JARS, "jars"), (keys::FILES, "files"), (keys::ARCHIVES, "archives"), (keys::PY_FILES, "pyFiles")];
 
-/// The part of an application's `spec` (v1beta2) that tells of what was staged. Its `driver.template` needs no webhook.
+/// The fields of an application's `spec` (v1beta2) that name the staged files. `driver.template` works without the
+/// operator's webhook.
 pub fn fields(handover: &Handover) -> Result<Value, serde_json::Error> {
     let mut spec = Map::new();
     if let Some(application) = &handover.application {
@@ -48,7 +49,7 @@ pub fn fields(handover: &Handover) -> Result<Value, serde_json::Error> {
     Ok(Value::Object(spec))
 }
 
-/// A pod as a `PodTemplateSpec`, which is no object of its own.
+/// A pod as a `PodTemplateSpec`, which has no `apiVersion` and no `kind`.
 fn template(mut pod: Map<String, Value>) -> Map<String, Value> {
     pod.retain(|key, _| ["metadata", "spec"].contains(&key.as_str()));
     pod

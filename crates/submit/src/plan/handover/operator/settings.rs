@@ -1,5 +1,5 @@
-//! What the file of an application says that staging has to know, by Spark's keys: as the operator makes spark-submit's
-//! arguments of it (`buildSparkSubmitArgs` in its `submission.go`).
+//! The fields of an application's file as Spark's settings, as far as staging needs them. The operator makes
+//! spark-submit's arguments of them in the same way (`buildSparkSubmitArgs` in its `submission.go`).
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::LISTS;
 use super::document::{ApplicationFile, FileError};
 use cloakroom_spark::keys;
 
-/// Fields below `spec` that the operator makes a setting of. They win over `sparkConf`.
+/// Fields below `spec`, each with the setting that the operator makes of it. Such a field wins over `sparkConf`.
 const FIELDS: [(&str, &str); 11] = [
     ("imagePullPolicy", keys::CONTAINER_IMAGE_PULL_POLICY.name()),
     ("memoryOverheadFactor", keys::MEMORY_OVERHEAD_FACTOR.name()),
@@ -22,7 +22,8 @@ const FIELDS: [(&str, &str); 11] = [
     ("executor.coreLimit", keys::EXECUTOR_LIMIT_CORES.name()),
 ];
 
-/// Settings that have a field of their own, which the operator puts in their place.
+/// Settings with a field of their own. The operator lets the field replace the setting, so `sparkConf` must not have
+/// them.
 const INSTEAD: [(&str, &str); 6] = [
     (keys::JARS.name(), "deps.jars"),
     (keys::FILES.name(), "deps.files"),
@@ -37,14 +38,14 @@ const INSTEAD: [(&str, &str); 6] = [
 pub struct FileSetting {
     /// Spark's key.
     pub key: String,
-    /// Its value.
+    /// The value as the operator writes it into an argument.
     pub value: String,
-    /// The whole path of the field.
+    /// The whole path of the field, for messages.
     pub field: String,
 }
 
 impl ApplicationFile {
-    /// The settings, a later one in place of an earlier one of the same key.
+    /// The settings, in the order in which the operator adds them. The last one of a key wins.
     pub fn settings(&self) -> Result<Vec<FileSetting>, FileError> {
         let mut settings = Vec::new();
         for (key, value) in self.map("sparkConf") {
@@ -76,7 +77,7 @@ impl ApplicationFile {
         Ok(settings)
     }
 
-    /// The application's own file, as the file has it.
+    /// `mainApplicationFile`, unchanged.
     pub fn main_file(&self) -> Option<&str> {
         self.at("mainApplicationFile").and_then(Value::as_str)
     }
@@ -94,7 +95,7 @@ impl ApplicationFile {
         self.at(path).and_then(Value::as_object).into_iter().flatten()
     }
 
-    /// Of `deps`. A comma would make two of one, in the operator as well.
+    /// A list below `deps`. The operator joins the entries with commas as well, so an entry with a comma counts as two.
     fn list(&self, name: &str) -> Result<Vec<&str>, FileError> {
         let Some(value) = self.at(&format!("deps.{name}")) else { return Ok(Vec::new()) };
         let entries = value.as_array().and_then(|entries| entries.iter().map(Value::as_str).collect());
@@ -104,7 +105,7 @@ impl ApplicationFile {
     }
 }
 
-/// A scalar as the operator would write it into an argument.
+/// A scalar as the operator writes it into an argument. Lists and maps are no settings.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
