@@ -20,11 +20,9 @@ format:
     cargo fmt --all
     cargo fmt --all --manifest-path fuzz/Cargo.toml
 
-# lints, documentation, licences and sources of dependencies
-lint:
-    cargo clippy --locked --all-targets -- -D warnings
-    RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
-    cargo deny --locked check bans licenses sources
+# what can be said without starting anything: format, lints, documentation, dependencies
+quick:
+    .ci/quick
 
 # every fuzz target for a while
 fuzz *ARGUMENTS:
