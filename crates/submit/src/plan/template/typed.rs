@@ -1,4 +1,5 @@
-//! Reads a document by Kubernetes' types: the types are asked what belongs where, and what they do not know stays.
+//! Reads a document by Kubernetes' types. The types decide which kind of value each field has. Unknown fields stay as
+//! they are.
 
 use std::fmt;
 
@@ -13,11 +14,11 @@ use thiserror::Error as ThisError;
 use super::scalar::{Scalar, Wrong};
 use super::yaml::{Kind, Node, Reading};
 
-/// Any time; the text of the document is what is sent.
+/// A valid time for the type. The text of the document is what is sent.
 const SOME_TIME: &str = "1970-01-01T00:00:00Z";
 const TEXT: Wrong = "it must be a text";
 
-/// Reads every place of the document as `T` has it, and leaves the result in the document.
+/// Reads every place of the document as the type `T` wants it, and stores each result in the document's node.
 pub(super) fn read<'n, T: Deserialize<'n>>(document: &'n Node, strict: bool) -> Result<(), String> {
     let place = Place { above: None, name: Name::Document };
     T::deserialize(Asking { node: document, place: &place, strict }).map(drop).map_err(|refused| refused.0)
@@ -34,7 +35,7 @@ impl Error for Refused {
     }
 }
 
-/// The way to a place of the document.
+/// The path to a place of the document, for messages.
 struct Place<'p> {
     above: Option<&'p Place<'p>>,
     name: Name<'p>,
@@ -62,18 +63,18 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// A place while a type is asked about it.
+/// A place of the document as serde reads it for a type.
 #[derive(Clone, Copy)]
 struct Asking<'n, 'p> {
     node: &'n Node,
     place: &'p Place<'p>,
-    /// Small whole numbers are read as Spark has read them since 4.0.
+    /// Whether small whole numbers are read as from Spark 4.0 on ([`Scalar::strict_whole`]).
     strict: bool,
 }
 
 impl<'n> Asking<'n, '_> {
     fn settle(&self, reading: Reading) {
-        // A place is asked about once: types have each field once.
+        // serde asks for each place once, so the cell is empty.
         let _ = self.node.reading.set(reading);
     }
 
@@ -102,7 +103,7 @@ impl<'n> Asking<'n, '_> {
         Ok(text.unwrap_or_default())
     }
 
-    /// Leaves what the scalar is read as, or nothing.
+    /// Reads the scalar and stores the result.
     fn settle_with<T>(
         &self,
         wrong: Wrong,
@@ -161,7 +162,7 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
         visitor.visit_string(self.text()?)
     }
 
-    /// Of the types of a pod only `IntOrString` asks this: the number or name of a port.
+    /// Of the types in a pod, only `IntOrString` calls this: the number or the name of a port.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         const WRONG: Wrong = "it must be a number or a name";
         match self.scalar(WRONG)? {
@@ -187,7 +188,7 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
                 self.text()?;
                 visitor.visit_newtype_struct(StrDeserializer::new(SOME_TIME))
             }
-            // Whatever it is, it stays.
+            // Any value is allowed and stays as it is.
             "FieldsV1" => visitor.visit_newtype_struct(UnitDeserializer::new()),
             _ => visitor.visit_newtype_struct(self),
         }
@@ -216,7 +217,7 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
         visitor.visit_map(Entries { map: map.iter(), next: None, of: self })
     }
 
-    /// A field that the types do not know: it stays as YAML has it.
+    /// A field that the type does not know. No result is stored, so it stays as YAML has it.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         visitor.visit_unit()
     }

@@ -1,4 +1,5 @@
-//! Inputs that hold only what came with a request: a whole application is planned of files that this machine does not have.
+//! Inputs that hold only what came with a request: a whole application is planned of files that this machine does not
+//! have.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};

@@ -21,8 +21,8 @@ const KEYED: [(&str, &str); 5] = [
     ("volumeMounts", "mountPath"),
 ];
 
-/// The user of this program's image, where the pod's would be root: Kubernetes refuses to start the init-container
-/// otherwise.
+/// The user id of this program's image. The init-container needs it if the pod runs as root: it has `runAsNonRoot`, so
+/// the kubelet would refuse to start it.
 const NOBODY: u32 = 65532;
 
 impl ApplicationFile {
