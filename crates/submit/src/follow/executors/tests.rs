@@ -1,4 +1,4 @@
-//! Snapshots of executor pods, one after the other, and what is told of each.
+//! Tests with snapshots of executor pods, one after the other, and the lines about each.
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON are read more easily without borrows")]
 
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn deleted(id: u32, status: Value) -> Executor {
     executor(pod)
 }
 
-/// As dynamic allocation does it, hundreds of times.
+/// Dynamic allocation removes hundreds of executors in this way.
 #[test]
 fn executors_that_are_not_needed_any_more_are_not_lost() {
     for code in [0, 143] {

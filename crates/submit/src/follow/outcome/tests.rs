@@ -195,7 +195,8 @@ fn a_deletion_is_told_apart_from_an_end_before_it() {
         gone.clone(),
         &["its driver pod was deleted before the application had started"],
     );
-    // The container ended at 12:00:30. A deletion with a grace of 30 s that is due at 12:00:50 was asked for at 12:00:20.
+    // The container ended at 12:00:30. A deletion with a grace of 30 s that is due at 12:00:50 was asked for at
+    // 12:00:20.
     for (due, code, expected) in [
         ("2026-01-01T12:00:50Z", 143, Outcome::Deleted { exit_code: Some(143) }),
         ("2026-01-01T12:00:50Z", 0, gone),
