@@ -89,7 +89,7 @@ fn executors_that_are_not_needed_any_more_are_not_lost() {
         let expected = ["Info Executor 2 (pod x-exec-2 on node n) was removed: its pod was deleted"];
         assert_eq!(texts(known.change(deleted(2, ended(code, "Error")), at(1))), expected);
         assert_eq!(texts(known.delete(&deleted(2, ended(code, "Error")))), NOTHING);
-        // A kubelet may leave the phase as it was.
+        // A kubelet may leave the phase unchanged.
         let mut status = ended(code, "Error");
         status["phase"] = "Running".into();
         assert_eq!(texts(known.delete(&deleted(2, status))), expected);
@@ -169,10 +169,10 @@ fn an_executor_is_missing_once_it_was_not_seen_for_long_enough() {
           was heard of a deletion"
         ]
     );
-    // Late news of it.
+    // Its deletion is reported late.
     assert_eq!(texts(known.delete(&running(2))), NOTHING);
     assert_eq!(texts(known.look(vec![running(1)], at(60), DELTA)), NOTHING);
-    // Seen again before its time: a list may come from a server that is behind.
+    // It is seen again in time: an earlier list may have come from a replica that was behind.
     assert_eq!(texts(known.look(Vec::new(), at(70), DELTA)), NOTHING);
     assert_eq!(texts(known.look(vec![running(1)], at(80), DELTA)), NOTHING);
     assert_eq!(texts(known.look(Vec::new(), at(100), DELTA)), NOTHING);

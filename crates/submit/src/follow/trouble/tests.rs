@@ -1,4 +1,4 @@
-//! Pods that do not start, and what is told of them.
+//! Tests of the messages about pods that do not start.
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON are read more easily without borrows")]
 
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn a_pod_that_no_node_takes_says_why() {
     assert_eq!(event, Some(found[0].clone()), "told once, by whichever comes first");
 }
 
-/// Clusters grow while a pod waits, and each new node is counted.
+/// A cluster may grow while a pod waits, and the message counts each new node.
 #[test]
 fn a_reason_that_no_node_takes_a_pod_is_one_trouble_whatever_the_number_of_nodes() {
     let key = |message: &str| unschedulable("the driver pod", message).key;
@@ -139,7 +139,7 @@ fn of_the_events_those_are_told_that_the_state_does_not_say() {
         told("FailedMount", 4).unwrap(),
         "Event of the driver pod: FailedMount: MountVolume.SetUp failed for volume \"x\": configmap \"y\" not found"
     );
-    // The config map comes a moment after the pod: the first attempts fail in good submissions too.
+    // The config map is created after the pod, so the first attempts fail in normal submissions too.
     assert_eq!(told("FailedMount", 1), None);
     assert!(told("FailedAttachVolume", 1).is_some());
     for reason in ["Scheduled", "Pulling", "Pulled", "Created", "Started", "Failed", "BackOff"] {

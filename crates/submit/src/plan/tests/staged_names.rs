@@ -1,4 +1,4 @@
-//! Names of files that travel: which Spark can take, and what is said of entries that are no files.
+//! Names of files that travel: which of them Spark accepts, and the messages about entries that are no files.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -198,7 +198,7 @@ async fn a_hash_that_is_not_what_it_seems_is_explained() {
         at(&bed, "h%23sh.jar"),
     );
     assert_eq!(bed.refusal().await, expected);
-    // As spark-submit's arguments have it, where there is a blank.
+    // The arguments of spark-submit have this form if there is a blank.
     let path = format!("file:{}", at(&bed, "a%20b.txt%23c.txt"));
     let bed = bed.with("spark.files", &path);
     let end = format!("is there: with a blank in it, write file://{}", at(&bed, "a%20b.txt#c.txt"));

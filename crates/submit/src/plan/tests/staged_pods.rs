@@ -1,4 +1,4 @@
-//! What the init-container and the server that it asks want of their pods and of their settings.
+//! Requirements of the init-container and of the staging server for pods and settings.
 
 use super::Bed;
 
