@@ -46,7 +46,7 @@ impl fmt::Display for Left {
             ),
             Self::Unanswered { what, server } => write!(
                 f,
-                "perhaps the {what}, at {server}: all was sent, and no answer came; they expire unused"
+                "perhaps the {what}, at {server}: everything was sent, and no answer came; they expire unused"
             ),
             Self::Copy { path, why } => write!(f, "{path} could not be removed: {why}"),
         }

@@ -88,7 +88,7 @@ pub enum Cause {
     },
     /// `404`: the cluster does not know the kind, such as Volcano's `PodGroup`.
     #[error(
-        "the cluster at {address} does not know {resource} (404 {message}): install what defines this kind"
+        "the cluster at {address} does not know {resource} (404 {message}): install the software that defines this kind"
     )]
     NoSuchKind {
         /// The kind in kubectl's form.
@@ -192,9 +192,11 @@ fn after_refusal(message: &str, namespace: &str) -> String {
              shows it"
         )
     } else if message.contains("failed quota") {
-        "the quota wants a number where there is none: give it by a setting or a pod template".to_owned()
+        "the quota requires a number that the pod does not have: give it by a setting or a pod template"
+            .to_owned()
     } else {
-        "change the pod by settings or a pod template as it says, or ask the cluster's admin".to_owned()
+        "change the pod by settings or a pod template as the message says, or ask the cluster's admin"
+            .to_owned()
     }
 }
 
@@ -253,7 +255,10 @@ mod tests {
             ("exceeded quota: q, requested: requests.cpu=2, used: …", "ask for less (spark.driver.memory"),
             ("exceeded quota: q, requested: limits.memory=2Gi, used: …", "ask for less (spark.driver.memory"),
             ("exceeded quota: q, requested: pods=1, used: …", "wait until something else has ended"),
-            ("failed quota: q: must specify limits.cpu", "the quota wants a number where there is none"),
+            (
+                "failed quota: q: must specify limits.cpu",
+                "the quota requires a number that the pod does not have",
+            ),
             ("violates PodSecurity \"restricted:latest\"", "change the pod by settings"),
         ] {
             let advice = after_refusal(message, "spark");

@@ -158,7 +158,7 @@ impl Creation<'_> {
             outcome = &mut running => return outcome,
             () = stop.cancelled() => {}
         }
-        let message = "Stopping: the call that is under way is waited for, and what was made is taken back";
+        let message = "Stopping: waiting for the call that is under way; then everything that was created is taken back";
         log.say(Level::Warn, LOGGER, message);
         running.await
     }
@@ -194,7 +194,7 @@ impl Creation<'_> {
         };
         if touched == Touched::Existed {
             self.warn(&format!(
-                "The {} in namespace {} existed already. It now belongs to the driver pod, and goes with it",
+                "The {} in namespace {} existed already. It now belongs to the driver pod, and is deleted with it",
                 path.called(),
                 self.submission.namespace
             ));
@@ -240,7 +240,7 @@ impl Creation<'_> {
         match found {
             Ok(pod) if application_of(&pod.body) == Some(&self.submission.app_id) => {
                 self.warn(&format!(
-                    "No answer came to the creation of pod {name}, and it is there: going on with it"
+                    "The creation of pod {name} had no answer, but the pod exists: going on with it"
                 ));
                 Ok(created(pod))
             }

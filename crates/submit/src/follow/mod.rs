@@ -233,5 +233,5 @@ impl Following<'_> {
 }
 
 fn away(why: &str) -> String {
-    format!("Nothing can be seen of the application for now, which goes on running: {why}. Trying on")
+    format!("The application cannot be watched for now, and goes on running: {why}. Trying again")
 }

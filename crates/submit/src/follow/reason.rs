@@ -90,13 +90,13 @@ impl fmt::Display for Reason {
             ),
             Self::PodSecurity { level } => write!(
                 f,
-                "Its log says that its executors violate the namespace's pod security ({level}): give them what it wants by a pod \
+                "Its log says that its executors violate the namespace's pod security ({level}): make them comply by a pod \
                  template ({})",
                 keys::EXECUTOR_POD_TEMPLATE
             ),
             Self::NoLog { namespace } => write!(
                 f,
-                "Why its executors failed is in its log, which cannot be read from here; “kubectl describe quota -n \
+                "Its log says why its executors failed, and it cannot be read from here; “kubectl describe quota -n \
                  {namespace}” shows whether a quota has room for them"
             ),
         }

@@ -121,7 +121,7 @@ fn after_image(reason: &str, message: &str) -> String {
     let message = if message.is_empty() { String::new() } else { format!("{message}: ") };
     let advice = match reason {
         INVALID_IMAGE_NAME => {
-            "no image can be called so; end the application, and submit it again with another name \
+            "this cannot be the name of an image; end the application, and submit it again with another name \
              (spark.kubernetes.container.image; of spark-init spark.kubernetes.initContainer.image)"
         }
         NEVER_PULLED => {

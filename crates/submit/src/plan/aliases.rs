@@ -25,7 +25,7 @@ fn near_misses(conf: &SparkConf) -> Vec<String> {
 fn alias(conf: &mut SparkConf, old: &str, new: &str) -> Option<String> {
     let value = conf.get(old)?.to_owned();
     if conf.contains(new) {
-        return Some(format!("`{old}` is ignored: `{new}`, its name of today, is set as well"));
+        return Some(format!("`{old}` is ignored: `{new}`, its current name, is set as well"));
     }
     let origin = conf.origin(old).cloned().unwrap_or(Origin::Derived);
     conf.set(new, value, origin);
@@ -56,7 +56,7 @@ mod tests {
                 "`spark.kubernetes.driver.docker.image` is an old name: write \
                  `spark.kubernetes.driver.container.image`",
                 "`spark.kubernetes.docker.image.pullPolicy` is ignored: \
-                 `spark.kubernetes.container.image.pullPolicy`, its name of today, is set as well",
+                 `spark.kubernetes.container.image.pullPolicy`, its current name, is set as well",
             ]
         );
     }

@@ -80,8 +80,8 @@ impl HandOver<'_> {
             Existing::NotAllowed(message) => {
                 let (kind, name) = (file.kind(), file.name());
                 self.log.warn(&[format!(
-                    "whether the {kind} {name} is there already cannot be told, so that it will not own its config map and \
-                     secret: 403 {message}"
+                    "cannot find out whether the {kind} {name} exists already, so it will not own its config map and secret: \
+                     403 {message}"
                 )]);
                 None
             }

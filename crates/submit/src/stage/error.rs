@@ -31,8 +31,8 @@ pub enum StagingError {
     },
     /// The server no longer has a bundle that it had acknowledged.
     #[error(
-        "the {what} were staged as {id} and are no longer to be had at {server}: {failure}: was the server replaced, or \
-         does its data not last? Submit again{}",
+        "the {what} were staged as {id}, and {server} no longer has them: {failure}: was the server replaced, or is its \
+         data folder not persistent? Submit again{}",
         and(left)
     )]
     Lost {

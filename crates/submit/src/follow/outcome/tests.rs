@@ -141,7 +141,7 @@ fn a_driver_that_ran_until_nothing_was_heard_of_it_is_not_said_never_to_have_run
 
 /// A deleted pod has no log.
 #[test]
-fn where_the_log_of_a_failed_driver_is_is_told_while_it_is_there() {
+fn the_command_for_the_log_of_a_failed_driver_is_told_while_the_pod_exists() {
     let status = || json!({"phase": "Failed", "containerStatuses": [terminated(DRIVER, 7, "Error")]});
     let metadata = || json!({"namespace": "n", "name": "my-driver"});
     let said = "Its log is shown by “kubectl logs -n n my-driver -c spark-kubernetes-driver”";

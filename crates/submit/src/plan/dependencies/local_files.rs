@@ -137,7 +137,7 @@ fn fault(path: &Path, facts: &Facts) -> Option<String> {
         Ok(Kind::File { opened, .. }) => opened.as_ref().err().map(|error| because(error)),
         Ok(Kind::Folder) => Some("is a folder; name the files in it, or pack it".to_owned()),
         Ok(Kind::Special) => {
-            Some("is a pipe, a socket or a device: write what comes out of it into a file first".to_owned())
+            Some("is a pipe, a socket or a device: write its content into a file first".to_owned())
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound && !facts.is_missing(path) => {
             Some("is a link to something that does not exist".to_owned())
@@ -150,7 +150,7 @@ fn because(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "does not exist on this machine".to_owned(),
         io::ErrorKind::PermissionDenied => {
-            "may not be read by you: see to the permissions of the file and of the folders that it is in"
+            "may not be read by you: check the permissions of the file and of the folders that it is in"
                 .to_owned()
         }
         _ => format!("cannot be read: {error}"),

@@ -64,7 +64,7 @@ impl Source {
             }
             Self::File(_) if key == APPLICATION => "rename it",
             Self::File(_) if keeps_fragment(key) => {
-                "rename the archive itself, for what stands behind # is the folder that it is unpacked as"
+                "rename the archive itself: the name behind # is only the folder that it is unpacked to"
             }
             Self::File(_) => "give another name behind #, or rename it",
         }

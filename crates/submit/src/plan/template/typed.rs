@@ -73,7 +73,7 @@ struct Asking<'n, 'p> {
 }
 
 impl<'n> Asking<'n, '_> {
-    fn settle(&self, reading: Reading) {
+    fn store(&self, reading: Reading) {
         // serde asks for each place once, so the cell is empty.
         let _ = self.node.reading.set(reading);
     }
@@ -99,12 +99,12 @@ impl<'n> Asking<'n, '_> {
 
     fn text(&self) -> Result<String, Refused> {
         let text = self.scalar(TEXT)?.text();
-        self.settle(Reading::Value(text.clone().map_or(Value::Null, Value::String)));
+        self.store(Reading::Value(text.clone().map_or(Value::Null, Value::String)));
         Ok(text.unwrap_or_default())
     }
 
     /// Reads the scalar and stores the result.
-    fn settle_with<T>(
+    fn read_scalar<T>(
         &self,
         wrong: Wrong,
         read: impl Fn(&Scalar) -> Result<Option<T>, Wrong>,
@@ -113,13 +113,13 @@ impl<'n> Asking<'n, '_> {
         T: Copy + Default + Into<Value>,
     {
         let value = read(self.scalar(wrong)?).map_err(|wrong| self.refuse(wrong))?;
-        self.settle(value.map_or(Reading::Nothing, |value| Reading::Value(value.into())));
+        self.store(value.map_or(Reading::Nothing, |value| Reading::Value(value.into())));
         Ok(value.unwrap_or_default())
     }
 
     fn small_number(&self) -> Result<i32, Refused> {
         let is_mode = matches!(self.place.name, Name::Field("mode" | "defaultMode"));
-        self.settle_with("it must be a whole number", |scalar| {
+        self.read_scalar("it must be a whole number", |scalar| {
             let number = match (self.strict, is_mode) {
                 (true, true) => scalar.mode(),
                 (true, false) => scalar.strict_whole(),
@@ -136,14 +136,14 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         if matches!(self.node.kind, Kind::Scalar(Scalar::Null)) {
-            self.settle(Reading::Nothing);
+            self.store(Reading::Nothing);
             return visitor.visit_none();
         }
         visitor.visit_some(self)
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_bool(self.settle_with("it must be true or false", Scalar::boolean)?)
+        visitor.visit_bool(self.read_scalar("it must be true or false", Scalar::boolean)?)
     }
 
     fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
@@ -151,7 +151,7 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_i64(self.settle_with("it must be a whole number", Scalar::whole)?)
+        visitor.visit_i64(self.read_scalar("it must be a whole number", Scalar::whole)?)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
@@ -196,13 +196,13 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         let Kind::List(list) = &self.node.kind else { return Err(self.refuse("it must be a list")) };
-        self.settle(Reading::Collection);
+        self.store(Reading::Collection);
         visitor.visit_seq(Items { list: list.iter().enumerate(), of: self })
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         let Kind::Map(map) = &self.node.kind else { return Err(self.refuse("it must be a map")) };
-        self.settle(Reading::Collection);
+        self.store(Reading::Collection);
         visitor.visit_map(Entries { map: map.iter(), next: None, of: self })
     }
 
@@ -213,7 +213,7 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
         visitor: V,
     ) -> Result<V::Value, Refused> {
         let Kind::Map(map) = &self.node.kind else { return Err(self.refuse("it must be a map")) };
-        self.settle(Reading::Object);
+        self.store(Reading::Object);
         visitor.visit_map(Entries { map: map.iter(), next: None, of: self })
     }
 

@@ -176,7 +176,7 @@ async fn what_is_there_and_no_file_is_not_called_missing() {
     for (name, problem) in [
         ("loop", "cannot be read: Too many levels of symbolic links"),
         ("dangling", "is a link to something that does not exist"),
-        ("socket", "is a pipe, a socket or a device: write what comes out of it into a file first"),
+        ("socket", "is a pipe, a socket or a device: write its content into a file first"),
         ("/dev/null", "is a pipe, a socket or a device"),
         ("file/x", "does not exist on this machine"),
     ] {
@@ -209,7 +209,7 @@ async fn a_hash_that_is_not_what_it_seems_is_explained() {
 }
 
 #[tokio::test]
-async fn keys_of_a_secret_are_nobody_elses_name() {
+async fn a_key_of_a_secret_is_never_the_name_of_another_file() {
     let bed = Bed::new()
         .with_file("a b", "1")
         .with_file("ünï", "2")

@@ -279,10 +279,11 @@ async fn the_image_is_todays_setting_or_its_older_name_and_is_missed_before_anyt
     let bed_without = || bed().without("spark.kubernetes.initContainer.image");
     let old = bed_without().with("spark.kubernetes.initcontainer.docker.image", "old:1").submission().await;
     assert_eq!(init_container(&old)["image"], "old:1");
-    let nobody = bed_without().with("spark.kubernetes.resourceStagingServer.uri", "http://127.0.0.1:1");
-    let nobody = nobody.with("spark.kubernetes.resourceStagingServer.internal.uri", "http://staging.example");
-    let nobody = nobody.with("spark.kubernetes.cloakroom.retryTimeout", "0s");
-    let message = nobody.refusal().await;
+    let unreachable = bed_without().with("spark.kubernetes.resourceStagingServer.uri", "http://127.0.0.1:1");
+    let unreachable =
+        unreachable.with("spark.kubernetes.resourceStagingServer.internal.uri", "http://staging.example");
+    let unreachable = unreachable.with("spark.kubernetes.cloakroom.retryTimeout", "0s");
+    let message = unreachable.refusal().await;
     let expected = "the staging server at http://127.0.0.1:1 does not say which image the init-container is to have: \
                     connection refused; check the address (`spark.kubernetes.resourceStagingServer.uri`), that the server \
                     runs, and that no firewall or NetworkPolicy stands in between";
