@@ -231,7 +231,7 @@ async fn what_happened_while_the_past_was_forgotten_is_seen() {
     followed.said("Waiting for application", 1).await;
     followed.server.fail(Verb::Watch, Fault::Status(503));
     followed.server.end_watches();
-    followed.said("Nothing can be seen of the application for now", 1).await;
+    followed.said("The application cannot be watched for now", 1).await;
     followed.server.delete_pod(NAMESPACE, DRIVER);
     followed.server.compact();
     followed.server.heal();
@@ -263,10 +263,7 @@ async fn an_api_server_that_is_away_is_waited_for_and_told_once() {
     followed.said("Waiting for application", 1).await;
     followed.server.stop();
     followed
-        .said(
-            "Nothing can be seen of the application for now, which goes on running: the API server cannot be",
-            1,
-        )
+        .said("The application cannot be watched for now, and goes on running: the API server cannot be", 1)
         .await;
     // Long enough for more attempts.
     followed

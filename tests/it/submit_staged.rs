@@ -438,10 +438,7 @@ async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
         assert!(remove.output().unwrap().status.success());
     };
     let lost = refused_after(&place.api_server, place.folder.path(), &url, remove).await;
-    assert!(
-        lost.starts_with("the jars were staged as ") && lost.contains("no longer to be had at http"),
-        "{lost}"
-    );
+    assert!(lost.starts_with("the jars were staged as ") && lost.contains(" no longer has them: "), "{lost}");
     assert!(lost.ends_with(" (nothing is left on the server)"), "{lost}");
     place.assert_nothing_is_left(&lost);
 }

@@ -210,7 +210,7 @@ fn an_answer_that_is_lost_once_does_no_harm() {
         assert_is_submitted(step, &output, &state, if step.is_upload { 3 } else { 2 });
         let said = stderr(&output);
         assert_eq!(said.contains("after all of it was sent"), step.is_upload, "{said}");
-        assert_eq!(said.contains("No answer came to the creation of pod app-driver"), step.is_pod, "{said}");
+        assert_eq!(said.contains("The creation of pod app-driver had no answer"), step.is_pod, "{said}");
         assert!(!said.contains("existed already"), "{said}");
     });
 }

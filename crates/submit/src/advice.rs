@@ -1,17 +1,17 @@
-//! What somebody who stages can do where the staging server does not do what it should: the settings by the names that they were
-//! given by.
+//! Advice for failures of the staging server. It names each setting in the way in which the user has set it: as a
+//! setting, a flag or an environment variable.
 
 use cloakroom_spark::{Origin, SparkConf, keys};
 use cloakroom_transfer::client::Failure;
 
-/// How the settings that lead to the staging server were given.
+/// How the user has set the staging server's address and certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     address: Given,
     trust: Given,
 }
 
-/// What gave a setting its value.
+/// How a setting got its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Given {
     /// One of Spark's settings.
@@ -33,7 +33,7 @@ impl Given {
 }
 
 impl Named {
-    /// As they were given. What was not is best given as the server's address was.
+    /// Finds how both were set. For a certificate that is not set, advice names the same way as for the address.
     pub(super) fn of(conf: &SparkConf) -> Self {
         let address = Given::of(conf, &keys::SERVER_URI);
         let is_trusted = conf.contains(&keys::TLS_CLIENT_CERT_PEM);
@@ -41,7 +41,7 @@ impl Named {
         Self { address, trust }
     }
 
-    /// What has the address.
+    /// The name of the setting, flag or variable of the address.
     pub(super) fn address(self) -> String {
         match self.address {
             Given::Setting => format!("`{}`", keys::SERVER_URI),
@@ -50,7 +50,7 @@ impl Named {
         }
     }
 
-    /// What has the init-container's image. No variable does.
+    /// The name of the setting or flag of the init-container's image. There is no variable for it.
     pub(super) fn image(self) -> String {
         match self.address {
             Given::Setting | Given::Variable => format!("`{}`", keys::INIT_CONTAINER_IMAGE),
@@ -77,7 +77,7 @@ impl Named {
     }
 }
 
-/// What to check; it ends a sentence. Nothing where the server itself has said what to do.
+/// Advice as the end of a sentence. It is `None` if the server itself has said what to do.
 pub(super) fn advice(failure: &Failure, named: Named) -> Option<String> {
     let address = named.address();
     Some(match failure {
@@ -105,7 +105,7 @@ pub(super) fn advice(failure: &Failure, named: Named) -> Option<String> {
     })
 }
 
-/// The same behind what has happened.
+/// The same advice with a semicolon before it, or an empty text.
 pub(super) fn and_advice(failure: &Failure, named: Named) -> String {
     advice(failure, named).map(|advice| format!("; {advice}")).unwrap_or_default()
 }

@@ -1,27 +1,28 @@
-//! What two submissions of the same application differ by: the time, and what is drawn by chance.
+//! The drawn values of a submission: the time, and random values. Two submissions of one application differ only in
+//! them.
 
 use jiff::Timestamp;
 use rand::Rng;
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
-/// Drawn once for each submission.
+/// The values of one submission. They are drawn once, so that the plan itself is pure.
 #[derive(Clone)]
 pub struct Drawn {
-    /// When it is submitted.
+    /// The time of the submission.
     pub now: Timestamp,
-    /// Of the application.
+    /// The random part of the application's id.
     pub app_id: Uuid,
-    /// For the names of its objects, its service and its config map.
+    /// The random bytes in the names of the objects, the service and the config map, in this order.
     pub ids: [[u8; 3]; 3],
-    /// For the folder of local data.
+    /// The random part of the name of the folder for local data.
     pub local_dir: Uuid,
-    /// What the folders of copies come from.
+    /// The seed for the names of the folders of copies.
     copies: [u8; 32],
 }
 
 impl Drawn {
-    /// Draws everything.
+    /// Draws all values.
     pub fn new(now: Timestamp, random: &mut (impl Rng + ?Sized)) -> Self {
         let app_id = uuid(random);
         let ids = [(); 3].map(|()| {
@@ -35,7 +36,8 @@ impl Drawn {
         Self { now, app_id, ids, local_dir, copies }
     }
 
-    /// For the folder of one copy. How many there are shows only in the plan.
+    /// The random part of the name of one copy's folder. It comes from a digest, because only the plan knows how many
+    /// copies there are, and the plan draws nothing.
     #[must_use]
     pub fn copy(&self, number: usize) -> Uuid {
         let digest = Sha256::new().chain_update(self.copies).chain_update(number.to_be_bytes()).finalize();

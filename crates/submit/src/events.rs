@@ -1,4 +1,4 @@
-//! What happens while an application is submitted, as data. A program words it; another one may send it on.
+//! Everything that happens during a submission, as data. A program puts it into words or sends it on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,75 +12,75 @@ use super::stage::BundleKind;
 use cloakroom_core::clock::Clock;
 use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
 
-/// One thing that happened.
+/// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// What spark-submit logs at this place.
+    /// A line as spark-submit logs it at this point.
     Said {
-        /// How much it matters.
+        /// The line's level.
         level: Level,
-        /// The class that says it in Spark, without its package.
+        /// The class that logs it in Spark, without its package.
         logger: String,
-        /// Perhaps several lines.
+        /// The text, which may have several lines.
         message: String,
     },
-    /// How the application is. It comes again and again.
+    /// The application's state. It is sent at each report interval.
     Status {
-        /// The class that says it in Spark.
+        /// The class that logs it in Spark, without its package.
         logger: String,
-        /// In Spark's words.
+        /// The state in Spark's words.
         message: String,
-        /// The same as data.
+        /// The state as data.
         status: Status,
     },
-    /// A line that is no line of a log, as `--kill` and `--status` print it.
+    /// A line without time, level and logger, as `--kill` and `--status` print it.
     Printed {
         /// The line.
         line: String,
     },
-    /// What the user should know, in one line.
+    /// A warning for the user.
     Warned {
-        /// Without `warning:`.
+        /// One line, without `warning:`.
         warning: String,
     },
-    /// A server does not do what it is asked to, and is asked again.
+    /// A request to a server failed and is made again.
     Waits {
-        /// Which, and why.
+        /// The server and the reason.
         notice: String,
     },
     /// A bundle is on the staging server.
     Staged {
-        /// Which one.
+        /// The bundle.
         what: BundleKind,
-        /// Its id, which is no secret.
+        /// Its resource id, which is no secret.
         resource_id: String,
-        /// The bundle's.
+        /// The size of the bundle.
         size_bytes: u64,
-        /// How long it took.
+        /// The duration of the upload.
         seconds: f64,
     },
-    /// A bundle is not on the staging server. What follows from that is told elsewhere.
+    /// The upload of a bundle failed. The error of the use case has the reason.
     NotStaged {
-        /// Which one.
+        /// The bundle.
         what: BundleKind,
     },
-    /// It is to stop, and files are under way.
+    /// The user stopped the submission while files are under way.
     Stopping,
-    /// Something is left that should be gone.
+    /// A file or bundle could not be taken back.
     Left(Left),
-    /// What earlier runs of `stage --for` had left is removed, because the server has deleted their files.
+    /// Objects of earlier runs of `stage --for` were removed, because the server has deleted their files.
     LeftoversRemoved {
-        /// Where.
+        /// The namespace of the objects.
         namespace: String,
-        /// The names of the secrets; their config maps are removed as well.
+        /// The names of the secrets. Their config maps were removed as well.
         secrets: Vec<String>,
     },
-    /// Nothing is left of the files.
+    /// All files were taken back.
     TakenBack {
-        /// What became of them.
+        /// How they were taken back.
         how: TakenBack,
-        /// Whether the pod is left, or may be. It cannot run the application.
+        /// Whether the pod is still there, or may be. It cannot run the application without its files.
         may_leave_pod: bool,
     },
 }
@@ -89,20 +89,20 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TakenBack {
-    /// The staging server deletes them.
+    /// The staging server has released the bundles.
     Released,
-    /// The copies are deleted.
+    /// The copies were deleted.
     Removed,
 }
 
-/// A bundle that is going to be uploaded: what may be shown of it. The token is not in it.
+/// The parts of an upload that may be shown; the token is not one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Uploading {
-    /// The address of the server.
+    /// The server's address.
     pub server: String,
-    /// How many files.
+    /// The number of files.
     pub files: usize,
-    /// Of all files; the bundle may be smaller.
+    /// The size of all files together. The bundle may be smaller.
     pub size_bytes: u64,
 }
 
@@ -113,12 +113,12 @@ impl From<&StageRequest> for Uploading {
     }
 }
 
-/// Hears what happens.
+/// A receiver of events.
 pub trait Events: Send + Sync {
-    /// Something did.
+    /// Takes an event.
     fn happened(&self, event: &Event);
 
-    /// A bundle is going to be uploaded. What is returned hears how that gets on.
+    /// Takes the beginning of an upload. The returned observer gets its progress.
     fn uploading(&self, _what: BundleKind, _upload: &Uploading) -> Arc<dyn StageObserver> {
         Arc::new(Unheard)
     }
@@ -131,22 +131,22 @@ impl StageObserver for Unheard {
     fn retrying(&self, _: Option<&RetryNotice>) {}
 }
 
-/// Where events go. Clones lead to the same place.
+/// A handle to the receiver of events. Clones have the same receiver.
 #[derive(Clone)]
 pub struct Log(Arc<dyn Events>);
 
 impl Log {
-    /// Leads to whatever hears of events.
+    /// Sends events to this receiver.
     pub fn to(events: Arc<dyn Events>) -> Self {
         Self(events)
     }
 
-    /// Writes what spark-submit would log, by the system's clock and time zone.
+    /// Writes the lines that spark-submit would log ([`Lines`]), with the system's clock and time zone.
     pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Lines::by_the_system(write)))
     }
 
-    /// By another clock.
+    /// The same with another clock and time zone.
     pub fn with_clock(
         clock: Arc<dyn Clock>,
         zone: TimeZone,
@@ -155,30 +155,30 @@ impl Log {
         Self(Arc::new(Lines::new(clock, zone, write)))
     }
 
-    /// The status, which spark-submit words as `message`.
+    /// Sends the application's state. `message` is the state in Spark's words.
     pub(super) fn report(&self, logger: &str, message: &str, status: &Status) {
         let (logger, message) = (logger.to_owned(), message.to_owned());
         self.tell(&Event::Status { logger, message, status: status.clone() });
     }
 
-    /// `logger` is the class that says it in Spark, without its package.
+    /// Sends a log line. `logger` is the class that logs it in Spark, without its package.
     pub(super) fn say(&self, level: Level, logger: &str, message: &str) {
         self.tell(&Event::Said { level, logger: logger.to_owned(), message: message.to_owned() });
     }
 
-    /// A line without time, level and logger.
+    /// Sends a line without time, level and logger.
     pub(super) fn print(&self, line: &str) {
         self.tell(&Event::Printed { line: line.to_owned() });
     }
 
-    /// Tells of each warning.
+    /// Sends one event for each warning.
     pub(super) fn warn(&self, warnings: &[String]) {
         for warning in warnings {
             self.tell(&Event::Warned { warning: warning.clone() });
         }
     }
 
-    /// A server is asked again.
+    /// Sends the notice of a request that is made again.
     pub(super) fn waits(&self, notice: &RetryNotice) {
         self.tell(&Event::Waits { notice: notice.to_string() });
     }

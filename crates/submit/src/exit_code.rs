@@ -1,18 +1,18 @@
-//! What an exit code of a driver, of an executor, or of a container beside them means, in words.
+//! The meaning of exit codes in words: of a driver, an executor, an init-container or a sidecar.
 
-/// Whose exit code it is: the settings that help have its name in them.
+/// The container that an exit code comes from. Advice names the settings of its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Driver,
     Executor,
-    /// Not Spark's: neither its codes nor its settings mean anything there.
+    /// An init-container. Spark's codes and settings mean nothing there.
     InitContainer,
-    /// The same, for a container that runs beside Spark's.
+    /// A container beside Spark's. Spark's codes and settings mean nothing there either.
     Sidecar,
 }
 
 impl Role {
-    /// Its name in Spark's settings.
+    /// The role's name in Spark's settings.
     fn in_spark(self) -> Option<&'static str> {
         match self {
             Self::Driver => Some("driver"),
@@ -21,7 +21,7 @@ impl Role {
         }
     }
 
-    /// Whoever gave a code that nobody knows.
+    /// The words for a code without a known meaning.
     fn own(self) -> &'static str {
         match self {
             Self::Driver | Self::Executor => "the application's own",
@@ -31,17 +31,18 @@ impl Role {
     }
 }
 
-/// The reason that Kubernetes gives where a container went over its memory limit.
+/// Kubernetes' reason for a container that went over its memory limit.
 const OUT_OF_MEMORY: &str = "OOMKilled";
 
-/// The reason that the kubelet gives with a code of its own, where it does not find a container any more.
+/// The kubelet's reason for a container that it no longer finds. It makes up the exit code then.
 const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 
-/// `code N (…)`. Never `exit code: N`: Airflow takes any such line for the driver's own.
+/// The code with its meaning: `code N (…)`. It never has `exit code: N`, because Airflow takes such a line for the
+/// driver's.
 pub(super) fn in_words(code: i32, reason: Option<&str>, role: Role) -> String {
     let words = role.in_spark().and_then(|role| of_spark(code, reason, role));
     let words = words.or_else(|| of_any(code, reason).map(str::to_owned)).unwrap_or_else(|| match code {
-        // 128 and the number of the signal, as shells show it.
+        // Shells report a signal as 128 plus its number.
         129..=192 => format!("ended by signal {}", code - 128),
         _ => role.own().to_owned(),
     });
@@ -53,7 +54,7 @@ pub(super) fn in_words(code: i32, reason: Option<&str>, role: Role) -> String {
     }
 }
 
-/// What only Spark means by it: `SparkExitCode` and `ExecutorExitCode` of Spark 3.5 to 4.3.
+/// Spark's own meanings: `SparkExitCode` and `ExecutorExitCode` of Spark 3.5 to 4.3.
 fn of_spark(code: i32, reason: Option<&str>, role: &str) -> Option<String> {
     let words = match code {
         1 => "a failure of the application or of its start; its log says more",
@@ -84,7 +85,7 @@ fn of_spark(code: i32, reason: Option<&str>, role: &str) -> Option<String> {
     Some(words.to_owned())
 }
 
-/// What shells, container runtimes and signals mean by it.
+/// The meanings of shells, container runtimes and signals.
 fn of_any(code: i32, reason: Option<&str>) -> Option<&'static str> {
     Some(match code {
         0 => "success",

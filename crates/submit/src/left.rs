@@ -1,4 +1,4 @@
-//! What is left where something should be gone.
+//! Files that a failed or stopped submission could not take back.
 
 use std::fmt;
 
@@ -6,33 +6,33 @@ use serde::Serialize;
 
 use super::stage::BundleKind;
 
-/// Something that was brought for an application, and is still there, or may be. The text tells people of it.
+/// A file or bundle of an application that is still there, or may be. Its `Display` is a message for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Left {
     /// A bundle that the staging server has not released.
     Staged {
-        /// Which one.
+        /// The bundle.
         what: BundleKind,
-        /// Its id, which is no secret.
+        /// Its resource id, which is no secret.
         resource_id: String,
         /// The address of the server.
         server: String,
-        /// Why it was not released.
+        /// The reason.
         why: String,
     },
-    /// Perhaps a bundle: all of it was sent, and no answer came.
+    /// Perhaps a bundle: all of its bytes were sent, and no answer came. So its resource id is not known.
     Unanswered {
-        /// Which one.
+        /// The bundle.
         what: BundleKind,
         /// The address of the server.
         server: String,
     },
     /// A copy in the folder of `spark.kubernetes.file.upload.path`.
     Copy {
-        /// Where.
+        /// The path of the copy.
         path: String,
-        /// Why it was not removed.
+        /// The reason.
         why: String,
     },
 }
@@ -46,7 +46,7 @@ impl fmt::Display for Left {
             ),
             Self::Unanswered { what, server } => write!(
                 f,
-                "perhaps the {what}, at {server}: all was sent, and no answer came; they expire unused"
+                "perhaps the {what}, at {server}: everything was sent, and no answer came; they expire unused"
             ),
             Self::Copy { path, why } => write!(f, "{path} could not be removed: {why}"),
         }

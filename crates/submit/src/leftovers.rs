@@ -1,4 +1,5 @@
-//! What earlier runs of `cloakroom stage --for` left: config maps and secrets that nothing owns, for files that are gone.
+//! Removes objects of earlier runs of `cloakroom stage --for`: config maps and secrets without an owner whose files are
+//! gone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,21 +16,22 @@ use super::stage::StagePlan;
 use cloakroom_cluster::{ApiFailure, ApiServer};
 use cloakroom_transfer::client::{HttpClient, ServerAddress, Timeouts};
 
-/// Nobody waits longer for a favour.
+/// The longest time for all of it. It is a service beside the real work.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Objects of a kind that are looked at.
+/// The largest number of objects of one kind that are read.
 const MOST_OBJECTS: usize = 500;
 
-/// Runs whose tickets are asked for, at most. They are drawn by lot, so that those that stay never hide the others.
+/// The largest number of runs that are checked. They are chosen at random. Otherwise runs that stay would hide the
+/// others.
 const MOST_RUNS: usize = 50;
 
-/// So many at once.
+/// How many runs are checked at the same time.
 const AT_ONCE: usize = 8;
 
-/// Removes the objects of earlier runs in `namespace` whose every ticket the server of `plan` says it has deleted, and says how
-/// their secrets were called. What is not certain stays: another server's, what cannot be asked, what somebody has changed.
-/// Where the role does not allow it, nothing is done.
+/// Removes the objects of earlier runs in `namespace` if the server of `plan` says that it has deleted all their
+/// tickets. Returns the names of the removed secrets. Objects stay if they belong to another server, if the server
+/// gives no answer, or if they were changed. If the role does not allow it, nothing is removed.
 pub async fn remove_leftovers(server: &ApiServer, namespace: &str, plan: &StagePlan) -> Vec<String> {
     let mut removed = Vec::new();
     let Ok(http) = HttpClient::trusting(&plan.trusted, Timeouts::default()) else { return removed };
@@ -56,14 +58,14 @@ pub async fn remove_leftovers(server: &ApiServer, namespace: &str, plan: &StageP
     removed
 }
 
-/// What one run left.
+/// The objects of one earlier run.
 struct Run {
     tickets: Tickets,
     config_map: Option<Value>,
     secret: Value,
 }
 
-/// The runs that left what they made, and nothing else with their label.
+/// The earlier runs whose objects have the form in which they were created.
 async fn runs(calls: &Calls) -> Result<Vec<Run>, ApiFailure> {
     let selector = format!("{MANAGED_BY}={MANAGER},{LABEL}");
     let mut by_run: BTreeMap<String, [Vec<Value>; 2]> = BTreeMap::new();
@@ -76,6 +78,7 @@ async fn runs(calls: &Calls) -> Result<Vec<Run>, ApiFailure> {
     Ok(by_run.into_values().filter_map(run).collect())
 }
 
+/// A run of one secret and at most one config map, both without an owner. It is `None` for any other set of objects.
 fn run([config_maps, secrets]: [Vec<Value>; 2]) -> Option<Run> {
     let is_free = |object: &Value| object["metadata"]["ownerReferences"].is_null();
     if !config_maps.iter().chain(&secrets).all(is_free) || config_maps.len() > 1 {
@@ -96,13 +99,13 @@ async fn is_gone(http: &HttpClient, server: &ServerAddress, tickets: &Tickets) -
 }
 
 impl Run {
-    /// The secret comes last: without it the server could not be asked any more. Each only as it was seen. Returns the secret's
-    /// name, unless another run has removed it meanwhile.
+    /// Deletes the objects, each only with the unique id that was seen. The secret comes last: without it, the next run
+    /// could not ask the server. Returns the secret's name, unless another run has removed it at the same time.
     async fn remove(&self, calls: &Calls) -> Result<Option<String>, ApiFailure> {
         let mut is_removed = false;
         let config_map = self.config_map.iter().map(|object| ("ConfigMap", object));
         for (kind, object) in config_map.chain([("Secret", &self.secret)]) {
-            // Lists leave the kind of their items out.
+            // The items of a list have no `kind` and no `apiVersion`.
             let mut whole = object.clone();
             (whole["apiVersion"], whole["kind"]) = ("v1".into(), kind.into());
             let Ok(path) = ObjectPath::of(&whole, calls.namespace()) else { continue };

@@ -1,12 +1,12 @@
-//! `spark-submit --deploy-mode cluster` without a JVM: settings to objects, then create, follow, kill, status.
+//! `spark-submit --deploy-mode cluster` without a JVM.
 //!
-//! - [`plan`]: settings and files of the submitting machine to the objects that Spark would send; sends nothing
-//! - [`stage`]: brings local files to the staging server, and takes them back where the submission fails
-//! - [`create`]: sends them, and undoes what was done where that fails
-//! - [`follow`]: waits for the driver's end, and tells what happens on the way
+//! - [`plan`]: turns settings and files into the objects that Spark would send; pure
+//! - [`inputs`]: collects the files that a plan needs
+//! - [`stage`]: uploads local files to the staging server, and releases them if the submission fails
+//! - [`create`]: creates the objects, and deletes them again if a step fails
+//! - [`follow`]: waits for the driver's end, and reports what happens until then
+//! - [`run`]: the use cases that join these rooms, for our own submissions and for external submitters
 //! - [`jobs`]: `--kill` and `--status`
-//! - [`inputs`]: where files come from
-//! - [`run`]: all of it, and the same for applications that something else submits; everything that happens is told as data
 
 mod advice;
 mod calls;

@@ -1,4 +1,4 @@
-//! What people and schedulers read on stderr: lines in the format of Spark's own log.
+//! Lines in the format of Spark's own log, which people and schedulers read on stderr.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,15 +9,15 @@ use super::events::{Event, Events};
 use cloakroom_core::clock::{Clock, SystemClock};
 use cloakroom_core::text::{is_unfit, one_line};
 
-/// How much a line matters, in log4j's words.
+/// The level of a line, with log4j's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// How it goes.
+    /// Normal progress.
     Info,
-    /// What should be looked at.
+    /// A problem that the user should look at.
     Warn,
-    /// What went wrong for good.
+    /// A final failure.
     Error,
 }
 
@@ -31,20 +31,20 @@ impl Level {
     }
 }
 
-/// How the application is, as the status line says it that comes again and again.
+/// The application's state in the line of each report interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// The phase of the driver's pod.
     pub phase: String,
-    /// How many executors are known to run.
+    /// The number of executors that are known to run.
     pub executors: usize,
 }
 
-/// Takes lines, without the end of the line. One text may have several lines: a block that belongs together.
+/// Takes a text without its last line break. One text may be a block of several lines.
 type Write = dyn Fn(&str) + Send + Sync;
 
-/// Writes lines that look like those of spark-submit (the pattern `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m`, in local time):
-/// schedulers parse them. Of what Spark does not log it writes nothing.
+/// Writes lines like those of spark-submit, because schedulers parse them. The pattern is
+/// `%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m`, in local time. Events that Spark does not log are left out.
 pub struct Lines {
     clock: Arc<dyn Clock>,
     /// Looked up for the first line: the search reads all names of the system's time zones.
@@ -53,17 +53,17 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// By this clock.
+    /// Uses this clock and time zone.
     pub fn new(clock: Arc<dyn Clock>, zone: TimeZone, write: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { clock, zone: OnceLock::from(zone), write: Box::new(write) }
     }
 
-    /// By the system's clock and time zone.
+    /// Uses the system's clock and time zone.
     pub fn by_the_system(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(SystemClock::new()), zone: OnceLock::new(), write: Box::new(write) }
     }
 
-    /// `logger` is the class that says it in Spark, without its package.
+    /// Writes one line. `logger` is the class that logs it in Spark, without its package.
     pub fn say(&self, level: Level, logger: &str, message: &str) {
         let zone = self.zone.get_or_init(TimeZone::system).clone();
         let now = self.clock.now().to_zoned(zone);
@@ -83,18 +83,18 @@ impl Events for Lines {
     }
 }
 
-/// Text from elsewhere as a part of one line: a message of the API server or of a container, or an application's name, may
-/// have more of them, or what Airflow takes for the driver's exit code.
+/// Makes foreign text fit for a part of one line: messages of the API server or of containers, names of applications.
+/// Such text may have line breaks, or words that Airflow would take for the driver's exit code.
 pub(super) fn in_one_line(text: &str) -> String {
     const LONGEST: usize = 2000;
     one_line(text, LONGEST).replace("xit code: ", "xit code ")
 }
 
-/// A line of the driver's log as a part of ours: its indentation stays, and what tools look for in the lines of spark-submit
-/// (the pod's name, its phase, the exit code, the application's id) does not pass for ours.
+/// Makes a line of the driver's log fit for our log. Its indentation stays. Words that tools look for in lines of
+/// spark-submit are changed: the pod's name, its phase, the exit code and the application's id.
 pub(super) fn quoted(line: &str) -> String {
     const LONGEST: usize = 400;
-    // Of a line that was drawn anew, as progress bars are, what was seen last.
+    // A progress bar draws its line again and again. Only the last text counts.
     let seen = line.trim_end().rsplit('\r').next().unwrap_or_default();
     let mut text = seen.replace('\t', "    ").replace(is_unfit, "");
     for (theirs, ours) in [

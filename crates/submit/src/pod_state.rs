@@ -1,14 +1,14 @@
-//! A pod's state as spark-submit prints it (`KubernetesUtils.formatPodState`): schedulers parse these lines.
+//! A pod's state as spark-submit prints it (`KubernetesUtils.formatPodState`). Schedulers parse these lines.
 
 use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// What stands for a value that is missing or empty.
+/// Spark's text for a value that is missing or empty.
 const MISSING: &str = "N/A";
 
-/// The block that follows `State changed, new state: ` and `Application status (driver): `.
+/// The block behind `State changed, new state: ` and `Application status (driver): `.
 pub(super) fn block(pod: &Pod) -> String {
     let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
     let labels = pod.metadata.labels.iter().flatten().map(|(key, value)| format!("{key} -> {value}"));
@@ -32,21 +32,21 @@ pub(super) fn block(pod: &Pod) -> String {
     )
 }
 
-/// The block that follows `Container final statuses:`. The container of `last` comes last: of several lines
-/// `exit code: N` Airflow believes the last one.
+/// The block behind `Container final statuses:`. The container `last` comes last, because Airflow takes the last line
+/// `exit code: N` for the driver's.
 pub(super) fn final_statuses(pod: &Pod, last: &str) -> String {
     let mut all: Vec<&ContainerStatus> = containers(pod).iter().collect();
     all.sort_by_key(|status| status.name == last);
     statuses(all, 1)
 }
 
-/// The statuses of a pod's containers; of its init-containers they are elsewhere.
+/// The statuses of a pod's containers, without its init-containers.
 pub(super) fn containers(pod: &Pod) -> &[ContainerStatus] {
     let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
     statuses.unwrap_or_default()
 }
 
-/// The phase, as the status line has it.
+/// The pod's phase, or `Unknown` if it has none.
 pub(super) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Unknown")
 }
@@ -94,7 +94,7 @@ fn joined(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join(", ")
 }
 
-/// As the API has it: `2026-11-21T01:13:02Z`.
+/// A time in the API's format: `2026-11-21T01:13:02Z`.
 fn time(time: Option<&Time>) -> String {
     time.map(|time| time.0.to_string()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What [`plan`](super::plan) hands over to [`create`](super::create) and [`follow`](super::follow).
+//! The result of [`plan`](super::plan), which [`create`](super::create) and [`follow`](super::follow) work with.
 
 use std::time::Duration;
 
@@ -7,38 +7,42 @@ use serde_json::Value;
 use super::stage::StagePlan;
 use super::upload::Upload;
 
-/// A submission that was checked as far as it can be checked here: the objects, in the order in which they are made.
+/// A checked submission: its objects, in the order of their creation.
 ///
-/// Objects are JSON and not typed structs: a pod template may have fields that no struct here knows.
+/// The objects are JSON and no typed structs, because a pod template may have fields that no struct here knows
+/// (decision 15).
 #[derive(Clone, PartialEq)]
 pub struct Submission {
-    /// Where every object is made.
+    /// The namespace of all objects.
     pub namespace: String,
     /// `spark.app.name`.
     pub app_name: String,
     /// `spark-` and 32 hexadecimal digits; the driver pod's label `spark-app-selector`.
     pub app_id: String,
-    /// Name of the driver pod.
+    /// The driver pod's name.
     pub pod_name: String,
-    /// The driver pod. Its namespace is in no body: Spark leaves it to the URL.
+    /// The driver pod. Like Spark's, it has no namespace: that is only in the URL.
     pub pod: Value,
-    /// The service account whose rights the driver has; none where it shows credentials of its own.
+    /// The service account whose rights the driver has. It is `None` if the driver has its own credentials.
     pub driver_account: Option<String>,
-    /// Applied before the pod is made, and once more with it as their owner (a Volcano `PodGroup`).
+    /// Objects that are applied before the pod is created, and again with the pod as their owner (Volcano's
+    /// `PodGroup`).
     pub before_pod: Vec<Value>,
-    /// Applied after the pod was made, in this order, with it as their owner. They have no `ownerReferences` yet.
+    /// Objects that are applied after the pod, in this order, with the pod as their owner. They have no
+    /// `ownerReferences` yet.
     pub after_pod: Vec<Value>,
-    /// Files of this machine to copy before the pod is made, once nothing else can be refused.
+    /// Local files to copy just before the pod is created.
     pub uploads: Vec<Upload>,
-    /// Files of this machine that go to a staging server before the pod is made. Their tickets are filled in then.
+    /// Local files for a staging server. They are uploaded before the pod is created, and then their tickets go into
+    /// `after_pod`.
     pub staging: Option<StagePlan>,
-    /// What happens once everything was made.
+    /// How to wait for the application.
     pub follow: FollowSettings,
-    /// What the user should know, one line each, without `warning:`.
+    /// Warnings for the user, one line each, without `warning:`.
     pub warnings: Vec<String>,
 }
 
-/// How a submission is waited for.
+/// The settings for waiting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowSettings {
     /// `spark.kubernetes.submission.waitAppCompletion`, true by default.
@@ -47,19 +51,19 @@ pub struct FollowSettings {
     pub report_interval: Duration,
     /// `spark.kubernetes.executor.apiPollingInterval`: how often executor pods are listed; 30s by default.
     pub executor_poll_interval: Duration,
-    /// `spark.kubernetes.executor.missingPodDetectDelta`: for how long an executor pod may be in no list; 30s by
-    /// default.
+    /// `spark.kubernetes.executor.missingPodDetectDelta`: how long an executor pod may be missing before it counts as
+    /// lost; 30s by default.
     pub missing_pod_detect_delta: Duration,
-    /// `spark.kubernetes.cloakroom.exitCode`.
+    /// `spark.kubernetes.cloakroom.exitCode`, `application` by default.
     pub exit_code: ExitCodeRule,
 }
 
-/// What the exit code of a submission that was waited for says.
+/// The meaning of the exit code after waiting (decision 16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExitCodeRule {
-    /// How the application ended: 0, or the driver's own exit code (1 where there is none).
+    /// `application`: 0, or the driver's own exit code, or 1 if it has none.
     #[default]
     Application,
-    /// `spark`: 0 whatever happened, as spark-submit does.
+    /// `spark`: always 0, as spark-submit does.
     Spark,
 }

@@ -1,4 +1,4 @@
-//! Local files on their way to `spark.kubernetes.file.upload.path`, a folder that pods see as well.
+//! Copies local files to `spark.kubernetes.file.upload.path`, a folder that pods see as well.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Read as _};
@@ -11,50 +11,50 @@ use tokio_util::sync::CancellationToken;
 use super::left::Left;
 use cloakroom_transfer::bundle::Sources;
 
-/// What may be read by everybody: images run as other users.
+/// The mode of copies, as Spark's. All users may read them, because images run as other users.
 const FILE_MODE: u32 = 0o644;
-/// Between two of them is asked whether it is to stop.
+/// After each piece of this size, a request to stop is heeded.
 const PIECE_BYTES: u64 = 16 << 20;
-/// A shared folder is slow with small pieces.
+/// The size of a write. Shared folders are slow with small ones.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A file to copy once everything else was checked.
+/// One file to copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upload {
-    /// On the submitting machine.
+    /// The path on the submitting machine.
     pub from: PathBuf,
-    /// In a folder of its own.
+    /// The path of the copy. Each copy has a folder of its own.
     pub to: PathBuf,
 }
 
-/// A file that was not copied.
+/// Why a file was not copied.
 #[derive(Debug, Error)]
 pub enum UploadError {
-    /// It cannot be.
+    /// Reading or writing failed.
     #[error("cannot copy {} to {}", from.display(), to.display())]
     Failed {
-        /// On the submitting machine.
+        /// The path on the submitting machine.
         from: PathBuf,
-        /// Where it should go.
+        /// The path of the copy.
         to: PathBuf,
-        /// Why not.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// Somebody asked for it.
+    /// The user stopped the submission.
     #[error("stopped before the application was submitted (nothing was created)")]
     Stopped,
 }
 
 impl UploadError {
-    /// Whether it is so because somebody asked for it.
+    /// Whether the user stopped the submission.
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped)
     }
 }
 
 impl Upload {
-    /// Copies it; its folder is made. A part of it may be there after a failure.
+    /// Creates the folder and copies the file. After a failure, a part of the copy may be there.
     pub fn run(&self, sources: &dyn Sources, stop: &CancellationToken) -> Result<(), UploadError> {
         let failed = |source| UploadError::Failed { from: self.from.clone(), to: self.to.clone(), source };
         fs::create_dir_all(self.to.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
@@ -69,13 +69,13 @@ impl Upload {
                 break;
             }
         }
-        // Some file systems tell of a full disk only now.
+        // Some file systems report a full disk only at this point.
         let to = to.into_inner().map_err(|error| failed(error.into_error()))?;
         to.sync_all().map_err(failed)?;
         fs::set_permissions(&self.to, Permissions::from_mode(FILE_MODE)).map_err(failed)
     }
 
-    /// Takes the copy away, and the folder that was made for it. What stays is said.
+    /// Removes the copy and its folder. Returns what could not be removed.
     pub fn undo(&self) -> Option<Left> {
         let folder = self.to.parent().unwrap_or(Path::new("/"));
         let removed =

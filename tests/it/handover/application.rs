@@ -148,7 +148,7 @@ fn who_may_not_look_for_the_application_is_warned_and_a_dry_run_looks_for_nothin
     let output = place.merge(&["-f", "app.yaml"]);
     let said = stderr(&output);
     assert!(
-        said.contains("warning: whether the SparkApplication words is there already cannot be told"),
+        said.contains("warning: cannot find out whether the SparkApplication words exists already"),
         "{said}"
     );
     assert_eq!(kinds(&documents_of(&output)).len(), 4);

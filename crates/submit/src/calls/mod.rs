@@ -1,5 +1,5 @@
-//! The calls that a submission makes to the API server, in one namespace: plain HTTP with JSON, so that no field of a
-//! pod template is lost on the way.
+//! The calls of a submission to the API server, in one namespace. They send and receive plain JSON, so that no field of
+//! a pod template is lost.
 
 mod path;
 mod retry;
@@ -22,47 +22,47 @@ use cloakroom_cluster::{ApiFailure, ApiServer};
 pub(super) use path::{ObjectPath, PathError, encoded};
 pub(super) use retry::{Patience, is_ambiguous, is_untrusted, retried, retried_with_doubt, said};
 
-/// Whose fields these are: the name under which Spark's client applies, so that either may apply after the other.
+/// The field manager of applies. Spark's client has the same name, so each of the two can apply objects of the other.
 const FIELD_MANAGER: &str = "fabric8";
 
-/// Pods of one page of a list: a few hundred KiB.
+/// The pods in one page of a list. A page has a few hundred KiB.
 const PAGE: usize = 100;
 
-/// Of a log the API server is asked for no more.
+/// The most bytes of a log that are read.
 const LONGEST_LOG_BYTES: usize = 1 << 20;
 
-/// After so many seconds the API server ends a watch: load balancers drop quiet connections at 240 s.
+/// The API server ends a watch after this time. Some load balancers drop quiet connections after 240 s.
 const WATCH_SECONDS: u32 = 200;
 
-/// Calls in one namespace.
+/// An API server and a namespace.
 #[derive(Clone)]
 pub(super) struct Calls {
     server: ApiServer,
     namespace: String,
 }
 
-/// A success.
+/// The answer to a call that succeeded.
 pub(super) struct Answer {
-    /// HTTP status: an apply says 201 where the object was not there before.
+    /// HTTP status. An apply answers 201 if it has created the object, else 200.
     pub(super) code: u16,
     pub(super) body: Value,
 }
 
 impl Answer {
-    /// The object's unique id.
+    /// The unique id of the object in the body, or an empty text.
     pub(super) fn uid(&self) -> &str {
         self.body["metadata"]["uid"].as_str().unwrap_or_default()
     }
 }
 
-/// What a container has written.
+/// The log of a container.
 pub(super) struct Log {
     pub(super) text: String,
-    /// Whether that is not all that was asked for.
+    /// Whether the end is missing, because the log is longer than [`LONGEST_LOG_BYTES`].
     pub(super) is_cut: bool,
 }
 
-/// What to watch or to list, and nothing else.
+/// The pods to watch or to list.
 #[derive(Debug, Clone)]
 pub(super) enum Select {
     /// The pod of this name.
@@ -101,23 +101,23 @@ impl Calls {
         format!("{}/{}", self.pods(), encoded(name))
     }
 
-    /// The plain create that Spark makes.
+    /// Creates the pod by a plain POST, as Spark does.
     pub(super) async fn create_pod(&self, pod: &Value) -> Result<Answer, ApiFailure> {
         self.send(Method::POST, &self.pods(), Some(("application/json", pod))).await
     }
 
-    /// The same up to where the pod would be stored.
+    /// The same as a dry run: the pod is not stored.
     pub(super) async fn try_pod(&self, pod: &Value) -> Result<Answer, ApiFailure> {
         self.send(Method::POST, &format!("{}?dryRun=All", self.pods()), Some(("application/json", pod))).await
     }
 
-    /// Server-side apply, as Spark's client does it: fields of others are taken over.
+    /// Applies an object on the server, as Spark's client does. `force` takes over fields of other managers.
     pub(super) async fn apply(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
         let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", object))).await
     }
 
-    /// The same up to where the object would be stored.
+    /// The same as a dry run: the object is not stored.
     pub(super) async fn try_apply(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
         let path = format!("{path}?dryRun=All&fieldManager={FIELD_MANAGER}&force=true");
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", object))).await
@@ -135,13 +135,13 @@ impl Calls {
         self.send(Method::DELETE, &self.pod(name), Some(("application/json", options))).await
     }
 
-    /// Deletes an object, with `uid` if it is still the one with this unique id.
+    /// Deletes an object. With `uid`, it is deleted only if it has this unique id.
     pub(super) async fn delete(&self, path: &ObjectPath, uid: Option<&str>) -> Result<Answer, ApiFailure> {
         let options = delete_options(uid, None);
         self.send(Method::DELETE, &path.to_string(), Some(("application/json", &options))).await
     }
 
-    /// The pod of this name, if there is one.
+    /// The pod of this name. It is `None` if there is none.
     pub(super) async fn pod_named(&self, name: &str) -> Result<Option<Pod>, ApiFailure> {
         match self.read(&self.pod(name)).await {
             Err(ApiFailure::NotFound { .. }) => Ok(None),
@@ -149,7 +149,7 @@ impl Calls {
         }
     }
 
-    /// Hands all pods that are selected to `each`, page by page.
+    /// Passes all selected pods to `each`, page by page.
     pub(super) async fn list_pods(
         &self,
         select: &Select,
@@ -167,7 +167,7 @@ impl Calls {
         }
     }
 
-    /// All pods that are selected in one list, as Spark asks for them.
+    /// All pods with these labels in one list, as Spark requests them.
     pub(super) async fn all_pods(&self, labels: &str) -> Result<Vec<Pod>, ApiFailure> {
         let path = format!("{}?labelSelector={}", self.pods(), encoded(labels));
         Ok(self.read::<List<Pod>>(&path).await?.items)
@@ -183,7 +183,7 @@ impl Calls {
         Ok(self.read::<List<Event>>(&path).await?.items)
     }
 
-    /// All objects of one kind that have these labels, up to `most` of them.
+    /// The objects of one kind with these labels, at most `most` of them.
     pub(super) async fn list(
         &self,
         plural: &str,
@@ -199,7 +199,8 @@ impl Calls {
         }
     }
 
-    /// The last lines of what a container has written. Where they are longer than what is read of a log, their beginning.
+    /// The last `lines` lines of a container's log. If they are longer than [`LONGEST_LOG_BYTES`], their end is
+    /// missing.
     pub(super) async fn log(&self, pod: &str, container: &str, lines: usize) -> Result<Log, ApiFailure> {
         let path = format!(
             "{}/log?container={}&limitBytes={LONGEST_LOG_BYTES}&tailLines={lines}",
@@ -217,7 +218,7 @@ impl Calls {
         Ok(Log { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut })
     }
 
-    /// Whether a service account of the namespace may create pods there; nothing where the answer does not say.
+    /// Whether a service account of the namespace may create pods there. It is `None` if the answer is not certain.
     pub(super) async fn may_create_pods(&self, account: &str) -> Result<Option<bool>, ApiFailure> {
         let namespace = &self.namespace;
         let review = json!({
@@ -240,12 +241,12 @@ impl Calls {
         );
         let status = self.send(Method::POST, &path, Some(("application/json", &review))).await?.body;
         let status = &status["status"];
-        // Of an authorizer that failed nothing is known.
+        // If an authorizer failed, it might have allowed the call.
         let is_sure = status["evaluationError"].as_str().is_none_or(str::is_empty);
         Ok(status["allowed"].as_bool().filter(|is_allowed| *is_allowed || is_sure))
     }
 
-    /// The request of a watch: since a version, or without one from what there is now.
+    /// The request of a watch, from a resource version on. Without one, it begins with the current state.
     pub(super) fn watch_pods(
         &self,
         select: &Select,
@@ -312,7 +313,7 @@ impl Calls {
     }
 }
 
-/// An answer of any kind.
+/// An answer with any status.
 struct Received {
     code: u16,
     location: Option<HeaderValue>,
@@ -320,14 +321,15 @@ struct Received {
     bytes: Bytes,
 }
 
-/// Where a proxy in front of the API server sends a browser: the host alone, for the rest may have secrets in it.
+/// The target of a redirect, as a proxy with a login page sends it. Only the host is shown: the rest may have secrets.
 fn redirection(location: Option<&HeaderValue>) -> String {
     let uri = location.and_then(|location| location.to_str().ok()?.parse::<Uri>().ok());
     let host = uri.as_ref().and_then(Uri::host);
     host.map_or_else(|| "it redirects elsewhere".to_owned(), |host| format!("it redirects to {host}"))
 }
 
-/// What a DELETE is told: everything that the object owns goes after it. With `uid` it is that object or none.
+/// The body of a DELETE. Kubernetes deletes in the background what the object owns, as with Spark. With `uid`, the
+/// object is deleted only if it has this unique id.
 pub(super) fn delete_options(uid: Option<&str>, grace_period_seconds: Option<u64>) -> Value {
     let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
     if let Some(uid) = uid {
@@ -339,7 +341,7 @@ pub(super) fn delete_options(uid: Option<&str>, grace_period_seconds: Option<u64
     options
 }
 
-/// An answer that is no success is a `Status`, or a line of text of something in between.
+/// The failure of an answer without success. Its body is a `Status`, or the text of a proxy.
 fn refusal(code: u16, body: &[u8]) -> ApiFailure {
     let mut status: Status = serde_json::from_slice(body)
         .unwrap_or_else(|_| Status::failure(&String::from_utf8_lossy(body), "Unknown"));
@@ -347,7 +349,7 @@ fn refusal(code: u16, body: &[u8]) -> ApiFailure {
     ApiFailure::from_status(&status.with_code(code))
 }
 
-/// Says where, and not what is there: objects have secrets in them.
+/// An answer that cannot be parsed. The message has the position only, because objects may have secrets.
 fn unreadable(error: &serde_json::Error) -> ApiFailure {
     let why = format!("it is not what was asked for, at line {} column {}", error.line(), error.column());
     ApiFailure::Unreadable { why }

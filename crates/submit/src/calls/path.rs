@@ -1,4 +1,4 @@
-//! Where an object of any kind is found.
+//! The path of an object of any kind in the API.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use kube::core::{ApiResource, GroupVersionKind};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-/// What RFC 3986 calls unreserved stays as it is.
+/// The characters to encode: all but the unreserved ones of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A part of a path or of a query.
+/// Encodes a part of a path or of a query.
 pub(crate) fn encoded(part: &str) -> String {
     utf8_percent_encode(part, RESERVED).to_string()
 }
 
-/// The path of one object, and how people and roles call it.
+/// The path of one object, and its names for messages and roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ObjectPath {
     group: String,
@@ -25,11 +25,11 @@ pub(crate) struct ObjectPath {
     name: String,
 }
 
-/// An object that has no place.
+/// An object without a field that its path needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an object has no {missing}")]
 pub struct PathError {
-    /// The field.
+    /// The name of the field.
     missing: &'static str,
 }
 
@@ -46,7 +46,7 @@ impl ObjectPath {
         Ok(Self { group, version, kind, plural, namespace: namespace.to_owned(), name })
     }
 
-    /// `networkpolicies.networking.k8s.io`: what `kubectl` and error messages call the kind.
+    /// The kind in the form of kubectl and of roles: `networkpolicies.networking.k8s.io`.
     pub(crate) fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -55,7 +55,7 @@ impl ObjectPath {
         &self.name
     }
 
-    /// `config map x`: the object in a sentence.
+    /// The object in a sentence: `config map x`.
     pub(crate) fn called(&self) -> String {
         let mut words = String::new();
         for (index, letter) in self.kind.char_indices() {

@@ -1,4 +1,4 @@
-//! Which calls are made again, and when: as Spark's client does it.
+//! Which failed calls are made again, and after which pause. The rules are those of Spark's client.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use tokio_util::sync::CancellationToken;
 
 use cloakroom_cluster::ApiFailure;
 
-/// The pauses between four attempts, as they were measured with Spark 4.3.
+/// The pauses between the four attempts. They were measured with Spark 4.3.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400)];
 
-/// Not even an API server that asks for it is left alone for longer.
+/// The longest `Retry-After` that is respected.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// How long a call is tried.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience<'a> {
-    /// No further attempt after this.
+    /// After this is cancelled, no further attempt is made.
     pub(crate) stop: &'a CancellationToken,
-    /// Whether silence is worth another attempt.
+    /// Whether a call is made again after a timeout.
     pub(crate) after_timeouts: bool,
 }
 
-/// Makes a call, and makes it again where another attempt may have another outcome.
+/// Makes a call, and makes it again after a failure that may be transient.
 pub(crate) async fn retried<T, F>(patience: Patience<'_>, call: impl Fn() -> F) -> Result<T, ApiFailure>
 where
     F: Future<Output = Result<T, ApiFailure>>,
@@ -31,7 +31,7 @@ where
     retried_with_doubt(patience, call).await.0
 }
 
-/// The same, and whether an attempt that failed may have done its work.
+/// The same. The second value says whether an attempt without a clear answer may have had an effect.
 pub(crate) async fn retried_with_doubt<T, F>(
     patience: Patience<'_>,
     call: impl Fn() -> F,
@@ -77,7 +77,7 @@ fn pause_after(failure: &ApiFailure, pause: Duration) -> Duration {
     }
 }
 
-/// Whether the call may have done its work all the same.
+/// Whether the call may have had its effect in spite of this failure.
 pub(crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
     matches!(
         failure,
@@ -88,13 +88,13 @@ pub(crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
     )
 }
 
-/// Whether what answers has shown a certificate that nobody here trusts. Only rustls's words say so: the connector
-/// hands on its error as text.
+/// Whether the server's certificate is not trusted. Only the text of rustls says so, because the connector passes its
+/// error on as text.
 pub(crate) fn is_untrusted(why: &str) -> bool {
     why.contains("invalid peer certificate")
 }
 
-/// A failure in the words of somebody who submits.
+/// A failure in words for the user of a submission.
 pub(crate) fn said(failure: &ApiFailure) -> String {
     match failure {
         ApiFailure::Unauthorized { message } => {

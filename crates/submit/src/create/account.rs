@@ -1,4 +1,5 @@
-//! Whether the driver may make executors: asked before anything is created, because Spark finds out in the pod alone.
+//! Asks whether the driver's service account may create executors, before anything is created. With spark-submit, the
+//! driver finds out in its pod.
 
 use std::time::Duration;
 
@@ -11,11 +12,12 @@ use crate::log::Level;
 use crate::submission::Submission;
 use cloakroom_spark::keys;
 
-/// No submission waits longer for an answer that only helps.
+/// The longest wait for the answer. It only helps, so it must not delay a submission.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Warns where the API server says clearly that the driver's service account may not create pods. It is no error, for Spark
-/// would run such a driver, and some applications need no executors. Any other answer is passed over: many roles may not ask.
+/// Warns if the API server says clearly that the driver's service account may not create pods. This is no error: Spark
+/// would run such a driver, and some applications need no executors. Any other answer is ignored, because many roles
+/// may not ask.
 pub(super) async fn warn_if_powerless(calls: &Calls, submission: &Submission, log: &Log) {
     let Some(account) = &submission.driver_account else { return };
     match timeout(LONGEST_WAIT, calls.may_create_pods(account)).await {

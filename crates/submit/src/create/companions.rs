@@ -1,4 +1,4 @@
-//! Objects with names of their own for an application that somebody else submits: no pod is there to own them.
+//! Objects for an application of an external submitter. There is no pod that could own them.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -8,7 +8,7 @@ use super::{explain, is_about_dry_runs};
 use crate::calls::{Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
-/// Asks the API server whether it would make the objects. Makes nothing.
+/// Tries the objects by a server-side dry run. Creates nothing.
 pub async fn try_companions(
     server: &ApiServer,
     namespace: &str,
@@ -38,14 +38,16 @@ pub async fn try_companions(
     Ok(())
 }
 
-/// Objects that were made, each known by its unique id, or by a name that nothing else can have.
+/// Objects that were created.
 pub struct Companions {
     calls: Calls,
+    /// Each object's path and unique id. The id is `None` if the creation had no answer. The name is enough then,
+    /// because it was drawn at random.
     made: Vec<(ObjectPath, Option<String>)>,
 }
 
 impl Companions {
-    /// Makes the objects. Their names must be drawn at random. After a failure none is left, or the error says which.
+    /// Creates the objects. Their names must be drawn at random. After a failure none is left, or the error says which.
     pub async fn make(
         server: &ApiServer,
         namespace: &str,
@@ -91,7 +93,7 @@ impl Companions {
         if stop.is_cancelled() { Err(Cause::Stopped) } else { Ok(()) }
     }
 
-    /// Deletes them again, not by halves where somebody asks to stop.
+    /// Deletes all of them. A request to stop does not interrupt it.
     pub async fn undo(&self) -> Undo {
         let unhurried = CancellationToken::new();
         let patience = Patience { stop: &unhurried, after_timeouts: true };
@@ -123,7 +125,7 @@ impl Companions {
         }
     }
 
-    /// Whether there was something to delete. Nobody else's has a name that we drew.
+    /// Deletes one object, and returns whether it was there. Without an id, the name is enough: we drew it.
     async fn delete(&self, path: &ObjectPath, uid: Option<&str>) -> Result<bool, ApiFailure> {
         match self.calls.delete(path, uid).await {
             Ok(_) => Ok(true),

@@ -1,4 +1,4 @@
-//! Why a submission was not created, and what is left of it.
+//! Why a submission was not created, and what became of the objects that were created before.
 
 use std::fmt;
 
@@ -9,44 +9,44 @@ use cloakroom_cluster::ApiFailure;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}{undo}")]
 pub struct CreateError {
-    /// What went wrong.
+    /// The failure.
     pub cause: Cause,
-    /// What became of that which had been made before.
+    /// What became of the objects that were created before it.
     pub undo: Undo,
 }
 
 impl CreateError {
-    /// Whether it is so because somebody asked for it.
+    /// Whether the user stopped the submission.
     pub fn is_stopped(&self) -> bool {
         self.cause == Cause::Stopped
     }
 
-    /// Whether the pod is left, or may be.
+    /// Whether the pod is still there, or may be.
     pub fn may_leave_pod(&self) -> bool {
         matches!(&self.undo, Undo::Left(left) if left.iter().any(|left| left.is_pod))
     }
 }
 
-/// What went wrong. `what` is the object, as `pod x in namespace n`.
+/// The failure. A field `what` is the object as messages name it: `pod x in namespace n`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    /// Somebody asked for it.
+    /// The user stopped the submission.
     #[error("stopped before the application was submitted")]
     Stopped,
-    /// `401`.
+    /// `401`: the credentials are not accepted.
     #[error(
         "the API server at {address} does not accept the credentials (as {credentials}): 401 {message}: renew the token \
          or the certificate, or give others by spark.kubernetes.authenticate.submission.*"
     )]
     Unauthorized {
-        /// Where it is.
+        /// The API server's address.
         address: String,
-        /// Where the credentials come from.
+        /// The source of the credentials.
         credentials: String,
-        /// Its words.
+        /// The API server's message.
         message: String,
     },
-    /// `403` for want of a right.
+    /// `403` because a right is missing.
     #[error(
         "not allowed to {} {resource} in namespace {namespace}: 403 {message}: {} must say yes; give the user a Role with \
          what is missing",
@@ -54,13 +54,13 @@ pub enum Cause {
         questions(verbs, resource, namespace)
     )]
     NotAllowed {
-        /// What the call takes: `create`, and `patch` as well for a server-side apply.
+        /// The verbs that the call needs: `create`, and `patch` too for a server-side apply.
         verbs: &'static [&'static str],
-        /// `pods`, `networkpolicies.networking.k8s.io`…
+        /// The kind in kubectl's form: `pods`, `networkpolicies.networking.k8s.io`…
         resource: String,
-        /// Where.
+        /// The object's namespace.
         namespace: String,
-        /// The API server's words; they name the user.
+        /// The API server's message. It names the user.
         message: String,
     },
     /// `403` for another reason: a quota, a pod security standard, an admission webhook.
@@ -68,12 +68,12 @@ pub enum Cause {
     Refused {
         /// The object.
         what: String,
-        /// Where.
+        /// The object's namespace.
         namespace: String,
-        /// The API server's words.
+        /// The API server's message.
         message: String,
     },
-    /// `404` of the namespace.
+    /// `404`: the namespace does not exist.
     #[error(
         "the namespace {namespace} does not exist at {address} (404 {message}): create it, or choose another one by \
          spark.kubernetes.namespace"
@@ -81,54 +81,55 @@ pub enum Cause {
     NoNamespace {
         /// The namespace.
         namespace: String,
-        /// Where the API server is.
+        /// The API server's address.
         address: String,
-        /// The API server's words.
+        /// The API server's message.
         message: String,
     },
-    /// `404` of the kind.
+    /// `404`: the cluster does not know the kind, such as Volcano's `PodGroup`.
     #[error(
-        "the cluster at {address} does not know {resource} (404 {message}): install what defines this kind"
+        "the cluster at {address} does not know {resource} (404 {message}): install the software that defines this kind"
     )]
     NoSuchKind {
-        /// The kind, as kubectl calls it.
+        /// The kind in kubectl's form.
         resource: String,
-        /// Where the API server is.
+        /// The API server's address.
         address: String,
-        /// The API server's words.
+        /// The API server's message.
         message: String,
     },
-    /// `404` of the pods of a namespace.
+    /// `404` for pods: the address does not lead to an API server.
     #[error(
         "there are no pods at {address} (404 {message}): check --master, it does not lead to an API server"
     )]
     NotKubernetes {
-        /// Where the API server should be.
+        /// The address that should be the API server's.
         address: String,
-        /// What was there.
+        /// The message of the server that answered.
         message: String,
     },
-    /// `409` of the pod. The Spark Operator looks for `code=409` where it submits again what it has submitted already.
+    /// `409`: the pod exists already. The Spark Operator looks for `code=409` in the output, because it may submit an
+    /// application a second time.
     #[error(
         "the pod {pod} exists already in namespace {namespace}, {whose} (code=409): delete it with “kubectl delete pod -n \
          {namespace} {pod}”, or choose another name by spark.kubernetes.driver.pod.name"
     )]
     Exists {
-        /// Its name.
+        /// The pod's name.
         pod: String,
-        /// Where.
+        /// The pod's namespace.
         namespace: String,
-        /// Whose it is, by its label.
+        /// The application that it belongs to, by its label, as a part of a sentence.
         whose: String,
     },
-    /// `422`, and other answers that name what is wrong.
+    /// `422`, and other answers of 4xx that say what is wrong.
     #[error("the API server does not accept {what}: {code} {message}")]
     Invalid {
         /// The object.
         what: String,
         /// HTTP status.
         code: u16,
-        /// The API server's words.
+        /// The API server's message.
         message: String,
     },
     /// A redirect, which an API server never sends.
@@ -137,50 +138,50 @@ pub enum Cause {
          no calls: name an address that leads past it"
     )]
     Redirected {
-        /// Where the API server should be.
+        /// The address that should be the API server's.
         address: String,
         /// HTTP status.
         code: u16,
-        /// Where it redirects to.
+        /// The host that it redirects to.
         message: String,
     },
-    /// A certificate that is not trusted, has run out, or is for another name.
+    /// A certificate that is not trusted, is expired, or is for another name.
     #[error(
         "the certificate of the API server at {address} is not accepted: {why}: name the CA that signed it by \
          spark.kubernetes.authenticate.submission.caCertFile, or by certificate-authority in the kubeconfig, and give \
          --master a host name that the certificate is for"
     )]
     Untrusted {
-        /// Where the API server should be.
+        /// The API server's address.
         address: String,
         /// What is wrong with the certificate.
         why: String,
     },
-    /// No connection, no answer.
+    /// No connection, or no answer.
     #[error(
         "the API server at {address} cannot be reached: {why}: check --master, the network between here and there, and \
          whether it runs"
     )]
     Unreachable {
-        /// Where it should be.
+        /// The API server's address.
         address: String,
-        /// What the network said.
+        /// The network's error.
         why: String,
     },
-    /// Anything else.
+    /// Any other failure.
     #[error("{what} could not be created: {}", said(failure))]
     Failed {
         /// The object.
         what: String,
-        /// Why.
+        /// The failure of the last attempt.
         failure: ApiFailure,
     },
-    /// An object that has no place in the API.
+    /// An object without a kind or a name, so that no path of the API leads to it.
     #[error("the submission is not complete: {0}")]
     Incomplete(#[from] PathError),
 }
 
-/// What to do about a refusal, by the words of the admission plugins that come with Kubernetes.
+/// Advice about a refusal. It depends on the messages of the admission plugins that come with Kubernetes.
 fn after_refusal(message: &str, namespace: &str) -> String {
     if message.contains("exceeded quota") {
         let is_about_size = ["cpu=", "memory="].iter().any(|resource| message.contains(resource));
@@ -191,9 +192,11 @@ fn after_refusal(message: &str, namespace: &str) -> String {
              shows it"
         )
     } else if message.contains("failed quota") {
-        "the quota wants a number where there is none: give it by a setting or a pod template".to_owned()
+        "the quota requires a number that the pod does not have: give it by a setting or a pod template"
+            .to_owned()
     } else {
-        "change the pod by settings or a pod template as it says, or ask the cluster's admin".to_owned()
+        "change the pod by settings or a pod template as the message says, or ask the cluster's admin"
+            .to_owned()
     }
 }
 
@@ -203,29 +206,29 @@ fn questions(verbs: &[&str], resource: &str, namespace: &str) -> String {
     verbs.iter().map(question).collect::<Vec<_>>().join(" and ")
 }
 
-/// What became of that which had been made.
+/// What became of the objects that were created before a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undo {
-    /// Nothing had been.
+    /// No object had been created.
     Nothing,
-    /// It was removed again, by these names.
+    /// These objects were deleted again.
     Removed(Vec<String>),
-    /// Something is left, or may be.
+    /// These objects are still there, or may be.
     Left(Vec<Leftover>),
 }
 
-/// Something that is left.
+/// An object that is still there, or may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it is, and why it is left.
+    /// The object, and why it was not deleted.
     pub what: String,
-    /// What removes it.
+    /// The command that deletes it.
     pub command: String,
-    /// Whether it is the pod, which may run.
+    /// Whether it is the driver's pod, which may run.
     pub is_pod: bool,
 }
 
-/// What follows the cause in the line.
+/// The end of the error's message, behind the cause.
 impl fmt::Display for Undo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -252,7 +255,10 @@ mod tests {
             ("exceeded quota: q, requested: requests.cpu=2, used: …", "ask for less (spark.driver.memory"),
             ("exceeded quota: q, requested: limits.memory=2Gi, used: …", "ask for less (spark.driver.memory"),
             ("exceeded quota: q, requested: pods=1, used: …", "wait until something else has ended"),
-            ("failed quota: q: must specify limits.cpu", "the quota wants a number where there is none"),
+            (
+                "failed quota: q: must specify limits.cpu",
+                "the quota requires a number that the pod does not have",
+            ),
             ("violates PodSecurity \"restricted:latest\"", "change the pod by settings"),
         ] {
             let advice = after_refusal(message, "spark");

@@ -1,4 +1,4 @@
-//! Whether an object is there that what is applied later is to belong to.
+//! Looks for an object that is to own objects that are applied later.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -8,18 +8,18 @@ use super::explain;
 use crate::calls::{Calls, ObjectPath, Patience, retried};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
-/// What the API server says of an object.
+/// The API server's answer about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Existing {
-    /// It is there, with this unique id.
+    /// It exists and has this unique id.
     Uid(String),
-    /// It is not there, and perhaps not even its kind.
+    /// It does not exist. Perhaps the cluster does not even know its kind.
     Absent,
-    /// The user may not ask; with the API server's words.
+    /// The user may not read it. The text is the API server's message.
     NotAllowed(String),
 }
 
-/// Looks for the object of the kind and name of `object`.
+/// Looks for an object of the same kind and name as `object`.
 pub async fn existing(
     server: &ApiServer,
     namespace: &str,

@@ -1,16 +1,16 @@
-//! What a refused call means to somebody who wants to submit an application.
+//! Turns a failed call into a cause that the user can act on.
 
 use super::error::Cause;
 use crate::calls::{Calls, ObjectPath, is_untrusted};
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
 
-/// A call, in the words of its refusal.
+/// A call, with the words for a message about it.
 struct Call<'a> {
     calls: &'a Calls,
     verbs: &'static [&'static str],
     resource: String,
-    /// The object in a sentence.
+    /// The object as messages name it: `pod x`.
     called: String,
 }
 
@@ -20,13 +20,14 @@ pub(super) fn pod(calls: &Calls, submission: &Submission, failure: ApiFailure) -
     Call { calls, verbs: &["create"], resource: "pods".to_owned(), called }.explain(failure)
 }
 
-/// An object could not be applied. An apply of what is not there yet takes the right to create it as well.
+/// An object could not be applied. For an object that does not exist yet, an apply needs the right to create it as
+/// well.
 pub(super) fn object(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> Cause {
     Call { calls, verbs: &["create", "patch"], resource: path.resource(), called: path.called() }
         .explain(failure)
 }
 
-/// An object could not be looked at.
+/// An object could not be read.
 pub(super) fn seen(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> Cause {
     Call { calls, verbs: &["get"], resource: path.resource(), called: path.called() }.explain(failure)
 }
@@ -59,8 +60,8 @@ impl Call<'_> {
         }
     }
 
-    /// Authorizers say what the user cannot do, and admission says what is wrong with the object; both are a 403 without a
-    /// field that tells them apart.
+    /// Tells the two kinds of 403 apart: the user lacks a right, or admission refuses the object. No field of the
+    /// answer says which. Only the message of an authorizer has `cannot` behind the quoted user.
     fn forbidden(self, message: String) -> Cause {
         let what = self.what();
         let namespace = self.calls.namespace().to_owned();

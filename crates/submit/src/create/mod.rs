@@ -1,4 +1,4 @@
-//! Sends the objects of a submission, and undoes what was done where that fails.
+//! Creates the objects of a submission, and deletes them again if a step fails.
 
 mod account;
 mod companions;
@@ -24,30 +24,30 @@ pub(super) use companions::{Companions, try_companions};
 pub use error::{Cause, CreateError, Leftover, Undo};
 pub(super) use existing::{Existing, existing};
 
-/// The class that says these things in Spark.
+/// The class that logs these lines in Spark.
 const LOGGER: &str = "Client";
 
-/// The label that says which application a pod belongs to.
+/// The label with the application's id.
 const APP_LABEL: &str = "spark-app-selector";
 
-/// A driver pod that is ours.
+/// The driver pod that this submission has created.
 #[derive(Clone, PartialEq)]
 pub struct Created {
-    /// Its unique id: a pod of the same name that is made later is another one.
+    /// Its unique id. A later pod of the same name has another one.
     pub uid: String,
-    /// The pod as the API server stored it.
+    /// The pod as the API server has stored it.
     pub pod: Value,
 }
 
-/// Without the pod, which may have secrets in its environment.
+/// The pod is left out, because its environment may have secrets.
 impl fmt::Debug for Created {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Created").field("uid", &self.uid).finish_non_exhaustive()
     }
 }
 
-/// Asks the API server whether it would make the pod: rights, quota, admission and validation at once. Warns where the
-/// driver could not make executors. Makes nothing.
+/// Tries the pod by a server-side dry run: rights, quota, admission and validation at once. Warns if the driver could
+/// not create executors. Creates nothing.
 pub(super) async fn dry_run(
     server: &ApiServer,
     submission: &Submission,
@@ -56,7 +56,7 @@ pub(super) async fn dry_run(
 ) -> Result<(), CreateError> {
     tokio::select! {
         tried = tried(server, submission, log, stop) => tried,
-        // Nothing can have been made: there is no answer to wait for.
+        // A dry run creates nothing, so its answer need not be waited for.
         () = stop.cancelled() => Err(CreateError { cause: Cause::Stopped, undo: Undo::Nothing }),
     }
 }
@@ -83,6 +83,7 @@ async fn tried(
     let cause = if stop.is_cancelled() {
         Cause::Stopped
     } else if matches!(failure, ApiFailure::Refused { code: 409, .. }) {
+        // A pod of that name is one reason for a conflict. A quota that changes at the same time is another one.
         let found = retried(patience, || calls.get_pod(&submission.pod_name)).await;
         match found {
             Err(ApiFailure::NotFound { .. }) => explain::pod(&calls, submission, failure),
@@ -94,15 +95,16 @@ async fn tried(
     Err(CreateError { cause, undo: Undo::Nothing })
 }
 
-/// Admission webhooks with side effects have no dry run; the API server then refuses it with a 400
-/// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run>).
+/// Whether the dry run itself was refused. Admission webhooks with side effects may not support it; the API server then
+/// answers 400 (<https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run>).
 fn is_about_dry_runs(failure: &ApiFailure) -> bool {
     let ApiFailure::Refused { code: 400, message } = failure else { return false };
     message.contains("does not support dry run")
 }
 
-/// Makes everything in Spark's order: what must be there before the pod, the pod, that again with the pod as its owner,
-/// and the rest. After a failure nothing of it is left, or the error says what; once `stop` is cancelled likewise.
+/// Creates everything in Spark's order. First come the objects before the pod (Volcano's `PodGroup`), then the pod.
+/// Then the first ones are applied again with the pod as their owner, and the rest follows. After a failure, or once
+/// `stop` is cancelled, nothing of it is left, or the error says what.
 pub(super) async fn make(
     server: &ApiServer,
     submission: &Submission,
@@ -115,7 +117,7 @@ pub(super) async fn make(
         Ok(created) => Ok(created),
         Err(cause) => {
             let undo = undo::undo(&creation.calls, submission, &creation.made).await;
-            // Attempts end with the last failure once it is to stop.
+            // Once `stop` is cancelled, retries end with the last failure. That failure is not the cause then.
             let cause = if stop.is_cancelled() { Cause::Stopped } else { cause };
             Err(CreateError { cause, undo })
         }
@@ -146,7 +148,8 @@ impl Creation<'_> {
         Ok(created)
     }
 
-    /// A call that is under way is waited for: nobody could tell what it does after that.
+    /// Runs to the end, also after `stop`: a call that is under way is waited for. Otherwise it would not be known
+    /// whether the call has created its object.
     async fn run_or_say_stopping(&mut self) -> Result<Created, Cause> {
         let (stop, log) = (self.stop, self.log);
         let mut running = pin!(self.run());
@@ -155,7 +158,7 @@ impl Creation<'_> {
             outcome = &mut running => return outcome,
             () = stop.cancelled() => {}
         }
-        let message = "Stopping: the call that is under way is waited for, and what was made is taken back";
+        let message = "Stopping: waiting for the call that is under way; then everything that was created is taken back";
         log.say(Level::Warn, LOGGER, message);
         running.await
     }
@@ -185,13 +188,13 @@ impl Creation<'_> {
         with_owner["metadata"]["ownerReferences"] = json!([owner_reference(self.submission, owner)]);
         let (answer, is_sure) = self.apply(&path, &with_owner).await;
         let touched = match self.made.before(&path) {
-            // It is deleted by itself.
+            // `made.before` has it already, and `undo` deletes it.
             Some(Touched::New(_) | Touched::Unsure) => Touched::Not,
             _ => Touched::after(&answer, is_sure),
         };
         if touched == Touched::Existed {
             self.warn(&format!(
-                "The {} in namespace {} existed already. It now belongs to the driver pod, and goes with it",
+                "The {} in namespace {} existed already. It now belongs to the driver pod, and is deleted with it",
                 path.called(),
                 self.submission.namespace
             ));
@@ -200,15 +203,16 @@ impl Creation<'_> {
         answer.map(drop).map_err(|failure| explain::object(&self.calls, &path, failure))
     }
 
-    /// The answer, and whether it is the one to the only attempt that can have had an effect.
+    /// Applies an object. The second value says whether the answer is certain: no earlier attempt can have had an
+    /// effect.
     async fn apply(&self, path: &ObjectPath, object: &Value) -> (Result<Answer, ApiFailure>, bool) {
         let call = || self.calls.apply(path, object);
         let (answer, was_ambiguous) = retried_with_doubt(self.patience(), call).await;
         (answer, !was_ambiguous)
     }
 
-    /// An attempt that had no answer may have made the pod all the same: its name makes every further attempt a 409,
-    /// and its label says whose it is.
+    /// Creates the pod. An attempt without an answer may have created it, and then the next attempt gets a 409. The
+    /// label of the existing pod then says whether it is ours.
     async fn create_pod(&mut self) -> Result<Created, Cause> {
         let call = || self.calls.create_pod(&self.submission.pod);
         let (answer, was_ambiguous) = retried_with_doubt(self.patience(), call).await;
@@ -225,8 +229,9 @@ impl Creation<'_> {
         }
     }
 
+    /// Looks at the pod of our name after an unclear failure, and decides whether it is ours.
     async fn recognise(&mut self, failure: ApiFailure, was_ambiguous: bool) -> Result<Created, Cause> {
-        // Also where it is to stop: what is not found now cannot be undone.
+        // This look is not interrupted by `stop`: a pod that is not found now cannot be deleted later.
         let unhurried = CancellationToken::new();
         let patience = Patience { stop: &unhurried, after_timeouts: true };
         let name = &self.submission.pod_name;
@@ -235,12 +240,12 @@ impl Creation<'_> {
         match found {
             Ok(pod) if application_of(&pod.body) == Some(&self.submission.app_id) => {
                 self.warn(&format!(
-                    "No answer came to the creation of pod {name}, and it is there: going on with it"
+                    "The creation of pod {name} had no answer, but the pod exists: going on with it"
                 ));
                 Ok(created(pod))
             }
             Ok(pod) => Err(exists(self.submission, Some(&pod))),
-            // A quota that changed meanwhile is a conflict as well, and no pod has the name.
+            // The conflict was about something else, such as a quota that changed at the same time.
             Err(ApiFailure::NotFound { .. }) if is_conflict && !was_ambiguous => {
                 Err(explain::pod(&self.calls, self.submission, failure))
             }
@@ -251,7 +256,7 @@ impl Creation<'_> {
             Err(ApiFailure::NotFound { .. }) if !matches!(failure, ApiFailure::TimedOut { .. }) => {
                 Err(explain::pod(&self.calls, self.submission, failure))
             }
-            // Not there, or not to be seen; a call that hangs may still make it.
+            // The pod is not there, or cannot be read. A call that timed out may still create it.
             Err(_) => {
                 self.made.is_pod_unknown = true;
                 Err(explain::pod(&self.calls, self.submission, failure))
@@ -285,15 +290,15 @@ fn application_of(pod: &Value) -> Option<&str> {
     pod["metadata"]["labels"][APP_LABEL].as_str()
 }
 
-/// As Spark writes it: without `blockOwnerDeletion`.
+/// The owner reference as Spark writes it, without `blockOwnerDeletion`.
 fn owner_reference(submission: &Submission, owner: &Created) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "controller": true, "name": submission.pod_name, "uid": owner.uid,
     })
 }
 
-/// What spark-submit says where nobody waits for the application, and the line by which Airflow finds the driver: from the
-/// first one it knows pods in a namespace called `spark` only.
+/// The line of spark-submit for an application that is not waited for. The second line, with the pod's name, is for
+/// Airflow: in the first line it finds the pod only if the namespace is called `spark`.
 pub(super) fn say_deployed(submission: &Submission, log: &Log) {
     let Submission { app_name, app_id, namespace, pod_name, .. } = submission;
     let app_name = in_one_line(app_name);

@@ -1,4 +1,4 @@
-//! Takes back what was made, and nothing else.
+//! Deletes what a submission has created, and nothing else.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -9,37 +9,38 @@ use crate::calls::{Answer, Calls, ObjectPath, Patience, delete_options, is_ambig
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
 
-/// Kinds of which a submission draws the names, so that none of them can have existed before.
+/// Kinds whose objects have drawn names in a submission. So no object of such a name existed before.
 const DRAWN: [&str; 4] = ["configmaps", "networkpolicies.networking.k8s.io", "secrets", "services"];
 
-/// What was made, as far as it is known.
+/// What was created so far.
 #[derive(Default)]
 pub(super) struct Made {
-    /// The pod that is ours.
+    /// Our pod, if its creation is certain.
     pub(super) pod: Option<Created>,
-    /// Whether the pod may be there, or may still come, although nobody has seen it.
+    /// Whether the pod may exist, or may still be created by a call without an answer.
     pub(super) is_pod_unknown: bool,
-    /// Applied before the pod was made.
+    /// Objects that were applied before the pod.
     pub(super) before: Vec<(ObjectPath, Touched)>,
-    /// Applied with the pod as their owner; the objects are without it.
+    /// Objects that were applied with the pod as their owner. They are stored here without the owner.
     pub(super) after: Vec<(ObjectPath, Value, Touched)>,
 }
 
-/// What an apply did.
+/// The effect of an apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Touched {
-    /// It made the object, with this unique id.
+    /// It created the object, which has this unique id.
     New(String),
-    /// The object had been there before.
+    /// It changed an object that existed before.
     Existed,
-    /// It did nothing.
+    /// It had no effect.
     Not,
-    /// Nobody knows.
+    /// The effect is not known, because an attempt had no answer.
     Unsure,
 }
 
 impl Touched {
-    /// By the answer: 201 where the object was made. `is_sure` says that no earlier attempt can have made it.
+    /// The effect by the answer's status: 201 says that the object was created. `is_sure` says that no earlier attempt
+    /// can have created it.
     pub(super) fn after(answer: &Result<Answer, ApiFailure>, is_sure: bool) -> Self {
         match answer {
             Ok(answer) if answer.code == 201 => Self::New(answer.uid().to_owned()),
@@ -51,13 +52,13 @@ impl Touched {
 }
 
 impl Made {
-    /// What became of an object that was applied before the pod.
+    /// The effect on an object that was applied before the pod.
     pub(super) fn before(&self, path: &ObjectPath) -> Option<&Touched> {
         self.before.iter().find(|(known, _)| known == path).map(|(_, touched)| touched)
     }
 }
 
-/// Undoes it all: not by halves where somebody asks to stop.
+/// Deletes everything that was created. A request to stop does not interrupt it.
 pub(super) async fn undo(calls: &Calls, submission: &Submission, made: &Made) -> Undo {
     let unhurried = CancellationToken::new();
     let undoing =
@@ -89,8 +90,8 @@ struct Undoing<'a> {
 }
 
 impl Undoing<'_> {
-    /// Deletes the pod by the unique id that our own create returned; the garbage collector takes what it owns. What
-    /// was there before must not be among that.
+    /// Deletes the pod by its unique id. Kubernetes then deletes everything that it owns. So objects that existed
+    /// before are first released from this owner.
     async fn pod(&self, pod: &Created, owned: &[(ObjectPath, Value, Touched)]) -> Result<String, Leftover> {
         let name = &self.submission.pod_name;
         for (path, object, touched) in owned {
@@ -107,7 +108,7 @@ impl Undoing<'_> {
         let options = delete_options(Some(&pod.uid), None);
         match retried(self.patience, || self.calls.delete_pod(name, &options)).await {
             Ok(_) => Ok(format!("pod {name}")),
-            // Somebody else has deleted it; of the same name there is none, or another one.
+            // The pod is gone already. If there is one of its name, it is another pod.
             Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {
                 Ok(format!("pod {name}"))
             }
@@ -115,7 +116,7 @@ impl Undoing<'_> {
         }
     }
 
-    /// Makes an object that existed before nobody's again: without our owner, by the same apply.
+    /// Removes our owner from an object that existed before. The same apply without the owner does that.
     async fn release(
         &self,
         path: &ObjectPath,
@@ -169,7 +170,7 @@ impl Undoing<'_> {
         }
     }
 
-    /// An application's id is random: what has it in its name cannot have existed before.
+    /// Whether the name has the application's id in it. The id is random, so the object did not exist before.
     fn is_named_after_us(&self, path: &ObjectPath) -> bool {
         path.name().contains(&self.submission.app_id)
     }
@@ -178,7 +179,8 @@ impl Undoing<'_> {
         DRAWN.contains(&path.resource().as_str()) || self.is_named_after_us(path)
     }
 
-    /// By the label: whoever types it deletes no pod of somebody else.
+    /// The pod as something left. The command selects by label, so that it never deletes the pod of another
+    /// application.
     fn leftover(&self, what: String) -> Leftover {
         let Submission { namespace, app_id, .. } = self.submission;
         let command = format!("kubectl delete pod -n {namespace} -l {APP_LABEL}={app_id}");
@@ -186,7 +188,8 @@ impl Undoing<'_> {
     }
 }
 
-/// Kubernetes writes all of these times alike, so that text is in the order of time.
+/// Whether `object` was created before `pod`. Kubernetes writes these times in one format, so they can be compared as
+/// texts.
 fn is_older(object: &Value, pod: &Value) -> bool {
     let made = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
     made(object) < made(pod)

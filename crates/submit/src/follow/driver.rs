@@ -1,4 +1,4 @@
-//! The driver pod, from one state to the next.
+//! The driver pod: keeps its last state, and reports each change.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 
@@ -11,20 +11,20 @@ use crate::log::{Level, Status, in_one_line};
 use crate::pod_state::{block, containers, final_statuses, phase};
 use crate::submission::Submission;
 
-/// How the driver pod is called in messages.
+/// The driver pod's name in messages.
 const DRIVER_POD: &str = "the driver pod";
-/// The container's name where no template gives another one.
+/// The name of Spark's container, unless a template has another one.
 const CONTAINER: &str = "spark-kubernetes-driver";
 
-/// What is known of the driver pod, and what was told of it.
+/// The last known state of the driver pod, and what was reported about it.
 pub(super) struct Driver<'a> {
     submission: &'a Submission,
     log: &'a Log,
     uid: String,
-    /// The container that Spark runs in: it is the last one in what Spark sends.
+    /// The name of Spark's container. Spark puts it behind all others.
     container: String,
     last: Pod,
-    /// The last ones that were told: the kubelet leaves them out where it evicts a pod.
+    /// The last statuses of containers that were seen. A kubelet that evicts a pod removes them from its status.
     containers: Vec<ContainerStatus>,
     block: String,
     told: Told,
@@ -58,12 +58,12 @@ impl<'a> Driver<'a> {
         phase(&self.last) == "Running"
     }
 
-    /// The container that Spark runs in.
+    /// The name of Spark's container.
     pub(super) fn container(&self) -> &str {
         &self.container
     }
 
-    /// The pod of this name as it is now, if there is one.
+    /// Takes the pod of this name as it was read, or its absence.
     pub(super) fn look(&mut self, pod: Option<Pod>) -> Option<Outcome> {
         match pod {
             Some(pod) => self.change(pod),
@@ -71,7 +71,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The pod of this name has changed. Another one of the same name means that ours is gone.
+    /// Takes a change of the pod of this name. If its unique id is another one, our pod is gone.
     pub(super) fn change(&mut self, pod: Pod) -> Option<Outcome> {
         if !self.is_ours(&pod) {
             return Some(self.end());
@@ -81,7 +81,7 @@ impl<'a> Driver<'a> {
         has_ended(&self.last).then(|| self.end())
     }
 
-    /// A pod of this name is gone.
+    /// Takes the deletion of a pod of this name.
     pub(super) fn delete(&mut self, pod: Pod) -> Option<Outcome> {
         if !self.is_ours(&pod) {
             return None;
@@ -94,7 +94,7 @@ impl<'a> Driver<'a> {
         pod.metadata.uid.as_deref() == Some(&self.uid)
     }
 
-    /// Spark prints the block for every event; here only where something in it is new.
+    /// Prints the block of the pod's state if something in it is new. Spark prints it for every event.
     fn observe(&mut self, pod: Pod) {
         let block = block(&pod);
         if block != self.block {
@@ -120,7 +120,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// What the cluster tells about it.
+    /// Reports events of the pod, each once.
     pub(super) fn events(&mut self, events: &[Event]) {
         for trouble in events.iter().filter_map(|event| trouble::of_event(event, DRIVER_POD)) {
             self.tell(trouble);
@@ -133,7 +133,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The line that says that all is well, again and again.
+    /// Prints the line of each report interval.
     pub(super) fn report(&mut self, executors: usize) {
         self.was_reported = true;
         let phase = phase(&self.last);
@@ -141,7 +141,7 @@ impl<'a> Driver<'a> {
         self.log.report(LOGGER, &message, &Status { phase: phase.to_owned(), executors });
     }
 
-    /// Spark's last words, and then why it failed if it failed.
+    /// Prints Spark's last lines, then why the application failed if it did.
     fn end(&mut self) -> Outcome {
         self.wait();
         if self.was_reported {
@@ -150,7 +150,7 @@ impl<'a> Driver<'a> {
         let statuses = final_statuses(&self.last, &self.container);
         self.say(Level::Info, &format!("Container final statuses:\n\n{statuses}"));
         self.say(Level::Info, &format!("{} finished", capitalised(&self.called())));
-        // Spark prints what the last state has; the verdict is on all that is known.
+        // Spark's lines show only the last state. The verdict uses the kept statuses of containers as well.
         self.last.status.get_or_insert_default().container_statuses =
             Some(std::mem::take(&mut self.containers));
         let Verdict { outcome, lines } = verdict(&self.last, &self.container);

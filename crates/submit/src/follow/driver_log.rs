@@ -1,4 +1,4 @@
-//! The end of a failed driver's log: the reason of most failures is nowhere else.
+//! The end of a failed driver's log. Most failures have their reason only there.
 
 use std::time::Duration;
 
@@ -7,28 +7,29 @@ use tokio::time::timeout;
 use crate::calls::{Calls, Log};
 use crate::log::quoted;
 
-/// Nobody waits longer for what is only a help.
+/// The longest wait for the log. It only helps, so it must not delay the end.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How many lines are shown.
 const SHOWN_LINES: usize = 20;
 
-/// How many lines of them are shown of each stack, so that more than one of those does not fill them all.
+/// How many frames of each Java stack are shown. Otherwise one stack could fill all lines.
 const SHOWN_FRAMES: usize = 3;
 
-/// In how much more of it a known reason is looked for.
+/// How many lines from the end are searched for a known reason.
 const LOOKED_AT_LINES: usize = 1000;
+/// How many bytes from the end are searched.
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
-/// The end of what the driver's container has written.
+/// The end of the log of the driver's container.
 pub(super) struct DriverLog(String);
 
 impl DriverLog {
-    /// Nothing where it may not be read, or is gone.
+    /// Reads the log. It is `None` if the log may not be read or is gone.
     pub(super) async fn read(calls: &Calls, pod: &str, container: &str) -> Option<Self> {
         let reading = async {
             let log = calls.log(pod, container, LOOKED_AT_LINES).await?;
-            // What is missing is its end.
+            // The API server cuts a long log at its end, which is the part that counts here.
             if log.is_cut { calls.log(pod, container, SHOWN_LINES).await } else { Ok(log) }
         };
         match timeout(LONGEST_WAIT, reading).await.ok()? {
@@ -48,12 +49,12 @@ impl DriverLog {
         Self(text.split_off(start))
     }
 
-    /// What a known reason is looked for in.
+    /// The text to search for a known reason.
     pub(super) fn text(&self) -> &str {
         &self.0
     }
 
-    /// The last lines, as a block that nothing takes for lines of spark-submit.
+    /// The last lines as a block. Its prefix keeps schedulers from reading them as lines of spark-submit.
     pub(super) fn last_lines(&self) -> Option<String> {
         let lines = folded(self.0.trim_end());
         let shown = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
@@ -62,7 +63,7 @@ impl DriverLog {
     }
 }
 
-/// The lines, with the first frames only of each Java stack.
+/// The lines. Of each Java stack, only the first frames are kept.
 fn folded(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut frames = 0;

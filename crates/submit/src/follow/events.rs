@@ -1,4 +1,4 @@
-//! What the cluster tells about a pod that does not start.
+//! The cluster's events about a pod that does not start.
 
 use k8s_openapi::api::core::v1::Event;
 use tokio::sync::mpsc;
@@ -9,14 +9,14 @@ use super::Pace;
 use crate::calls::Calls;
 use cloakroom_cluster::ApiFailure;
 
-/// Looks at the events of one object from time to time, until this is dropped.
+/// Reads the events of one object at an interval, until this is dropped.
 pub(super) struct Events {
     receiver: mpsc::Receiver<Vec<Event>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Events {
-    /// Looks for the first time after a while: most pods start before.
+    /// Starts the reading. The first one comes after one interval, because most pods start before.
     pub(super) fn start(calls: Calls, uid: String, pace: Pace) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         let task = tokio::spawn(async move {
@@ -28,7 +28,7 @@ impl Events {
                             return;
                         }
                     }
-                    // They are a help, and not every role has them.
+                    // Events only help, and not every role may read them.
                     Err(ApiFailure::Forbidden { .. } | ApiFailure::Unauthorized { .. }) => return,
                     Err(failure) => tracing::debug!(error = %failure, "no events"),
                 }
@@ -37,7 +37,7 @@ impl Events {
         Self { receiver, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// All events that there are; never returns where nobody looks.
+    /// The events of the next reading. It never returns if `events` is `None` or its task has ended.
     pub(super) async fn next(events: &mut Option<Self>) -> Vec<Event> {
         if let Some(events) = events
             && let Some(list) = events.receiver.recv().await

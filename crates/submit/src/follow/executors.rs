@@ -1,4 +1,5 @@
-//! Which executors ended, were removed or were lost, and to what: from one snapshot of their pods to the next.
+//! Which executors ended, were removed or were lost, and why. It compares each snapshot of their pods with the one
+//! before.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -13,56 +14,57 @@ use crate::pod_state::{containers, phase};
 
 /// The label with an executor's number.
 const ID_LABEL: &str = "spark-exec-id";
-/// The container that Spark runs in, unless a template names another one.
+/// The name of Spark's container, unless a template has another one.
 const CONTAINER: &str = "spark-kubernetes-executor";
 
-/// An executor that is not needed any more is deleted by the driver, and the kubelet ends it by SIGTERM.
+/// Exit codes of an executor that the driver has deleted because it was not needed: the kubelet ends it by SIGTERM
+/// (143).
 const GRACEFUL: [i32; 2] = [0, 143];
 
-/// As much of an executor's pod as there is to tell: of pods there may be thousands.
+/// The part of an executor's pod that reports need. There may be thousands of pods, so the rest is not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Executor {
     uid: String,
-    /// `executor 3 (pod x-exec-3 on node n)`
+    /// `Executor 3 (pod x-exec-3 on node n)`
     called: String,
-    /// It runs, or ran when it was seen before.
+    /// Whether it runs, or was running at an earlier look.
     ran: bool,
-    /// The pod will not change any more.
+    /// Whether its pod has ended and will not change any more.
     has_ended: bool,
     end: End,
-    /// Somebody asked for its deletion.
+    /// Whether its deletion was requested.
     is_deleted: bool,
-    /// The reason of the pod, and what disrupted it.
+    /// The pod's reason, and its disruption by the cluster.
     reasons: Vec<String>,
     troubles: Vec<Trouble>,
 }
 
-/// How an executor ended, as far as it has.
+/// How an executor ended. It is empty for one that has not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct End {
-    /// Of the container that Spark runs in; none if it never ran.
+    /// Exit code and reason of Spark's container. It is `None` if that container never ran.
     code: Option<(i32, Option<String>)>,
-    /// Its init-containers that failed, in words.
+    /// A description of each init-container that failed.
     init: Vec<String>,
-    /// Each of its containers in a few words.
+    /// A short description of all its containers.
     containers: String,
 }
 
-/// What there is to say.
+/// A line to log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) level: Level,
     pub(super) text: String,
 }
 
-/// What is known of all executors.
+/// The known executors, and what was reported about them.
 #[derive(Debug, Default)]
 pub(super) struct Executors {
-    /// Those that were there and of which nothing was told, with the time of the last look that saw them.
+    /// Executors that were seen and not reported as ended, by unique id, with the time of the last look that saw them.
     known: HashMap<String, (Executor, Duration)>,
-    /// Those of which was told that they are lost and that may still be seen.
+    /// Unique ids of executors that were reported as ended, and whose pods may still be seen.
     told: HashSet<String>,
-    /// What was told of those that do not start.
+    /// Reported troubles of executors that do not start.
     told_troubles: Told,
 }
 
@@ -110,7 +112,7 @@ fn end(pod: &Pod) -> End {
     End { code, init, containers: each.join(", ") }
 }
 
-/// Without `exit code:`, which is the driver's alone in this log.
+/// A container in a few words. They are without `exit code:`, because Airflow takes such a line for the driver's.
 fn in_few_words(status: &ContainerStatus) -> String {
     let state = status.state.clone().unwrap_or_default();
     let words = if let Some(end) = &state.terminated {
@@ -126,8 +128,8 @@ fn in_few_words(status: &ContainerStatus) -> String {
 }
 
 impl Executors {
-    /// All of them, as a look at the cluster saw them at `now`. Who was there before and is not may have been missed
-    /// on the way, and is lost after `missing_for`.
+    /// Takes a complete list of executors, read at `now`. A known executor that is not in it may only be missing from
+    /// this list. So it counts as lost after `missing_for` (`spark.kubernetes.executor.missingPodDetectDelta`).
     pub(super) fn look(&mut self, seen: Vec<Executor>, now: Duration, missing_for: Duration) -> Vec<Finding> {
         let uids: HashSet<String> = seen.iter().map(|executor| executor.uid.clone()).collect();
         self.told.retain(|uid| uids.contains(uid));
@@ -140,13 +142,13 @@ impl Executors {
         missing.sort_by(|(_, one), (_, other)| one.0.called.cmp(&other.0.called));
         for (uid, (executor, last)) in missing {
             findings.push(executor.missing(now.saturating_sub(last)));
-            // News of its deletion may still be on the way.
+            // Its deletion may still be reported later.
             self.told.insert(uid);
         }
         findings
     }
 
-    /// One of them is new, or another than before.
+    /// Takes an executor that is new or has changed.
     pub(super) fn change(&mut self, mut executor: Executor, now: Duration) -> Vec<Finding> {
         if self.told.contains(&executor.uid) {
             return Vec::new();
@@ -163,7 +165,7 @@ impl Executors {
         findings
     }
 
-    /// One of them is gone from the cluster, and this is how it was last.
+    /// Takes the deletion of an executor, with its last state.
     pub(super) fn delete(&mut self, executor: &Executor) -> Vec<Finding> {
         self.known.remove(&executor.uid);
         if self.told.remove(&executor.uid) {
@@ -172,12 +174,12 @@ impl Executors {
         vec![Executor { is_deleted: true, ..executor.clone() }.finding()]
     }
 
-    /// How many run.
+    /// The number of executors that run.
     pub(super) fn running(&self) -> usize {
         self.known.values().filter(|(executor, _)| executor.ran).count()
     }
 
-    /// A hundred executors that no node takes are one trouble.
+    /// Troubles that are new. If no node takes a hundred executors, that is one trouble.
     fn troubles(&mut self, executor: &Executor) -> Vec<Finding> {
         let new = executor.troubles.iter().filter(|trouble| self.told_troubles.is_new(trouble.key.clone()));
         new.map(|trouble| Finding { level: Level::Warn, text: trouble.text.clone() }).collect()
@@ -185,8 +187,8 @@ impl Executors {
 }
 
 impl Executor {
-    /// Of one that has ended or is gone. What is part of a good run is said in a few words: with dynamic allocation
-    /// there are hundreds of them.
+    /// The line about an executor that has ended or is gone. It is short for a normal end, because with dynamic
+    /// allocation there are hundreds of them.
     fn finding(&self) -> Finding {
         let called = &self.called;
         let code = self.end.code.as_ref().map(|(code, _)| *code);
@@ -202,14 +204,14 @@ impl Executor {
         }
     }
 
-    /// How, by whom, why, and what its containers say.
+    /// The loss in words: the exit code, who ended it, the reasons and its containers.
     fn loss(&self) -> String {
         let mut parts = self.end.init.clone();
         match &self.end.code {
             Some((code, reason)) => {
                 parts.push(format!("it exited with {}", in_words(*code, reason.as_deref(), Role::Executor)));
             }
-            // An eviction leaves no state of the containers behind.
+            // After an eviction, the status has no containers.
             None if self.ran && !self.is_deleted => {
                 parts.push("it was running when it was last seen".to_owned());
             }
@@ -232,7 +234,7 @@ impl Executor {
 
     fn missing(&self, since: Duration) -> Finding {
         let mut parts = vec![format!(
-            "it has been missing from the cluster for {} s, and nothing was heard of a deletion",
+            "it has been missing from the cluster for {} s, and no deletion was reported",
             since.as_secs()
         )];
         parts.extend(self.reasons.iter().cloned());

@@ -1,4 +1,4 @@
-//! Waits for the driver's end, and tells what happens on the way.
+//! Waits for the driver's end, and reports what happens until then.
 
 mod driver;
 mod driver_log;
@@ -30,25 +30,25 @@ use cloakroom_cluster::{ApiFailure, ApiServer};
 
 pub use outcome::Outcome;
 
-/// The class that says these things in Spark.
+/// The class that logs these lines in Spark.
 const LOGGER: &str = "LoggingPodStatusWatcherImpl";
 
-/// How often and for how long.
+/// Intervals and limits of following an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Before a watch that ended or broke is resumed, as Spark's client does it.
+    /// The pause before a watch that ended or broke is resumed. Spark's client waits a second as well.
     pub first_pause: Duration,
-    /// Pauses grow up to this while the API server is away.
+    /// The longest pause. Pauses double up to it while the API server cannot be reached.
     pub longest_pause: Duration,
-    /// Not even an API server that asks for it is left alone for longer.
+    /// The longest `Retry-After` of the API server that is respected.
     pub longest_retry_after: Duration,
-    /// How often the driver pod is looked at although it is watched: a connection may be dead without a sign.
+    /// How often the driver pod is read in addition to the watch. A connection may be dead without an error.
     pub look: Duration,
-    /// How often it is looked at where it may not be watched.
+    /// How often the driver pod is read if it may not be watched.
     pub poll: Duration,
-    /// How often the events of a pod that does not start are looked at.
+    /// How often the events of a pod that does not start are read.
     pub events: Duration,
-    /// For how long credentials may be refused: a token that is renewed takes a moment.
+    /// How long credentials may be refused before following ends. A token may be renewed in this time.
     pub credentials: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Default for Pace {
     }
 }
 
-/// An application that cannot be followed any more, and runs on.
+/// The application can no longer be followed. It continues to run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the driver pod {pod} in namespace {namespace} cannot be followed: {}: the application goes on running; see how it \
@@ -74,15 +74,15 @@ impl Default for Pace {
     said(failure)
 )]
 pub struct FollowError {
-    /// Its name.
+    /// The driver pod's name.
     pub pod: String,
-    /// Where.
+    /// The driver pod's namespace.
     pub namespace: String,
-    /// What the API server said.
+    /// The API server's answer.
     pub failure: ApiFailure,
 }
 
-/// Tells what happens to the application until it has ended, or `stop` is cancelled.
+/// Reports what happens to the application until it has ended or `stop` is cancelled.
 pub(super) async fn follow(
     pace: Pace,
     server: &ApiServer,
@@ -170,7 +170,8 @@ impl Following<'_> {
         Ok(outcome)
     }
 
-    /// Shows the end of the log of a driver that failed by itself, and the reason if that is a known one.
+    /// Shows the end of the log of a driver that failed by itself, and the reason if it is a known one. A driver that
+    /// was deleted has no log any more.
     async fn explain(&self, outcome: &Outcome, stop: &CancellationToken) {
         let Outcome::Failed { exit_code: Some(exit_code) } = outcome else { return };
         let Submission { pod_name, namespace, .. } = self.submission;
@@ -203,7 +204,7 @@ impl Following<'_> {
                 let text = format!("Executor pods cannot be followed: {}", said(&failure));
                 vec![Finding { level: Level::Info, text }]
             }
-            // Of these the driver's watch tells.
+            // The driver's watch reports these already.
             Seen::Away(_) | Seen::Back | Seen::Polling(_) => Vec::new(),
         };
         for Finding { level, text } in findings {
@@ -211,7 +212,7 @@ impl Following<'_> {
         }
     }
 
-    /// Never an outcome: what is said here ends nothing.
+    /// Logs a line. The result is always `None`, for arms of a `match` that end nothing.
     fn say(&self, level: Level, message: &str) -> Option<Outcome> {
         self.log.say(level, LOGGER, message);
         None
@@ -232,5 +233,5 @@ impl Following<'_> {
 }
 
 fn away(why: &str) -> String {
-    format!("Nothing can be seen of the application for now, which goes on running: {why}. Trying on")
+    format!("The application cannot be watched for now, and goes on running: {why}. Trying again")
 }

@@ -1,4 +1,4 @@
-//! How an application ended, by the last state of its driver pod.
+//! How an application ended, decided from the last state of its driver pod.
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
@@ -13,24 +13,24 @@ use crate::submission::ExitCodeRule;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The application did what it should.
+    /// The driver's container ended with 0.
     Succeeded,
-    /// It did not, or never started.
+    /// The driver failed or never started.
     Failed {
-        /// The driver's own, where it has one and it is not 0.
+        /// The exit code of the driver's container. It is `None` if there is none, or if it is 0.
         exit_code: Option<u8>,
     },
     /// The driver pod was deleted before the application had ended.
     Deleted {
-        /// The driver's own, where it has one and it is not 0.
+        /// The exit code of the driver's container. It is `None` if there is none, or if it is 0.
         exit_code: Option<u8>,
     },
-    /// Whoever waited does not any more. The application runs on.
+    /// The user stopped the waiting. The application continues to run.
     Stopped,
 }
 
 impl Outcome {
-    /// What the process that waited exits with; nothing if it was stopped, which the signal decides.
+    /// The exit code of `cloakroom submit`. It is `None` if the user stopped the waiting: then the signal decides it.
     pub fn exit_code(&self, rule: ExitCodeRule) -> Option<u8> {
         match (self, rule) {
             (Self::Stopped, _) => None,
@@ -40,21 +40,21 @@ impl Outcome {
     }
 }
 
-/// The end of an application, and what there is to say about it.
+/// The outcome of an application, with the lines about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) outcome: Outcome,
-    /// One line each; the first says how it ended.
+    /// The lines to log. The first one says how the application ended.
     pub(super) lines: Vec<String>,
 }
 
-/// Whether the pod will not change any more.
+/// Whether the pod has ended and will not change any more.
 pub(super) fn has_ended(pod: &Pod) -> bool {
     ["Succeeded", "Failed"].contains(&phase(pod))
 }
 
-/// The verdict on a pod that has ended, or that is gone; `driver` is the container that Spark runs in. Its end is the
-/// application's, whatever became of the containers beside it.
+/// The verdict on a pod that has ended or is gone. `driver` is the name of Spark's container. Only its end counts;
+/// other containers do not change the outcome.
 pub(super) fn verdict(pod: &Pod, driver: &str) -> Verdict {
     let end = end_of(containers(pod), driver);
     let exit_code =
@@ -69,7 +69,8 @@ pub(super) fn verdict(pod: &Pod, driver: &str) -> Verdict {
     };
     let mut lines = Vec::new();
     if outcome != Outcome::Succeeded {
-        // Kyuubi names the last line with `Exception:` and without `at ` as the reason: nothing from elsewhere is in it.
+        // Kyuubi reports the last line with `Exception:` and without `at `. So this line has no text of the cluster in
+        // it.
         lines.push(format!("SparkException: Application failed: {how}"));
         lines.extend(end.and_then(|end| message("container", driver, end)));
         lines.extend(end.filter(|_| !is_deleted(&outcome)).and_then(|_| where_its_log_is(pod, driver)));
@@ -99,7 +100,7 @@ fn deletion(pod: &Pod) -> &'static str {
     }
 }
 
-/// The reason of most failures is nowhere else. With the pod goes its log.
+/// The command that shows the driver's log. Most failures have their reason only there.
 fn where_its_log_is(pod: &Pod, container: &str) -> Option<String> {
     let (namespace, name) = (pod.metadata.namespace.as_deref()?, pod.metadata.name.as_deref()?);
     Some(format!("Its log is shown by “kubectl logs -n {namespace} {name} -c {container}”"))
@@ -109,7 +110,7 @@ fn is_deleted(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Deleted { .. })
 }
 
-/// What else the API knows: about the pod, about its other containers.
+/// More facts of the API: about the pod, and about its other containers.
 fn details(pod: &Pod, driver: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let status = pod.status.clone().unwrap_or_default();
@@ -130,14 +131,14 @@ fn details(pod: &Pod, driver: &str) -> Vec<String> {
     lines
 }
 
-/// `init-container fetch exited with code 1 (…): what it left as its message`, for each.
+/// A text for each init-container that failed: `init-container fetch exited with code 1 (…): its termination message`.
 pub(super) fn failed_init_containers(pod: &Pod) -> impl Iterator<Item = String> {
     let statuses = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_deref());
     let statuses = statuses.unwrap_or_default().iter();
     statuses.filter_map(|status| failed_container("init-container", status, Role::InitContainer))
 }
 
-/// Why the cluster ended a pod, where it was the cluster
+/// Why the cluster ended a pod. It is `None` if the cluster did not end it
 /// (<https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions>).
 pub(super) fn disruption(pod: &Pod) -> Option<String> {
     let condition = condition(pod, "DisruptionTarget").filter(|condition| condition.status == "True")?;
@@ -153,7 +154,7 @@ pub(super) fn disruption(pod: &Pod) -> Option<String> {
     Some(format!("The cluster ended the pod: {why} ({said})"))
 }
 
-/// One of the pod's conditions.
+/// The pod's condition of this type, if it has one.
 pub(super) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
 }
@@ -171,14 +172,14 @@ fn message(what: &str, name: &str, end: &ContainerStateTerminated) -> Option<Str
     Some(format!("The {what} {name} left this message: {said}"))
 }
 
-/// `Evicted: The node was low on resource: memory`.
+/// Both parts in one line: `Evicted: The node was low on resource: memory`.
 pub(super) fn reason_and_message(reason: Option<&str>, message: Option<&str>) -> String {
     let parts = [reason, message];
     let parts = parts.into_iter().flatten().map(in_one_line).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(": ")
 }
 
-/// How a container ended, if it did.
+/// The end of a container. It is `None` if the container has not ended.
 pub(super) fn ended(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     status.state.as_ref()?.terminated.as_ref()
 }
@@ -192,7 +193,8 @@ fn has_reason(pod: &Pod) -> bool {
     reason.is_some_and(|reason| !reason.is_empty())
 }
 
-/// A pod fails as a whole where a sidecar does, without a reason; with one it was evicted, or its time was up.
+/// Whether the cluster ended the pod: it was evicted, or its deadline has passed. Only then the pod has a reason. A pod
+/// that failed because of a sidecar has none.
 fn was_ended_by_cluster(pod: &Pod) -> bool {
     has_ended(pod) && has_reason(pod)
 }
@@ -202,8 +204,8 @@ fn is_running(pod: &Pod, name: &str) -> bool {
     status.and_then(|status| status.state.as_ref()).is_some_and(|state| state.running.is_some())
 }
 
-/// Whether somebody asked for the pod's end before its driver had ended by itself: the time of the request is the
-/// deletion's own less its grace period. Times have whole seconds; in doubt it ended by itself.
+/// Whether the pod's deletion was requested before the driver had ended by itself. The time of the request is the
+/// deletion timestamp minus the grace period. Times have whole seconds. In doubt, the driver ended by itself.
 fn was_ended_by_deletion(pod: &Pod, end: Option<&ContainerStateTerminated>) -> bool {
     if end.is_none() && !has_ended(pod) {
         return true;

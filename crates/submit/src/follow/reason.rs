@@ -1,31 +1,31 @@
-//! Why a driver failed, where the end of its log says what Spark on Kubernetes fails of most often.
+//! Finds known reasons in the end of a failed driver's log: the most frequent failures of Spark on Kubernetes.
 
 use std::fmt;
 
 use crate::log::in_one_line;
 use cloakroom_spark::keys;
 
-/// What Spark's driver ends with once too many executors have failed (`SparkExitCode.EXCEED_MAX_EXECUTOR_FAILURES`).
+/// The exit code of a driver after too many executors have failed (`SparkExitCode.EXCEED_MAX_EXECUTOR_FAILURES`).
 const TOO_MANY_EXECUTORS_FAILED: u8 = 11;
 
-/// What a driver asks for of the API server; the role `spark-driver` allows it.
+/// The kinds that a driver itself needs in calls to the API server. The role `spark-driver` allows them.
 const OF_A_DRIVER: [&str; 4] = ["pods", "configmaps", "services", "persistentvolumeclaims"];
 
-/// A reason that somebody can do something about.
+/// A reason that the user can do something about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// The driver's service account may not do what a driver has to.
+    /// The driver's service account lacks a right that every driver needs.
     Forbidden { account: String, namespace: String, verb: String, resource: String },
-    /// No executor found room.
+    /// A quota has no room for executors.
     Quota { name: String, lacks: String, namespace: String },
-    /// The namespace refuses the executors' pods as they are.
+    /// The namespace's pod security refuses the executors' pods.
     PodSecurity { level: String },
-    /// Nobody knows why no executor came to stay: the log cannot be read.
+    /// Too many executors failed, and the log cannot be read.
     NoLog { namespace: String },
 }
 
 impl Reason {
-    /// Of a driver in `namespace` that ended with `exit_code`; without a log if that cannot be read.
+    /// The reason of a driver in `namespace` that ended with `exit_code`. `log` is `None` if it cannot be read.
     pub(super) fn find(log: Option<&str>, exit_code: u8, namespace: &str) -> Option<Self> {
         let has_no_executors = exit_code == TOO_MANY_EXECUTORS_FAILED;
         let namespace = namespace.to_owned();
@@ -40,8 +40,9 @@ impl Reason {
     }
 }
 
-/// `User "system:serviceaccount:NAMESPACE:ACCOUNT" cannot create resource "pods" in …`: the API server's words, which Spark
-/// repeats. Only what a driver asks for itself: the application may have asked for more.
+/// Looks for `User "system:serviceaccount:NAMESPACE:ACCOUNT" cannot create resource "pods" in …`. This is the API
+/// server's message, which Spark repeats. Only kinds that a driver itself needs count, because the application may make
+/// calls too.
 fn forbidden(line: &str, namespace: &str) -> Option<Reason> {
     let (_, rest) = line.split_once("User \"system:serviceaccount:")?;
     let (account, rest) = rest.split_once("\" cannot ")?;
@@ -55,17 +56,17 @@ fn forbidden(line: &str, namespace: &str) -> Option<Reason> {
     })
 }
 
-/// `exceeded quota: NAME, requested: …, used: …, limited: …`: the API server's words as well.
+/// Looks for `exceeded quota: NAME, requested: …, used: …, limited: …`, which is the API server's message too.
 fn over_quota(line: &str, namespace: &str) -> Option<Reason> {
     let (_, rest) = line.split_once("exceeded quota: ")?;
     let (name, rest) = rest.split_once(", ")?;
-    // Spark's client goes on with a sentence of its own.
+    // Spark's client adds a sentence of its own behind it.
     let lacks = rest.split(". ").next().unwrap_or_default().trim_end_matches('.');
     let [name, lacks] = [name, lacks].map(in_one_line);
     lacks.starts_with("requested: ").then(|| Reason::Quota { name, lacks, namespace: namespace.to_owned() })
 }
 
-/// `violates PodSecurity "LEVEL:VERSION": …`: the words of the API server's admission.
+/// Looks for `violates PodSecurity "LEVEL:VERSION": …`, the message of the API server's admission.
 fn pod_security(line: &str) -> Option<Reason> {
     let (_, rest) = line.split_once("violates PodSecurity \"")?;
     let (level, _) = rest.split_once('"')?;
@@ -89,13 +90,13 @@ impl fmt::Display for Reason {
             ),
             Self::PodSecurity { level } => write!(
                 f,
-                "Its log says that its executors violate the namespace's pod security ({level}): give them what it wants by a pod \
+                "Its log says that its executors violate the namespace's pod security ({level}): make them comply by a pod \
                  template ({})",
                 keys::EXECUTOR_POD_TEMPLATE
             ),
             Self::NoLog { namespace } => write!(
                 f,
-                "Why its executors failed is in its log, which cannot be read from here; “kubectl describe quota -n \
+                "Its log says why its executors failed, and it cannot be read from here; “kubectl describe quota -n \
                  {namespace}” shows whether a quota has room for them"
             ),
         }

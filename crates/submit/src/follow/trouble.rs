@@ -1,4 +1,4 @@
-//! What keeps a pod from starting, from its state and its events.
+//! Why a pod does not start, from its state and its events.
 
 use std::collections::HashSet;
 
@@ -8,36 +8,36 @@ use super::outcome::{condition, disruption, ended, has_ended};
 use crate::log::in_one_line;
 use crate::pod_state::containers;
 
-/// Something that whoever waits should know. Each is told once.
+/// A problem that the user should know about. Each one is reported once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
-    /// What makes it the same trouble as one that was told before.
+    /// Troubles with equal keys count as the same.
     pub(super) key: String,
     pub(super) text: String,
 }
 
-/// Troubles that were told. So many and no more: messages may have what is different each time in them.
+/// The keys of reported troubles. Their number is limited, because messages may have parts that change each time.
 #[derive(Debug, Default)]
 pub(super) struct Told(HashSet<String>);
 
 impl Told {
     const MOST: usize = 100;
 
-    /// Whether it is to be told now.
+    /// Adds a key, and returns whether it has to be reported now.
     pub(super) fn is_new(&mut self, key: String) -> bool {
         self.0.len() < Self::MOST && self.0.insert(key)
     }
 }
 
-/// Reasons for which a container waits that are no trouble.
+/// Reasons for which a container waits during a normal start.
 const ON_THE_WAY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
-/// There is no image; the first two take turns.
+/// Reasons that mean that an image cannot be pulled. They count as one trouble, because the first two alternate.
 const IMAGE: [&str; 4] = ["ErrImagePull", "ImagePullBackOff", INVALID_IMAGE_NAME, NEVER_PULLED];
 const INVALID_IMAGE_NAME: &str = "InvalidImageName";
 const NEVER_PULLED: &str = "ErrImageNeverPull";
 
-/// Events that say more than the pod's state. What the state says too is left out: images, exit codes.
+/// The events that are reported. The pod's state already has the others, such as those about images and exit codes.
 const TOLD_EVENTS: [&str; 10] = [
     "FailedMount",
     "FailedAttachVolume",
@@ -51,11 +51,12 @@ const TOLD_EVENTS: [&str; 10] = [
     "TaintManagerEviction",
 ];
 
-/// A volume whose config map is made a moment after the pod fails to mount once or twice in every submission.
+/// Events that are reported only if they repeat. spark-submit creates the config map after the pod. So mounting it
+/// fails once or twice in every submission.
 const PASSING: [&str; 1] = ["FailedMount"];
 const TIMES_UNTIL_TOLD: i32 = 3;
 
-/// What the state of a pod has to say; `what` is how the pod is called.
+/// The troubles in the state of a pod. `what` is the pod's name in messages.
 pub(super) fn of_pod(pod: &Pod, what: &str, driver: &str) -> Vec<Trouble> {
     let mut found = Vec::new();
     let unscheduled = condition(pod, "PodScheduled").filter(|condition| condition.status == "False");
@@ -73,7 +74,7 @@ pub(super) fn of_pod(pod: &Pod, what: &str, driver: &str) -> Vec<Trouble> {
     found
 }
 
-/// What an event has to say.
+/// The trouble of an event, if it is one that is reported.
 pub(super) fn of_event(event: &Event, what: &str) -> Option<Trouble> {
     let reason = event.reason.as_deref()?;
     let message = event.message.as_deref().unwrap_or_default();
@@ -90,7 +91,7 @@ pub(super) fn of_event(event: &Event, what: &str) -> Option<Trouble> {
     })
 }
 
-/// One trouble whatever the number of nodes, which changes where a cluster grows by itself.
+/// A pod that no node takes. The key is without digits: the numbers of nodes in the message change with the cluster.
 fn unschedulable(what: &str, message: &str) -> Trouble {
     let message = in_one_line(message);
     let reason = message.replace(|c: char| c.is_ascii_digit(), "");
@@ -115,12 +116,12 @@ fn waiting(status: &ContainerStatus, what: &str) -> Option<Trouble> {
     Some(Trouble { key: format!("waiting {name} {kind}"), text: text.trim_end_matches(": ").to_owned() })
 }
 
-/// The cluster tries on by itself, and whoever waits may have to do something.
+/// The message about an image, with advice. The cluster tries again by itself, but often the user has to act.
 fn after_image(reason: &str, message: &str) -> String {
     let message = if message.is_empty() { String::new() } else { format!("{message}: ") };
     let advice = match reason {
         INVALID_IMAGE_NAME => {
-            "no image can be called so; end the application, and submit it again with another name \
+            "this cannot be the name of an image; end the application, and submit it again with another name \
              (spark.kubernetes.container.image; of spark-init spark.kubernetes.initContainer.image)"
         }
         NEVER_PULLED => {
@@ -135,7 +136,7 @@ fn after_image(reason: &str, message: &str) -> String {
     message + advice
 }
 
-/// A pod goes on for as long as one of its containers does, and Spark waits for the pod.
+/// Containers that keep the pod running after the driver's container has ended. Spark waits for the whole pod.
 fn left_alone(pod: &Pod, what: &str, driver: &str) -> Option<Trouble> {
     let (drivers, others): (Vec<_>, Vec<_>) =
         containers(pod).iter().partition(|status| status.name == driver);

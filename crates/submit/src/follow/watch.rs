@@ -1,4 +1,4 @@
-//! Pods as they come and go: a watch that is resumed when it breaks, and a look from time to time.
+//! Changes of pods: a watch that is resumed when it breaks, and a full read at an interval.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -14,45 +14,45 @@ use super::Pace;
 use crate::calls::{Calls, Select, said};
 use cloakroom_cluster::ApiFailure;
 
-/// What was seen. `T` is as much of a pod as is of use.
+/// A change, or the state of the watch. `T` is the part of a pod that the receiver needs.
 #[derive(Debug)]
 pub(super) enum Seen<T> {
-    /// All pods that there are now.
+    /// All selected pods, from a full read.
     All(Vec<T>),
-    /// One is new, or another than before.
+    /// A pod is new or has changed.
     Changed(T),
-    /// One is gone, and this is how it was last.
+    /// A pod was deleted; this is its last state.
     Deleted(T),
-    /// Nothing can be seen for now, and why.
+    /// The API server cannot be reached for now. The text is the reason. It is sent once until `Back`.
     Away(String),
-    /// It can again.
+    /// The API server answers again.
     Back,
-    /// It may not be watched, and why; it is looked at from time to time.
+    /// The role does not allow a watch, so the pods are read at an interval. The text is the reason.
     Polling(String),
-    /// It may not be seen any more.
+    /// The pods may not be read any more. This is the last message.
     Refused(ApiFailure),
 }
 
-/// A watch, which ends with this.
+/// A running watch. It ends when this is dropped.
 pub(super) struct Watching<T> {
     receiver: mpsc::Receiver<Seen<T>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl<T: From<Pod> + Send + 'static> Watching<T> {
-    /// Watches what is selected, and looks at it every `look_every` as well.
+    /// Watches the selected pods, and reads all of them every `look_every` as well.
     pub(super) fn start(calls: Calls, select: Select, look_every: Duration, pace: Pace) -> Self {
         let (sender, receiver) = mpsc::channel(16);
         let pause = pace.first_pause;
         let watch = Watch { calls, select, look_every, pace, sender, is_away: false, refused: None, pause };
-        // An error says that nobody listens any more.
+        // `Over` needs no handling: the receiver is gone, or it has `Seen::Refused`.
         let task = tokio::spawn(async move { drop(watch.run().await) });
         Self { receiver, _task: AbortOnDropHandle::new(task) }
     }
 }
 
 impl<T> Watching<T> {
-    /// What is seen next; never returns where there is nothing to watch, or nothing any more.
+    /// The next change. It never returns if `watching` is `None` or the watch has ended.
     pub(super) async fn next(watching: &mut Option<Self>) -> Seen<T> {
         if let Some(watching) = watching
             && let Some(seen) = watching.receiver.recv().await
@@ -70,12 +70,12 @@ struct Watch<T> {
     pace: Pace,
     sender: mpsc::Sender<Seen<T>>,
     is_away: bool,
-    /// Since when the credentials are not accepted.
+    /// The time since which the credentials are refused.
     refused: Option<Instant>,
     pause: Duration,
 }
 
-/// Nobody listens any more, or nothing may be seen any more.
+/// The end of the watch: the receiver is gone, or the pods may not be read any more.
 struct Over;
 
 type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<Pod>>> + Send>>;
@@ -95,7 +95,7 @@ impl<T: From<Pod>> Watch<T> {
                 Err(ApiFailure::Expired { .. }) if since.is_some() => since = None,
                 Err(failure @ ApiFailure::Forbidden { .. }) => return self.poll(&failure).await,
                 Err(failure) => {
-                    // It may come back with an older state: everything is looked at anew.
+                    // The API server may come back with an older state. So all pods are read anew.
                     since = None;
                     self.fail(failure).await?;
                 }
@@ -110,7 +110,8 @@ impl<T: From<Pod>> Watch<T> {
         Ok(Box::pin(events))
     }
 
-    /// Hands on events until they end; says where to go on, or nothing where that is forgotten.
+    /// Passes events on until the watch ends. Returns the resource version at which to resume. It is `None` if the API
+    /// server no longer has that point.
     async fn consume(
         &mut self,
         mut events: Events,
@@ -137,18 +138,18 @@ impl<T: From<Pod>> Watch<T> {
                     self.send(Seen::Deleted(pod.into())).await?;
                 }
                 Some(Ok(WatchEvent::Bookmark(bookmark))) => since = Some(bookmark.metadata.resource_version),
-                // 410 for the most part: the past is forgotten.
+                // Mostly 410: the API server no longer has the point at which the watch began.
                 Some(Ok(WatchEvent::Error(status))) => {
                     tracing::debug!(code = status.code, "the watch begins anew: {}", status.message);
                     return Ok(None);
                 }
-                // It ended, or it broke.
+                // The watch ended or broke. Both are resumed at the same point.
                 Some(Err(_)) | None => return Ok(since),
             }
         }
     }
 
-    /// Looks at all pods at once; says whether that was possible.
+    /// Reads all selected pods, and returns whether that was possible.
     async fn look(&mut self) -> Result<bool, Over> {
         let mut pods = Vec::new();
         let looked = match &self.select {
@@ -167,7 +168,7 @@ impl<T: From<Pod>> Watch<T> {
         }
     }
 
-    /// Where no watch is allowed.
+    /// Reads the pods at an interval, because the role does not allow a watch.
     async fn poll(mut self, why: &ApiFailure) -> Result<(), Over> {
         self.send(Seen::Polling(said(why))).await?;
         let pause = match self.select {
@@ -188,11 +189,11 @@ impl<T: From<Pod>> Watch<T> {
         if std::mem::take(&mut self.is_away) { self.send(Seen::Back).await } else { Ok(()) }
     }
 
-    /// Tells of it once, and waits; longer each time.
+    /// Reports a failure once, and waits. The pause doubles each time.
     async fn fail(&mut self, failure: ApiFailure) -> Result<(), Over> {
         let is_final = match &failure {
             ApiFailure::Forbidden { .. } => true,
-            // A token may just be on its way to be renewed.
+            // The token may be renewed in a moment.
             ApiFailure::Unauthorized { .. } => {
                 self.refused.get_or_insert_with(Instant::now).elapsed() >= self.pace.credentials
             }

@@ -32,7 +32,7 @@ fn matching(folders: &[PathBuf], pattern: &str) -> io::Result<Vec<PathBuf>> {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let name: Vec<char> = entry.file_name().to_string_lossy().chars().collect();
-            // Like a shell's, and like Hadoop's, patterns do not show what is hidden.
+            // A pattern does not match hidden files, as in a shell and in Hadoop.
             let is_hidden = name.first() == Some(&'.') && pattern.first() != Some(&'.');
             if !is_hidden && matches(&pattern, &name) {
                 found.push(entry.path());
@@ -42,7 +42,7 @@ fn matching(folders: &[PathBuf], pattern: &str) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// `*`, `?`, `[abc]`, `[a-c]`, `[^a]`, and a backslash before what stands for itself.
+/// Matches `*`, `?`, `[abc]`, `[a-c]` and `[^a]`. A backslash makes the next character literal.
 fn matches(pattern: &[char], name: &[char]) -> bool {
     match pattern {
         [] => name.is_empty(),
@@ -53,7 +53,7 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// `None` if the class has no end or nothing is left to match.
+/// Matches a class and the rest of the pattern. It is `None` if the class has no end, or if no character is left.
 fn in_class(class: &[char], name: &[char]) -> Option<bool> {
     let end = class.iter().skip(1).position(|c| *c == ']')? + 1;
     let (class, rest) = (&class[..end], &class[end + 1..]);

@@ -1,4 +1,4 @@
-//! The files of this machine, and what is on the web.
+//! Reads the files of this machine, and small files from the web.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
@@ -14,12 +14,12 @@ use cloakroom_spark::{RemoteUri, jar};
 use cloakroom_transfer::bundle::{Disk, Sources};
 use cloakroom_transfer::client::{HttpClient, Timeouts, Url};
 
-/// More than any object of Kubernetes may have.
+/// The longest download. No object of Kubernetes can have so many bytes.
 const LONGEST_DOWNLOAD: usize = 4 << 20;
-/// Far more than any file that goes into an object has: a device may have no end.
+/// The longest file that is read. It is far more than an object can have; the limit is for devices without an end.
 const LONGEST_CONTENT: u64 = 64 << 20;
 
-/// Reads this machine's files.
+/// The source of files for a command on this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Local;
 
@@ -27,7 +27,7 @@ pub struct Local;
 impl Inputs for Local {
     async fn collect(&self, needs: &Needs) -> Result<Facts, Uncollected> {
         let asked = needs.clone();
-        // A folder on the network may be slow.
+        // On a blocking thread, because a network folder may be slow.
         let read = tokio::task::spawn_blocking(move || read(&asked)).await;
         let mut facts = read.map_err(|error| Uncollected { problem: error.to_string() })?;
         for address in &needs.web {
@@ -44,7 +44,7 @@ impl Inputs for Local {
 pub(crate) fn read(needs: &Needs) -> Facts {
     let looked_at = |path: &PathBuf| (path.clone(), place(path));
     let mut facts = Facts { places: needs.places.iter().map(looked_at).collect(), ..Facts::default() };
-    // Only where no file has that name itself.
+    // A file whose name looks like a pattern is taken for itself.
     let is_missing = |path: &&PathBuf| facts.places.get(*path).is_some_and(|place| place.is_missing);
     for pattern in needs.patterns.iter().filter(is_missing) {
         facts.matches.insert(pattern.clone(), globs::expand(pattern).map_err(Arc::new));
@@ -58,7 +58,8 @@ pub(crate) fn read(needs: &Needs) -> Facts {
     facts
 }
 
-/// Hidden ones and links to files included; a link that leads nowhere is none. What is no folder has none.
+/// The regular files of a folder with their sizes, hidden files and links to files included. A link that leads nowhere
+/// is not. A path that is no folder has no files.
 fn regular_files(folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     let mut files = Vec::new();
     if !folder.is_dir() {
@@ -75,7 +76,7 @@ fn regular_files(folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
 
 fn content(path: &Path) -> Result<Vec<u8>, Arc<io::Error>> {
     let mut bytes = Vec::new();
-    // A byte more is enough to know that it is too large: what is cut off could be taken for the whole.
+    // One byte more shows that the file is too large. A file that is cut off could be taken for a whole one.
     File::open(path)?.take(LONGEST_CONTENT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST_CONTENT {
         let most = format_size(LONGEST_CONTENT);
@@ -90,7 +91,7 @@ fn place(path: &Path) -> Place {
         metadata if metadata.is_file() => Kind::File {
             size_bytes: metadata.len(),
             modified: metadata.modified().ok(),
-            // Nothing else tells whether it may be read.
+            // Only opening it shows whether it may be read.
             opened: File::open(path).map(drop).map_err(Arc::new),
         },
         metadata if metadata.is_dir() => Kind::Folder,

@@ -1,4 +1,4 @@
-//! Where the files of a submission come from: the plan says what it needs, and nothing else is read.
+//! The source of a submission's files. The plan says what it needs, and nothing else is read.
 
 mod globs;
 mod local;
@@ -14,12 +14,13 @@ pub use local::Local;
 #[cfg(test)]
 pub(crate) use local::read as read_here;
 
-/// What brings a submission its files.
+/// A source of files for a submission.
 #[async_trait]
 pub trait Inputs: Send + Sync {
-    /// Looks up everything that is needed. What cannot be read is a fact as well.
+    /// Collects everything that is needed. A failed read is a fact as well. It is an error only if the work itself
+    /// fails.
     async fn collect(&self, needs: &Needs) -> Result<Facts, Uncollected>;
 
-    /// Opens what was planned to travel.
+    /// Opens the files that travel, for packing and copying.
     fn sources(&self) -> Arc<dyn Sources>;
 }

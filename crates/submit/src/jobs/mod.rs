@@ -1,4 +1,4 @@
-//! Drivers that were submitted before: `--kill` and `--status`.
+//! `--kill` and `--status`: drivers of earlier submissions.
 
 mod submission_id;
 
@@ -11,30 +11,30 @@ use cloakroom_cluster::{ApiFailure, ApiServer};
 
 pub use submission_id::{SubmissionId, SubmissionIdError};
 
-/// The driver pods of a namespace.
+/// The label selector of all driver pods.
 const DRIVERS: &str = "spark-role=driver";
 
-/// A driver that could not be looked at or ended.
+/// Why a driver could not be found or deleted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// A call failed.
     #[error("cannot {what} in namespace {namespace}: {}{}", said(failure), hint(verb, namespace, failure))]
     Failed {
-        /// What was to be done: `delete pod x`.
+        /// The action as a part of a sentence: `delete pod x`.
         what: String,
-        /// The verb of the call, for a role.
+        /// The verb that a role must allow.
         verb: &'static str,
-        /// Where.
+        /// The driver's namespace.
         namespace: String,
-        /// Why.
+        /// The failure of the last attempt.
         failure: ApiFailure,
     },
-    /// Some of several could not be ended.
+    /// Some of several drivers could not be deleted. The others were.
     #[error("{} of {all} driver pods could not be deleted: {}", failed.len(), lines(failed))]
     Several {
-        /// How many were asked for.
+        /// The number of all drivers of the command.
         all: usize,
-        /// Why each of them was not.
+        /// One error for each driver that was not deleted.
         failed: Vec<JobError>,
     },
 }
@@ -59,8 +59,8 @@ fn lines(failed: &[JobError]) -> String {
     failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// `--kill`: deletes one driver pod, or all whose names begin as the id does. Nothing found is no failure, as in Spark.
-/// `master` is shown as it was given.
+/// `--kill`: deletes one driver pod, or all whose names have the id's prefix. As in Spark, it is no failure if there is
+/// none. `master` is only shown.
 pub async fn kill(
     server: &ApiServer,
     master: &str,
@@ -78,6 +78,7 @@ pub async fn kill(
             log.print(&format!("Deleting driver pod: {}.", name(pod)));
         }
     }
+    // Spark stops at the first pod that cannot be deleted. Here the others are deleted too.
     let mut failed = Vec::new();
     for pod in &names {
         failed.extend(delete(&calls, name(pod), grace_period_seconds).await.err());
@@ -89,7 +90,7 @@ pub async fn kill(
     }
 }
 
-/// `--status`: prints the state of one driver pod, or of all whose names begin as the id does.
+/// `--status`: prints the state of one driver pod, or of all whose names have the id's prefix.
 pub async fn status(server: &ApiServer, master: &str, id: &SubmissionId, log: &Log) -> Result<(), JobError> {
     log.print(&format!("Submitting a request for the status of submission {id} in {master}."));
     for pod in Job::find(server, id, log).await?.names {
@@ -98,7 +99,7 @@ pub async fn status(server: &ApiServer, master: &str, id: &SubmissionId, log: &L
     Ok(())
 }
 
-/// The pods that an id leads to.
+/// The pods of a submission id.
 struct Job {
     names: Vec<Pod>,
     is_glob: bool,
@@ -136,7 +137,7 @@ async fn delete(calls: &Calls, name: &str, grace_period_seconds: Option<u64>) ->
     let patience = Patience { stop: &stop, after_timeouts: true };
     let options = delete_options(None, grace_period_seconds);
     match retried(patience, || calls.delete_pod(name, &options)).await {
-        // Somebody else was quicker.
+        // The pod was deleted in the meantime.
         Ok(_) | Err(ApiFailure::NotFound { .. }) => Ok(()),
         Err(failure) => Err(JobError::Failed {
             what: format!("delete pod {name}"),

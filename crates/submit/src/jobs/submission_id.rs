@@ -1,8 +1,8 @@
-//! `NAMESPACE:DRIVER-POD`, as `--kill` and `--status` take it.
+//! Submission ids, the value of `--kill` and `--status`: `NAMESPACE:DRIVER-POD`.
 
 use std::fmt;
 
-/// One driver pod, or with a `*` at its end all whose names begin so.
+/// One driver pod. With a `*` at its end: all driver pods with this prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionId {
     text: String,
@@ -10,13 +10,13 @@ pub struct SubmissionId {
     name: String,
 }
 
-/// Text that is no submission id.
+/// A text that is no submission id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the submission id “{0}” names no driver pod: it is NAMESPACE:POD, or NAMESPACE:PREFIX* for several")]
 pub struct SubmissionIdError(String);
 
 impl SubmissionId {
-    /// Reads an id. Where it names no namespace it is in `default_namespace`; spark-submit fails there.
+    /// Reads an id. Without a namespace, it is in `default_namespace`; spark-submit fails then.
     pub fn parse(text: &str, default_namespace: &str) -> Result<Self, SubmissionIdError> {
         let (namespace, name) = text.split_once(':').unwrap_or((default_namespace, text));
         if namespace.is_empty() || name.is_empty() {
@@ -25,28 +25,28 @@ impl SubmissionId {
         Ok(Self { text: text.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
-    /// Where the driver is.
+    /// The driver's namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The name of its pod, with the `*` if there is one.
+    /// The name of the driver's pod, with the `*` if the id has one.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it stands for several: only a `*` at the end counts.
+    /// Whether the id is a prefix. Only a `*` at the end counts, as in Spark.
     pub fn is_glob(&self) -> bool {
         self.name.ends_with('*')
     }
 
-    /// Whether a pod of this name is one of them.
+    /// Whether the id stands for a pod of this name.
     pub fn matches(&self, name: &str) -> bool {
         self.name.strip_suffix('*').map_or(name == self.name, |prefix| name.starts_with(prefix))
     }
 }
 
-/// As it was given.
+/// The id as it was given.
 impl fmt::Display for SubmissionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

@@ -1,9 +1,9 @@
-//! Keys with other names: the original's older ones, and misspelt ones of this program.
+//! Keys with other names: older ones of kubespark, and misspelt ones.
 
 use cloakroom_spark::{Origin, SettingError, SparkConf, keys};
 
-/// Sets today's keys from the original's where nobody set them, and refuses unknown keys of this program.
-/// Gives a warning for each older key.
+/// Sets today's keys from kubespark's, if they are not set, with a warning for each. Refuses unknown keys of this
+/// program.
 pub(super) fn apply(conf: &mut SparkConf) -> Result<Vec<String>, SettingError> {
     let own =
         conf.prefixed(keys::CLOAKROOM_PREFIX).map(|(rest, _)| format!("{}{rest}", keys::CLOAKROOM_PREFIX));
@@ -15,7 +15,8 @@ pub(super) fn apply(conf: &mut SparkConf) -> Result<Vec<String>, SettingError> {
     Ok(aliases.into_iter().chain(near_misses(conf)).collect())
 }
 
-/// A warning for each key that looks mistyped: Spark says nothing of it, and neither does the driver.
+/// A warning for each key that looks mistyped. Spark passes unknown keys on without a message, and the driver ignores
+/// them.
 fn near_misses(conf: &SparkConf) -> Vec<String> {
     let mistyped = conf.iter().filter_map(|(key, _)| Some((key, keys::near_miss(key)?)));
     mistyped.map(|(key, meant)| format!("`{key}` has no effect here; is `{meant}` meant?")).collect()
@@ -24,7 +25,7 @@ fn near_misses(conf: &SparkConf) -> Vec<String> {
 fn alias(conf: &mut SparkConf, old: &str, new: &str) -> Option<String> {
     let value = conf.get(old)?.to_owned();
     if conf.contains(new) {
-        return Some(format!("`{old}` is ignored: `{new}`, its name of today, is set as well"));
+        return Some(format!("`{old}` is ignored: `{new}`, its current name, is set as well"));
     }
     let origin = conf.origin(old).cloned().unwrap_or(Origin::Derived);
     conf.set(new, value, origin);
@@ -55,7 +56,7 @@ mod tests {
                 "`spark.kubernetes.driver.docker.image` is an old name: write \
                  `spark.kubernetes.driver.container.image`",
                 "`spark.kubernetes.docker.image.pullPolicy` is ignored: \
-                 `spark.kubernetes.container.image.pullPolicy`, its name of today, is set as well",
+                 `spark.kubernetes.container.image.pullPolicy`, its current name, is set as well",
             ]
         );
     }

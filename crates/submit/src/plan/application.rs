@@ -1,4 +1,4 @@
-//! Everything that a submission depends on, put together once: from here on nothing else counts.
+//! Everything that a submission depends on, put together once. The steps read nothing else.
 
 use std::collections::BTreeMap;
 
@@ -27,40 +27,40 @@ use cloakroom_spark::hadoop_user::short_name;
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{MainResource, SettingError, SparkConf, SubmitArguments, keys};
 
-/// What the steps read.
+/// The input of the steps: settings, files and drawn values.
 pub struct Application {
-    /// Settings, with today's names for the original's.
+    /// Settings, with today's names in place of kubespark's.
     pub(super) conf: SparkConf,
     pub(super) resource: MainResource,
     pub(super) main_class: String,
     pub(super) arguments: Vec<String>,
     pub(super) proxy_user: Option<String>,
-    /// Who the application runs as.
+    /// The value of `SPARK_USER` in the pod.
     pub(super) user: String,
-    /// The submitting machine's environment.
+    /// The submitting machine's environment variables.
     pub(super) variables: BTreeMap<String, String>,
     pub(super) version: SparkVersion,
     pub(super) names: Names,
     pub(super) namespace: String,
     pub(super) now: Timestamp,
     pub(super) template: PodTemplate,
-    /// The executors' template: as it stands in its file, until the image of the init-container is known.
+    /// The executors' template. It is the text of the file until [`Self::with_image`] adds the init-container.
     pub(super) executor_template: Option<String>,
     pub(super) conf_folder: ConfFolder,
     pub(super) hadoop: Option<HadoopConf>,
     pub(super) kerberos: Kerberos,
     pub(super) credentials: Credentials,
-    /// Volcano's `PodGroup`, if there is to be one.
+    /// The template of Volcano's `PodGroup`. It is `None` without Volcano's step.
     pub(super) pod_group: Option<serde_json::Value>,
     pub(super) dependencies: Dependencies,
     pub(super) small_files: Vec<SmallFile>,
-    /// What brings the staged ones to the driver.
+    /// The init-container that fetches files for the driver. It is `None` if there is nothing to fetch.
     pub(super) init_container: Option<InitContainer>,
-    /// What came up on the way.
+    /// Warnings for the user, from everything before the steps.
     pub(super) warnings: Vec<String>,
 }
 
-/// What is known once it is known where files stand: what travels, and how.
+/// The plan after the first round of facts: which files travel, and how.
 pub struct Begun<'a> {
     request: &'a Request,
     conf: SparkConf,
@@ -69,11 +69,11 @@ pub struct Begun<'a> {
     now: Timestamp,
     dependencies: Dependencies,
     warnings: Vec<String>,
-    /// What is said of files that travel, behind what is said of folders.
+    /// Warnings about files that travel. They are printed after those about folders.
     warnings_of_files: Vec<String>,
 }
 
-/// Where the files of an application stand. Settings that are wrong by themselves are refused here.
+/// The places to look at for an application. Settings that are wrong by themselves are refused here.
 pub fn needs(request: &Request) -> Result<Needs, PlanError> {
     let mut conf = request.arguments.conf.clone();
     aliases::apply(&mut conf)?;
@@ -85,7 +85,7 @@ pub fn needs(request: &Request) -> Result<Needs, PlanError> {
 }
 
 impl<'a> Begun<'a> {
-    /// Finds the files, and checks what needs none of them. The facts are those that [`needs`] asks for.
+    /// Finds the files, and checks everything that needs no content. `facts` answers [`needs`].
     pub fn new(request: &'a Request, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
         let machine = Machine { submitter: &request.submitter, facts };
         let (mut conf, resource) = (request.arguments.conf.clone(), &request.arguments.resource);
@@ -94,7 +94,7 @@ impl<'a> Begun<'a> {
         warnings.extend(checks::warning(&conf));
         let (version, warning) = SparkVersion::of(&conf)?;
         warnings.extend(warning);
-        // The driver makes them, and would end with what is wrong with them.
+        // Only the driver uses these volumes. Spark checks them here as well, because the driver would fail on them.
         volumes::volumes(&conf, &keys::EXECUTOR_VOLUMES, version)?;
         left_to_spark::check(&conf, resource, version)?;
         let (names, warning) = Names::new(app_name(&conf), drawn);
@@ -104,7 +104,7 @@ impl<'a> Begun<'a> {
         Ok(Self { request, conf, version, names, now: drawn.now, dependencies, warnings, warnings_of_files })
     }
 
-    /// What the files hold that go into objects, or say how the staging server is asked.
+    /// The contents to read: files that go into objects, and files that say how to reach the staging server.
     pub fn needs(&self, facts: &Facts) -> Needs {
         let machine = Machine { submitter: &self.request.submitter, facts };
         let mut needs = Needs::contents(&self.conf, |_| true, &self.dependencies, machine);
@@ -113,7 +113,7 @@ impl<'a> Begun<'a> {
         needs
     }
 
-    /// Checks every setting and everything that was collected: in `facts` is what was asked for both times.
+    /// Checks every setting and everything that was collected. `facts` has the answers of both rounds.
     pub fn gather(self, facts: &Facts) -> Result<Application, PlanError> {
         let Self { request, conf, version, names, now, dependencies, mut warnings, warnings_of_files } = self;
         let machine = Machine { submitter: &request.submitter, facts };
@@ -155,12 +155,12 @@ impl<'a> Begun<'a> {
 }
 
 impl Application {
-    /// What the staging server has to be asked before the application can be planned.
+    /// The question to the staging server that [`super::plan`] needs an answer to, if there is one.
     pub fn question(&self) -> Option<Question> {
         self.init_container.as_ref()?.question()
     }
 
-    /// The application with the image that the staging server advertises, if it was asked.
+    /// The application with the init-container's image: the setting's, or the one that the staging server advertises.
     pub(super) fn with_image(mut self, advertised: Option<String>) -> Result<Self, PlanError> {
         if let Some(init) = &mut self.init_container {
             init.set_image(advertised)?;
@@ -170,19 +170,20 @@ impl Application {
         Ok(self)
     }
 
-    /// `spark.app.name`.
+    /// `spark.app.name`, which the command line always sets.
     pub(super) fn app_name(&self) -> &str {
         app_name(&self.conf)
     }
 
-    /// Name of the driver pod.
+    /// The name of the driver pod: `spark.kubernetes.driver.pod.name`, else the prefix and `-driver`.
     pub(super) fn pod_name(&self) -> String {
         let given = self.conf.get(&keys::DRIVER_POD_NAME).map(str::to_owned);
         given.unwrap_or_else(|| self.names.of("driver"))
     }
 }
 
-/// Spark makes a Hadoop user of each name, and refuses what cannot be one.
+/// The value of `SPARK_USER`. Spark makes a Hadoop user of each name, and refuses a name that cannot be one. Before 4.3
+/// it sends the proxy user's short name, and the variable `SPARK_USER` wins over that.
 fn user(proxy: Option<&str>, submitter: &Submitter, version: SparkVersion) -> Result<String, PlanError> {
     let own = submitter.user.clone()?;
     match proxy {

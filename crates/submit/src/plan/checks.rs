@@ -1,4 +1,4 @@
-//! Checks of settings that no step reads, or that spark-submit finds bad only after everything was created.
+//! Checks of settings that no step reads, and of settings that spark-submit checks only after everything was created.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::{ExitCodeRule, FollowSettings};
 use cloakroom_spark::arguments::check_amounts;
 use cloakroom_spark::{SettingError, SparkConf, keys};
 
-/// What spark-submit checks before anything else, and what an API server would refuse anyway.
+/// Checks that spark-submit makes first, and quantities and names that every API server refuses.
 pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
     check_amounts(conf)?;
     conf.read(&keys::CONNECTION_TIMEOUT)?;
@@ -18,7 +18,7 @@ pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// What does not help on Kubernetes, and harms.
+/// A warning about the external shuffle service, which makes executors fail on Kubernetes.
 pub(super) fn warning(conf: &SparkConf) -> Option<String> {
     let key = keys::SHUFFLE_SERVICE;
     let is_wanted = conf.get(&key).is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
@@ -33,7 +33,8 @@ pub(super) fn warning(conf: &SparkConf) -> Option<String> {
     })
 }
 
-/// How the submission is waited for.
+/// How to wait for the application. Spark reads these settings after everything was created, so a bad one leaves the
+/// pod behind. Here they are read before.
 pub(super) fn follow_settings(conf: &SparkConf) -> Result<FollowSettings, SettingError> {
     let mut settings = FollowSettings {
         wait: conf.read(&keys::WAIT_APP_COMPLETION)?.unwrap_or(true),
@@ -45,7 +46,7 @@ pub(super) fn follow_settings(conf: &SparkConf) -> Result<FollowSettings, Settin
             _ => ExitCodeRule::Application,
         },
     };
-    // As Spark does it: without waiting, intervals are not looked at.
+    // Like Spark, this ignores the intervals if the submission does not wait.
     if settings.wait {
         let FollowSettings { report_interval, executor_poll_interval, missing_pod_detect_delta, .. } =
             &mut settings;

@@ -1,4 +1,5 @@
-//! `SPARK_CONF_DIR`: its files travel to the driver beside `spark.properties`.
+//! The files of `SPARK_CONF_DIR`, which travel to the driver beside `spark.properties`
+//! (`KubernetesClientUtils.loadSparkConfDirFiles`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,13 +12,13 @@ use cloakroom_spark::keys::CONFIG_MAP_MAX_SIZE;
 use cloakroom_spark::{SettingError, SparkConf};
 
 const VARIABLE: &str = "SPARK_CONF_DIR";
-/// etcd takes objects of about that size.
+/// Spark's default of `spark.kubernetes.configMap.maxSize`. etcd takes objects of about this size.
 const DEFAULT_MAX_SIZE: u64 = 1024 * 1024;
 
 /// Name and text of each file.
 pub(super) type ConfFolder = BTreeMap<String, String>;
 
-/// Reads `SPARK_CONF_DIR`, else `conf` in `SPARK_HOME`; what is left out is a warning.
+/// Reads `SPARK_CONF_DIR`, else `conf` in `SPARK_HOME`. A file that is left out is a warning.
 pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Vec<String>), PlanError> {
     let max_size = max_size(conf)?;
     let Some(path) = machine.submitter.spark_conf_folder() else {
@@ -30,7 +31,8 @@ pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Ve
     };
     let (files, mut warnings) = folder::regular_files(&path, machine.facts).map_err(unreadable)?;
     let mut files: Vec<FolderFile> = files.into_iter().filter(|file| is_for_the_driver(&file.name)).collect();
-    // The smallest come first, so that as many as possible fit; files of one size by name.
+    // As in Spark, the smallest files come first, so that as many as possible fit. The sort is stable, so files of one
+    // size stay in the order of their names.
     files.sort_by_key(|file| file.size_bytes + file.name.len() as u64);
     let mut folder = ConfFolder::new();
     let mut size = 0;
@@ -46,7 +48,7 @@ pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Ve
     Ok((folder, warnings))
 }
 
-/// The files that may travel: which of them do shows in their texts.
+/// The files to read. Which of them travel depends on their texts.
 pub(super) fn contents(conf: &SparkConf, machine: Machine) -> Vec<PathBuf> {
     let max_size = max_size(conf).unwrap_or_default();
     let folder = machine.submitter.spark_conf_folder();
@@ -56,20 +58,20 @@ pub(super) fn contents(conf: &SparkConf, machine: Machine) -> Vec<PathBuf> {
     fitting.map(|file| file.path).collect()
 }
 
-/// Spark takes numbers below zero, for which nothing fits.
+/// The limit in bytes. Spark accepts numbers below zero; then no file fits.
 fn max_size(conf: &SparkConf) -> Result<u64, SettingError> {
     let size = conf.read(&CONFIG_MAP_MAX_SIZE)?;
     Ok(size.map_or(DEFAULT_MAX_SIZE, |size| size.try_into().unwrap_or_default()))
 }
 
-/// Settings have been read already, templates are nobody's, and a `ConfigMap` is no place for archives.
+/// Spark's own filter. Files of settings are read already. It leaves out templates and archives too.
 fn is_for_the_driver(name: &str) -> bool {
     let is_settings = name.starts_with("spark") && (name.ends_with("conf") || name.ends_with("properties"));
     let endings = [".template", ".gz", ".zip", ".jar", ".tar"];
     !is_settings && !endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Text and size of a file, if there is room for it beside what is there.
+/// The text and the size of a file, if it fits beside `taken`. Like Spark, it must stay below the limit.
 fn fitting(file: &FolderFile, facts: &Facts, taken: u64, max_size: u64) -> Result<(String, u64), String> {
     let too_large = || format!("it does not fit; `{CONFIG_MAP_MAX_SIZE}` is {max_size}");
     if file.size_bytes > max_size {
@@ -77,7 +79,7 @@ fn fitting(file: &FolderFile, facts: &Facts, taken: u64, max_size: u64) -> Resul
     }
     let bytes = facts.read(&file.path).map_err(|error| folder::unreadable(&error))?;
     let text = str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?.to_owned();
-    // Java counts UTF-16 units.
+    // Spark adds up `String.length`, which counts UTF-16 units.
     let size = (file.name.len() + text.encode_utf16().count()) as u64;
     if taken + size < max_size { Ok((text, size)) } else { Err(too_large()) }
 }

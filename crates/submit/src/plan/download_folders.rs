@@ -1,17 +1,18 @@
-//! Where the driver sees staged files: two folders that hide nothing of Spark's.
+//! The two folders in which the driver finds staged files. They must not hide files of Spark's image.
 
 use std::path::Path;
 
 use cloakroom_spark::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, SettingError, SparkConf, keys};
 
-/// Where Spark is in its images.
+/// Spark's folder in its images.
 const SPARK: &str = "/opt/spark";
-/// What Spark needs in there. It copies everything into the working directory, and deletes what has such a name first.
+/// The folders that Spark needs in there. `work-dir` is the driver's working directory: Spark copies every file into
+/// it, and first deletes the target. A file that was staged there would be deleted before it is copied.
 const NEEDED: [&str; 6] = ["bin", "conf", "jars", "pod-template", "python", "work-dir"];
-/// What makes a pattern or an entry of its own of a path, for Spark or for Kubernetes.
+/// Characters that a path cannot have. For Spark they make a pattern or a second entry of it; Kubernetes refuses `:`.
 const UNFIT: [char; 9] = [':', ',', '*', '?', '[', ']', '{', '}', '\\'];
 
-/// Where jars and files go.
+/// The folder for jars and the folder for other files. They must not overlap.
 pub(super) fn folders(conf: &SparkConf) -> Result<(String, String), SettingError> {
     let jars = folder(conf, &keys::JARS_DOWNLOAD_DIR, DEFAULT_JARS_DIR)?;
     let files = folder(conf, &keys::FILES_DOWNLOAD_DIR, DEFAULT_FILES_DIR)?;
@@ -40,13 +41,13 @@ fn folder(conf: &SparkConf, key: &str, default: &str) -> Result<String, SettingE
     }
 }
 
-/// What Kubernetes takes as a mount path, and Spark as a part of a list.
+/// Whether Kubernetes takes the path as a mount path, and Spark takes it in a list.
 fn is_folder(path: &str) -> bool {
     let has_name = path.split('/').any(|part| !matches!(part, "" | "."));
     path.starts_with('/') && has_name && !path.contains(UNFIT) && !path.split('/').any(|part| part == "..")
 }
 
-/// Mounted there, it would be in the place of what the image has, or be copied onto itself.
+/// Whether a mount at this path would hide files of the image, or files in it would be copied onto themselves.
 fn hides_spark(path: &Path) -> bool {
     let spark = Path::new(SPARK);
     spark.starts_with(path) || NEEDED.iter().any(|needed| path.starts_with(spark.join(needed)))

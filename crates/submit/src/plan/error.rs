@@ -11,19 +11,19 @@ use cloakroom_spark::SettingError;
 use cloakroom_spark::hadoop_user::NoUser;
 use cloakroom_transfer::client::GivenUp;
 
-/// What is wrong with what was asked for. Nothing was sent to anybody.
+/// What is wrong with a request. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// A setting, or the lack of one.
+    /// A setting is wrong or missing.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A user that cannot be one.
+    /// A name that Hadoop does not accept as a user.
     #[error(transparent)]
     User(#[from] NoUser),
-    /// No file was looked at.
+    /// The files were not collected, because that work itself failed.
     #[error(transparent)]
     Uncollected(#[from] Uncollected),
-    /// A file of the submitting machine.
+    /// A file of the submitting machine is missing, cannot be read or cannot travel.
     #[error("{place}: {file} {problem}")]
     LocalFile {
         /// The setting or argument that names it.
@@ -33,7 +33,7 @@ pub enum PlanError {
         /// What is wrong, and what to do.
         problem: String,
     },
-    /// A dependency somewhere else.
+    /// A dependency that is not on the submitting machine.
     #[error("`{key}`: {uri}: {problem}")]
     Remote {
         /// The setting that names it.
@@ -43,31 +43,31 @@ pub enum PlanError {
         /// What is wrong, and what to do.
         problem: String,
     },
-    /// The application itself.
+    /// The URI of the application itself.
     #[error("the application cannot be found: {problem}")]
     Application {
         /// What is wrong with its URI.
         problem: String,
     },
-    /// Files that cannot be packed.
+    /// Files that cannot be packed into a bundle.
     #[error("{problem}")]
     Bundle {
         /// What is wrong with which file, and what to do.
         problem: String,
     },
-    /// The file of an application that cannot be merged with what is staged.
+    /// The staged files cannot be merged into the file of an application.
     #[error("{problem}")]
     ApplicationFile {
         /// Which file, what is wrong with it, and what to do.
         problem: String,
     },
-    /// Nothing that an init-container would bring.
+    /// `stage --for` has nothing that an init-container would fetch.
     #[error(
         "there is nothing to stage: every file that is named is in the image or left to Spark; spark-submit takes them as \
          they are"
     )]
     NothingToStage,
-    /// A part of the init-container's that is there already.
+    /// The pod already has a part with one of the init-container's names.
     #[error(
         "the pod of the {whose} has a {what} already, by its template or by settings of volumes, and the init-container that \
          fetches the staged files needs this one: give yours another name or path"
@@ -75,49 +75,49 @@ pub enum PlanError {
     Clash {
         /// `driver` or `executors`.
         whose: &'static str,
-        /// Which part.
+        /// The kind and the name of the part.
         what: String,
     },
-    /// Nobody the staged files could belong to.
+    /// The owner of the staged files is not valid.
     #[error(transparent)]
     Owner(OwnerError),
-    /// The staging server, which would say the init-container's image.
+    /// The staging server did not answer which image the init-container has.
     #[error(
         "the staging server at {server} does not say which image the init-container is to have: {given_up}{}",
         and_advice(&given_up.failure, *named)
     )]
     ServerNotAsked {
-        /// Where.
+        /// Its address.
         server: String,
-        /// What happened.
+        /// The last failure, and how long it was tried.
         given_up: Box<GivenUp>,
-        /// How it was given.
+        /// Where the user has named the server.
         named: Named,
     },
-    /// A client that cannot be set up.
+    /// The HTTP client for the staging server cannot be set up.
     #[error("the staging server cannot be asked: {problem}")]
     NoClient {
-        /// Why.
+        /// The cause.
         problem: String,
     },
-    /// No image for the init-container that fetches what was staged.
+    /// Neither a setting nor the server names an image for the init-container.
     #[error(
         "no image is known for the init-container that fetches the staged files: set {} to the image of this program{why}",
         named.image()
     )]
     NoInitImage {
-        /// How the server was given.
+        /// Where the user has named the server.
         named: Named,
-        /// What was tried to find one.
+        /// What else would give an image; empty if no server was asked.
         why: String,
     },
-    /// Somebody would have to log in.
+    /// The submission would need a Kerberos login on this machine.
     #[error("core-site.xml in HADOOP_CONF_DIR asks for Kerberos: {way_out}")]
     Kerberos {
         /// What to do.
         way_out: String,
     },
-    /// A name that Kubernetes cannot take.
+    /// The name of an object is too long for Kubernetes.
     #[error(
         "the name of the {kind} would have {length} characters, and at most 253 are allowed: choose a shorter \
          --name (`spark.app.name`)"
@@ -125,24 +125,24 @@ pub enum PlanError {
     LongName {
         /// The kind of object.
         kind: String,
-        /// How long it would be.
+        /// Its length in characters.
         length: usize,
     },
-    /// More than an object of Kubernetes may have in it.
+    /// A config map or secret is larger than Kubernetes allows.
     #[error(
         "the {kind} {name} would have {size_bytes} bytes in it, and at most 1048576 are allowed: {advice}"
     )]
     LargeObject {
         /// The kind of object.
         kind: &'static str,
-        /// How it would be called.
+        /// Its name.
         name: String,
-        /// How large it would be.
+        /// The size of its data, decoded.
         size_bytes: usize,
         /// What to make smaller.
         advice: &'static str,
     },
-    /// What the environment points at.
+    /// The folder or file that an environment variable names.
     #[error("{variable} is {}: {problem}", value.display())]
     Variable {
         /// Name of the environment variable.
@@ -152,7 +152,7 @@ pub enum PlanError {
         /// What is wrong, and what to do.
         problem: String,
     },
-    /// `--proxy-user` that no pod can have.
+    /// `--proxy-user` is empty.
     #[error("--proxy-user is empty: name the user that the application is run as, or leave the option out")]
     NoProxyUser,
 }

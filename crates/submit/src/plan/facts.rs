@@ -1,4 +1,5 @@
-//! What the plan knows of files. Whatever cannot be read is a fact as well: the plan says so where it comes to it.
+//! What the plan knows about files. A failed read is a fact as well: its message appears when the plan reaches that
+//! file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,40 +11,40 @@ use thiserror::Error;
 
 use cloakroom_spark::RemoteUri;
 
-/// Why something cannot be read. Shared, because errors cannot be copied.
+/// Why something cannot be read. It is shared, because `io::Error` cannot be cloned.
 pub type Unread = Arc<io::Error>;
 
-/// What was collected for one request. There are secrets in it, which is why it is not shown.
+/// What was collected for one request. It has secrets in it, so there is no `Debug`.
 #[derive(Clone, Default)]
 pub struct Facts {
-    /// Files by their whole path.
+    /// The bytes of files, by their whole paths.
     pub contents: BTreeMap<PathBuf, Result<Vec<u8>, Unread>>,
-    /// What stands at a path.
+    /// What is at each path.
     pub places: BTreeMap<PathBuf, Place>,
     /// The files that match a pattern, sorted.
     pub matches: BTreeMap<PathBuf, Result<Vec<PathBuf>, Unread>>,
-    /// The regular files of each folder, with their sizes. A folder that is not there has none.
+    /// The regular files of each folder, with their sizes in bytes. A missing folder has no files.
     pub folders: BTreeMap<PathBuf, Result<Vec<(PathBuf, u64)>, Unread>>,
-    /// What is at an address, or what is wrong with it.
+    /// The bytes at each address, or why they cannot be read.
     pub web: BTreeMap<RemoteUri, Result<Vec<u8>, String>>,
-    /// The class that a jar's manifest names.
+    /// The main class in each jar's manifest. A jar without one is not in the map.
     pub main_classes: BTreeMap<PathBuf, String>,
 }
 
-/// Nothing was collected, because the work itself ended.
+/// Nothing was collected, because the collecting task itself failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the files that the application names were not looked at: {problem}")]
 pub struct Uncollected {
-    /// Why.
+    /// The cause, such as a panic of that task.
     pub problem: String,
 }
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// Nothing does, not even a link that leads nowhere.
+    /// Whether nothing is there, not even a link that leads nowhere.
     pub is_missing: bool,
-    /// What a link leads to.
+    /// What the path leads to; links are followed.
     pub kind: Result<Kind, Unread>,
 }
 
@@ -52,11 +53,11 @@ pub struct Place {
 pub enum Kind {
     /// A regular file.
     File {
-        /// When it was looked at.
+        /// Its size when it was collected.
         size_bytes: u64,
-        /// Likewise, where the file system keeps it.
+        /// Its time of modification, if the file system has one.
         modified: Option<SystemTime>,
-        /// Whether it may be read.
+        /// Whether this process may open it for reading.
         opened: Result<(), Unread>,
     },
     /// A folder.
@@ -66,7 +67,7 @@ pub enum Kind {
 }
 
 impl Facts {
-    /// Adds what was collected later.
+    /// Adds the facts of a later round.
     pub fn append(&mut self, mut more: Self) {
         self.contents.append(&mut more.contents);
         self.places.append(&mut more.places);
@@ -81,12 +82,12 @@ impl Facts {
         known(self.contents.get(path)).map(Vec::as_slice)
     }
 
-    /// What a path leads to.
+    /// The kind of the file that a path leads to.
     pub(super) fn kind(&self, path: &Path) -> Result<&Kind, Unread> {
         known(self.places.get(path).map(|place| &place.kind))
     }
 
-    /// Whether nothing stands there.
+    /// Whether nothing is at a path. It is false for a path that was not collected.
     pub(super) fn is_missing(&self, path: &Path) -> bool {
         self.places.get(path).is_some_and(|place| place.is_missing)
     }
@@ -107,7 +108,7 @@ impl Facts {
     }
 }
 
-/// A need that was not told is a mistake of this program, and never read as “there is none”.
+/// A fact that no need asked for is a mistake of this program. It is an error, and never counts as “there is none”.
 fn known<T>(found: Option<&Result<T, Unread>>) -> Result<&T, Unread> {
     match found {
         Some(found) => found.as_ref().map_err(Arc::clone),

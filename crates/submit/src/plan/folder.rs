@@ -1,4 +1,4 @@
-//! Files of the submitting machine that go into objects.
+//! Files of the submitting machine whose content goes into config maps and secrets.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,9 @@ pub(super) struct FolderFile {
 
 type FilesAndWarnings = (Vec<FolderFile>, Vec<String>);
 
-/// The regular files of a folder, hidden ones and links to files included, sorted by name. Names that no `ConfigMap`
-/// can have as a key are left out, each with a warning.
+/// The regular files of a folder, sorted by name. Hidden files and links to files are included, as in Spark. A name
+/// that no `ConfigMap` can have as a key is left out, with a warning: Spark sends it, and the API server refuses the
+/// map.
 pub(super) fn regular_files(folder: &Path, facts: &Facts) -> Result<FilesAndWarnings, Unread> {
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
     for (path, size_bytes) in facts.folder(folder)? {
@@ -34,7 +35,7 @@ pub(super) fn regular_files(folder: &Path, facts: &Facts) -> Result<FilesAndWarn
     Ok((files, warnings))
 }
 
-/// `IsConfigMapKey`.
+/// Kubernetes' own rule for keys of config maps and secrets (`IsConfigMapKey` in `k8s.io/apimachinery`).
 pub(super) fn is_config_map_key(name: &str) -> bool {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     name.len() <= 253 && name != "." && !name.starts_with("..") && name.bytes().all(is_good)
@@ -51,14 +52,14 @@ pub(super) fn read_file(
     Ok(bytes.to_vec())
 }
 
-/// Text, or why not.
+/// The bytes as text. It is an error if they are not UTF-8.
 pub(super) fn text_of(bytes: Vec<u8>) -> Result<String, &'static str> {
     String::from_utf8(bytes)
         .map_err(|_| "this file of the submitting machine must be UTF-8 text, and it is not")
 }
 
-/// The same, as a version of Spark reads files that it hands on: older ones put replacement characters into the place of
-/// what is no text.
+/// The bytes as text, as a version of Spark reads files that it passes on. Before 4.1, bytes that are not UTF-8 become
+/// replacement characters.
 pub(super) fn text_by(version: SparkVersion, bytes: Vec<u8>) -> Result<String, &'static str> {
     if version.refuses_what_is_no_text() {
         return text_of(bytes);
@@ -66,7 +67,7 @@ pub(super) fn text_by(version: SparkVersion, bytes: Vec<u8>) -> Result<String, &
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Why a file cannot be read, in words.
+/// Why a file cannot be read, as a part of a sentence about a setting.
 pub(super) fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file on the submitting machine".to_owned(),

@@ -1,4 +1,4 @@
-//! Settings that do nothing here, and that spark-submit refuses all the same where they cannot be right.
+//! Checks of settings that have no effect here. spark-submit refuses wrong values of them, and so does this.
 
 use super::folder;
 use super::machine::Machine;
@@ -6,6 +6,7 @@ use cloakroom_spark::keys::{EXCLUDED_PACKAGES, IVY_SETTINGS, PACKAGES, PYTHON_VE
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{DependencyUri, MainResource, SettingError, SparkConf};
 
+/// Checks packages, and the version of Python.
 pub(super) fn check(
     conf: &SparkConf,
     resource: &MainResource,
@@ -21,8 +22,8 @@ pub(super) fn check(
     }
 }
 
-/// Coordinates that spark-submit refuses before it resolves them (`MavenUtils.extractMavenCoordinates`). Those with blanks it
-/// never finds.
+/// Checks the form of coordinates, as spark-submit does before it resolves them (`MavenUtils.extractMavenCoordinates`).
+/// It accepts blanks in them, but never finds such packages, so they are refused here.
 fn check_packages(conf: &SparkConf) -> Result<(), SettingError> {
     let Some(packages) = conf.get(&PACKAGES).filter(|list| !list.trim().is_empty()) else { return Ok(()) };
     if !listed(packages).all(|package| is_coordinate(&package.replace('/', ":"), 3)) {
@@ -41,19 +42,20 @@ fn check_packages(conf: &SparkConf) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// As Java's `split` has it: without empty entries at the end.
+/// The entries of a list as Java's `split` gives them: empty entries at the end are dropped.
 fn listed(list: &str) -> impl Iterator<Item = &str> {
     list.trim_end_matches(',').split(',')
 }
 
-/// Whether a text is this many words with colons between them; more colons may stand at the end.
+/// Whether a text is `words` words with colons between them. Java's `split` ignores more colons at the end.
 fn is_coordinate(text: &str, words: usize) -> bool {
     let is_word = |word: &str| !word.is_empty() && !word.contains(char::is_whitespace);
     let text = text.trim_end_matches(':');
     text.split(':').count() == words && text.split(':').all(is_word)
 }
 
-/// Spark reads them although the driver is the one that resolves packages (`MavenUtils.loadIvySettings`).
+/// Checks that the settings of Ivy can be read. spark-submit reads them (`MavenUtils.loadIvySettings`), although the
+/// driver resolves the packages. Nothing here uses the content.
 pub(super) fn check_ivy_settings(conf: &SparkConf, machine: Machine) -> Result<(), SettingError> {
     let Some(place) = conf.get(&IVY_SETTINGS) else { return Ok(()) };
     let refuse = |problem: String| conf.refuse(&IVY_SETTINGS, problem);

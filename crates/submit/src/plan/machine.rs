@@ -1,4 +1,4 @@
-//! The submitting machine as the plan sees it: its surroundings and what was collected of it. Nothing is read here.
+//! The submitting machine as the plan sees it: its surroundings and the collected facts. Nothing is read here.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ pub(super) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// The whole path.
+    /// The whole path of a path that may be relative.
     pub fn path(self, path: impl AsRef<Path>) -> PathBuf {
         self.submitter.working_folder.join(path)
     }
 
-    /// The bytes of a file.
+    /// The collected bytes of a file.
     pub fn read(self, path: impl AsRef<Path>) -> Result<&'a [u8], Unread> {
         self.facts.read(&self.path(path))
     }

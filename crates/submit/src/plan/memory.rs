@@ -1,27 +1,29 @@
-//! How much memory the driver's container gets: its heap, and what lies beside it.
+//! The memory of the driver's container: its heap, and the overhead beside it.
 
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{MainResource, SettingError, SparkConf, keys};
 
-/// `spark.driver.memory` unless it is set.
+/// Spark's default of `spark.driver.memory`.
 const DEFAULT_MEMORY_MEBIBYTES: u64 = 1024;
-/// The least that lies beside the heap, unless `spark.driver.minMemoryOverhead` says otherwise.
+/// Spark's default of `spark.driver.minMemoryOverhead`. Before 4.0 it was a constant.
 const DEFAULT_MINIMUM_MEBIBYTES: u64 = 384;
+/// Spark's default of `spark.kubernetes.memoryOverheadFactor` for JVM applications.
 const JVM_FACTOR: f64 = 0.1;
-/// Python and R run beside the JVM.
+/// Spark's default for Python and R: their processes run beside the JVM.
 const OTHER_FACTOR: f64 = 0.4;
 
 /// The driver's memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct DriverMemory {
-    /// Heap and overhead.
+    /// Heap and overhead together.
     pub mebibytes: u64,
-    /// What `spark.kubernetes.memoryOverheadFactor` is for the executors.
+    /// The value of `spark.kubernetes.memoryOverheadFactor` in the properties. Spark always sets it, for the executors.
     pub common_factor: f64,
 }
 
 impl DriverMemory {
-    /// By Spark's formula, which cuts off fractions of a MiB.
+    /// Spark's formula (`BasicDriverFeatureStep`): the overhead is `spark.driver.memoryOverhead`, else a part of the
+    /// heap and at least the minimum. Fractions of a MiB are cut off.
     pub fn of(
         conf: &SparkConf,
         resource: &MainResource,
@@ -33,6 +35,7 @@ impl DriverMemory {
             MainResource::Python(_) | MainResource::R(_) => OTHER_FACTOR,
         };
         let common_factor = conf.read(&keys::MEMORY_OVERHEAD_FACTOR)?.unwrap_or(default_factor);
+        // The driver's own factor wins for the driver, and does not change the executors'.
         let factor = conf.read(&keys::DRIVER_MEMORY_OVERHEAD_FACTOR)?.unwrap_or(common_factor);
         let minimum =
             if version.has_minimum_overhead() { conf.read(&keys::DRIVER_MIN_MEMORY_OVERHEAD)? } else { None };
@@ -54,7 +57,7 @@ fn share(mebibytes: u64, factor: f64) -> u64 {
     (factor * mebibytes as f64) as u64
 }
 
-/// A number as Java's `Double.toString` writes it.
+/// A number as Java's `Double.toString` writes it: with an exponent below 10⁻³ and from 10⁷ on.
 pub(super) fn java_double(number: f64) -> String {
     let size = number.abs();
     if number == 0.0 || (1e-3..1e7).contains(&size) {

@@ -1,4 +1,5 @@
-//! Labels and annotations that settings add, as Kubernetes takes them.
+//! Labels and annotations of settings, checked by Kubernetes' rules. Spark sends them unchecked, so only the API server
+//! would refuse them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ const KEYS: &str = "an optional DNS prefix and /, then at most 63 characters of 
 const VALUES: &str = "at most 63 characters of letters, digits, - _ and ., beginning and ending with a letter or \
                       digit, or nothing";
 
-/// Labels by a prefix of keys, as Kubernetes takes them.
+/// The labels that the settings with this prefix add, checked.
 pub(super) fn checked_labels(
     conf: &SparkConf,
     prefix: &str,
@@ -22,7 +23,7 @@ pub(super) fn checked_labels(
     entries.collect()
 }
 
-/// Annotations by a prefix of keys, as Kubernetes takes them.
+/// The annotations that the settings with this prefix add, checked. Their values may be any text.
 pub(super) fn checked_annotations(
     conf: &SparkConf,
     prefix: &str,

@@ -1,7 +1,7 @@
-//! From settings to the objects that Spark would send: everything is checked here, and nothing is read or sent.
+//! Turns settings into the objects that Spark would send. It checks everything, and reads and sends nothing.
 //!
-//! [`needs()`] says where files stand, [`Begun`] finds what travels, and says which files are read: [`Application`] is all that
-//! the steps read. In [`plan()`] Spark's `steps` each add to the driver, and ours behind them.
+//! [`needs()`] says which places to look at. [`Begun`] finds which files travel, and says which contents to read. The
+//! steps read only [`Application`]. [`plan()`] runs Spark's `steps` and then ours, and each adds to the driver.
 
 mod aliases;
 mod application;
@@ -55,8 +55,8 @@ pub use read_keys::{How, READ_KEYS};
 pub use request::{Asking, Question, Request};
 pub use submitter::Submitter;
 
-/// Makes the objects that run an application: the same for the same request, facts and draws. What comes of a preview
-/// cannot be submitted. `advertised` is the staging server's answer, where there was a question.
+/// Makes the objects of a submission. The same request, facts and draws give the same objects. The result of a preview
+/// cannot be submitted. `advertised` is the staging server's answer, if there was a question.
 pub fn plan(application: Application, advertised: Option<String>) -> Result<Submission, PlanError> {
     let application = application.with_image(advertised)?;
     let follow = checks::follow_settings(&application.conf)?;
@@ -70,13 +70,15 @@ pub fn plan(application: Application, advertised: Option<String>) -> Result<Subm
     Ok(submission)
 }
 
-/// The template, and every setting as a property.
+/// The driver before the first step: the template, and every setting as a property.
 fn beginning(application: &Application) -> DriverSpec {
+    // Our keys mean nothing to the driver, and the submitter's passwords are not for it.
     let is_ours =
         |key: &str| key.starts_with(keys::CLOAKROOM_PREFIX) || keys::SUBMITTERS_PASSWORDS.contains(&key);
     let settings = application.conf.iter().filter(|(key, _)| !is_ours(key));
     let mut properties: BTreeMap<String, String> =
         settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    // Spark sets these too, even if they are empty: `spark.jars` for JVM applications only.
     let time = application.now.as_millisecond().to_string();
     properties.entry(keys::SUBMIT_TIME.to_owned()).or_insert(time);
     properties.entry(keys::PY_FILES.to_owned()).or_default();
@@ -119,7 +121,7 @@ fn submission(
     })
 }
 
-/// The longest name of an object (RFC 1123).
+/// The longest name of an object (a DNS subdomain of RFC 1123). Spark does not shorten names, except the service's.
 const LONGEST_NAME: usize = 253;
 
 fn check_names(submission: &Submission) -> Result<(), PlanError> {

@@ -1,21 +1,22 @@
-//! The names that a submission gives: by Spark's rules from the application's name, the time and chance.
+//! The names of a submission's objects, by Spark's rules: from the application's name, the time and random bytes
+//! (`KubernetesConf`, `KubernetesUtils.uniqueID`).
 
 use jiff::Timestamp;
 
 use crate::drawn::Drawn;
 
-/// The longest label value, and so the longest name of a service (RFC 1123).
+/// The longest label value, and the longest name of a service (a DNS label of RFC 1123).
 const LONGEST_LABEL: usize = 63;
 
 /// The label that says which application an object belongs to.
 pub(super) const APP_ID_LABEL: &str = "spark-app-selector";
 
-/// What tells this submission from every other one.
+/// Names and ids that are unique to one submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Names {
     /// `spark-` and 32 hexadecimal digits.
     pub app_id: String,
-    /// What the names of most objects begin with.
+    /// The beginning of the names of most objects.
     pub prefix: String,
     /// Value of the label `spark-app-name`.
     pub app_name_label: String,
@@ -23,13 +24,14 @@ pub(super) struct Names {
     pub service: String,
     /// The `ConfigMap` that has `spark.properties`.
     pub config_map: String,
-    /// Where local data go unless somebody says so.
+    /// The default folder for local data.
     pub local_dir: String,
 }
 
 impl Names {
-    /// Makes the names of one submission; a second value is a warning.
+    /// Makes the names of one submission. The second value is a warning about a name that is too long.
     pub fn new(app_name: &str, drawn: &Drawn) -> (Self, Option<String>) {
+        // Spark draws each of these ids anew, so they differ within one submission.
         let [for_objects, for_service, for_config] = drawn.ids.map(|id| unique_id(drawn.now, id));
         let app_id = format!("spark-{}", drawn.app_id.simple());
         let prefix = resource_name_prefix(app_name, &for_objects);
@@ -40,17 +42,19 @@ impl Names {
         (Self { app_id, prefix, app_name_label, service, config_map, local_dir }, warning)
     }
 
-    /// The name of an object that belongs to the application.
+    /// The name of an object with this end, such as `driver` or `policy`.
     pub fn of(&self, suffix: &str) -> String {
         format!("{}-{suffix}", self.prefix)
     }
 }
 
-/// Three random bytes and the lower 40 bits of the time in milliseconds, which are not padded.
+/// Three random bytes and the lower 40 bits of the time in milliseconds, in hexadecimal. Spark does not pad the time.
 fn unique_id(now: Timestamp, [a, b, c]: [u8; 3]) -> String {
     format!("{a:02x}{b:02x}{c:02x}{:x}", now.as_millisecond() & 0xff_ffff_ffff)
 }
 
+/// Names of services must begin with a letter. So Spark replaces a leading digit by `x`, the id's too if the name is
+/// empty.
 fn resource_name_prefix(app_name: &str, unique_id: &str) -> String {
     let name = format!("{app_name}-{unique_id}");
     let prefix = with_single_dashes(trimmed(&name));
@@ -61,18 +65,19 @@ fn resource_name_prefix(app_name: &str, unique_id: &str) -> String {
     }
 }
 
+/// The name, cut to the length of a label. Spark then removes one dash at each end.
 fn app_name_label(app_name: &str) -> String {
     let label: String = with_single_dashes(trimmed(app_name)).chars().take(LONGEST_LABEL).collect();
     let label = label.strip_prefix('-').unwrap_or(&label);
     label.strip_suffix('-').unwrap_or(label).to_owned()
 }
 
-/// Java's `String.trim`: everything up to the blank goes, control characters included, and nothing else.
+/// Java's `String.trim`: it removes blanks and control characters, and no other kinds of white space.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c <= ' ')
 }
 
-/// In lower case, with one dash in place of each run of characters that no name may have.
+/// The text in lower case, with one dash for each run of characters that no name may have.
 fn with_single_dashes(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for c in text.to_lowercase().chars() {
@@ -84,6 +89,8 @@ fn with_single_dashes(text: &str) -> String {
     name
 }
 
+/// The service's name. The driver's host name is part of it, so it has at most 63 characters. Spark falls back to a
+/// name without the application's.
 fn service_name(prefix: &str, unique_id: &str) -> (String, Option<String>) {
     let preferred = format!("{prefix}-driver-svc");
     if preferred.len() <= LONGEST_LABEL {

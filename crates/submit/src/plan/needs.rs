@@ -1,28 +1,29 @@
-//! What a request needs to know before it can be planned: first where its files stand, then what they hold.
+//! What has to be collected before a request can be planned: in a first round places, in a second round contents.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use cloakroom_spark::RemoteUri;
 
-/// What has to be collected, and nothing else. `Debug` leaves out what may be a secret in an address.
+/// Everything that has to be collected; nothing else is read. `Debug` leaves out parts of addresses that may be
+/// secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// Paths of which it has to be known what stands there.
+    /// Paths to look at: whether something is there, and of which kind.
     pub places: BTreeSet<PathBuf>,
-    /// Patterns, where nothing stands at the path that they would be; the files that match are places too.
+    /// Patterns to expand, if nothing is at the path of the same text. The files that match count as places too.
     pub patterns: BTreeSet<PathBuf>,
-    /// Folders whose regular files have to be known.
+    /// Folders whose regular files are listed.
     pub folders: BTreeSet<PathBuf>,
     /// Files that are read whole.
     pub contents: BTreeSet<PathBuf>,
-    /// Addresses of small files.
+    /// Addresses of small files, such as pod templates, that are downloaded.
     pub web: BTreeSet<RemoteUri>,
-    /// Jars whose main class counts.
+    /// Jars whose manifests are read for the main class.
     pub manifests: BTreeSet<PathBuf>,
 }
 
-/// Whether a text has a character in it that makes a pattern.
+/// Whether a text has a character that makes it a pattern for Hadoop's `globStatus`.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }

@@ -1,4 +1,4 @@
-//! Objects that are larger than an API server takes, which the dry run of the pod does not show.
+//! Refuses objects that are larger than an API server accepts. The dry run does not find them: it tries only the pod.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::error::PlanError;
 use super::spec::DriverSpec;
 use cloakroom_spark::keys::DEPENDENCY_LISTS;
 
-/// What the data of a config map or of a secret may have together (`MaxSecretSize` in Kubernetes' API).
+/// The largest sum of a config map's or secret's data, in bytes (`MaxSecretSize` in Kubernetes' API).
 const MOST_BYTES: usize = 1 << 20;
 
 /// Refuses an object that is too large, and says what to make smaller.
@@ -27,7 +27,7 @@ pub(super) fn check(application: &Application, spec: &DriverSpec) -> Result<(), 
     Ok(())
 }
 
-/// Of what is said of a secret in base64, what it stands for counts.
+/// The size of an object's data. A secret's data is in base64, and the API server counts the decoded bytes.
 fn data_bytes(object: &Value) -> usize {
     let Some(data) = object["data"].as_object() else { return 0 };
     let texts = data.values().filter_map(Value::as_str);
@@ -38,7 +38,7 @@ fn data_bytes(object: &Value) -> usize {
     }
 }
 
-/// Lists of files grow by themselves, as by a pattern; everything else somebody has written.
+/// What to make smaller. Only lists of files grow long without being written so: by patterns.
 fn advice(application: &Application) -> &'static str {
     let dependencies = &application.dependencies;
     let given = DEPENDENCY_LISTS.iter().filter_map(|key| application.conf.get(key)).map(str::len);

@@ -1,4 +1,4 @@
-//! The driver's ports.
+//! The driver's ports, with Spark's defaults.
 
 use cloakroom_spark::keys::{self, Key};
 use cloakroom_spark::{SettingError, SparkConf};
@@ -9,7 +9,7 @@ pub(super) const CONNECT: &str = "spark-connect";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DriverPorts {
     pub driver: u16,
-    /// In the pod; the service does not know of `spark.blockManager.port`.
+    /// Only in the pod: Spark reads `spark.blockManager.port` for the pod, and not for the service.
     pub block_manager_of_pod: u16,
     pub block_manager: u16,
     pub ui: u16,
@@ -17,7 +17,7 @@ pub(super) struct DriverPorts {
 }
 
 impl DriverPorts {
-    /// Reads them all.
+    /// Reads all ports. Two equal ones are refused.
     pub fn of(conf: &SparkConf) -> Result<Self, SettingError> {
         let of_all = port(conf, &keys::BLOCK_MANAGER_PORT, 7079)?;
         let ports = Self {
@@ -31,7 +31,8 @@ impl DriverPorts {
         Ok(ports)
     }
 
-    /// No API server takes a service that has a port twice, and it would only say so once the pod was made.
+    /// No API server accepts a service with the same port twice. Spark would learn that after it has created the pod.
+    /// Port 0 may stand twice: Spark sends it as it is.
     fn check(&self, conf: &SparkConf) -> Result<(), SettingError> {
         let ports: [(&str, u16); 4] = [
             (&keys::DRIVER_PORT, self.driver),
@@ -50,12 +51,12 @@ impl DriverPorts {
         Ok(())
     }
 
-    /// Name and number of each port of the pod.
+    /// The pod's ports by name, in Spark's order.
     pub fn of_pod(&self, with_connect: bool) -> Vec<(&'static str, u16)> {
         self.named(self.block_manager_of_pod, with_connect)
     }
 
-    /// Name and number of each port of the service.
+    /// The service's ports by name, in Spark's order.
     pub fn of_service(&self, with_connect: bool) -> Vec<(&'static str, u16)> {
         self.named(self.block_manager, with_connect)
     }

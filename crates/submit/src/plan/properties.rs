@@ -1,4 +1,4 @@
-//! `spark.properties` as `java.util.Properties.store(Writer)` writes it, sorted.
+//! The text of `spark.properties`, as `java.util.Properties.store(Writer)` writes it, but sorted.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use cloakroom_spark::properties_text;
 
-/// The text of the driver's properties file. Java's order is that of a hash table; this one is always the same.
+/// The text of the driver's properties file. Java's order is that of a hash table. This order is always the same.
 pub(super) fn properties_file(
     config_map: &str,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! How the plan reads what each key names that names a file.
+//! For each key that names a file: how the plan reads that file.
 
 use std::path::PathBuf;
 
@@ -11,25 +11,26 @@ use super::source;
 use super::submitter::Submitter;
 use cloakroom_spark::{DependencyUri, MainResource, SparkConf, keys, split_list};
 
-/// How the plan reads what a key names.
+/// How the plan reads the file that a key names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// The content of a path of the submitting machine.
+    /// The value is a path of the submitting machine. The content is read.
     Path,
-    /// The same, or of a `file:` URI; what is in the image stays there.
+    /// The value is a path or a `file:` URI. The content is read. A `local:` URI is in the image and is not read.
     Uri,
-    /// The content of a path, a URI or an `http(s)` address.
+    /// The value is a path, a URI or an `http(s)` address. The content is read.
     Source,
-    /// Entries of a list, patterns included: what stands there. Without a server the content of small files as well.
+    /// The value is a list of files and patterns. The plan looks at each of them, and reads the content of small files
+    /// if there is no server.
     List,
-    /// The plan does not read it; this does.
+    /// The plan does not read it. The text says which part does.
     Elsewhere(&'static str),
 }
 
 const API_SERVER: How = How::Elsewhere("the client of the API server");
 const ADVICE: How = How::Elsewhere("nothing: a Java store is only named in the advice to convert it");
 
-/// Every key of the registry that names files of the submitting machine.
+/// All keys of the registry that name files of the submitting machine. A test fails if one is missing.
 pub const READ_KEYS: [(&str, How); 23] = [
     (keys::JARS.name(), How::List),
     (keys::FILES.name(), How::List),
@@ -56,7 +57,7 @@ pub const READ_KEYS: [(&str, How); 23] = [
     (keys::INTERNAL_TLS_TRUST_STORE.name(), ADVICE),
 ];
 
-/// Those that are read only where something is staged, each unless TLS is off.
+/// The keys whose files are read only if something is staged. The certificates are read only if TLS is on.
 const STAGING_KEYS: [&str; 3] = [
     keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name(),
     keys::TLS_CLIENT_CERT_PEM.name(),
@@ -64,7 +65,8 @@ const STAGING_KEYS: [&str; 3] = [
 ];
 
 impl Needs {
-    /// Where the files stand that an application names: which of them travel, and how, is known by that alone.
+    /// The first round: the places that the settings and the application name. They are enough to decide which files
+    /// travel, and how.
     pub(super) fn places(
         conf: &SparkConf,
         is_asked_for: impl Fn(&str) -> bool,
@@ -85,7 +87,7 @@ impl Needs {
         needs
     }
 
-    /// What the files hold that go into the application's objects.
+    /// The second round: the contents that go into the application's objects.
     pub(super) fn contents(
         conf: &SparkConf,
         is_asked_for: impl Fn(&str) -> bool,
@@ -113,7 +115,8 @@ impl Needs {
         needs
     }
 
-    /// The file, and those that were perhaps meant where there is none: a `#` ends the path of a URI.
+    /// The file, and files that the user may have meant. A `#` ends the path of a URI, so a name with `#` in it may be
+    /// meant. The refusal of a missing file then gives a hint.
     fn add_entry(&mut self, entry: &str, submitter: &Submitter) {
         let Ok(DependencyUri::Submitter(uri)) = DependencyUri::parse(entry) else { return };
         let path = submitter.working_folder.join(uri.path());
@@ -130,7 +133,7 @@ impl Needs {
     }
 }
 
-/// The keys that are set and read, with how, and their values.
+/// The keys that are set and whose files are read, each with how and its value.
 fn read_keys(
     conf: &SparkConf,
     is_asked_for: impl Fn(&str) -> bool,
@@ -141,7 +144,7 @@ fn read_keys(
     })
 }
 
-/// Some keys are read only beside others, or not with every value.
+/// Whether the file of a key is read. A keytab in the image is not, and a `PodGroup` only with Volcano's step.
 fn is_read(conf: &SparkConf, key: &str, value: &str) -> bool {
     if key == keys::KEYTAB.name() {
         !value.starts_with("local:")

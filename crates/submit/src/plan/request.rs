@@ -1,4 +1,4 @@
-//! What is asked for, with the machine that it is asked on.
+//! The request of a submission, with the machine that it comes from.
 
 use super::submitter::Submitter;
 use crate::advice::Named;
@@ -10,33 +10,33 @@ use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates
 pub struct Request {
     /// The application and its settings.
     pub arguments: SubmitArguments,
-    /// Who submits, and from where.
+    /// The submitting machine and its user.
     pub submitter: Submitter,
-    /// Whether the staging server may be asked.
+    /// Whether the plan may ask the staging server.
     pub asking: Asking,
 }
 
-/// Whether the staging server may be asked for what only it knows.
+/// Whether the plan may ask the staging server for the init-container's image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
-    /// It is.
+    /// The server is asked if no setting names the image.
     Allowed {
-        /// How many times to ask at most, whatever the settings say.
+        /// The largest number of attempts, whatever the settings say. `None` sets no limit.
         attempts: Option<u32>,
     },
-    /// A preview asks no server, and says what it does not know.
+    /// A dry run: no server is asked, and a placeholder stands for the image.
     Preview,
 }
 
 /// A staging server that has to be asked for the init-container's image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// As this machine reaches it.
+    /// Its address for this machine.
     pub server: ServerAddress,
-    /// How long it is waited for.
+    /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
-    /// How it was given.
+    /// Where the user has named the server.
     pub named: Named,
-    /// What is trusted beside the system's certificates.
+    /// Certificates to trust in addition to the system's.
     pub trusted: TrustedCertificates,
 }

@@ -12,8 +12,8 @@ use super::submitter::Submitter;
 use cloakroom_spark::uri::has_scheme;
 use cloakroom_spark::{DependencyUri, FileUri, RemoteUri, SparkConf};
 
-/// The text of the file that a key names: a path, `file:`, `local:` (which is read here as well, as Spark does), or an
-/// `http(s)` address.
+/// The text of the file that a key names by a path, `file:`, `local:` or an `http(s)` address. Spark reads `local:` on
+/// the submitting machine for these keys, and so does this.
 pub(super) fn read(
     conf: &SparkConf,
     key: &'static str,
@@ -24,7 +24,7 @@ pub(super) fn read(
     Ok(Some(text))
 }
 
-/// The same, before it is known to be text.
+/// The same as bytes, for files that may not be UTF-8.
 pub(super) fn read_bytes(
     conf: &SparkConf,
     key: &'static str,
@@ -44,7 +44,7 @@ pub(super) fn read_bytes(
     }
 }
 
-/// Where a file is.
+/// The place from which a file is read.
 enum Found {
     File(PathBuf),
     Web(RemoteUri),
@@ -66,7 +66,7 @@ fn found(conf: &SparkConf, key: &'static str, machine: Machine) -> Result<Option
     }
 }
 
-/// The path of which it has to be known whether a file stands there, before one is read.
+/// The path to look at in the first round: the decoded one, if it differs. The file there wins, as in Spark.
 pub(super) fn place(place: &str, submitter: &Submitter) -> Option<PathBuf> {
     match DependencyUri::parse(place) {
         Ok(DependencyUri::Submitter(file) | DependencyUri::Image(file)) => paths(place, &file, submitter).1,
@@ -74,18 +74,18 @@ pub(super) fn place(place: &str, submitter: &Submitter) -> Option<PathBuf> {
     }
 }
 
-/// The file that is read.
+/// Adds the file that is read to the needs of the second round.
 pub(super) fn needs(conf: &SparkConf, key: &'static str, machine: Machine, needs: &mut Needs) {
     match found(conf, key, machine) {
         Ok(Some(Found::File(path))) => needs.contents.extend([path]),
         Ok(Some(Found::Web(remote))) => needs.web.extend([remote]),
-        // It is refused where it is read.
+        // A wrong value is refused when the plan reads it.
         Ok(None) | Err(_) => {}
     }
 }
 
-/// The path as it is written, and as a URI where that is another one. A path is a URI to Spark as well. One with `%` in its
-/// own name, which Spark does not find, is read here.
+/// The path as it is written, and the decoded path if it differs. Spark takes a path for a URI too and decodes it, so
+/// it does not find a file with `%20` in its own name. Here that file is read if there is none of the decoded name.
 fn paths(place: &str, file: &FileUri, submitter: &Submitter) -> (PathBuf, Option<PathBuf>) {
     let literal = submitter.working_folder.join(file.whole_path());
     let decoded = percent_decode_str(place).decode_utf8().ok().filter(|_| !has_scheme(place));
@@ -93,7 +93,7 @@ fn paths(place: &str, file: &FileUri, submitter: &Submitter) -> (PathBuf, Option
     (literal, decoded)
 }
 
-/// The address without what may be a secret in it.
+/// A refusal that shows the address without user, query and fragment, which may be secrets.
 fn refused(key: &'static str, remote: &RemoteUri, problem: String) -> PlanError {
     PlanError::Remote { key, uri: remote.redacted(), problem }
 }

@@ -1,4 +1,4 @@
-//! What goes to the staging server, and for whom.
+//! The plan of staging: what goes to the server, and for which owner.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::StagePlan;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_transfer::bundle::PackPlan;
 
-/// Staged bundles belong to the driver's pod, by the label that no other one has.
+/// The plan for a submission. The bundles belong to the driver's pod. Only this pod has this value of
+/// `spark-app-selector`.
 pub(super) fn staging(application: &Application) -> Result<Option<StagePlan>, PlanError> {
     let Some(init) = &application.init_container else { return Ok(None) };
     let label = (APP_ID_LABEL.to_owned(), application.names.app_id.clone());
@@ -20,7 +21,7 @@ pub(super) fn staging(application: &Application) -> Result<Option<StagePlan>, Pl
     Ok(stage_plan(init, &application.dependencies, owner))
 }
 
-/// What goes to the server, if anything does.
+/// The plan for any owner. It is `None` if nothing goes to a server.
 pub(super) fn stage_plan(
     init: &InitContainer,
     dependencies: &Dependencies,

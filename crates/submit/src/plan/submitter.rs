@@ -1,4 +1,4 @@
-//! The submitting machine, as far as it shows in what is submitted.
+//! The parts of the submitting machine that influence a submission.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,26 +6,26 @@ use std::path::PathBuf;
 use cloakroom_spark::conf::Surroundings;
 use cloakroom_spark::hadoop_user::NoUser;
 
-/// What the submitting machine brings along. Only the composition root reads the environment.
+/// The environment of the submitting machine. Only the binary reads it.
 #[derive(Clone)]
 pub struct Submitter {
-    /// Environment variables, those that are UTF-8.
+    /// The environment variables that are UTF-8.
     pub variables: BTreeMap<String, String>,
-    /// Who submits: `SPARK_USER`, else the short name of `HADOOP_USER_NAME`, else the operating system's user.
+    /// The submitting user: `SPARK_USER`, else the short name of `HADOOP_USER_NAME`, else the operating system's user.
     pub user: Result<String, NoUser>,
-    /// Properties of the system, by the names that a JVM has for them, with those that its options set.
+    /// The system properties that a JVM would have here, by their names. They include those of JVM options (`-D`).
     pub system: BTreeMap<String, String>,
-    /// What relative paths are relative to.
+    /// The folder that relative paths start from.
     pub working_folder: PathBuf,
 }
 
 impl Submitter {
-    /// What settings are read with.
+    /// The sources for references in settings, such as `${env:NAME}`.
     pub fn surroundings(&self) -> Surroundings<'_> {
         Surroundings { variables: &self.variables, system: &self.system, folder: &self.working_folder }
     }
 
-    /// `SPARK_CONF_DIR`, else the folder `conf` of `SPARK_HOME`, which need not be there.
+    /// `SPARK_CONF_DIR`, else the folder `conf` of `SPARK_HOME`. The folder may be missing.
     pub fn spark_conf_folder(&self) -> Option<PathBuf> {
         let named = |name: &str| self.variables.get(name).filter(|value| !value.is_empty());
         let folder = match named("SPARK_CONF_DIR") {

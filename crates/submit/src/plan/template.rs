@@ -1,4 +1,5 @@
-//! The driver's pod template: read as Spark's library reads it, fields that nobody here knows included.
+//! The driver's pod template, read as Spark's client library (fabric8) reads it. Fields that no type here knows are
+//! kept.
 
 #[cfg(test)]
 mod reading_tests;
@@ -18,7 +19,7 @@ use super::source;
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SparkConf, keys};
 
-/// What the driver's pod begins as, the Spark container taken out of it.
+/// The pod of the template, with the Spark container taken out (`KubernetesUtils.selectSparkContainer`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct PodTemplate {
     pub pod: Map<String, Value>,
@@ -28,7 +29,7 @@ pub(super) struct PodTemplate {
 }
 
 impl PodTemplate {
-    /// Reads the template, an empty one where no file is named.
+    /// Reads the template. It is empty if no setting names a file.
     pub fn read(conf: &SparkConf, machine: Machine) -> Result<Self, PlanError> {
         let (version, _) = SparkVersion::of(conf)?;
         let pod = match source::read(conf, &keys::DRIVER_POD_TEMPLATE, machine)? {
@@ -50,6 +51,8 @@ impl PodTemplate {
             Some(Value::Array(containers)) => containers,
             _ => Vec::new(),
         };
+        // Spark takes the named container, else the first. If the named one is missing, Spark warns and takes the
+        // first; that one is not Spark's, so it is refused here.
         let at = match name.filter(|_| has_template) {
             None => 0,
             Some(name) => {
@@ -81,7 +84,7 @@ fn taken(pod: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
     }
 }
 
-/// A pod as the library of that Spark reads it, or what is wrong with it.
+/// A pod as the library of this Spark version reads it, or what is wrong with it.
 pub(super) fn parse_pod(text: &str, version: SparkVersion) -> Result<Map<String, Value>, String> {
     let document = Node::parse(text)?;
     let Kind::Map(_) = document.kind else { return Err("it must be a pod in YAML or JSON".to_owned()) };
@@ -102,7 +105,7 @@ pub(super) fn parse_pod(text: &str, version: SparkVersion) -> Result<Map<String,
     }
 }
 
-/// One document of YAML or JSON, nobody's type.
+/// One document of YAML or JSON of any type.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     Ok(Node::parse(text)?.into_value().unwrap_or_default())
 }

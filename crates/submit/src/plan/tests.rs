@@ -1,4 +1,4 @@
-//! Whole submissions: what Spark was seen to send for the same settings.
+//! Tests of whole submissions, by what Spark was observed to send for the same settings.
 
 mod as_recorded;
 mod attached;

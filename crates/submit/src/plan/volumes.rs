@@ -1,5 +1,6 @@
-//! Volumes as settings describe them: `spark.kubernetes.ROLE.volumes.TYPE.NAME.…`. Those of executors are made by the
-//! driver; they are read here so that a mistake is found before anything is made, as Spark does it.
+//! Reads the settings of volumes, `spark.kubernetes.ROLE.volumes.TYPE.NAME.…` (`KubernetesVolumeUtils`). The driver
+//! adds the executors' volumes. Spark reads them during the submission too, so that a mistake is found before anything
+//! is created.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use cloakroom_spark::keys::{Key, VolumeKeys};
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SettingError, SparkConf};
 
-/// One volume, and where it is mounted.
+/// One volume and its mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Volume {
     pub name: String,
@@ -20,7 +21,7 @@ pub(super) struct Volume {
     pub source: VolumeSource,
 }
 
-/// Where a volume comes from.
+/// The types of volumes that Spark supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum VolumeSource {
     HostPath { path: String, kind: String },
@@ -29,7 +30,7 @@ pub(super) enum VolumeSource {
     Claim(Claim),
 }
 
-/// A claim of persistent storage, which is made if class and size are known.
+/// A claim of persistent storage. It is created if class and size are set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     pub name: String,
@@ -39,7 +40,8 @@ pub(super) struct Claim {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Every volume, sorted by type and name; Spark's order is that of a hash table.
+/// All volumes, sorted by type and name. Spark's order is that of a hash table. Like Spark, this refuses two volumes
+/// with one mount path.
 pub(super) fn volumes(
     conf: &SparkConf,
     keys: &VolumeKeys,
@@ -109,6 +111,7 @@ impl Reader<'_> {
         match self.kind {
             "hostPath" => Ok(VolumeSource::HostPath {
                 path: self.required(&keys.path, "the path on the node")?,
+                // Spark 3.5 ignores the setting and sends an empty type.
                 kind: if self.version.has_volume_details() {
                     self.or_empty(&keys.kind)
                 } else {
@@ -148,6 +151,8 @@ impl Reader<'_> {
         Ok(claim)
     }
 
+    /// The size limit. Spark 3.5 sends any text. Spark 4 refuses a number without a unit that is too small, because a
+    /// unit was probably forgotten. Other texts that are no quantity would fail at the API server.
     fn size(&self) -> Result<Option<String>, SettingError> {
         let key = self.key(&self.keys.size_limit);
         let Some(size) = self.conf.get(&key) else { return Ok(None) };
@@ -168,12 +173,12 @@ impl Reader<'_> {
         key.of(&[self.kind, self.name])
     }
 
-    /// What the keys of a family within the volume's begin with.
+    /// The beginning of the keys of a family, such as this volume's labels.
     fn prefix(&self, family: &Key<String>) -> String {
         family.of(&[self.kind, self.name, ""])
     }
 
-    /// A key of the volume that is set.
+    /// Some key of this volume that is set, for a message about the volume as a whole.
     fn any_key(&self) -> String {
         let prefix = format!("{}{}.{}.", self.keys.mount_path.prefix(), self.kind, self.name);
         let rest = self.conf.prefixed(&prefix).next().map(|(rest, _)| rest.to_owned());

@@ -1,4 +1,4 @@
-//! Why an application does not run, is not known to have ended, or was not handed over.
+//! Why a submission, its following or a handover failed.
 
 use std::error::Error;
 
@@ -11,61 +11,61 @@ use crate::stage::StagingError;
 use crate::upload::UploadError;
 use cloakroom_core::text::chain;
 
-/// A use case that did not come to its end. What had been made is gone, or the error says what is left.
+/// The failure of a use case. Everything that was created is gone, or the error says what is left.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Objects were not made.
+    /// Objects could not be created.
     #[error(transparent)]
     Create(#[from] CreateError),
-    /// Files were not staged.
+    /// Files could not be staged.
     #[error(transparent)]
     Stage(#[from] StagingError),
-    /// A file was not copied.
+    /// A file could not be copied.
     #[error(transparent)]
     Upload(#[from] UploadError),
-    /// Files were not copied, and not for the sake of one of them.
+    /// The copying task itself failed.
     #[error("the files were not copied")]
     NotCopied(#[source] JoinError),
-    /// The application runs on, and is not seen any more.
+    /// The application continues to run, but can no longer be followed.
     #[error(transparent)]
     Follow(#[from] FollowError),
-    /// What was handed over was not taken. Everything was taken back.
+    /// The receiver of a handover failed. Everything was taken back.
     #[error(transparent)]
     NotTaken(NotTaken),
-    /// The same, but for some of the objects.
+    /// The receiver of a handover failed, and some objects could not be deleted.
     #[error("not everything was taken back{undo}")]
     NotTakenBack {
-        /// What is left.
+        /// The objects that are left.
         undo: Undo,
-        /// Why it was not taken.
+        /// The receiver's error.
         #[source]
         why: NotTaken,
     },
 }
 
-/// Why the receiver did not take what was handed over.
+/// The error of the receiver of a handover, such as a file that cannot be written.
 pub type NotTaken = Box<dyn Error + Send + Sync>;
 
-/// What a use case failed at.
+/// The part of the use case that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failed {
-    /// Nothing: it was asked to stop.
+    /// None: the user stopped it.
     Stopped,
-    /// Bringing files to the staging server.
+    /// Uploading files to the staging server.
     Staging,
-    /// Copying files.
+    /// Copying files to `spark.kubernetes.file.upload.path`.
     Copying,
-    /// Making objects.
+    /// Creating objects.
     Creating,
-    /// Following the application, which runs on.
+    /// Following the application, which continues to run.
     Following,
-    /// Handing over.
+    /// Handing the templates and settings over.
     HandingOver,
 }
 
 impl RunError {
-    /// What it failed at.
+    /// The part that failed.
     pub fn kind(&self) -> Failed {
         let is_stopped = match self {
             Self::Create(error) => error.is_stopped(),
@@ -83,13 +83,13 @@ impl RunError {
         }
     }
 
-    /// Whether it is so because it was asked for.
+    /// Whether the user stopped it.
     pub fn is_stopped(&self) -> bool {
         self.kind() == Failed::Stopped
     }
 }
 
-/// The kind, and the message that people read.
+/// An error is serialised as its kind and its message for people.
 impl Serialize for RunError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

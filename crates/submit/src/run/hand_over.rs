@@ -1,4 +1,5 @@
-//! Files are staged for an application that something else submits, and what that has to be given is handed over.
+//! The use case of `stage --for`: stages files for an application of an external submitter, and hands over what that
+//! submitter needs.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -15,35 +16,35 @@ use crate::plan::handover::Handover;
 use crate::stage::{StagedBundles, Stager};
 use cloakroom_cluster::ApiServer;
 
-/// What files are handed over with.
+/// The parts that a handover works with.
 #[derive(Clone, Copy)]
 pub struct HandOver<'a> {
-    /// Where the objects are made, or the application of the file is looked for. Without it nothing is asked or made in a
-    /// cluster.
+    /// The cluster in which objects are created, or in which the application of the file is looked for. If it is
+    /// `None`, no cluster is used.
     pub server: Option<&'a ApiServer>,
-    /// Where the files come from.
+    /// The source of the files.
     pub inputs: &'a dyn Inputs,
-    /// Where they go.
+    /// The target of the files.
     pub stager: &'a dyn Stager,
-    /// Hears what happens.
+    /// The receiver of events.
     pub log: &'a Log,
-    /// Once it is cancelled, everything is taken back.
+    /// If it is cancelled, everything is taken back.
     pub stop: &'a CancellationToken,
 }
 
-/// What was handed over.
+/// The result of a handover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HandedOver {
-    /// Whether the application of the file is in the cluster already, and owns the objects.
+    /// Whether the application of the file is in the cluster already and owns the objects.
     pub is_owned: bool,
-    /// When the first bundle goes if nothing downloads it.
+    /// When the server deletes the first bundle if it is not downloaded before.
     pub expires_at: Option<Timestamp>,
 }
 
 impl HandOver<'_> {
-    /// Tries the objects, stages, makes the objects, and then lets `take` hand over the rest. It gets the documents that are
-    /// still to be applied, in this order: none where the objects are made. After a failure, also of `take`, nothing is left,
-    /// or the error says what.
+    /// Tries the objects, stages, creates the objects, and then calls `take` to hand over the rest. `take` gets the
+    /// documents that the user has to apply, in this order. There are none if this program has created the objects.
+    /// After a failure, also of `take`, nothing is left, or the error says what.
     pub async fn run(
         &self,
         handover: &Handover,
@@ -65,7 +66,7 @@ impl HandOver<'_> {
         Ok(HandedOver { is_owned: uid.is_some(), expires_at: staged.expires_at() })
     }
 
-    /// The unique id of the file's application, if that is in the cluster. Objects without a file are tried.
+    /// The unique id of the file's application, if it is in the cluster already. Without a file, the objects are tried.
     async fn look(&self, handover: &Handover) -> Result<Option<String>, RunError> {
         let Some(server) = self.server else { return Ok(None) };
         let (namespace, stop) = (&handover.namespace, self.stop);
@@ -79,8 +80,8 @@ impl HandOver<'_> {
             Existing::NotAllowed(message) => {
                 let (kind, name) = (file.kind(), file.name());
                 self.log.warn(&[format!(
-                    "whether the {kind} {name} is there already cannot be told, so that it will not own its config map and \
-                     secret: 403 {message}"
+                    "cannot find out whether the {kind} {name} exists already, so it will not own its config map and secret: \
+                     403 {message}"
                 )]);
                 None
             }
@@ -105,7 +106,8 @@ impl HandOver<'_> {
         })
     }
 
-    /// Removes what earlier runs left, as far as that is certain. What was asked for is done: this can fail nothing.
+    /// Removes objects of earlier runs whose files are certainly gone. The handover is done at this point, so a failure
+    /// here is ignored.
     async fn tidy(&self, handover: &Handover) {
         let (Some(server), Some(plan)) = (self.server, &handover.staging) else { return };
         let namespace = handover.namespace.clone();
@@ -119,7 +121,8 @@ impl HandOver<'_> {
     }
 }
 
-/// The objects, and with them the application of the file. Where that is in the cluster already, it owns them.
+/// The documents to apply: the objects, and the application of the file. If the application is in the cluster already,
+/// it owns the objects.
 fn to_apply(handover: &Handover, mut objects: Vec<Value>, uid: Option<&str>) -> Vec<Value> {
     for object in &mut objects {
         object["metadata"]["namespace"] = json!(handover.namespace);

@@ -1,6 +1,6 @@
-//! The whole use case: files and settings are collected and planned ([`planned()`]), and the application is tried, staged,
-//! made and followed ([`Run`]). For one that something else submits ([`handed_over`]), files are staged and handed over
-//! ([`HandOver`]).
+//! The use cases. [`planned()`] collects files and plans an application. [`Run`] tries, stages, creates and follows it.
+//! [`handed_over`] plans for an application of an external submitter. [`HandOver`] stages its files and hands them
+//! over.
 
 mod error;
 mod hand_over;
@@ -27,35 +27,36 @@ pub use error::{Failed, NotTaken, RunError};
 pub use hand_over::{HandOver, HandedOver};
 pub use planned::{handed_over, planned};
 
-/// What a submission is run with.
+/// The parts that a submission works with.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
-    /// Where the application is made.
+    /// The cluster in which the application is created.
     pub server: &'a ApiServer,
-    /// Where its files come from.
+    /// The source of its files.
     pub inputs: &'a dyn Inputs,
-    /// Where they go.
+    /// The target of its files.
     pub stager: &'a dyn Stager,
-    /// Hears what happens.
+    /// The receiver of events.
     pub log: &'a Log,
-    /// Once it is cancelled, everything is taken back, or the application is left alone where it is there already.
+    /// If it is cancelled before the application is created, everything is taken back. After that, only the waiting
+    /// ends.
     pub stop: &'a CancellationToken,
-    /// How the application is followed.
+    /// Intervals and limits of following.
     pub pace: Pace,
 }
 
-/// How it ended.
+/// The end of a submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "ended", rename_all = "kebab-case")]
 pub enum Ended {
-    /// The application is there, and is not to be waited for.
+    /// The application is created, and the settings say not to wait for it.
     Deployed,
-    /// What was seen of it last.
+    /// The application was followed until this outcome.
     Followed(Outcome),
 }
 
 impl Run<'_> {
-    /// Creates the application, and follows it unless it is not to be waited for.
+    /// Creates the application. Follows it, unless `waitAppCompletion` is false.
     pub async fn run(&self, submission: &Submission) -> Result<Ended, RunError> {
         let created = self.create(submission).await?;
         if !submission.follow.wait {
@@ -65,8 +66,8 @@ impl Run<'_> {
         Ok(Ended::Followed(self.follow(submission, &created).await?))
     }
 
-    /// Tries the pod, stages what goes through a server, makes the objects. Nothing that was staged outlives a failure: its
-    /// user may submit again, and no application must run twice.
+    /// Tries the pod, stages files, and creates the objects. After a failure, everything staged is released. A pod
+    /// that could not be deleted then has no files. So the application cannot run twice if the user submits again.
     pub async fn create(&self, submission: &Submission) -> Result<Created, RunError> {
         create::dry_run(self.server, submission, self.log, self.stop).await?;
         let Some(plan) = &submission.staging else { return self.make(submission).await };
@@ -78,13 +79,14 @@ impl Run<'_> {
         made
     }
 
-    /// Tells what happens to an application until it has ended.
+    /// Reports what happens to an application until it has ended.
     pub async fn follow(&self, submission: &Submission, created: &Created) -> Result<Outcome, FollowError> {
         let Self { server, log, stop, pace, .. } = *self;
         follow::follow(pace, server, submission, created, log, stop).await
     }
 
-    /// Copies what goes to `spark.kubernetes.file.upload.path`, makes the objects. Copies do not outlive a failure.
+    /// Copies files to `spark.kubernetes.file.upload.path`, and creates the objects. After a failure, the copies are
+    /// removed.
     async fn make(&self, submission: &Submission) -> Result<Created, RunError> {
         let Self { server, log, stop, .. } = *self;
         let uploads = &submission.uploads;
@@ -102,7 +104,7 @@ impl Run<'_> {
         made
     }
 
-    /// Tells at once that it is to stop, and waits for what is under way.
+    /// Waits for `work`, also after `stop`, but reports the request to stop at once. `work` itself heeds `stop`.
     async fn heard<T>(&self, work: impl Future<Output = T> + Send) -> T {
         let mut work = pin!(work);
         tokio::select! {
@@ -115,12 +117,12 @@ impl Run<'_> {
     }
 }
 
-/// A pod that could not be taken back is a broken one without its files.
+/// Whether the pod may still be there. Without its files it cannot run the application.
 fn may_leave_pod(error: &RunError) -> bool {
     matches!(error, RunError::Create(error) if error.may_leave_pod())
 }
 
-/// Releases what was staged, and tells what became of it.
+/// Releases the bundles, and reports what became of them.
 async fn take_back(
     stager: &dyn Stager,
     plan: &StagePlan,
@@ -139,7 +141,7 @@ fn say_taken_back(how: TakenBack, left: impl IntoIterator<Item = Left>, log: &Lo
     }
 }
 
-/// Not on the thread that hears signals: a shared folder may be slow.
+/// Copies the files on a blocking thread, because a shared folder may be slow and signals must still be heard.
 async fn copy(
     uploads: Vec<Upload>,
     sources: Arc<dyn Sources>,
@@ -160,13 +162,13 @@ mod tests {
 
     fn is_send<T: Send>(_: &T) {}
 
-    /// Compiled and not called: what runs many submissions may move each of them to another thread.
+    /// Compiled and never called. A service that runs many submissions moves each future between threads.
     fn moved(run: &Run<'_>, submission: &Submission, request: &Request, drawn: &Drawn) {
         is_send(&run.run(submission));
         is_send(&planned(request, &Local, &NamedServer, drawn, run.log));
     }
 
-    /// The same for what is handed over.
+    /// The same for a handover.
     fn handed(run: &HandOver<'_>, handover: &Handover, request: &HandoverRequest, drawn: &Drawn) {
         is_send(&run.run(handover, |_| Ok(())));
         is_send(&handed_over(request, &Local, &NamedServer, drawn, run.log));

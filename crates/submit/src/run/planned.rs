@@ -1,5 +1,5 @@
-//! From a request to what is sent: its files are found and read, the staging server is asked where only it knows, and then
-//! it is planned.
+//! Plans a request: collects its files in two rounds, asks the staging server for the image if needed, and makes the
+//! plan.
 
 use crate::events::Log;
 use crate::inputs::Inputs;
@@ -8,7 +8,7 @@ use crate::plan::{self, PlanError, Question, Request};
 use crate::stage::Stager;
 use crate::{Drawn, Submission};
 
-/// Plans an application.
+/// Plans an application, and reports the warnings.
 pub async fn planned(
     request: &Request,
     inputs: &dyn Inputs,
@@ -26,7 +26,7 @@ pub async fn planned(
     Ok(submission)
 }
 
-/// Plans what is staged for an application that is not submitted here.
+/// Plans the staging for an application of an external submitter, and reports the warnings.
 pub async fn handed_over(
     request: &HandoverRequest,
     inputs: &dyn Inputs,
@@ -44,7 +44,7 @@ pub async fn handed_over(
     Ok(handover)
 }
 
-/// Asks the staging server, if it has to be asked.
+/// The staging server's answer, if there is a question.
 async fn advertised(
     question: Option<Question>,
     stager: &dyn Stager,

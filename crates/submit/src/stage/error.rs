@@ -1,81 +1,81 @@
-//! Why what a submission needs is not on the staging server.
+//! Why the files of a submission are not on the staging server.
 
 use super::BundleKind;
 use crate::advice::{Named, advice, and_advice};
 use crate::left::Left;
 use cloakroom_transfer::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
 
-/// Files that were not staged, or are not there any more. No pod was made.
+/// Files were not staged, or are no longer on the server. No pod was created.
 #[derive(Debug, thiserror::Error)]
 pub enum StagingError {
-    /// No client.
+    /// The HTTP client cannot be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// An upload failed.
     #[error("the {what} were not staged: {}{}", why.advised(|failure| advice(failure, *named)), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
     Upload {
-        /// Which bundle.
+        /// The bundle.
         what: BundleKind,
-        /// Why. It is in the text, and no source that would be told once more.
+        /// The failure. The message has it already, so it is no `#[source]`.
         why: StageError,
-        /// How the server was given.
+        /// Where the user has named the server.
         named: Named,
-        /// What is left, or may be.
+        /// What is still on the server, or may be.
         left: Vec<Left>,
     },
-    /// Somebody asked for it.
+    /// The user stopped the submission.
     #[error("stopped before the application was submitted{}", and(left))]
     Stopped {
-        /// What is left, or may be.
+        /// What is still on the server, or may be.
         left: Vec<Left>,
     },
-    /// A ticket that was good is not any more.
+    /// The server no longer has a bundle that it had acknowledged.
     #[error(
-        "the {what} were staged as {id} and are no longer to be had at {server}: {failure}: was the server replaced, or \
-         does its data not last? Submit again{}",
+        "the {what} were staged as {id}, and {server} no longer has them: {failure}: was the server replaced, or is its \
+         data folder not persistent? Submit again{}",
         and(left)
     )]
     Lost {
-        /// Which bundle.
+        /// The bundle.
         what: BundleKind,
-        /// The resource.
+        /// The resource id.
         id: String,
-        /// Where.
+        /// The server's address.
         server: ServerAddress,
-        /// What it said.
+        /// The server's answer.
         failure: Failure,
-        /// What is left, or may be.
+        /// What is still on the server, or may be.
         left: Vec<Left>,
     },
-    /// Nobody says whether a ticket that was good still is.
+    /// The server did not answer whether it still has a bundle.
     #[error(
         "the {what} were staged as {id}, and {server} does not say whether they are still there: {given_up}{}{}",
         and_advice(&given_up.failure, *named),
         and(left)
     )]
     Unchecked {
-        /// Which bundle.
+        /// The bundle.
         what: BundleKind,
-        /// The resource.
+        /// The resource id.
         id: String,
-        /// Where.
+        /// The server's address.
         server: ServerAddress,
-        /// What happened instead.
+        /// The last failure, and how long it was tried.
         given_up: GivenUp,
-        /// How the server was given.
+        /// Where the user has named the server.
         named: Named,
-        /// What is left, or may be.
+        /// What is still on the server, or may be.
         left: Vec<Left>,
     },
 }
 
 impl StagingError {
-    /// Whether it is so because somebody asked for it.
+    /// Whether the user stopped the submission.
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped { .. })
     }
 
-    /// Says what is left as well.
+    /// Adds to what is still on the server.
     #[must_use]
     pub fn with_left(mut self, more: Vec<Left>) -> Self {
         if let Self::Upload { left, .. }

@@ -1,4 +1,4 @@
-//! Brings files of this machine to the staging server before the pod is made, and takes them back where that fails.
+//! Uploads local files to the staging server before the pod is created, and releases them if a step fails.
 
 mod error;
 mod named_server;
@@ -28,9 +28,9 @@ pub use stager::Stager;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BundleKind {
-    /// What goes to the class path.
+    /// Jars, for the class path.
     Jars,
-    /// Everything else.
+    /// All other files.
     Files,
 }
 
@@ -43,30 +43,30 @@ impl fmt::Display for BundleKind {
     }
 }
 
-/// What goes to a staging server, for whom, and the objects that tell the init-container of it.
+/// What goes to a staging server, the owner of it, and the objects that tell the init-container what to fetch.
 #[derive(Clone, PartialEq)]
 pub struct StagePlan {
-    /// As this machine reaches it.
+    /// The server's address for this machine.
     pub server: ServerAddress,
-    /// The driver's pod.
+    /// The owner of the bundles, normally the driver's pod.
     pub owner: Owner,
-    /// Upper bound on the bundles' life.
+    /// The longest time that the server keeps the bundles.
     pub ttl: Option<SparkDuration>,
-    /// How long they may stay without being downloaded, instead of what the server says.
+    /// How long the server keeps bundles that are not downloaded, in place of its own limit.
     pub unused_timeout: Option<SparkDuration>,
-    /// How long the server is waited for.
+    /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
-    /// How the server was given.
+    /// Where the user has named the server.
     pub named: Named,
-    /// What the server wants to see from whoever uploads.
+    /// The upload token. It is `None` for a server that wants none.
     pub token: Option<UploadToken>,
-    /// What is trusted beside the system's certificates.
+    /// Certificates to trust in addition to the system's.
     pub trusted: TrustedCertificates,
-    /// One bundle of jars.
+    /// The bundle of jars.
     pub jars: Option<Arc<PackPlan>>,
-    /// One bundle of everything else.
+    /// The bundle of all other files.
     pub files: Option<Arc<PackPlan>>,
-    /// They are complete once both tickets are known.
+    /// The objects for the init-container. They are complete once the tickets are known.
     pub objects: InitObjects,
 }
 
@@ -77,17 +77,17 @@ impl StagePlan {
     }
 }
 
-/// The tickets of bundles that are on the server. Nothing owns them until the application is there.
+/// The tickets of bundles that are on the server. Until the application is created, they have no owner.
 #[derive(Debug, Clone, Default)]
 pub struct StagedBundles {
-    /// Of the jars.
+    /// The ticket of the jars.
     pub jars: Option<Ticket>,
-    /// Of everything else.
+    /// The ticket of all other files.
     pub files: Option<Ticket>,
 }
 
 impl StagedBundles {
-    /// Adds a ticket.
+    /// Sets the ticket of a bundle.
     pub fn add(&mut self, what: BundleKind, ticket: Ticket) {
         match what {
             BundleKind::Jars => self.jars = Some(ticket),
@@ -95,7 +95,7 @@ impl StagedBundles {
         }
     }
 
-    /// Those that there are.
+    /// The tickets, each with its bundle.
     pub fn tickets(&self) -> impl Iterator<Item = (BundleKind, &Ticket)> {
         of_each(self.jars.as_ref(), self.files.as_ref())
     }
@@ -105,7 +105,7 @@ impl StagedBundles {
         objects.make(self.jars.as_ref(), self.files.as_ref())
     }
 
-    /// The submission with the tickets in its objects.
+    /// The submission with the tickets in its objects. The plan has objects of the same names with placeholders.
     pub(super) fn complete(&self, plan: &StagePlan, submission: &Submission) -> Submission {
         let mut complete = submission.clone();
         for object in self.fill(&plan.objects) {
@@ -119,7 +119,7 @@ impl StagedBundles {
         complete
     }
 
-    /// When the first of them goes if nobody uses it.
+    /// When the server deletes the first bundle if it is not downloaded before.
     pub(super) fn expires_at(&self) -> Option<Timestamp> {
         self.tickets().map(|(_, ticket)| ticket.expires_at).min()
     }

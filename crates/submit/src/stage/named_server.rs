@@ -1,4 +1,4 @@
-//! The staging server that the plan names, over HTTP.
+//! The stager of a real submission: it talks over HTTP to the staging server that the plan names.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,10 +21,10 @@ use cloakroom_transfer::client::{
     Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, SetupError, StageError, StageRequest, Timeouts,
 };
 
-/// For all of a release: somebody waits for the end, after a failure or Ctrl-C.
+/// The limit for a whole release. The user waits for it, after a failure or Ctrl-C.
 const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 
-/// The staging server that the plan names.
+/// A stager for the server that each plan names.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NamedServer;
 
@@ -73,7 +73,7 @@ impl Stager for NamedServer {
     }
 }
 
-/// The server of a plan.
+/// An HTTP client for the server of one plan.
 struct Connection<'a> {
     http: HttpClient,
     plan: &'a StagePlan,
@@ -142,8 +142,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Asks the server whether the tickets are still good, just before the pod is made: whatever is wrong now would only
-    /// show in the init-container.
+    /// Asks the server whether it still has the bundles, just before the pod is created. Otherwise a loss would appear
+    /// only in the init-container.
     async fn check(
         &self,
         staged: &StagedBundles,
@@ -168,7 +168,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Only the server itself knows that a ticket is none any more.
+    /// The error of a failed check. Only 404 and 410 say that the bundle is gone. A proxy's error does not.
     fn not_good(&self, what: BundleKind, ticket: &Ticket, given_up: GivenUp) -> StagingError {
         let (id, server, left) = (ticket.resource_id.clone(), self.plan.server.clone(), Vec::new());
         let failure = &given_up.failure;
@@ -180,7 +180,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Releases everything, not by halves where somebody asks to stop, and not for ever where the server is gone.
+    /// Releases all bundles. A request to stop does not interrupt it, and [`LONGEST_RELEASE`] limits it.
     async fn release(&self, staged: &StagedBundles) -> Vec<Left> {
         let released = staged.tickets().map(|(what, ticket)| self.release_one(what, ticket));
         join_all(released).await.into_iter().flatten().collect()

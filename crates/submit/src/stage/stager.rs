@@ -1,4 +1,4 @@
-//! What brings an application's files to where pods fetch them, and takes them back.
+//! The interface of staging: a stager brings files to a place where pods can fetch them, and takes them back.
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -9,14 +9,14 @@ use crate::inputs::Inputs;
 use crate::left::Left;
 use crate::plan::{PlanError, Question};
 
-/// Stages and releases.
+/// Stages and releases bundles. It owns the client, so other implementations need no HTTP.
 #[async_trait]
 pub trait Stager: Send + Sync {
-    /// Which image init-containers are to have; it may not know one.
+    /// The image that the server advertises for init-containers. It is `None` if the server knows none.
     async fn image(&self, question: &Question, log: &Log) -> Result<Option<String>, PlanError>;
 
-    /// Uploads everything, and asks for all of it once more, just before others are told of it. After a failure, or once
-    /// `stop` is cancelled, nothing is left, or the error says what.
+    /// Uploads the bundles, and then checks that the server still has all of them. After a failure, or once `stop` is
+    /// cancelled, nothing is left, or the error says what.
     async fn stage(
         &self,
         plan: &StagePlan,
@@ -25,6 +25,6 @@ pub trait Stager: Send + Sync {
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError>;
 
-    /// Releases what was staged by `plan`, and says what is left.
+    /// Releases the bundles of `plan`, and returns what is left.
     async fn release(&self, plan: &StagePlan, staged: &StagedBundles) -> Vec<Left>;
 }

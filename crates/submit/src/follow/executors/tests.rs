@@ -1,4 +1,4 @@
-//! Snapshots of executor pods, one after the other, and what is told of each.
+//! Tests with snapshots of executor pods, one after the other, and the lines about each.
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON are read more easily without borrows")]
 
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn deleted(id: u32, status: Value) -> Executor {
     executor(pod)
 }
 
-/// As dynamic allocation does it, hundreds of times.
+/// Dynamic allocation removes hundreds of executors in this way.
 #[test]
 fn executors_that_are_not_needed_any_more_are_not_lost() {
     for code in [0, 143] {
@@ -89,7 +89,7 @@ fn executors_that_are_not_needed_any_more_are_not_lost() {
         let expected = ["Info Executor 2 (pod x-exec-2 on node n) was removed: its pod was deleted"];
         assert_eq!(texts(known.change(deleted(2, ended(code, "Error")), at(1))), expected);
         assert_eq!(texts(known.delete(&deleted(2, ended(code, "Error")))), NOTHING);
-        // A kubelet may leave the phase as it was.
+        // A kubelet may leave the phase unchanged.
         let mut status = ended(code, "Error");
         status["phase"] = "Running".into();
         assert_eq!(texts(known.delete(&deleted(2, status))), expected);
@@ -165,14 +165,14 @@ fn an_executor_is_missing_once_it_was_not_seen_for_long_enough() {
     assert_eq!(
         said,
         [
-            "Warn Executor 2 (pod x-exec-2 on node n) was lost: it has been missing from the cluster for 30 s, and nothing \
-          was heard of a deletion"
+            "Warn Executor 2 (pod x-exec-2 on node n) was lost: it has been missing from the cluster for 30 s, and no \
+          deletion was reported"
         ]
     );
-    // Late news of it.
+    // Its deletion is reported late.
     assert_eq!(texts(known.delete(&running(2))), NOTHING);
     assert_eq!(texts(known.look(vec![running(1)], at(60), DELTA)), NOTHING);
-    // Seen again before its time: a list may come from a server that is behind.
+    // It is seen again in time: an earlier list may have come from a replica that was behind.
     assert_eq!(texts(known.look(Vec::new(), at(70), DELTA)), NOTHING);
     assert_eq!(texts(known.look(vec![running(1)], at(80), DELTA)), NOTHING);
     assert_eq!(texts(known.look(Vec::new(), at(100), DELTA)), NOTHING);

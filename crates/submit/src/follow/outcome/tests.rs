@@ -1,4 +1,4 @@
-//! Pods as they are last, and what is made of them.
+//! Tests with last states of pods and their verdicts.
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON are read more easily without borrows")]
 
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn a_driver_that_never_ran_has_no_exit_code() {
     check(json!({}), json!({"phase": "Failed"}), failed(None), &["never ran"]);
 }
 
-/// The pod is Failed at once, with an empty reason.
+/// Such a pod is `Failed` at once, with an empty reason.
 #[test]
 fn an_init_container_that_fails_leaves_its_message() {
     let mut init = terminated("fetch", 1, "Error");
@@ -102,7 +102,7 @@ fn an_init_container_that_fails_leaves_its_message() {
     check(json!({}), status, failed(None), &["fetch exited with code 3 (the init-container's own)"]);
 }
 
-/// As with Istio: the pod goes on after the driver, and somebody clears it away.
+/// With Istio, the pod continues after the driver's end until it is deleted.
 #[test]
 fn the_drivers_end_counts_where_its_pod_is_deleted_while_a_sidecar_runs() {
     let status = |code| {
@@ -110,7 +110,7 @@ fn the_drivers_end_counts_where_its_pod_is_deleted_while_a_sidecar_runs() {
             [terminated(DRIVER, code, "Error"), container("istio-proxy", json!({"running": {}}))];
         json!({"phase": "Running", "containerStatuses": containers})
     };
-    // The driver ended at 12:00:30; the deletion was asked for at 12:01:30.
+    // The driver ended at 12:00:30. The deletion was requested at 12:01:30.
     let deleted_later =
         || json!({"deletionTimestamp": "2026-01-01T12:02:00Z", "deletionGracePeriodSeconds": 30});
     for metadata in [json!({}), deleted_later()] {
@@ -139,9 +139,9 @@ fn a_driver_that_ran_until_nothing_was_heard_of_it_is_not_said_never_to_have_run
     assert!(said.contains("was running when it was last seen") && !said.contains("never ran"), "{said}");
 }
 
-/// With the pod goes its log.
+/// A deleted pod has no log.
 #[test]
-fn where_the_log_of_a_failed_driver_is_is_told_while_it_is_there() {
+fn the_command_for_the_log_of_a_failed_driver_is_told_while_the_pod_exists() {
     let status = || json!({"phase": "Failed", "containerStatuses": [terminated(DRIVER, 7, "Error")]});
     let metadata = || json!({"namespace": "n", "name": "my-driver"});
     let said = "Its log is shown by “kubectl logs -n n my-driver -c spark-kubernetes-driver”";
@@ -195,7 +195,8 @@ fn a_deletion_is_told_apart_from_an_end_before_it() {
         gone.clone(),
         &["its driver pod was deleted before the application had started"],
     );
-    // The container ended at 12:00:30. A deletion with a grace of 30 s that is due at 12:00:50 was asked for at 12:00:20.
+    // The container ended at 12:00:30. A deletion that is due at 12:00:50 with a grace period of 30 s was requested at
+    // 12:00:20.
     for (due, code, expected) in [
         ("2026-01-01T12:00:50Z", 143, Outcome::Deleted { exit_code: Some(143) }),
         ("2026-01-01T12:00:50Z", 0, gone),

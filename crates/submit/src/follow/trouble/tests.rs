@@ -1,4 +1,4 @@
-//! Pods that do not start, and what is told of them.
+//! Tests of the messages about pods that do not start.
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON are read more easily without borrows")]
 
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn a_pod_that_no_node_takes_says_why() {
     assert_eq!(event, Some(found[0].clone()), "told once, by whichever comes first");
 }
 
-/// Clusters grow while a pod waits, and each new node is counted.
+/// A cluster may grow while a pod waits, and the message counts each new node.
 #[test]
 fn a_reason_that_no_node_takes_a_pod_is_one_trouble_whatever_the_number_of_nodes() {
     let key = |message: &str| unschedulable("the driver pod", message).key;
@@ -47,7 +47,7 @@ fn a_reason_that_no_node_takes_a_pod_is_one_trouble_whatever_the_number_of_nodes
 }
 
 #[test]
-fn what_is_told_has_a_bound() {
+fn the_number_of_told_troubles_has_a_bound() {
     let mut told = Told::default();
     assert!(told.is_new("0".to_owned()) && !told.is_new("0".to_owned()));
     let count = (0..1000).filter(|number| told.is_new(number.to_string())).count();
@@ -76,7 +76,10 @@ fn an_image_that_the_node_does_not_even_ask_for_says_what_to_do() {
         texts(status).pop().unwrap()
     };
     let name = told("InvalidImageName");
-    assert!(name.contains("cannot be pulled: InvalidImageName: why: no image can be called so"), "{name}");
+    assert!(
+        name.contains("cannot be pulled: InvalidImageName: why: this cannot be the name of an image"),
+        "{name}"
+    );
     let never = told("ErrImageNeverPull");
     assert!(
         never.contains("ErrImageNeverPull: why: the node does not have it") && never.contains("pullPolicy")
@@ -127,7 +130,7 @@ fn a_sidecar_that_holds_up_the_end_is_told() {
 }
 
 #[test]
-fn of_the_events_those_are_told_that_the_state_does_not_say() {
+fn events_are_told_if_the_state_does_not_say_the_same() {
     let told = |reason: &str, count: i32| {
         let event = json!({
             "metadata": {}, "involvedObject": {}, "reason": reason, "count": count,
@@ -139,7 +142,7 @@ fn of_the_events_those_are_told_that_the_state_does_not_say() {
         told("FailedMount", 4).unwrap(),
         "Event of the driver pod: FailedMount: MountVolume.SetUp failed for volume \"x\": configmap \"y\" not found"
     );
-    // The config map comes a moment after the pod: the first attempts fail in good submissions too.
+    // The config map is created after the pod, so the first attempts fail in normal submissions too.
     assert_eq!(told("FailedMount", 1), None);
     assert!(told("FailedAttachVolume", 1).is_some());
     for reason in ["Scheduled", "Pulling", "Pulled", "Created", "Started", "Failed", "BackOff"] {

@@ -1,4 +1,5 @@
-//! `spark.kubernetes.file.upload.path`: files of this machine are copied to a folder that pods see as well.
+//! `spark.kubernetes.file.upload.path`: copies of local files in a folder that pods see as well
+//! (`KubernetesUtils.uploadFileUri`).
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +11,13 @@ use crate::plan::machine::Machine;
 use crate::upload::Upload;
 use cloakroom_spark::{DependencyUri, SparkConf};
 
-/// The folder that files are copied to: as it was written, and where it is.
+/// The folder that files are copied to: the URI as it was written, and the path on this machine.
 struct Target {
     uri: String,
     folder: PathBuf,
 }
 
-/// Asked only when there is something to copy: an application without files of this machine may have any path.
+/// The folder for copies. It is read only if there is something to copy: without local files, any value is accepted.
 fn target(conf: &SparkConf, machine: Machine) -> Result<Target, PlanError> {
     let uri = conf.get(&UPLOAD_PATH).unwrap_or_default();
     match DependencyUri::parse(uri).map_err(|error| conf.refuse(&UPLOAD_PATH, error.to_string()))? {
@@ -35,7 +36,7 @@ fn target(conf: &SparkConf, machine: Machine) -> Result<Target, PlanError> {
     }
 }
 
-/// Where each file goes. Copies nothing.
+/// Decides where each file is copied to. Copies nothing.
 pub(super) fn place(
     lists: &mut [List],
     is_java: bool,
@@ -46,7 +47,7 @@ pub(super) fn place(
     let mut uploads = Vec::new();
     for list in lists.iter_mut().filter(|list| list.has_local()) {
         if list.key == APPLICATION && is_java {
-            // It is in `spark.jars` as well, and was copied with them.
+            // The jar is in `spark.jars` too and is copied with that list. Spark then sends `spark-internal`.
             list.entries = vec![Entry::Placed(FOUND_IN_JARS.to_owned())];
             continue;
         }
@@ -67,7 +68,7 @@ pub(super) fn place(
     Ok(uploads)
 }
 
-/// The URI of the file where it goes.
+/// The URI of the copy. Like Spark, each file gets a folder of its own, so that equal names do not clash.
 fn copy(target: &Target, from: &Path, drawn: &Drawn, uploads: &mut Vec<Upload>) -> String {
     let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let folder = format!("spark-upload-{}", drawn.copy(uploads.len()));
@@ -75,7 +76,8 @@ fn copy(target: &Target, from: &Path, drawn: &Drawn, uploads: &mut Vec<Upload>) 
     format!("{}/{folder}/{name}", target.uri)
 }
 
-/// Archives are written as Java's builder of URIs does it.
+/// The entry for a copy. Spark loses a name behind `#`, except for archives. It writes archives with Java's
+/// `UriBuilder`, which gives `file:/x` for `file:///x`.
 fn written(key: &str, copy: String, name: Option<&str>) -> String {
     match name {
         _ if !keeps_fragment(key) => copy,

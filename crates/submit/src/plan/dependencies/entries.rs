@@ -1,4 +1,4 @@
-//! What the lists of dependencies name, each entry with where it is.
+//! The entries of the lists of dependencies, each with the place of its file.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,18 @@ use cloakroom_spark::{DependencyUri, MainResource, RemoteUri, SparkConf, split_l
 /// One entry of a list, or the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Files of this machine, several where it was a pattern, and the name behind `#`.
+    /// Files of this machine (several for a pattern), and the name behind `#`.
     Local { files: Vec<PathBuf>, name: Option<String> },
-    /// On the web, to be fetched by the init-container, and the name behind `#`.
+    /// An address that the init-container fetches, and the name behind `#`.
     Web { uri: RemoteUri, name: Option<String> },
-    /// Where it will be for the driver.
+    /// The URI at which the driver will find the file.
     Placed(String),
-    /// Left to Spark, as it was written.
+    /// An entry that goes to Spark as it was written.
     Other(String),
 }
 
 impl Entry {
-    /// The first file of this machine that it stands for.
+    /// The first local file of the entry.
     pub fn local(&self) -> Option<&Path> {
         match self {
             Self::Local { files, .. } => files.first().map(PathBuf::as_path),
@@ -34,14 +34,15 @@ impl Entry {
     }
 }
 
-/// A list by its key, or the application by what it is called.
+/// A list by its key, or the application by the name that messages have for it.
 pub(super) struct List {
     pub key: &'static str,
     pub entries: Vec<Entry>,
 }
 
 impl List {
-    /// The list with what was placed, which comes first; `None` if nothing was.
+    /// The new value of the list. Placed entries come first, as Spark puts uploaded files first. It is `None` if there
+    /// are none.
     pub fn changed(&self) -> Option<String> {
         let placed = self.entries.iter().filter_map(|entry| match entry {
             Entry::Placed(uri) => Some(uri.as_str()),
@@ -59,7 +60,7 @@ impl List {
         Some(uris.join(","))
     }
 
-    /// Whether something in it is on this machine.
+    /// Whether an entry is a file of this machine.
     pub fn has_local(&self) -> bool {
         self.entries.iter().any(|entry| matches!(entry, Entry::Local { .. }))
     }
@@ -69,13 +70,14 @@ impl List {
 pub(super) struct Reader<'a> {
     pub conf: &'a SparkConf,
     pub machine: Machine<'a>,
-    /// Whether the init-container fetches what is on the web, and not Spark.
+    /// Whether the init-container fetches `http(s)` entries, in place of Spark.
     pub fetches_remote: bool,
 }
 
 impl Reader<'_> {
     pub fn read(&self, resource: &MainResource) -> Result<Vec<List>, PlanError> {
-        // First, although it is the last: a jar is in `spark.jars` as well, where nobody wrote it.
+        // A jar that is the application is in `spark.jars` too. It is read first, so that a message about it names the
+        // application, and not a list that the user did not write.
         let application = self.application(resource)?;
         let mut lists = Vec::new();
         for key in DEPENDENCY_LISTS {
@@ -102,7 +104,7 @@ impl Reader<'_> {
         number: usize,
         before: Option<&str>,
     ) -> Result<Entry, PlanError> {
-        // Only the entry: the others may have secrets in them.
+        // The message has the entry's number only: an entry that cannot be parsed may have a secret in it.
         let unusable = |problem| PlanError::Remote { key, uri: format!("entry {number}"), problem };
         match DependencyUri::parse(text).map_err(|error| unusable(error.to_string()))? {
             DependencyUri::Submitter(uri) => {
@@ -134,7 +136,7 @@ impl Reader<'_> {
 
     fn application(&self, resource: &MainResource) -> Result<Entry, PlanError> {
         let uri = resource.uri();
-        // Words such as `spark-internal` are no files.
+        // This word is no path, although it would parse as one.
         if uri == super::FOUND_IN_JARS {
             return Ok(Entry::Other(uri.to_owned()));
         }
@@ -151,7 +153,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether an archive can be unpacked as what stands behind its `#`.
+/// Checks the name behind `#` of an archive, which is the folder that Spark unpacks it to.
 fn check_folder(key: &str, name: Option<&str>) -> Result<(), String> {
     match name.filter(|_| keeps_fragment(key)).and_then(|name| Some((name, folder_fault(name)?))) {
         Some((name, fault)) => Err(format!(
@@ -162,7 +164,8 @@ fn check_folder(key: &str, name: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// Whether entries of a list keep what stands behind `#`.
+/// Whether Spark keeps the name behind `#` in this list. Spark's driver fails on it in `spark.files` and
+/// `spark.submit.pyFiles` (“URI has a fragment component”), so staging renames such a file itself.
 pub(super) fn keeps_fragment(key: &str) -> bool {
     *key == *ARCHIVES
 }

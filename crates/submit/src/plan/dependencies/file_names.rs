@@ -1,8 +1,9 @@
-//! Which names of files Spark can take, and how they are written in a URI.
+//! Names of files: which of them Spark accepts, and how they are written in a URI.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stands for itself in a path (RFC 3986 section 3.3), a few of the odder ones left out.
+/// The characters to encode. The others stand for themselves in a path (RFC 3986, section 3.3); a few rare ones are
+/// encoded all the same.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -16,12 +17,12 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 /// Spark's driver takes the decoded path of a `file:` URI for a pattern (`DependencyUtils.resolveGlobPaths`, Spark 3.5
 /// and 4.3), and Hadoop's paths have no colon in a name. A `*` matches itself.
 const UNFIT: [char; 7] = ['?', '[', ']', '{', '}', '\\', ':'];
-/// Entries of Spark's lists are separated by it.
+/// The separator of Spark's lists.
 const SEPARATOR: char = ',';
-/// The longest name that Linux file systems take.
+/// The longest name on Linux file systems (`NAME_MAX`).
 const LONGEST_NAME_BYTES: usize = 255;
 
-/// The characters in a name that Spark cannot take, as a message shows them.
+/// The characters in a name that Spark does not accept, for a message.
 pub(super) fn unfit(name: &str) -> Option<String> {
     let mut found: Vec<char> = name.chars().filter(|character| UNFIT.contains(character)).collect();
     found.dedup();
@@ -29,20 +30,20 @@ pub(super) fn unfit(name: &str) -> Option<String> {
     (!found.is_empty()).then_some(text)
 }
 
-/// The name with `_` for every character that Spark cannot take in it or in a list.
+/// The name with `_` for every character that Spark does not accept in a name or in a list.
 pub(super) fn fitting(name: &str) -> String {
     name.replace(UNFIT, "_").replace(SEPARATOR, "_")
 }
 
-/// Whether a name would be two entries of a list.
+/// Whether a name in a list would count as two entries.
 pub(super) fn is_split(name: &str) -> bool {
     name.contains(SEPARATOR)
 }
 
-/// What is wrong with the name of the folder that an archive is unpacked as. Spark deletes whatever has that name in the
-/// driver's working directory first, so it must be one name in there.
+/// What is wrong with the folder name of an archive. Spark first deletes what has this name in the driver's working
+/// directory. So it must be one name in that directory, and no path.
 pub(super) fn folder_fault(name: &str) -> Option<&'static str> {
-    // What a fragment may have besides letters and digits (RFC 3986 section 3.5), without what UNFIT has and `/`.
+    // The characters of a fragment besides letters and digits (RFC 3986, section 3.5), without those of UNFIT and `/`.
     let is_good = |character: char| {
         character.is_ascii_alphanumeric()
             || "-._~!$&'()*+;=@".contains(character)

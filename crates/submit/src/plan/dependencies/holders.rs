@@ -1,4 +1,4 @@
-//! Who has a name: in the folder of staged files, or in the driver's working directory.
+//! Which file has which name: in the folder of staged files, or in the driver's working directory.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,26 @@ use super::source::Source;
 use crate::plan::error::PlanError;
 use cloakroom_spark::DependencyUri;
 
-/// Names, each with what has it.
+/// Names, each with the file that has it.
 #[derive(Default)]
 pub(super) struct Holders(BTreeMap<String, Holder>);
 
 #[derive(PartialEq)]
 enum Holder {
-    /// Something that is placed here. An archive is unpacked, and so is no file of that name.
+    /// A file that this plan places. An archive counts apart, because Spark unpacks it to a folder of that name.
     Placed { source: Source, is_archive: bool },
-    /// Something that is left to Spark, as it may be shown.
+    /// A file that is left to Spark, as messages may show it.
     Left(String),
 }
 
 impl Holders {
-    /// All names that somebody has.
+    /// All names that are taken.
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
 
-    /// Spark copies what is left to it into the same folder. Among themselves such names are its own affair.
+    /// Takes the names of entries that are left to Spark, because Spark copies those files into the same folder. If two
+    /// of them have one name, that is not refused here: spark-submit accepts it.
     pub fn reserve(&mut self, list: &List) {
         for entry in &list.entries {
             let Entry::Other(text) = entry else { continue };
@@ -39,7 +40,8 @@ impl Holders {
         }
     }
 
-    /// Whether it was new; an error if something else has the name.
+    /// Takes a name, and says whether it was new. It is an error if another file has the name: Spark would let the last
+    /// file win without a message.
     pub fn take(
         &mut self,
         key: &'static str,
@@ -66,7 +68,7 @@ impl Holders {
     }
 }
 
-/// Only what is on this machine can get another name.
+/// How to get another name. Only a file of this machine can have one.
 fn way_out(taker: &Source, holder: &Holder) -> &'static str {
     let is_local_holder = matches!(holder, Holder::Placed { source: Source::File(_), .. });
     match taker {

@@ -1,4 +1,4 @@
-//! Files of this machine that an entry of a list names, or why they cannot be taken.
+//! The files of this machine that an entry of a list names, or why they cannot travel.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,32 @@ use crate::plan::machine::Machine;
 use crate::plan::needs::is_pattern;
 use cloakroom_spark::{DependencyUri, FileUri};
 
-/// What to do where a list was divided in the middle of a URL, or a URL was taken for a path.
+/// Advice for a URL that a comma has split, or that counts as a path because of a blank.
 const URL_RULE: &str = "in a URL a comma must be written %2C, and a blank %20";
 
 /// An entry that names files of this machine.
 pub(super) struct LocalEntry<'a> {
-    /// The list, or what the application is called.
+    /// The key of the list, or `the application`.
     pub place: &'static str,
     pub uri: &'a FileUri,
-    /// Where it stands in its list, from one.
+    /// The position in the list, from 1.
     pub number: usize,
-    /// The entry in front of it.
+    /// The text of the entry before this one.
     pub before: Option<&'a str>,
 }
 
 impl LocalEntry<'_> {
-    /// The file, or those that match where it is a pattern.
+    /// The file, or the files that match a pattern.
     pub fn files(&self, machine: Machine) -> Result<Vec<PathBuf>, PlanError> {
         let path = machine.path(self.uri.path());
+        // A file whose name looks like a pattern is taken for itself.
         if !machine.facts.is_missing(&path) || !is_pattern(&path.to_string_lossy()) {
             return self.file(machine).map(|file| vec![file]);
         }
         let matches = machine.facts.matches(&path);
         let files = matches.map_err(|error| self.refuse(format!("cannot be looked up: {error}")))?;
         match files.len() {
+            // Spark leaves out such a pattern without a message.
             0 => return Err(self.refuse("matches no file of this machine".to_owned())),
             1 => {}
             _ if self.uri.fragment().is_some() => {
@@ -50,7 +52,7 @@ impl LocalEntry<'_> {
         Ok(files)
     }
 
-    /// The one file that it names.
+    /// The file, for an entry that cannot be a pattern.
     pub fn file(&self, machine: Machine) -> Result<PathBuf, PlanError> {
         let path = machine.path(self.uri.path());
         match fault(&path, machine.facts) {
@@ -63,7 +65,7 @@ impl LocalEntry<'_> {
         }
     }
 
-    /// What was meant, if it can be seen: where a `#` ends the path is not what people expect.
+    /// A hint at the file that was probably meant. Few users know where a `#` ends the path.
     fn hint(&self, machine: Machine, path: &Path) -> Option<String> {
         if let Some(name) = self.uri.fragment() {
             let whole = machine.path(format!("{}#{name}", self.uri.path().display()));
@@ -92,7 +94,8 @@ impl LocalEntry<'_> {
         PlanError::LocalFile { place: self.place, file, problem }
     }
 
-    /// What a message calls the entry, and the problem: a piece of a URL may be a secret, and is not shown.
+    /// The entry and the problem for a message. The entry may be a piece of a URL that a comma has split. Such a piece
+    /// may be a secret, so it is not shown.
     fn shown(&self, problem: String) -> (String, String) {
         let path = self.uri.path().display().to_string();
         let entry = || format!("entry {}", self.number);
@@ -117,8 +120,8 @@ impl LocalEntry<'_> {
     }
 }
 
-/// The URL that has become a part of a path, without what may be a secret in it. spark-submit does that to every text
-/// with a scheme that has a blank (`Utils.resolveURI`), and one of the slashes is lost on the way.
+/// The URL that has become a part of a path, without user and query, which may be secrets. spark-submit takes every
+/// text with a blank for a path, even with a scheme (`Utils.resolveURI`). One of the slashes is lost on the way.
 fn url_in(path: &str) -> Option<String> {
     let (scheme, rest) = path.split_once(":/")?;
     let scheme = scheme.rsplit('/').next()?;
@@ -128,13 +131,13 @@ fn url_in(path: &str) -> Option<String> {
     }
 }
 
-/// Why a path is not a file that can be read.
+/// Why a path is no file that can be read. It is `None` for a good file.
 fn fault(path: &Path, facts: &Facts) -> Option<String> {
     match facts.kind(path) {
         Ok(Kind::File { opened, .. }) => opened.as_ref().err().map(|error| because(error)),
         Ok(Kind::Folder) => Some("is a folder; name the files in it, or pack it".to_owned()),
         Ok(Kind::Special) => {
-            Some("is a pipe, a socket or a device: write what comes out of it into a file first".to_owned())
+            Some("is a pipe, a socket or a device: write its content into a file first".to_owned())
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound && !facts.is_missing(path) => {
             Some("is a link to something that does not exist".to_owned())
@@ -147,7 +150,7 @@ fn because(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "does not exist on this machine".to_owned(),
         io::ErrorKind::PermissionDenied => {
-            "may not be read by you: see to the permissions of the file and of the folders that it is in"
+            "may not be read by you: check the permissions of the file and of the folders that it is in"
                 .to_owned()
         }
         _ => format!("cannot be read: {error}"),

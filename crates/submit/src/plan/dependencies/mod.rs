@@ -1,4 +1,5 @@
-//! Jars, files, archives and Python files: what is on this machine, how it travels, what the driver is told.
+//! Jars, files, archives and Python files: which of them are on this machine, how they travel, and what the driver's
+//! lists say.
 
 mod copies;
 mod entries;
@@ -25,55 +26,56 @@ use cloakroom_transfer::bundle::{PackPlan, PlannedFile};
 use entries::{Entry, List, Reader};
 use no_way::no_way;
 use places::{Folders, Places};
+/// The application as messages name it, and its place beside the lists.
 const APPLICATION: &str = "the application";
-/// What stands for the application where the driver finds it in `spark.jars`.
+/// Spark's word for an application that the driver finds in `spark.jars` (`SparkLauncher.NO_RESOURCE`).
 pub const FOUND_IN_JARS: &str = "spark-internal";
 
-/// What the driver is told, and what has to travel for it.
+/// The driver's lists, and the files that have to travel for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Dependencies {
-    /// Lists that changed: key and value.
+    /// The lists that changed: key and new value.
     pub lists: Vec<(&'static str, String)>,
-    /// The application itself.
+    /// The driver's argument for the application.
     pub resource: String,
-    /// To `spark.kubernetes.file.upload.path`.
+    /// Files to copy to `spark.kubernetes.file.upload.path`.
     pub uploads: Vec<Upload>,
-    /// To the staging server.
+    /// The bundle of jars for the staging server.
     pub jars: Option<PackPlan>,
-    /// Likewise.
+    /// The bundle of all other files for the staging server.
     pub files: Option<PackPlan>,
-    /// In a secret, each with its name.
+    /// Files for the secret, each with its name there.
     pub small_files: Vec<(PathBuf, String)>,
-    /// Addresses that the init-container fetches, which may be secrets.
+    /// Addresses that the init-container fetches. They may be secrets.
     pub remote_jars: Vec<String>,
     pub remote_files: Vec<String>,
 }
 
 impl Dependencies {
-    /// Whether something goes to the staging server.
+    /// Whether there is a bundle for the staging server.
     pub fn are_staged(&self) -> bool {
         self.jars.is_some() || self.files.is_some()
     }
 
-    /// Whether an init-container has something to bring.
+    /// Whether an init-container has something to fetch.
     pub fn need_init_container(&self) -> bool {
         let has_remote = !self.remote_jars.is_empty() || !self.remote_files.is_empty();
         self.are_staged() || has_remote
     }
 }
 
-/// How files of this machine travel.
+/// How files of this machine travel. One submission has one way for all of them.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     /// Through a staging server.
     Staged,
-    /// To a folder that pods see as well.
+    /// By a copy in a folder that pods see as well (`spark.kubernetes.file.upload.path`).
     Copied,
-    /// In a secret, if they are small.
+    /// In a secret; only small files, and no jars.
     InSecret,
 }
 
-/// Finds every file of this machine, and where it goes. Copies and sends nothing.
+/// Finds every file of this machine, and decides where it goes. Copies and sends nothing.
 pub(super) fn resolve(
     conf: &SparkConf,
     resource: &MainResource,
@@ -123,7 +125,8 @@ fn folders(conf: &SparkConf, way: Way) -> Result<Folders, PlanError> {
     Ok(Folders { jars, files, remote_files })
 }
 
-/// A secret is too small for jars. The application's own is in `spark.jars` as well, where nobody wrote it.
+/// Refuses local jars, because a secret is too small for them. The application's own jar is in `spark.jars` too, but
+/// the user did not write it there. So the message names it as the application.
 fn refuse_jars(lists: &[List], is_java: bool, machine: Machine) -> Result<(), PlanError> {
     let of =
         |key: &'static str| lists.iter().filter(move |list| list.key == key).flat_map(|list| &list.entries);
@@ -148,7 +151,7 @@ fn resource_of(entries: Vec<Entry>, resource: &MainResource) -> String {
 }
 
 impl Places {
-    /// Gives each file to what carries it; those that are left go into a secret.
+    /// Makes the bundles. Without a staging server, the result is the files for the secret.
     fn hand_over(
         self,
         way: Way,
@@ -176,7 +179,7 @@ fn bundle(files: &[(PathBuf, String)], machine: Machine) -> Result<Option<PackPl
     PackPlan::of_files(files).map(Some).map_err(|error| PlanError::Bundle { problem: chain(&error) })
 }
 
-/// An entry that is no file was refused when it was read: to meet one here is a mistake of this program.
+/// A file of a bundle. An entry that is no file was refused before, so one here is a mistake of this program.
 fn planned(path: &Path, name: &str, machine: Machine) -> Result<PlannedFile, PlanError> {
     match machine.facts.kind(path) {
         Ok(Kind::File { size_bytes, modified, .. }) => Ok(PlannedFile {

@@ -1,8 +1,8 @@
-//! The final names of what an init-container or a secret brings into the driver.
+//! The final names of files that an init-container or a secret brings into the driver.
 //!
-//! Jars have one folder, everything else another one, and Spark copies all of it into the driver's working directory: so a
-//! name stands for one file across all lists. A jar may get another name, whatever the application opens by its name may
-//! not.
+//! Jars are in one folder, all other files in another one. Spark copies both into the driver's working directory, so a
+//! name must be one file's across all lists. Only a jar may get another name: applications open the other files by
+//! name.
 
 use std::path::PathBuf;
 
@@ -15,36 +15,36 @@ use crate::plan::error::PlanError;
 use cloakroom_spark::RemoteUri;
 use cloakroom_transfer::bundle::unique_names;
 
-/// Where things are for the driver.
+/// The folders of files in the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Folders {
-    /// Jars, of this machine or of the web.
+    /// For all jars.
     pub jars: String,
-    /// Anything else of this machine.
+    /// For all other local files.
     pub files: String,
-    /// Anything else of the web.
+    /// For all other files from the web.
     pub remote_files: String,
 }
 
-/// Files of this machine with their final names, and addresses of what is fetched.
+/// Local files with their final names, and the addresses that the init-container fetches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
     pub jars: Vec<(PathBuf, String)>,
     pub files: Vec<(PathBuf, String)>,
     pub remote_jars: Vec<String>,
     pub remote_files: Vec<String>,
-    /// What got another name.
+    /// Warnings about jars that got another name.
     pub warnings: Vec<String>,
 }
 
-/// A jar of this machine, and the name that it would have.
+/// A local jar, and the name that it would have without clashes.
 struct LocalJar {
     key: &'static str,
     path: PathBuf,
     wanted: String,
 }
 
-/// Names everything that is on this machine or fetched from the web, and puts where it will be in its place.
+/// Gives a name to every file that travels or is fetched, and replaces its entry by its URI in the driver.
 pub(super) fn place(lists: &mut [List], is_java: bool, folders: &Folders) -> Result<Places, PlanError> {
     let mut placing = Placing {
         folders,
@@ -68,11 +68,11 @@ pub(super) fn place(lists: &mut [List], is_java: bool, folders: &Folders) -> Res
 struct Placing<'a> {
     folders: &'a Folders,
     places: Places,
-    /// In the folder of files.
+    /// Names in the folder of files.
     staged: Holders,
-    /// In the driver's working directory.
+    /// Names in the driver's working directory.
     seen: Holders,
-    /// Jars of this machine with the names that they got.
+    /// Local jars with their final names.
     jars: Vec<(LocalJar, String)>,
 }
 
@@ -93,9 +93,11 @@ impl Placing<'_> {
         Ok(())
     }
 
-    /// Names one file, and gives its URI.
+    /// Names one file, and returns its URI in the driver.
     fn file(&mut self, key: &'static str, source: Source, name: Option<&str>) -> Result<String, PlanError> {
         let own = source.name(key)?;
+        // An archive keeps its own name, and Spark unpacks it to the name behind `#`. Any other file gets the name
+        // behind `#`.
         let is_archive = keeps_fragment(key);
         let staged = if is_archive { &own } else { name.unwrap_or(&own) }.to_owned();
         source.check(key, &staged, is_archive || staged == own)?;
@@ -118,7 +120,7 @@ impl Placing<'_> {
         })
     }
 
-    /// Local jars are named last: only they may get other names.
+    /// Names all jars. Local ones come last, because only they may get another name.
     fn jars(&mut self, mut lists: Vec<&mut List>) -> Result<(), PlanError> {
         let mut local: Vec<LocalJar> = Vec::new();
         for list in &lists {
@@ -186,7 +188,7 @@ impl Placing<'_> {
                     Source::Web(_) => source.name(list.key)?,
                 };
                 let placed = Entry::Placed(uri(&self.folders.jars, &given));
-                // The same jar may be named twice, as when the application's own is in `--jars` too.
+                // A jar may be in a list twice, for example the application's own if `--jars` names it too.
                 if !entries.contains(&placed) {
                     entries.push(placed);
                 }
@@ -211,12 +213,12 @@ impl LocalJar {
         Ok(Self { key, path, wanted })
     }
 
-    /// Wherever it was named.
+    /// Whether both are one jar; the list that names it does not matter.
     fn is_same(&self, other: &Self) -> bool {
         self.path == other.path && self.wanted == other.wanted
     }
 
-    /// What to say of another name than the one that was wanted.
+    /// The warning if the jar got another name than it wanted.
     fn warning(&self, fitting: &str, given: &str) -> Option<String> {
         if given == self.wanted {
             return None;
@@ -235,7 +237,7 @@ fn uri(folder: &str, name: &str) -> String {
     file_uri(&format!("{folder}/{name}"))
 }
 
-/// What is fetched, without the name behind `#`.
+/// The address to fetch, without the name behind `#`.
 fn address(remote: &RemoteUri) -> String {
     remote.as_str().split('#').next().unwrap_or_default().to_owned()
 }

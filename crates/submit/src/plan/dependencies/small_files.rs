@@ -1,4 +1,4 @@
-//! Small files without a staging server: they travel in a secret, as the original's did.
+//! Small files without a staging server. They travel in a secret, as in kubespark.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use crate::plan::facts::{Facts, Kind};
 use crate::plan::folder;
 use cloakroom_core::size::format_size;
 
-/// Where the secret is mounted.
+/// The mount path of the secret in the driver.
 pub(in crate::plan) const FOLDER: &str = "/etc/spark-submitted-files";
-/// The original's limit for all of them together.
+/// kubespark's limit for all of them together.
 const MOST_BYTES: u64 = 10_240;
 const PLACE: &str = "a file to submit";
 
-/// A file with the name that it gets.
+/// A file with its name in the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::plan) struct SmallFile {
     pub name: String,
@@ -25,7 +25,7 @@ pub(in crate::plan) struct SmallFile {
 pub(super) fn check(files: &[(PathBuf, String)], facts: &Facts) -> Result<(), PlanError> {
     let mut total = 0;
     for (path, name) in files {
-        // Kubernetes has such names for itself (`validateLocalNonReservedPath`).
+        // Kubernetes reserves such names in volumes (`validateLocalNonReservedPath`).
         if name.starts_with("..") {
             let problem = format!(
                 "cannot be called “{name}” in a secret, where no name begins with ..: give another name behind #, or \
@@ -48,7 +48,7 @@ pub(super) fn check(files: &[(PathBuf, String)], facts: &Facts) -> Result<(), Pl
     Ok(())
 }
 
-/// Reads the files.
+/// The files with their collected bytes.
 pub(in crate::plan) fn read(files: &[(PathBuf, String)], facts: &Facts) -> Result<Vec<SmallFile>, PlanError> {
     let read = files.iter().map(|(path, name)| {
         let bytes = facts.read(path).map_err(|error| refuse(path, folder::unreadable(&error)))?;

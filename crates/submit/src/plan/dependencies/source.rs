@@ -1,4 +1,4 @@
-//! What a file that travels is, and whether it can have its name.
+//! The source of a file that travels, and the check of its name.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,15 @@ use crate::plan::error::PlanError;
 use cloakroom_spark::RemoteUri;
 use cloakroom_transfer::bundle::check_file_name;
 
-/// Where a file comes from.
+/// The place that a file comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
     File(PathBuf),
     Web(RemoteUri),
 }
 
-/// What has to be named in an entry, and the name behind `#`.
+/// The files of an entry that need a name, and the name behind `#`. It is `None` for an entry that is placed or left to
+/// Spark.
 pub(super) fn sources(entry: &Entry) -> Option<(Vec<Source>, Option<&str>)> {
     match entry {
         Entry::Local { files, name } => {
@@ -38,7 +39,7 @@ impl Source {
         }
     }
 
-    /// Whether the name can be a file's, and a list's entry; what is fetched keeps its own.
+    /// Checks a name: it must be possible for a file and in a list. A fetched file keeps its own name.
     pub fn check(&self, key: &'static str, name: &str, is_own: bool) -> Result<(), PlanError> {
         if matches!(self, Self::Web(_)) && !is_own {
             return Err(self.refuse(key, format!("keeps its name when it is fetched: leave #{name} out")));
@@ -55,7 +56,7 @@ impl Source {
         Err(self.refuse(key, format!("cannot be called “{name}” in the pod: {fault}: {way_out}")))
     }
 
-    /// How it gets another name.
+    /// How the user can give the file another name.
     fn way_out(&self, key: &str) -> &'static str {
         match self {
             Self::Web(_) => {
@@ -63,7 +64,7 @@ impl Source {
             }
             Self::File(_) if key == APPLICATION => "rename it",
             Self::File(_) if keeps_fragment(key) => {
-                "rename the archive itself, for what stands behind # is the folder that it is unpacked as"
+                "rename the archive itself: the name behind # is only the folder that it is unpacked to"
             }
             Self::File(_) => "give another name behind #, or rename it",
         }
@@ -78,7 +79,7 @@ impl Source {
         }
     }
 
-    /// For messages: without what may be a secret.
+    /// The file for a message. An address is shown without user and query, which may be secrets.
     pub fn shown(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),

@@ -11,7 +11,7 @@ use cloakroom_spark::keys::{Key, VolumeKeys};
 use cloakroom_spark::version::SparkVersion;
 
 /// The user id of this program's image (the Dockerfile's `USER`).
-const NOBODY: u32 = 65532;
+const IMAGE_USER: u32 = 65532;
 
 /// The settings and names of one pod template: the driver's or the executors'.
 pub(in crate::plan) struct TemplateKeys {
@@ -81,7 +81,7 @@ impl Additions {
     pub fn without_root_of(mut self, spec: &Map<String, Value>) -> Self {
         let is_root = spec.get("securityContext").is_some_and(|context| context["runAsUser"] == 0);
         if is_root {
-            self.init_container["securityContext"]["runAsUser"] = json!(NOBODY);
+            self.init_container["securityContext"]["runAsUser"] = json!(IMAGE_USER);
         }
         self
     }

@@ -1,4 +1,4 @@
-//! The executors' pod template, as it stands in its file.
+//! The text of the executors' pod template.
 
 use crate::plan::error::PlanError;
 use crate::plan::folder::text_by;
@@ -9,7 +9,8 @@ use cloakroom_spark::SparkConf;
 use cloakroom_spark::keys::EXECUTOR_POD_TEMPLATE;
 use cloakroom_spark::version::SparkVersion;
 
-/// The template's text. The driver is the one that understands it, so what is odd about it is only a warning.
+/// The template's text. The driver reads it as a pod, and Spark sends any text. So a mistake in it is only a warning
+/// here.
 pub(in crate::plan) fn read(
     conf: &SparkConf,
     machine: Machine,

@@ -1,4 +1,4 @@
-//! Hadoop's configuration, from a folder of this machine or a config map that is there.
+//! Hadoop's configuration: from a folder of this machine, or from an existing config map.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use cloakroom_spark::{SparkConf, keys};
 
 pub(in crate::plan) const VARIABLE: &str = "HADOOP_CONF_DIR";
 
-/// Where Hadoop's configuration comes from.
+/// The source of Hadoop's configuration.
 pub(in crate::plan) enum HadoopConf {
-    /// Name and text of each file of `HADOOP_CONF_DIR`, and what was left out.
+    /// The name and the text of each file of `HADOOP_CONF_DIR`, and warnings about files that are left out.
     Folder(BTreeMap<String, String>, Vec<String>),
     /// The config map that `spark.kubernetes.hadoop.configMapName` names.
     ConfigMap(String),
 }
 
 impl HadoopConf {
-    /// Reads the folder, if there is to be one.
+    /// Reads the folder, or takes the config map. Like Spark, it refuses both together.
     pub fn read(
         conf: &SparkConf,
         machine: Machine,
@@ -47,19 +47,19 @@ impl HadoopConf {
         Ok(Some(Self::Folder(texts.collect::<Result<_, PlanError>>()?, warnings)))
     }
 
-    /// The folder, which need not be there.
+    /// `HADOOP_CONF_DIR`. The folder may be missing. Spark ignores `YARN_CONF_DIR` here.
     pub fn folder(submitter: &Submitter) -> Option<PathBuf> {
         Some(submitter.working_folder.join(submitter.variables.get(VARIABLE)?))
     }
 
-    /// The files that travel.
+    /// The files to read: all that travel.
     pub fn contents(machine: Machine) -> Vec<PathBuf> {
         let found = Self::folder(machine.submitter)
             .and_then(|folder| folder::regular_files(&folder, machine.facts).ok());
         found.into_iter().flat_map(|(files, _)| files).map(|file| file.path).collect()
     }
 
-    /// The text of a file, where it is known.
+    /// The text of a file of the folder. It is `None` for a config map, whose content this machine does not know.
     pub fn text(&self, file: &str) -> Option<&str> {
         match self {
             Self::Folder(files, _) => files.get(file).map(String::as_str),

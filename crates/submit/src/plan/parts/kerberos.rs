@@ -1,4 +1,4 @@
-//! Kerberos: `krb5.conf`, keytab, delegation tokens that another program fetched.
+//! Kerberos: `krb5.conf`, the keytab, and delegation tokens in an existing secret.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use cloakroom_spark::{SettingError, SparkConf};
 
 const AUTHENTICATION: &str = "hadoop.security.authentication";
 
-/// What the driver needs for Kerberos.
+/// The driver's parts for Kerberos; each may be missing.
 #[derive(Default)]
 pub(in crate::plan) struct Kerberos {
     pub krb5: Option<Krb5>,
@@ -41,7 +41,7 @@ pub(in crate::plan) struct TokenSecret {
 }
 
 impl Kerberos {
-    /// Reads the files that the settings name.
+    /// Reads the files that the settings name. Like Spark, it refuses half of a pair, and two sources of `krb5.conf`.
     pub fn read(conf: &SparkConf, machine: Machine, version: SparkVersion) -> Result<Self, SettingError> {
         both_or_neither(conf, &KEYTAB, &PRINCIPAL)?;
         both_or_neither(conf, &TOKEN_SECRET, &TOKEN_SECRET_ITEM)?;
@@ -63,7 +63,7 @@ impl Kerberos {
     }
 }
 
-/// A keytab of this machine; one that is in the image stays there.
+/// A keytab of this machine. A `local:` one is in the image, so it does not travel.
 fn keytab(conf: &SparkConf, machine: Machine) -> Result<Option<Keytab>, SettingError> {
     let Some(path) = conf.get(&KEYTAB).filter(|path| !path.starts_with("local:")) else { return Ok(None) };
     let base64 = STANDARD.encode(read_file(conf, &KEYTAB, path, machine)?);
@@ -83,7 +83,8 @@ fn both_or_neither(conf: &SparkConf, one: &str, other: &str) -> Result<(), Setti
     Ok(())
 }
 
-/// With Kerberos, and neither a keytab nor a secret with tokens, Spark would log in here and fetch tokens.
+/// Refuses Kerberos without a keytab and without a secret of tokens. Spark would then log in on this machine and fetch
+/// delegation tokens, which needs Hadoop's libraries.
 pub(in crate::plan) fn refuse_login(conf: &SparkConf, hadoop: Option<&HadoopConf>) -> Result<(), PlanError> {
     let key = HADOOP.of(&[AUTHENTICATION]);
     if conf.contains(&KEYTAB) || conf.contains(&TOKEN_SECRET) {
@@ -103,7 +104,8 @@ pub(in crate::plan) fn refuse_login(conf: &SparkConf, hadoop: Option<&HadoopConf
     }
 }
 
-/// Whether a file of Hadoop's sets `hadoop.security.authentication` to `kerberos`.
+/// Whether a file of Hadoop's sets `hadoop.security.authentication` to `kerberos`. Comments do not count. The search is
+/// simpler than an XML parser, because one property is enough here.
 fn asks_for_kerberos(xml: &str) -> bool {
     let mut xml = xml.to_owned();
     while let Some(begin) = xml.find("<!--") {

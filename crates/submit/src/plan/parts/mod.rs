@@ -1,4 +1,4 @@
-//! What the steps add, read from settings and files before the first of them: none of it knows the application.
+//! Inputs of single steps, read from settings and facts before the first step. They do not know `Application`.
 
 pub(super) mod credentials;
 pub(super) mod executor_template;

@@ -8,10 +8,11 @@ use crate::plan::source;
 use crate::plan::template;
 use cloakroom_spark::{SparkConf, keys, split_list};
 
-/// The extra step that is made natively.
+/// The only class of `spark.kubernetes.driver.pod.featureSteps` that is built in here.
 pub(in crate::plan) const CLASS: &str = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
 
-/// The template of the `PodGroup`, an empty one where no file is named; `None` without the step.
+/// The template of the `PodGroup`. It is `None` without Volcano's step, and empty if no setting gives a template. The
+/// file wins over the text.
 pub(in crate::plan) fn read(conf: &SparkConf, machine: Machine) -> Result<Option<Value>, PlanError> {
     if !is_asked_for(conf) {
         return Ok(None);
@@ -34,7 +35,7 @@ fn pod_group(group: Value) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Whether the step was asked for.
+/// Whether the settings name Volcano's step.
 pub(in crate::plan) fn is_asked_for(conf: &SparkConf) -> bool {
     split_list(conf.get(&keys::EXTRA_STEPS).unwrap_or_default()).any(|asked| asked == CLASS)
 }

@@ -111,7 +111,8 @@ fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
             (0, _) => None,
             (_, Some(vendor)) => Some((format!("{vendor}/{name}"), json!(amount.to_string()))),
             (_, None) => {
-                let problem = format!("it must say whose resource {name} is, such as nvidia.com or amd.com");
+                let problem =
+                    format!("it must name the vendor of the resource {name}, such as nvidia.com or amd.com");
                 return Err(conf.refuse(&vendor_key, problem));
             }
         };

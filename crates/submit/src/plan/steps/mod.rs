@@ -86,7 +86,7 @@ fn excluded(application: &Application) -> Result<Vec<&str>, SettingError> {
     if classes.contains(&BASIC) {
         return Err(conf.refuse(
             &keys::EXCLUDED_STEPS,
-            format!("{BASIC} cannot be left out: no pod comes about without it"),
+            format!("{BASIC} cannot be left out: without it, the pod has no container"),
         ));
     }
     Ok(classes)

@@ -7,7 +7,7 @@ fn pod(text: &str) -> Result<Map<String, Value>, String> {
     parse_pod(text, SparkVersion::of(&SparkConf::default()).unwrap().0)
 }
 
-/// What Spark 4.3 was seen to make of each line in a spec.
+/// Lines in a spec, each with the observed result of Spark 4.3.
 #[test]
 fn scalars_are_what_kubernetes_has_there_quoted_or_not() {
     for (spec, expected) in [
@@ -39,7 +39,7 @@ fn scalars_are_what_kubernetes_has_there_quoted_or_not() {
     }
 }
 
-/// As Spark 4.3 was seen to have them.
+/// The results were observed with Spark 4.3.
 #[test]
 fn texts_keep_their_spelling_and_numbers_are_written_as_java_writes_them() {
     for (written, expected) in [
@@ -72,7 +72,7 @@ fn texts_keep_their_spelling_and_numbers_are_written_as_java_writes_them() {
         ("&anchor 0x10", json!("0x10")),
         ("2024-01-01", json!("2024-01-01")),
     ] {
-        // Letters of two bytes before it: places in the text are not places in its letters.
+        // Letters of two bytes come before it, so offsets in bytes and in letters differ.
         let text = format!(
             "# äöü\n---\nmetadata:\n  labels: {{a: {written}, b: x}}\n  annotations:\n    a: {written} # ä\nspec: {{}}\n"
         );

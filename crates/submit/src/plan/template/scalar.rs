@@ -1,30 +1,32 @@
-//! What a scalar is, and what it is where a text, a number or a boolean belongs: as Spark's library reads it.
+//! Scalars of a template: their type in YAML, and their value as a text, number or boolean, as Spark's library reads
+//! them.
 
 use serde_json::{Number, Value};
 use serde_saphyr::Span;
 
 use crate::plan::memory::java_double;
 
-/// A scalar by YAML's JSON schema (YAML 1.2, 10.2), which Spark's library keeps to: `True`, `0x10` and `~` are texts.
+/// A scalar by the JSON schema of YAML (YAML 1.2, section 10.2). Spark's library follows it: `True`, `0x10` and `~` are
+/// texts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar {
     Null,
     Boolean(bool),
-    /// A whole number in its digits.
+    /// A whole number, as its digits.
     Whole(String),
-    /// Another number, as it is written where a text belongs.
+    /// Another number, in the spelling that it has as a text.
     Fraction(String),
     Text(String),
 }
 
-/// What was found where something else belongs.
+/// What a value must be, for a message about one that is not.
 pub(super) type Wrong = &'static str;
 
 const WHOLE: Wrong = "it must be a whole number";
 const BOOLEAN: Wrong = "it must be true or false";
 
 impl Scalar {
-    /// A plain scalar.
+    /// The type of a scalar without quotes.
     fn plain(text: &str) -> Self {
         match text {
             "" | "null" => Self::Null,
@@ -37,7 +39,7 @@ impl Scalar {
         }
     }
 
-    /// Where no type says what belongs there.
+    /// The value in a field that no type knows.
     pub fn into_value(self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -49,7 +51,7 @@ impl Scalar {
         }
     }
 
-    /// Where a text belongs; nothing for null.
+    /// The value of a text field. It is `None` for null.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Null => None,
@@ -58,7 +60,7 @@ impl Scalar {
         }
     }
 
-    /// Where a boolean belongs; nothing for an empty text.
+    /// The value of a boolean field. It is `None` for null and for an empty text.
     pub fn boolean(&self) -> Result<Option<bool>, Wrong> {
         match self {
             Self::Null => Ok(None),
@@ -74,7 +76,7 @@ impl Scalar {
         }
     }
 
-    /// Where a whole number belongs; nothing for an empty text.
+    /// The value of a field for whole numbers. It is `None` for null and for an empty text.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "Java cuts a number off, and casts saturate as Java's do"
@@ -92,7 +94,8 @@ impl Scalar {
         }
     }
 
-    /// Where a small whole number belongs, as Spark's library has read it since Spark 4.0: no blanks, no fractions.
+    /// The value of a field for small whole numbers, as Spark's library reads it from Spark 4.0 on: without blanks and
+    /// fractions.
     pub fn strict_whole(&self) -> Result<Option<i64>, Wrong> {
         match self {
             Self::Null => Ok(None),
@@ -101,7 +104,7 @@ impl Scalar {
         }
     }
 
-    /// Where the mode of a file belongs, which may be octal: `0444`, `0o444`.
+    /// The value of a field for a file's mode, which may be octal: `0444`, `0o444`.
     pub fn mode(&self) -> Result<Option<i64>, Wrong> {
         let octal = match self {
             Self::Text(text) => text.strip_prefix('0').map(|digits| digits.trim_start_matches(['o', 'O'])),
@@ -137,7 +140,7 @@ fn is_fraction(text: &str) -> bool {
         && is_digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
 }
 
-/// The text of a document, where the spelling of its scalars is looked up.
+/// The text of a document. The YAML library normalises scalars, so their spelling is looked up here.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     text: &'a str,
@@ -149,15 +152,15 @@ impl<'a> Source<'a> {
         Self { text, is_json: text.trim_start().starts_with('{') }
     }
 
-    /// The plain scalar there; `value` is what the YAML library made of it, which stands where a tag such as `!!int`
-    /// says more than the spelling.
+    /// The plain scalar at a place. `value` is the library's reading of it. It counts if a tag such as `!!int` decides
+    /// the type, and the spelling does not.
     pub fn scalar(self, at: Span, value: &str) -> Scalar {
         let scalar = match self.spelling(at) {
             Some(text) if !text.starts_with(['"', '\'', '|', '>']) => Scalar::plain(text.trim()),
             _ => Scalar::plain(value),
         };
         match scalar {
-            // Spark's library reads numbers of YAML as doubles, those of JSON it leaves alone: `1.10` becomes `1.1`.
+            // Spark's library reads fractions in YAML as doubles, so `1.10` becomes `1.1`. In JSON it keeps their text.
             Scalar::Fraction(text) if !self.is_json => Scalar::Fraction(java_text(text)),
             scalar => scalar,
         }

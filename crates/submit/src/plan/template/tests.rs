@@ -11,7 +11,7 @@ fn split(text: &str, name: Option<&str>) -> Result<PodTemplate, (&'static str, S
     PodTemplate::split(pod(text).unwrap(), name)
 }
 
-/// What Spark 4.3 was seen to make of this template.
+/// The result was observed with Spark 4.3.
 #[test]
 fn scalars_become_texts_where_kubernetes_has_texts() {
     let pod = pod("metadata:\n  labels: {n: 1, b: true}\n  annotations: {x: 1.50, y: yes}\n\
@@ -112,7 +112,7 @@ fn what_is_not_one_pod_is_refused() {
     }
 }
 
-/// Trees as pods have them; numbers as they are the same in YAML and JSON.
+/// Trees as in pods, with numbers that are the same in YAML and JSON.
 fn trees() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),

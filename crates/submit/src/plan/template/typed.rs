@@ -1,4 +1,5 @@
-//! Reads a document by Kubernetes' types: the types are asked what belongs where, and what they do not know stays.
+//! Reads a document by Kubernetes' types. The types decide which kind of value each field has. Unknown fields stay as
+//! they are.
 
 use std::fmt;
 
@@ -13,11 +14,11 @@ use thiserror::Error as ThisError;
 use super::scalar::{Scalar, Wrong};
 use super::yaml::{Kind, Node, Reading};
 
-/// Any time; the text of the document is what is sent.
+/// A valid time for the type. The text of the document is what is sent.
 const SOME_TIME: &str = "1970-01-01T00:00:00Z";
 const TEXT: Wrong = "it must be a text";
 
-/// Reads every place of the document as `T` has it, and leaves the result in the document.
+/// Reads every place of the document as the type `T` wants it, and stores each result in the document's node.
 pub(super) fn read<'n, T: Deserialize<'n>>(document: &'n Node, strict: bool) -> Result<(), String> {
     let place = Place { above: None, name: Name::Document };
     T::deserialize(Asking { node: document, place: &place, strict }).map(drop).map_err(|refused| refused.0)
@@ -34,7 +35,7 @@ impl Error for Refused {
     }
 }
 
-/// The way to a place of the document.
+/// The path to a place of the document, for messages.
 struct Place<'p> {
     above: Option<&'p Place<'p>>,
     name: Name<'p>,
@@ -62,18 +63,18 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// A place while a type is asked about it.
+/// A place of the document as serde reads it for a type.
 #[derive(Clone, Copy)]
 struct Asking<'n, 'p> {
     node: &'n Node,
     place: &'p Place<'p>,
-    /// Small whole numbers are read as Spark has read them since 4.0.
+    /// Whether small whole numbers are read as from Spark 4.0 on ([`Scalar::strict_whole`]).
     strict: bool,
 }
 
 impl<'n> Asking<'n, '_> {
-    fn settle(&self, reading: Reading) {
-        // A place is asked about once: types have each field once.
+    fn store(&self, reading: Reading) {
+        // serde asks for each place once, so the cell is empty.
         let _ = self.node.reading.set(reading);
     }
 
@@ -98,12 +99,12 @@ impl<'n> Asking<'n, '_> {
 
     fn text(&self) -> Result<String, Refused> {
         let text = self.scalar(TEXT)?.text();
-        self.settle(Reading::Value(text.clone().map_or(Value::Null, Value::String)));
+        self.store(Reading::Value(text.clone().map_or(Value::Null, Value::String)));
         Ok(text.unwrap_or_default())
     }
 
-    /// Leaves what the scalar is read as, or nothing.
-    fn settle_with<T>(
+    /// Reads the scalar and stores the result.
+    fn read_scalar<T>(
         &self,
         wrong: Wrong,
         read: impl Fn(&Scalar) -> Result<Option<T>, Wrong>,
@@ -112,13 +113,13 @@ impl<'n> Asking<'n, '_> {
         T: Copy + Default + Into<Value>,
     {
         let value = read(self.scalar(wrong)?).map_err(|wrong| self.refuse(wrong))?;
-        self.settle(value.map_or(Reading::Nothing, |value| Reading::Value(value.into())));
+        self.store(value.map_or(Reading::Nothing, |value| Reading::Value(value.into())));
         Ok(value.unwrap_or_default())
     }
 
     fn small_number(&self) -> Result<i32, Refused> {
         let is_mode = matches!(self.place.name, Name::Field("mode" | "defaultMode"));
-        self.settle_with("it must be a whole number", |scalar| {
+        self.read_scalar("it must be a whole number", |scalar| {
             let number = match (self.strict, is_mode) {
                 (true, true) => scalar.mode(),
                 (true, false) => scalar.strict_whole(),
@@ -135,14 +136,14 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         if matches!(self.node.kind, Kind::Scalar(Scalar::Null)) {
-            self.settle(Reading::Nothing);
+            self.store(Reading::Nothing);
             return visitor.visit_none();
         }
         visitor.visit_some(self)
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_bool(self.settle_with("it must be true or false", Scalar::boolean)?)
+        visitor.visit_bool(self.read_scalar("it must be true or false", Scalar::boolean)?)
     }
 
     fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
@@ -150,7 +151,7 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_i64(self.settle_with("it must be a whole number", Scalar::whole)?)
+        visitor.visit_i64(self.read_scalar("it must be a whole number", Scalar::whole)?)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
@@ -161,7 +162,7 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
         visitor.visit_string(self.text()?)
     }
 
-    /// Of the types of a pod only `IntOrString` asks this: the number or name of a port.
+    /// Of the types in a pod, only `IntOrString` calls this: the number or the name of a port.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         const WRONG: Wrong = "it must be a number or a name";
         match self.scalar(WRONG)? {
@@ -187,7 +188,7 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
                 self.text()?;
                 visitor.visit_newtype_struct(StrDeserializer::new(SOME_TIME))
             }
-            // Whatever it is, it stays.
+            // Any value is allowed and stays as it is.
             "FieldsV1" => visitor.visit_newtype_struct(UnitDeserializer::new()),
             _ => visitor.visit_newtype_struct(self),
         }
@@ -195,13 +196,13 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         let Kind::List(list) = &self.node.kind else { return Err(self.refuse("it must be a list")) };
-        self.settle(Reading::Collection);
+        self.store(Reading::Collection);
         visitor.visit_seq(Items { list: list.iter().enumerate(), of: self })
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         let Kind::Map(map) = &self.node.kind else { return Err(self.refuse("it must be a map")) };
-        self.settle(Reading::Collection);
+        self.store(Reading::Collection);
         visitor.visit_map(Entries { map: map.iter(), next: None, of: self })
     }
 
@@ -212,11 +213,11 @@ impl<'de> Deserializer<'de> for Asking<'de, '_> {
         visitor: V,
     ) -> Result<V::Value, Refused> {
         let Kind::Map(map) = &self.node.kind else { return Err(self.refuse("it must be a map")) };
-        self.settle(Reading::Object);
+        self.store(Reading::Object);
         visitor.visit_map(Entries { map: map.iter(), next: None, of: self })
     }
 
-    /// A field that the types do not know: it stays as YAML has it.
+    /// A field that the type does not know. No result is stored, so it stays as YAML has it.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         visitor.visit_unit()
     }

@@ -1,4 +1,4 @@
-//! A YAML document as a tree whose scalars are still as they were written.
+//! A YAML document as a tree. Its scalars keep the spelling of the document.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_saphyr::options::NonFiniteFloatPolicy;
 
 use super::scalar::{Scalar, Source};
 
-/// More than any pod has by aliases; a bomb of aliases ends here.
+/// The limit for expanded aliases. No real pod needs more, and a document of nested aliases ends here.
 const MAX_REPLAYED_EVENTS: usize = 100_000;
 
 /// One place of the document.
@@ -18,11 +18,11 @@ const MAX_REPLAYED_EVENTS: usize = 100_000;
 pub(super) struct Node {
     pub line: u64,
     pub kind: Kind,
-    /// What a type has made of it; nothing where no type asked for it.
+    /// The result of a type's reading. It is empty if no type knows the place.
     pub reading: OnceCell<Reading>,
 }
 
-/// What is at a place.
+/// The kind of a node, with its content.
 #[derive(Debug)]
 pub(super) enum Kind {
     Scalar(Scalar),
@@ -30,21 +30,22 @@ pub(super) enum Kind {
     Map(Vec<(String, Node)>),
 }
 
-/// What a type makes of a place.
+/// A type's reading of a place.
 #[derive(Debug)]
 pub(super) enum Reading {
-    /// It is left out.
+    /// The field is left out.
     Nothing,
     Value(Value),
-    /// A list, or a map with keys of the user's own: left out when it is empty, as Spark's library does.
+    /// A list, or a map with the user's own keys, such as labels. Spark's library leaves out an empty one.
     Collection,
-    /// A map with keys of Kubernetes' own, which says something even when it is empty: `emptyDir: {}`.
+    /// A map with Kubernetes' own keys. It is kept even if it is empty, because `emptyDir: {}` has a meaning.
     Object,
 }
 
 impl Node {
-    /// The one document of a text in YAML or JSON.
+    /// Reads a text in YAML or JSON that has exactly one document.
     pub fn parse(text: &str) -> Result<Self, String> {
+        // These options leave as many scalars as possible to `Scalar`, which knows the rules of Spark's library.
         let options = serde_saphyr::options! {
             strict_booleans: true,
             leading_zero_numbers_as_strings: true,
@@ -61,7 +62,7 @@ impl Node {
         }
     }
 
-    /// The place below that key.
+    /// The node below a key.
     pub fn field(&self, key: &str) -> Option<&Self> {
         match &self.kind {
             Kind::Map(map) => map.iter().find(|(name, _)| name == key).map(|(_, node)| node),
@@ -69,7 +70,7 @@ impl Node {
         }
     }
 
-    /// The text below that key.
+    /// The text of the scalar below a key.
     pub fn text(&self, key: &str) -> Option<String> {
         match &self.field(key)?.kind {
             Kind::Scalar(scalar) => scalar.text(),
@@ -77,7 +78,8 @@ impl Node {
         }
     }
 
-    /// The document as the types made it, and by the rules of YAML where no type asked.
+    /// The value of the node: by its type, or by the rules of YAML if no type knows it. It is `None` for a field that
+    /// is left out.
     pub fn into_value(self) -> Option<Value> {
         let reading = self.reading.into_inner();
         let value = match (reading, self.kind) {
@@ -106,11 +108,11 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What the YAML library makes of a place.
+/// The YAML library's reading of a place.
 enum Raw {
     /// Quoted, or plain and neither a number nor a boolean nor null.
     Text(String),
-    /// A plain number, boolean or null, in the library's spelling; the user's is in the source.
+    /// A plain number, boolean or null in the library's spelling. [`Source`] has the document's.
     Plain(String),
     List(Vec<Spanned<Raw>>),
     Map(Vec<(String, Spanned<Raw>)>),

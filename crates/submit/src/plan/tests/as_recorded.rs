@@ -1,4 +1,4 @@
-//! Details that recordings of Spark showed.
+//! Details that are known from recordings of Spark.
 
 use cloakroom_spark::MainResource;
 
@@ -34,7 +34,7 @@ async fn volumes_of_executors_are_verified_before_anything_is_made() {
             assert!(message.contains(volumes) && message.contains(named), "{version}: {message}");
         }
     }
-    // What Spark 3.5 does not look at.
+    // Spark 3.5 ignores these.
     for settings in [
         &[("emptyDir.v.options.sizeLimit", "5")][..],
         &[("emptyDir.v.options.sizeLimit", "99999999999999999999")],

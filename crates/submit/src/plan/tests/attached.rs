@@ -1,4 +1,5 @@
-//! Inputs that hold only what came with a request: a whole application is planned of files that this machine does not have.
+//! Inputs that have only what came with a request. A whole application is planned from files that this machine does not
+//! have.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
@@ -21,11 +22,11 @@ use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
 use cloakroom_spark::{Properties, SubmitArguments};
 use cloakroom_transfer::bundle::{PackPlan, Source, Sources, Stamp, pack};
 
-/// Files by their paths. Nothing else is there, and nothing is on the web.
+/// Files by their paths. There are no other files, and nothing on the web.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attached {
     files: BTreeMap<PathBuf, Vec<u8>>,
-    /// What was asked for, one after the other.
+    /// The needs of each round, in order.
     pub asked: Arc<Mutex<Vec<Needs>>>,
 }
 
@@ -94,7 +95,7 @@ impl Source for Opened {
     }
 }
 
-/// What a command line is in a folder that this machine does not have.
+/// The arguments of a command line in a folder that this machine does not have.
 pub(super) async fn submitted(attached: &Attached, words: &[&str]) -> Result<Submission, PlanError> {
     let basics = ["--master", "k8s://https://h:1", "--deploy-mode", "cluster", "--class", "org.x.Y"];
     let words = basics.iter().chain(words).map(|word| (*word).to_owned());

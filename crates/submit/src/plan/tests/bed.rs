@@ -1,4 +1,4 @@
-//! An application with a folder of its own, and ways to look at what is made of it.
+//! A builder of test applications, each with a folder of its own, and accessors for the planned objects.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::run::planned;
 use crate::stage::NamedServer;
 use crate::{Drawn, Log, Submission};
 
-/// The application of the reference, to which tests add.
+/// SparkPi in its simplest form. Tests add settings and files to it.
 pub(super) struct Bed {
     folder: TempDir,
     pub arguments: SubmitArguments,
@@ -114,13 +114,13 @@ impl Submission {
         self.pod["spec"]["containers"].as_array().unwrap().last().unwrap()
     }
 
-    /// Values of an environment variable, the last of which counts.
+    /// All values of an environment variable. The last one counts.
     pub(super) fn variable(&self, name: &str) -> Vec<&Value> {
         let variables = self.container()["env"].as_array().unwrap().iter();
         variables.filter(|variable| variable["name"] == name).map(|variable| &variable["value"]).collect()
     }
 
-    /// The volume of a name, and how it is mounted.
+    /// The volume of a name, and its mount.
     pub(super) fn volume(&self, name: &str) -> (&Value, &Value) {
         (named(&self.pod["spec"]["volumes"], name), named(&self.container()["volumeMounts"], name))
     }
@@ -133,7 +133,7 @@ impl Submission {
         properties.iter().map(|property| (property.key.to_owned(), property.value.to_owned())).collect()
     }
 
-    /// Kind and name of everything that is made, in order.
+    /// The kinds and names of all objects, in the order of their creation.
     pub(super) fn made(&self) -> Vec<String> {
         let prefix =
             self.pod["metadata"]["name"].as_str().unwrap().strip_suffix("-driver").unwrap_or_default();
@@ -153,12 +153,12 @@ fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
     items.iter().find(|item| item["name"] == name).unwrap_or_else(|| panic!("no {name} in {list}"))
 }
 
-/// The one object of a kind that is made after the pod.
+/// The only object of a kind that is created after the pod.
 pub(super) fn of_kind<'a>(submission: &'a Submission, kind: &str) -> &'a Value {
     submission.after_pod.iter().find(|object| object["kind"] == kind).unwrap()
 }
 
-/// The object whose name ends so.
+/// The object whose name has this end.
 pub(super) fn object<'a>(submission: &'a Submission, end: &str) -> &'a Value {
     let is_it = |object: &&Value| object["metadata"]["name"].as_str().unwrap().ends_with(end);
     submission.after_pod.iter().find(is_it).unwrap()

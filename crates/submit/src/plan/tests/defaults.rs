@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Bed, of_kind};
 use crate::Submission;
 
-/// What was drawn, by the words that stand for it below.
+/// The drawn values, each with its placeholder in the texts below.
 fn drawn(submission: &Submission) -> BTreeMap<&'static str, String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let prefix = submission.pod_name.strip_suffix("-driver").unwrap().to_owned();
@@ -166,7 +166,7 @@ async fn the_default_properties_are_sparks() {
     assert_eq!(properties, expected);
 }
 
-/// Table (h) of the differences that were seen between the lines.
+/// The observed differences between Spark 3.5, 4.1 and 4.3.
 #[tokio::test]
 async fn older_lines_of_spark_have_older_shapes() {
     for (version, ports, has_protocol, has_policy) in

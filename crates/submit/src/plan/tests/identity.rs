@@ -23,7 +23,7 @@ async fn the_account_of_a_driver_is_the_settings_the_templates_or_the_default_on
         (Bed::new(), Some("default")),
         (template(Bed::new()), Some("of-template")),
         (template(Bed::new()).with(&named, "spark"), Some("spark")),
-        // A CA shows nobody who the driver is, and Spark leaves the account out all the same.
+        // A CA is no credential of the driver, but Spark leaves the account out all the same.
         (credentials("caCertFile").with(&named, "spark"), Some("default")),
         (credentials("oauthToken"), None),
         (credentials("clientCertFile"), None),

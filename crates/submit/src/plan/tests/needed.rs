@@ -1,4 +1,4 @@
-//! Nothing is read that is not used, and nothing twice.
+//! Tests that only files that are used are read, and each only once.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ const BASICS: [&str; 4] = [
     "spark.kubernetes.initContainer.image=repo.example/cloakroom:1",
 ];
 
-/// What was asked for until the application was planned, or refused.
+/// All needs until the application was planned or refused.
 async fn asked(attached: &Attached, words: &[&str]) -> (Vec<Needs>, Option<String>) {
     let refused = submitted(attached, &[&BASICS[..], words].concat()).await.err();
     (attached.asked.lock().unwrap().clone(), refused.map(|error| error.to_string()))
 }
 
-/// How many times the content of a file was asked for, and whether anything else was of it.
+/// How often the content of a file was needed, and whether something else of it was.
 fn reads(asked: &[Needs], path: &str) -> (usize, bool) {
     let path = Path::new(path);
     let is_looked_at =

@@ -97,7 +97,7 @@ async fn resources_ports_and_placement_follow_their_keys() {
         .map(|port| port["containerPort"].as_u64().unwrap())
         .collect();
     assert_eq!(ports, [1000, 1001, 1002, 15_002]);
-    // The service does not know of `spark.blockManager.port`, nor do the properties: Spark's own oddity.
+    // Spark reads `spark.blockManager.port` for the pod only, and not for the service and the properties.
     let service = &of_kind(&submission, "Service")["spec"];
     assert_eq!(service["ports"][1]["port"], 7079);
     assert_eq!(submission.properties()["spark.driver.blockManager.port"], "7079");
@@ -132,7 +132,7 @@ async fn a_template_is_kept_and_spark_adds_behind_it() {
         (Some(&*submission.pod_name), &json!({"a": "b"}))
     );
     assert_eq!(metadata["namespace"], "default");
-    // Labels of the template are not the service's business.
+    // Labels of the template are not in the service's selector.
     assert!(of_kind(&submission, "Service")["spec"]["selector"].get("mine").is_none());
     let spec = &submission.pod["spec"];
     assert_eq!(

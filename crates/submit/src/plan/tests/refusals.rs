@@ -2,7 +2,7 @@ use cloakroom_spark::MainResource;
 
 use super::Bed;
 
-/// Every refusal that comes with a key names it, its value and what is allowed, in one line.
+/// A refusal of a setting names its key, its value and what is allowed, in one line.
 #[tokio::test]
 async fn bad_settings_are_refused_with_their_key_and_value() {
     let volumes = "spark.kubernetes.driver.volumes.";
@@ -138,7 +138,7 @@ async fn local_files_need_a_place_to_go_and_have_to_exist() {
         message.starts_with("spark.jars: a.jar is on this machine, where no pod can reach it"),
         "{message}"
     );
-    // As spark-submit's arguments have it: an application's own jar is in `spark.jars` as well.
+    // spark-submit adds the application's own jar to `spark.jars`.
     let place = format!("{}/a.jar", bed.folder().display());
     let application = bed.with_resource(MainResource::Java("a.jar".to_owned())).with("spark.jars", &place);
     let message = application.refusal().await;

@@ -1,4 +1,4 @@
-//! Names of files that travel: which Spark can take, and what is said of entries that are no files.
+//! Names of files that travel: which of them Spark accepts, and the messages about entries that are no files.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -176,7 +176,7 @@ async fn what_is_there_and_no_file_is_not_called_missing() {
     for (name, problem) in [
         ("loop", "cannot be read: Too many levels of symbolic links"),
         ("dangling", "is a link to something that does not exist"),
-        ("socket", "is a pipe, a socket or a device: write what comes out of it into a file first"),
+        ("socket", "is a pipe, a socket or a device: write its content into a file first"),
         ("/dev/null", "is a pipe, a socket or a device"),
         ("file/x", "does not exist on this machine"),
     ] {
@@ -198,7 +198,7 @@ async fn a_hash_that_is_not_what_it_seems_is_explained() {
         at(&bed, "h%23sh.jar"),
     );
     assert_eq!(bed.refusal().await, expected);
-    // As spark-submit's arguments have it, where there is a blank.
+    // The arguments of spark-submit have this form if there is a blank.
     let path = format!("file:{}", at(&bed, "a%20b.txt%23c.txt"));
     let bed = bed.with("spark.files", &path);
     let end = format!("is there: with a blank in it, write file://{}", at(&bed, "a%20b.txt#c.txt"));
@@ -209,7 +209,7 @@ async fn a_hash_that_is_not_what_it_seems_is_explained() {
 }
 
 #[tokio::test]
-async fn keys_of_a_secret_are_nobody_elses_name() {
+async fn a_key_of_a_secret_is_never_the_name_of_another_file() {
     let bed = Bed::new()
         .with_file("a b", "1")
         .with_file("ünï", "2")

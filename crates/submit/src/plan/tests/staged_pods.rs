@@ -1,4 +1,4 @@
-//! What the init-container and the server that it asks want of their pods and of their settings.
+//! Requirements of the init-container and of the staging server for pods and settings.
 
 use super::Bed;
 
@@ -64,7 +64,7 @@ async fn parts_of_the_init_container_that_a_pod_has_already_are_refused_before_a
 }
 
 #[tokio::test]
-async fn the_init_container_of_a_pod_of_roots_is_nobody_all_the_same() {
+async fn the_init_container_of_a_root_pod_runs_as_the_user_of_its_image() {
     let root = "spec: {securityContext: {runAsUser: 0}}";
     let bed = staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("t.yaml", root);
     let submission = bed.with("spark.kubernetes.driver.podTemplateFile", "t.yaml").submission().await;
@@ -72,7 +72,7 @@ async fn the_init_container_of_a_pod_of_roots_is_nobody_all_the_same() {
 }
 
 #[tokio::test]
-async fn files_with_tokens_are_named_and_who_somebody_is_to_a_server_is_not() {
+async fn a_refusal_names_the_file_of_a_token_and_hides_the_credentials_in_an_address() {
     let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
     let key = "spark.kubernetes.cloakroom.uploadTokenFile";
     for (name, content, problem) in [

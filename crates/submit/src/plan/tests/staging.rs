@@ -1,4 +1,4 @@
-//! Files of this machine on their way through a staging server, or in a secret.
+//! Local files that travel through a staging server or in a secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,7 +22,7 @@ fn names(bundle: Option<&std::sync::Arc<cloakroom_transfer::bundle::PackPlan>>) 
     bundle.into_iter().flat_map(|plan| plan.files()).map(|file| file.name.clone()).collect()
 }
 
-/// Names of the files in each bundle: jars, then the others.
+/// The names of the files in each bundle: first jars, then the others.
 fn bundles(submission: &Submission) -> (Vec<String>, Vec<String>) {
     let plan = submission.staging.as_ref().unwrap();
     (names(plan.jars.as_ref()), names(plan.files.as_ref()))
@@ -36,7 +36,7 @@ fn init_container(submission: &Submission) -> &Value {
     submission.pod["spec"]["initContainers"].as_array().unwrap().last().unwrap()
 }
 
-/// What the init-container reads, whichever object has it.
+/// The init-container's properties, from the config map or the secret.
 fn init_properties(submission: &Submission) -> String {
     let mut objects = submission.after_pod.iter();
     let found = objects.find(|object| object["data"]["download-submitted-files"].is_string()).unwrap();
@@ -211,7 +211,7 @@ async fn jars_of_one_name_are_numbered_with_a_warning() {
         .with("spark.jars", "a/x.jar,b/x.jar,a/x.jar")
         .with_resource(MainResource::Java("b/x.jar".to_owned()));
     let submission = bed.submission().await;
-    // The file keeps its name: somebody may open it. Spark copies both into one folder.
+    // The file keeps its name, because the application may open it. Spark copies both into one folder.
     assert_eq!(submission.properties()["spark.files"], format!("{FILES}/x.jar"));
     assert_eq!(submission.properties()["spark.jars"], format!("{JARS}/x-1.jar,{JARS}/x-2.jar"));
     assert_eq!(last_argument(&submission), &format!("{JARS}/x-2.jar"));
@@ -279,10 +279,11 @@ async fn the_image_is_todays_setting_or_its_older_name_and_is_missed_before_anyt
     let bed_without = || bed().without("spark.kubernetes.initContainer.image");
     let old = bed_without().with("spark.kubernetes.initcontainer.docker.image", "old:1").submission().await;
     assert_eq!(init_container(&old)["image"], "old:1");
-    let nobody = bed_without().with("spark.kubernetes.resourceStagingServer.uri", "http://127.0.0.1:1");
-    let nobody = nobody.with("spark.kubernetes.resourceStagingServer.internal.uri", "http://staging.example");
-    let nobody = nobody.with("spark.kubernetes.cloakroom.retryTimeout", "0s");
-    let message = nobody.refusal().await;
+    let unreachable = bed_without().with("spark.kubernetes.resourceStagingServer.uri", "http://127.0.0.1:1");
+    let unreachable =
+        unreachable.with("spark.kubernetes.resourceStagingServer.internal.uri", "http://staging.example");
+    let unreachable = unreachable.with("spark.kubernetes.cloakroom.retryTimeout", "0s");
+    let message = unreachable.refusal().await;
     let expected = "the staging server at http://127.0.0.1:1 does not say which image the init-container is to have: \
                     connection refused; check the address (`spark.kubernetes.resourceStagingServer.uri`), that the server \
                     runs, and that no firewall or NetworkPolicy stands in between";

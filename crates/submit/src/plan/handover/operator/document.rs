@@ -106,7 +106,7 @@ impl ApplicationFile {
         }
         for part in ["deps", "driver", "executor", "driver.template", "executor.template"] {
             if self.at(part).is_some_and(|value| !value.is_object()) {
-                return Err(self.refuse(self.field(part), "must have fields of its own"));
+                return Err(self.refuse(self.field(part), "must be a map with fields"));
             }
         }
         Ok(())

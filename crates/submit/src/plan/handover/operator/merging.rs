@@ -21,9 +21,9 @@ const KEYED: [(&str, &str); 5] = [
     ("volumeMounts", "mountPath"),
 ];
 
-/// The user of this program's image, where the pod's would be root: Kubernetes refuses to start the init-container
-/// otherwise.
-const NOBODY: u32 = 65532;
+/// The user id of this program's image. The init-container needs it if the pod runs as root: it has `runAsNonRoot`, so
+/// the kubelet would refuse to start it.
+const IMAGE_USER: u32 = 65532;
 
 impl ApplicationFile {
     /// The file with the staged files in its application.
@@ -118,7 +118,7 @@ impl ApplicationFile {
             return Ok(());
         }
         let problem = format!(
-            "is {there}, and what was staged needs {added}: take the field out, or choose another value"
+            "is {there}, and the staged files need {added}: remove the field, or choose another value"
         );
         Err(self.refuse(field, problem))
     }
@@ -164,7 +164,7 @@ impl ApplicationFile {
             contexts.iter().any(|path| self.at(path).is_some_and(|context| context["runAsUser"] == 0));
         let containers = pod.get_mut("initContainers").and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|_| is_root) {
-            container["securityContext"]["runAsUser"] = json!(NOBODY);
+            container["securityContext"]["runAsUser"] = json!(IMAGE_USER);
         }
     }
 }

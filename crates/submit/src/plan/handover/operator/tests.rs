@@ -118,7 +118,7 @@ fn what_would_have_to_give_way_is_refused_by_its_field() {
 }
 
 #[test]
-fn beside_a_root_driver_the_init_container_is_nobody() {
+fn the_init_container_of_a_root_driver_runs_as_the_user_of_its_image() {
     for spec in [
         "{driver: {podSecurityContext: {runAsUser: 0}}}",
         "{driver: {template: {spec: {securityContext: {runAsUser: 0}}}}}",
@@ -191,7 +191,7 @@ fn a_file_without_one_application_is_refused() {
         (&HEAD.replace("v1beta2", "v1beta1"), None, "apiVersion is sparkoperator.k8s.io/v1beta1"),
         (&HEAD.replace("name: words, ", ""), None, "metadata.name is missing"),
         (HEAD, None, "spec is missing"),
-        (&format!("{HEAD}spec: {{deps: [x]}}"), None, "spec.deps must have fields of its own"),
+        (&format!("{HEAD}spec: {{deps: [x]}}"), None, "spec.deps must be a map with fields"),
     ] {
         let refused = read(text, name).unwrap_err();
         assert!(refused.contains(why), "{refused}");
