@@ -47,7 +47,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The whole program for shells and the manual, with the options of `submit` as well.
+    /// The whole program with the options of `submit`, for shells and the manual.
     pub fn described() -> clap::Command {
         completions::with_hints(Self::command().mut_subcommand("submit", |_| submit::described()))
     }
@@ -61,13 +61,13 @@ impl Cli {
     }
 }
 
-/// An empty variable is as good as none: Kubernetes and CI systems make one of a value that is not given.
+/// Ignores an empty variable: Kubernetes and CI systems set one for a value that is not given.
 fn without_empty_variable(arg: Arg) -> Arg {
     let value = arg.get_env().and_then(std::env::var_os);
     if value.is_some_and(|value| value.is_empty()) { arg.env(Resettable::Reset) } else { arg }
 }
 
-/// What gave an option its value, for messages: its variable where that `says` the same, else the flag.
+/// Where an option got its value, for messages: its variable if that variable `says` the same, else the flag.
 pub fn giver(flag: &'static str, variable: &'static str, says: impl FnOnce(&OsStr) -> bool) -> Origin {
     match std::env::var_os(variable) {
         Some(value) if says(&value) => Origin::Variable(variable),
@@ -75,7 +75,7 @@ pub fn giver(flag: &'static str, variable: &'static str, says: impl FnOnce(&OsSt
     }
 }
 
-/// The same without who somebody is to a server: a password is not shown again where its address is refused.
+/// The same error without the user information of an address: a message must not repeat a password.
 fn presentable(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
         let shown = without_userinfo(value).into_owned();
@@ -84,7 +84,6 @@ fn presentable(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve staged resources

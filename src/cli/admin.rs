@@ -19,7 +19,7 @@ use cloakroom_transfer::client::{Selection, ServerAddress};
 pub const TOKEN_FLAG: &str = "--admin-token-file";
 const TOKEN_VARIABLE: &str = "CLOAKROOM_ADMIN_TOKEN_FILE";
 
-/// How the server is reached, and who asks.
+/// The address of the server, and the token to show it.
 #[derive(Debug, Clone, Args)]
 pub struct AdminArgs {
     /// Address of the server's operational listener, its --ops-listen [default: what --data-dir has, else port
@@ -41,12 +41,12 @@ pub struct AdminArgs {
     pub ca_files: Vec<PathBuf>,
 }
 
-/// What named the admin token's file, for messages.
+/// The flag or variable that named the file of the admin token, for messages.
 pub fn token_giver(path: &Path) -> Origin {
     giver(TOKEN_FLAG, TOKEN_VARIABLE, |value| value == path)
 }
 
-/// Which resources are meant.
+/// Filters that select resources.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which resources")]
 #[group(id = "which", multiple = true)]
@@ -81,7 +81,7 @@ pub struct SelectionArgs {
 }
 
 impl SelectionArgs {
-    /// Whether it leaves anything out.
+    /// Whether any filter is set.
     pub fn is_filter(&self) -> bool {
         let Self { namespace, kind, labels, name, why, unused, older_than } = self;
         let by_owner = namespace.is_some() || kind.is_some() || name.is_some() || !labels.is_empty();
@@ -96,12 +96,12 @@ impl From<SelectionArgs> for Selection {
     }
 }
 
-/// Why things are kept, in the server's words.
+/// The values of `--why`: the server's keep reasons, and `due`.
 fn reasons() -> Vec<&'static str> {
     KeepReason::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect()
 }
 
-/// What a list looks like.
+/// Formats of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ListOutput {
     /// Columns, fitted to the terminal.
@@ -114,7 +114,7 @@ pub enum ListOutput {
     Yaml,
 }
 
-/// What everything else looks like.
+/// Formats of all other output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// Lines.
@@ -125,7 +125,7 @@ pub enum Output {
     Yaml,
 }
 
-/// What programs read.
+/// Formats for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Structured {
     /// One JSON object.
@@ -135,7 +135,7 @@ pub enum Structured {
 }
 
 impl ListOutput {
-    /// What programs read, unless it is for people.
+    /// The format for programs; `None` if the output is for people.
     pub fn structured(self) -> Option<Structured> {
         match self {
             Self::Table | Self::Wide => None,
@@ -146,7 +146,7 @@ impl ListOutput {
 }
 
 impl Output {
-    /// What programs read, unless it is for people.
+    /// The format for programs; `None` if the output is for people.
     pub fn structured(self) -> Option<Structured> {
         match self {
             Self::Text => None,
@@ -156,19 +156,19 @@ impl Output {
     }
 }
 
-/// A resource as people name it.
+/// A resource as a user names it on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceArg {
-    /// By its whole id, or what `ls` shows in place of a damaged one.
+    /// Its whole id, or what `ls` shows in place of a damaged one.
     Whole(RowName),
-    /// By how its id begins, in lower case.
+    /// The beginning of its id, in lower case.
     Beginning(String),
 }
 
 impl ResourceArg {
     const SHORTEST: usize = 4;
 
-    /// Ids are hexadecimal digits, which people write with letters of either case.
+    /// Accepts capital and small letters: users write hexadecimal digits in both.
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.to_ascii_lowercase();
         let is_part = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte) || byte == b'-';
@@ -182,7 +182,7 @@ impl ResourceArg {
     }
 }
 
-/// By what a list is ordered.
+/// Orders of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SortKey {
     /// Oldest first.
@@ -242,7 +242,7 @@ pub struct ShowArgs {
     pub id: ResourceArg,
 }
 
-/// What `rm` is given one of, so that nothing at all never means everything.
+/// `rm` needs one of these, so that a command line without filters never removes everything.
 const WHAT: [&str; 8] = ["ids", "namespace", "kind", "labels", "name", "why", "unused", "older_than"];
 
 /// Remove resources now, whoever may need them
@@ -297,7 +297,7 @@ pub struct CleanArgs {
     pub output: Output,
 }
 
-/// It becomes a part of a path.
+/// Checks every character, because the uid becomes part of a URL path.
 fn cluster_uid(text: &str) -> Result<String, String> {
     let is_one =
         !text.is_empty() && text.len() <= 63 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_named_by_ids_or_by_filters_and_never_by_nothing() {
+    fn rm_takes_ids_or_filters_and_refuses_a_line_without_either() {
         assert_eq!(parse(&[ID, ID]).unwrap().ids.len(), 2);
         let filtered = parse(&["--namespace", "demo", "--unused", "--older-than", "2d", "-y"]).unwrap();
         assert!(filtered.selection.unused && filtered.ids.is_empty() && filtered.yes);

@@ -33,8 +33,8 @@ pub struct ManArgs {
     pub folder: PathBuf,
 }
 
-/// The same with hints for shells. The names of values say what they are: files, folders, words that are known, or anything
-/// else, of which nothing can be offered.
+/// The command with hints for shells. The name of a value decides what a shell offers: files, folders, known words, or
+/// nothing.
 pub fn with_hints(command: Command) -> Command {
     command.mut_args(with_hint).mut_subcommands(with_hints)
 }
@@ -56,6 +56,6 @@ fn with_hint(arg: Arg) -> Arg {
         "cluster" => ["cluster"].into(),
         _ => return arg.value_hint(ValueHint::Other),
     };
-    // There may be others, so that help and manual do not say that these are all.
+    // Other words are allowed too, so help and manual must not list these as all possible values.
     arg.value_parser(PossibleValuesParser::new(words)).hide_possible_values(true)
 }

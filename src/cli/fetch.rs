@@ -11,7 +11,7 @@ use cloakroom_transfer::fetch::TERMINATION_LOG;
 
 use super::giver;
 
-/// Names the server where no flag does.
+/// The variable that names the server if no flag does.
 const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
 
 /// Download staged bundles and files from the web into folders: what an init-container does
@@ -78,7 +78,7 @@ pub struct FetchArgs {
 }
 
 impl FetchArgs {
-    /// Whether the server was named by a flag, and not only by the environment.
+    /// Whether a flag named the server, and not only the environment.
     pub fn has_server_flag(&self) -> bool {
         let flag = "--server";
         self.server.as_ref().is_some_and(|server| {

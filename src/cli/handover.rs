@@ -1,4 +1,4 @@
-//! The flags of `cloakroom stage --for`: for Spark applications that something else submits.
+//! The flags of `cloakroom stage --for`, for Spark applications that another program submits.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use cloakroom_spark::keys;
 
-/// What submits the application.
+/// The program that submits the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SubmitterChoice {
     /// A stock spark-submit: prints its arguments, writes its pod template.

@@ -14,7 +14,7 @@ use cloakroom_core::time::SparkDuration;
 use cloakroom_server::http::{PublicUrl, TrustedProxies};
 use cloakroom_staging::Share;
 
-/// Where bundles and ledger are unless it is said.
+/// The default of `--data-dir`.
 pub const DEFAULT_DATA_DIR: &str = "./cloakroom-data";
 
 /// Who may upload.
@@ -248,7 +248,7 @@ pub struct LogArgs {
     pub log: String,
 }
 
-/// Where to listen. What people write in its place is told how it is written.
+/// Parses an address to listen on. Users often write a port or a host name alone, so the error shows the form.
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let malformed = || {
         let port = text.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).unwrap_or(10_000);

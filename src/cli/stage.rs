@@ -88,19 +88,19 @@ pub struct StageArgs {
 }
 
 impl StageArgs {
-    /// What named the server.
+    /// The flag or variable that named the server; the flag if it is the default.
     pub fn server_giver(&self) -> Origin {
         let is_same = |text: &str| ServerAddress::parse(text).is_ok_and(|address| address == self.server);
         giver("--server", SERVER_VARIABLE, |value| value.to_str().is_some_and(is_same))
     }
 }
 
-/// What named the CA's file, for messages.
+/// The flag or variable that named the file of the CA, for messages.
 pub fn ca_giver(path: &Path) -> Origin {
     giver("--ca-file", CA_VARIABLE, |value| value == path)
 }
 
-/// What named the upload token's file, for messages.
+/// The flag or variable that named the file of the upload token, for messages.
 pub fn token_giver(path: &Path) -> Origin {
     giver("--token-file", TOKEN_VARIABLE, |value| value == path)
 }

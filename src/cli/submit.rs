@@ -1,5 +1,5 @@
-//! The command line of `cloakroom submit`: spark-submit's. The library reads it; here it is described, for `--help`,
-//! completions and the manual.
+//! The command line of `cloakroom submit`, which is spark-submit's. The library parses it. This module describes it for
+//! `--help`, completions and the manual.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ pub struct SubmitArgs {
     pub arguments: Vec<OsString>,
 }
 
-/// Variables that stand for no option, and what they are for. Spark's own are in docs/submit-reference.md.
+/// Variables without an option of their own, with their meaning. docs/submit-reference.md has those of Spark.
 pub const VARIABLES: [(&str, &str); 4] = [
     ("CLOAKROOM_SERVER", "Stands for --conf spark.kubernetes.resourceStagingServer.uri=URL."),
     (
@@ -37,7 +37,7 @@ const USAGE: &str = "cloakroom submit [options] <app jar | .py file | .R file> [
 const ABOUT: &str = "spark-submit for Kubernetes without a JVM. Called under a name such as spark-submit or spark3-submit, \
                      or with an option of these first, the program is this command.";
 
-/// Every option with its value, what it does and the variable that stands for it, those that do something on Kubernetes first.
+/// Every option with its value, its help and its variable. Options that have an effect on Kubernetes come first.
 const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "What and where",
@@ -118,7 +118,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     ),
 ];
 
-/// No line is longer than 75 characters: a narrow terminal would break it in the middle, or the manual's margin.
+/// Lines have at most 75 characters, so that neither a narrow terminal nor the manual's margin breaks them.
 const AFTER: &str = "\
 Local files:
   Jars, files, archives and scripts of this machine travel through a staging
@@ -154,7 +154,7 @@ Examples:
   cloakroom submit --master k8s://https://HOST:6443 \\
       --status default:app-driver";
 
-/// The command as people, shells and the manual are told of it.
+/// The command with all its options, for `--help`, completions and the manual.
 pub fn described() -> Command {
     let options = GROUPS.iter().flat_map(|(heading, options)| {
         options.iter().map(|(flags, help)| option(flags, help).help_heading(*heading))
@@ -172,12 +172,13 @@ pub fn described() -> Command {
         .after_help(AFTER)
 }
 
-/// What `--help` says.
+/// The text of `--help`.
 pub fn help() -> StyledStr {
     described().about(ABOUT).render_help()
 }
 
-/// `-c, --conf PROP=VALUE`, `--verbose`; of a variable, its name is told and never its value.
+/// One option, from flags such as `-c, --conf PROP=VALUE` or `--verbose`. Help shows the name of its variable, never
+/// the value.
 fn option(flags: &'static str, help: &'static str) -> Arg {
     let (help, variable) = match help.split_once(" [env: ") {
         Some((text, rest)) => (text, rest.strip_suffix(']')),

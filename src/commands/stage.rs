@@ -75,7 +75,7 @@ fn warn(plan: &PackPlan) {
     }
 }
 
-/// Nobody has a ticket that could not be printed.
+/// Releases what was staged, because its ticket could not be printed. Returns the error for the user.
 async fn taken_back(
     http: &HttpClient,
     request: &StageRequest,
@@ -94,7 +94,7 @@ async fn taken_back(
     anyhow::Error::new(error).context(format!("the ticket cannot be printed on stdout; {left}"))
 }
 
-/// All that can be refused without the server is refused here.
+/// The request. Everything that can be refused without the server is refused here.
 fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
     let namespace = args.namespace.as_deref().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `cloakroom submit`: spark-submit's command line, words and exit codes. Everything is told on stderr; stdout is for
-//! what was asked for (`--help`, `--dry-run`).
+//! `cloakroom submit`: spark-submit's command line, messages and exit codes. Messages go to stderr. stdout has only the
+//! output of `--help` and `--dry-run`.
 
 mod asked;
 pub(super) mod connect;
@@ -28,7 +28,7 @@ use cloakroom_spark::SubmitArguments;
 use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
 use cloakroom_submit::plan::Submitter;
 
-/// What spark-submit ends with where it was asked for nothing.
+/// spark-submit's exit code without arguments.
 const EXIT_NOTHING_ASKED: u8 = 255;
 
 /// Does what the command line asks for.
@@ -85,17 +85,17 @@ async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -
     work::submit(arguments, submitter, line.has(Switch::DryRun)).await
 }
 
-/// On a terminal with colours.
+/// Prints the help, on a terminal with colours.
 fn show_help() -> anyhow::Result<ExitCode> {
     printed(write!(anstream::stdout(), "{}", submit_help().ansi()))
 }
 
-/// In spark-submit's form.
+/// Prints a warning in spark-submit's form.
 fn warn(text: &str) {
     tell(&format!("Warning: {text}"));
 }
 
-/// Gives on stdout what was asked for. A reader that has seen enough is no failure.
+/// Prints on stdout. A reader that closes the pipe, as `head` does, is no failure.
 fn show(text: &str) -> anyhow::Result<ExitCode> {
     printed(std::io::stdout().write_all(text.as_bytes()))
 }

@@ -11,7 +11,7 @@ use cloakroom_core::text::harmless;
 use super::{connect, print, print_as};
 use crate::cli::CleanArgs;
 
-/// Sweeps now.
+/// Asks the server for a sweep, and prints its report.
 pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
     let client = connect(&args.admin)?;
     if let Some(uid) = &args.accept_cluster {

@@ -12,7 +12,7 @@ use cloakroom_core::text::harmless;
 use super::{age, connect, print, print_as, resolve, words};
 use crate::cli::ShowArgs;
 
-/// Shows one.
+/// Shows one resource.
 pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
     let client = connect(&args.admin)?;
     let names = resolve(&client, std::slice::from_ref(&args.id)).await?;
@@ -35,7 +35,8 @@ fn ago(at: Timestamp, details: &ResourceDetails) -> String {
     format!("{at} ({} ago)", age::between(at, details.now))
 }
 
-/// An owner that was never there cannot be gone.
+/// The line about when the owner was seen. For an owner that was never seen, it says since when the server looks for
+/// it.
 fn owner_seen(details: &ResourceDetails) -> Option<String> {
     match (details.owner_seen_at, details.owner_absent_since) {
         (Some(at), _) => Some(ago(at, details)),
@@ -44,7 +45,7 @@ fn owner_seen(details: &ResourceDetails) -> Option<String> {
     }
 }
 
-/// A line for everything that is known.
+/// One line for each known fact.
 fn text(details: &ResourceDetails) -> String {
     let resource = &details.resource;
     let ago = |at: Timestamp| ago(at, details);
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_is_not_several() {
+    fn one_byte_is_in_the_singular() {
         assert_eq!([0, 1, 2].map(size), ["0 B (0 bytes)", "1 B (1 byte)", "2 B (2 bytes)"]);
     }
 }

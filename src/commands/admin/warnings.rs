@@ -1,4 +1,4 @@
-//! What an admin must know beside the list.
+//! Warnings below the list.
 
 use jiff::Timestamp;
 
@@ -11,7 +11,7 @@ use cloakroom_core::size::format_size;
 
 use super::{age, words};
 
-/// What else an admin must know.
+/// All warnings about the server's status.
 pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
     let cluster = server.cluster.as_ref().and_then(about_cluster);
     let unreadable = Some(server.unreadable_resources).filter(|count| *count > 0).map(|count| {
@@ -30,7 +30,7 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
     cluster.into_iter().chain(unreadable).chain(watches).collect()
 }
 
-/// Its name and its column, and whose it is as far as that is known.
+/// The id, the unreadable column, and namespace and size if they are known.
 fn about_unreadable(row: &UnreadableResource) -> String {
     let UnreadableResource { resource_id, column, namespace, size_bytes } = row;
     let namespace = namespace.as_ref().map(|namespace| format!("namespace {namespace}"));
@@ -38,13 +38,13 @@ fn about_unreadable(row: &UnreadableResource) -> String {
     format!("{resource_id} ({})", known.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
-/// Why nothing goes for lack of an owner, whatever is known of owners, and what to do.
+/// Why the server deletes nothing for lack of an owner, and what to do; `None` if the cluster is the known one.
 fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
     let ClusterStatus { state, known, seen, failure, unanswered } = cluster;
     let known = known.as_deref().unwrap_or_default();
     let failure = failure.as_deref();
     match state {
-        // What answered before cannot be accepted now.
+        // No cluster answers now, so none can be accepted.
         Word::Known(ClusterMatch::Other) if *unanswered => {
             let before = match seen {
                 Some(seen) => format!("cluster {seen} answered"),

@@ -1,4 +1,4 @@
-//! Why something is kept and when it goes, in words.
+//! Messages about a resource: why the server keeps it, and when it will delete it.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use cloakroom_core::resource::{KeepReason, Unknown};
 
 use super::age;
 
-/// When it goes, in a few words for a column.
+/// When the server will delete the resource, in a few words for a column.
 pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
     let Some(why) = &resource.kept_because else {
         return if resource.due_because.is_some() { "next sweep" } else { "gone" }.to_owned();
@@ -39,7 +39,7 @@ pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
     }
 }
 
-/// Why it is kept, as a part of a sentence that follows “because”.
+/// Why the server keeps the resource, as the part of a sentence after “because”.
 pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> String {
     let ago = |at: Option<Timestamp>| {
         at.map_or_else(|| "some time ago".to_owned(), |at| format!("{} ago", age::between(at, details.now)))
@@ -74,7 +74,7 @@ pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> Stri
     .to_owned()
 }
 
-/// Why it is not known whether the owner exists.
+/// Why the server does not know whether the owner exists.
 fn not_known(unknown: Unknown) -> &'static str {
     match unknown {
         Unknown::Starting => "the server is still finding out which owners exist",
@@ -93,7 +93,7 @@ fn not_known(unknown: Unknown) -> &'static str {
     }
 }
 
-/// When and how it goes, as a sentence without its full stop.
+/// When and how the resource ends, as a sentence without its full stop.
 pub(super) fn end(details: &ResourceDetails) -> String {
     let resource = &details.resource;
     let Some(why) = &resource.kept_because else {
@@ -135,8 +135,8 @@ pub(super) fn end(details: &ResourceDetails) -> String {
 const WHATEVER: &str = ", whatever becomes known";
 const OWNER_IS_GONE: &str = "when its owner is known to be gone";
 
-/// Whether owners may be there that a watch in this state does not show. Where a namespace is gone, nothing is in it: that
-/// is known.
+/// Whether owners may exist that a watch in this state does not show. A namespace that is gone has no owners, so its
+/// watch is not blind.
 pub(super) fn is_blind(state: &Word<WatchState>) -> bool {
     match state {
         Word::Known(WatchState::Ready | WatchState::NamespaceGone) => false,
@@ -147,8 +147,8 @@ pub(super) fn is_blind(state: &Word<WatchState>) -> bool {
     }
 }
 
-/// The owner in one word, as kubectl names objects: `Pod/NAME`, `Pod/KEY=VALUE,KEY=VALUE`. Of a tombstone's owner only the
-/// kind is known.
+/// The owner in one word, as kubectl names objects: `Pod/NAME`, `Pod/KEY=VALUE,KEY=VALUE`. A tombstone has only the
+/// owner's kind.
 pub(super) fn owner(owner: &OwnerMetadata) -> String {
     let labels = owner.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let parts: Vec<String> = owner.name.clone().into_iter().chain(labels).collect();

@@ -1,4 +1,4 @@
-//! What flags, environment and properties file come to.
+//! The server's configuration, from flags, environment and properties file.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,13 +25,13 @@ use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners
 use cloakroom_spark::{Properties, StagingServerProperties, keys};
 use cloakroom_staging::Limits;
 
-/// The original's port.
+/// kubespark's port.
 const DEFAULT_PORT: u16 = 10_000;
 
-/// The original's `initialAccessExpirationTimeout`.
+/// kubespark's `initialAccessExpirationTimeout`.
 const DEFAULT_UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// The time over which `--min-rate` is taken.
+/// The time over which `--min-rate` is an average.
 const RATE_WINDOW: Duration = Duration::from_mins(1);
 
 /// A whole configuration: everything in it was read and checked.
@@ -40,10 +40,10 @@ pub struct ServeSettings {
     pub ops_listen: Option<SocketAddr>,
     pub tls: Option<ServerTls>,
     pub server: Settings,
-    /// Who is an admin.
+    /// The tokens of admins; `None` without `--admin-token-file`.
     pub admin_tokens: Option<TokenFile>,
     pub limits: Limits,
-    /// Whom to ask about owners.
+    /// The API server to ask about owners.
     pub cluster: Option<ApiServer>,
     pub warnings: Vec<String>,
 }
@@ -92,7 +92,7 @@ impl ServeSettings {
         })
     }
 
-    /// Who knows about owners: the cluster, or nobody.
+    /// The source of knowledge about owners; without a cluster it knows nothing.
     pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
         let Some(cluster) = &self.cluster else { return Arc::new(NoCluster) };
         let settings = ClusterSettings {
@@ -136,7 +136,7 @@ impl ServeSettings {
         ]
     }
 
-    /// What `--check` prints.
+    /// The text that `--check` prints.
     pub fn summary(&self, args: &ServeArgs, allotment: &Allotment) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let auth = match self.server.upload_auth {
@@ -300,7 +300,7 @@ fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow
     Ok(Lifetimes { unused_timeout, max_unused })
 }
 
-/// A folder by the name of an address is not what was meant.
+/// Refuses an address, which would become the name of a folder.
 fn check_data_dir(path: &Path) -> anyhow::Result<()> {
     let Some((scheme, rest)) = path.to_str().and_then(|path| path.split_once("://")) else { return Ok(()) };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -319,7 +319,7 @@ fn check_data_dir(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Times that must not be zero.
+/// Refuses zero for times that must not be zero.
 fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
     let times = [
         ("--header-timeout", Some(args.network.header_timeout)),

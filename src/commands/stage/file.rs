@@ -1,4 +1,4 @@
-//! `cloakroom stage --for spark-operator -f FILE`: the application's file is read.
+//! `cloakroom stage --for spark-operator -f FILE`: reads the file of the SparkApplication.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::commands::refuse;
 
 use cloakroom_submit::plan::handover::operator::ApplicationFile;
 
-/// Stands for stdin.
+/// The path that means stdin.
 const STDIN: &str = "-";
 
 /// The file that `-f` names, if it names one.

@@ -1,5 +1,5 @@
-//! `cloakroom stage --for`: stages what an application needs that something else submits, and prints what that has to be
-//! given. Nothing of it outlives a failure.
+//! `cloakroom stage --for`: stages the files of an application that another program submits, and prints what to pass on
+//! to that program. After a failure nothing of this is left.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use cloakroom_transfer::client::StageObserver;
 
 const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
 
-/// Stages, makes the objects, writes the templates, prints.
+/// Stages, creates the objects, writes the templates, and prints.
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
     let file = file::read(args, choice)?;
@@ -67,8 +67,8 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     }
 }
 
-/// Prints the application's file, or writes the templates and prints what the submitter is to be given, with the objects if
-/// they are not made.
+/// Prints the SparkApplication, or writes the templates and prints what to pass on to the submitter. Objects that were
+/// not created are printed for kubectl instead.
 fn give(
     choice: SubmitterChoice,
     handover: &Handover,
@@ -85,7 +85,7 @@ fn give(
     if printed.is_err() {
         templates.inspect(|templates| templates.take_back());
     } else if !to_apply.is_empty() {
-        // stdout is kubectl's.
+        // stdout has the objects for kubectl.
         tell(&given);
     }
     printed
@@ -98,7 +98,7 @@ fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, handed_
     }
 }
 
-/// A line for each upload that has ended, and what [`StageProgress`] shows meanwhile.
+/// Shows uploads by [`StageProgress`], and prints a line when one has ended.
 struct Progress {
     screen: Screen,
     is_quiet: bool,
@@ -127,7 +127,7 @@ impl Events for Progress {
                      the secrets {names}, and their config maps"
                 ));
             }
-            // Nothing else happens where no application is made.
+            // The others come only from a submission.
             Event::Said { .. }
             | Event::Status { .. }
             | Event::Printed { .. }
