@@ -32,14 +32,13 @@ pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help}
 /// Help is as wide as the terminal, and no wider than this: longer lines are hard to read.
 const MAX_WIDTH: usize = 100;
 
-/// A resource staging server for Kubernetes: hand your jars in, get a ticket; the pods show the ticket and get
-/// the jars
+/// A resource staging server for Kubernetes: upload your jars and get a ticket; pods download the jars with the ticket
 #[derive(Debug, Parser)]
 #[command(name = "cloakroom", version, long_version = version::LONG.as_str(), max_term_width = MAX_WIDTH)]
 #[command(
-    after_help = "A properties file of kubespark's resource staging server or init-container as the only \
-                        argument means `serve` or `fetch`, by its keys. Called under a name such as spark-submit, \
-                        or with its options, the program is `submit`."
+    after_help = "If the only argument is a properties file of kubespark's server or init-container, its keys \
+                            decide between `serve` and `fetch`. If the program is called under a name such as \
+                            spark-submit, or with an option of spark-submit first, it is `submit`."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -84,26 +83,17 @@ fn presentable(mut error: clap::Error) -> clap::Error {
     error
 }
 
+// No comments on the variants: they would replace the help texts of the types inside.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve staged resources
     Serve(Box<ServeArgs>),
-    /// Pack local files, hand them in, print the ticket
     Stage(StageArgs),
-    /// Submit a Spark application, as spark-submit does, without a JVM
     Submit(SubmitArgs),
-    /// Show tickets, get the files: what an init-container does
     Fetch(FetchArgs),
-    /// List what is staged, for whom, why it is kept, and when it goes
     Ls(LsArgs),
-    /// Show all that is known of one resource
     Show(ShowArgs),
-    /// Remove resources now
     Rm(RmArgs),
-    /// Sweep now
     Clean(CleanArgs),
-    /// Print completions for a shell
     Completions(CompletionsArgs),
-    /// Write manual pages
     Man(ManArgs),
 }

@@ -22,13 +22,13 @@ const TOKEN_VARIABLE: &str = "CLOAKROOM_ADMIN_TOKEN_FILE";
 /// The address of the server, and the token to show it.
 #[derive(Debug, Clone, Args)]
 pub struct AdminArgs {
-    /// Address of the server's operational listener, its --ops-listen [default: what --data-dir has, else port
+    /// Address of the server's operational listener, its --ops-listen [default: the address in --data-dir, else port
     /// 10001 of this machine]
     #[arg(long, value_name = "URL", env = "CLOAKROOM_ADMIN_URL", value_parser = ServerAddress::parse)]
     pub admin_url: Option<ServerAddress>,
 
-    /// File with an admin token, such as the server's own. It is sent over https or to this machine only [default: the one
-    /// that a server on this machine has left in --data-dir]
+    /// File whose first line is an admin token. The token is sent over https or to this machine only [default: the one
+    /// that a server on this machine wrote to --data-dir]
     #[arg(long, value_name = "FILE", env = TOKEN_VARIABLE)]
     pub admin_token_file: Option<PathBuf>,
 
@@ -36,7 +36,7 @@ pub struct AdminArgs {
     #[arg(long, value_name = "DIR", env = "CLOAKROOM_DATA_DIR", default_value = DEFAULT_DATA_DIR)]
     pub data_dir: PathBuf,
 
-    /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
+    /// PEM file of a CA, or of the server's own certificate, to trust in addition to the system's; repeatable
     #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
     pub ca_files: Vec<PathBuf>,
 }
@@ -59,7 +59,7 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "KIND", value_parser = OwnerKind::named)]
     pub kind: Option<OwnerKind>,
 
-    /// Owners with this label; repeatable: with all of them
+    /// Owners with this label; if repeated, with all of them
     #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
 
@@ -67,7 +67,8 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Kept for this reason, as ls shows it, or `due` for what the next sweep deletes; repeatable: one of them
+    /// Kept for this reason, as ls shows it, or `due` for resources that the next sweep deletes; if repeated, for any
+    /// of them
     #[arg(long, value_name = "WHY", value_parser = PossibleValuesParser::new(reasons()))]
     pub why: Vec<String>,
 
@@ -75,7 +76,7 @@ pub struct SelectionArgs {
     #[arg(long)]
     pub unused: bool,
 
-    /// Staged at least so long ago, such as 2d
+    /// Staged at least this long ago, such as 2d
     #[arg(long, value_name = "TIME")]
     pub older_than: Option<SparkDuration>,
 }
@@ -117,7 +118,7 @@ pub enum ListOutput {
 /// Formats of all other output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Lines.
+    /// Lines for people.
     Text,
     /// One JSON object.
     Json,
@@ -189,11 +190,11 @@ pub enum SortKey {
     Age,
     /// Largest first.
     Size,
-    /// What goes soonest first; with --deleted, what went first.
+    /// Soonest to be deleted first; with --deleted by time of deletion.
     Goes,
 }
 
-/// List what is staged, for whom, why it is kept, and when it goes
+/// List staged resources, with owner, size, why the server keeps them, and when it deletes them
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom ls
@@ -205,11 +206,11 @@ pub struct LsArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
-    /// What the list looks like
+    /// Format of the list
     #[arg(long, short, value_name = "FORMAT", default_value = "table")]
     pub output: ListOutput,
 
-    /// Oldest first, largest first, or soonest to go first (with --deleted: by when it went)
+    /// Order of the list
     #[arg(long, value_name = "BY", default_value = "age")]
     pub sort: SortKey,
 
@@ -220,12 +221,12 @@ pub struct LsArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
 
-    /// Resources that were deleted in the last seven days, in place of those that are staged
+    /// Resources deleted in the last seven days, instead of staged ones
     #[arg(long, conflicts_with_all = ["labels", "name", "why", "by_namespace"], help_heading = "Which resources")]
     pub deleted: bool,
 }
 
-/// Show all that is known of one resource
+/// Show everything that the server knows of one resource
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:
   cloakroom show 4c1a3c44")]
@@ -233,11 +234,11 @@ pub struct ShowArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
-    /// What it looks like
+    /// Format of the output
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 
-    /// The resource's id or how it begins, or what ls shows in place of a damaged one
+    /// Id of the resource, or its beginning of 4 characters or more, or what ls shows in place of a damaged id
     #[arg(value_name = "ID", value_parser = ResourceArg::parse)]
     pub id: ResourceArg,
 }
@@ -245,10 +246,10 @@ pub struct ShowArgs {
 /// `rm` needs one of these, so that a command line without filters never removes everything.
 const WHAT: [&str; 8] = ["ids", "namespace", "kind", "labels", "name", "why", "unused", "older_than"];
 
-/// Remove resources now, whoever may need them
+/// Remove resources now, even if a pod still needs them
 ///
-/// Either by their ids, or all that the flags under Which describe. Exit code 1 if one of them could not be removed, or
-/// if the question was answered with no.
+/// Name resources by their ids, or give filters to remove all that match. The exit code is 1 if one of them could not
+/// be removed, or if you do not confirm.
 #[derive(Debug, Clone, Args)]
 #[command(
     override_usage = "cloakroom rm [OPTIONS] <ID>...\n       cloakroom rm [OPTIONS] --namespace <NS> ..."
@@ -261,15 +262,15 @@ pub struct RmArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
-    /// What is said of each looks like this
+    /// Format of the output
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 
-    /// Do not ask; needed where nobody can answer
+    /// Do not ask for confirmation; needed if stdin is no terminal
     #[arg(long, short)]
     pub yes: bool,
 
-    /// Ids of resources or how they begin, or what ls shows in place of damaged ones
+    /// Ids of resources, or their beginnings of 4 characters or more, or what ls shows in place of damaged ids
     #[arg(value_name = "ID", conflicts_with = "which", value_parser = ResourceArg::parse)]
     pub ids: Vec<ResourceArg>,
 
@@ -277,7 +278,7 @@ pub struct RmArgs {
     pub selection: SelectionArgs,
 }
 
-/// Sweep now, and tell what went and what was kept
+/// Run a sweep now, and print how many resources it deleted and kept
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:
   cloakroom clean")]
@@ -285,14 +286,15 @@ pub struct CleanArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
-    /// First accept the cluster with this uid of its namespace kube-system as the one to ask about owners
+    /// First accept the cluster whose namespace kube-system has this uid as the one to ask about owners
     ///
-    /// While another cluster answers than the one that owners were seen in, nothing goes for lack of an owner. The word
-    /// without-uid stands for a cluster whose uid cannot be read: from then on it is not checked which one answers.
+    /// While another cluster answers than the one that owners were seen in, the server deletes nothing for lack of an
+    /// owner. The word without-uid stands for a cluster whose uid cannot be read: from then on the server does not
+    /// check which cluster answers.
     #[arg(long, value_name = "UID", value_parser = cluster_uid)]
     pub accept_cluster: Option<String>,
 
-    /// What it looks like
+    /// Format of the output
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 }

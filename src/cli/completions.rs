@@ -10,7 +10,7 @@ use cloakroom_core::protocol::admin::{DUE, WITHOUT_UID};
 use cloakroom_core::resource::OwnerKind;
 use cloakroom_server::cleaner::KeepReason;
 
-/// Print what a shell needs to complete this program's command lines
+/// Print the script with which a shell completes command lines of this program
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom completions bash \\
@@ -18,7 +18,7 @@ use cloakroom_server::cleaner::KeepReason;
   cloakroom completions zsh > \"${fpath[1]}/_cloakroom\"
   cloakroom completions fish > ~/.config/fish/completions/cloakroom.fish")]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     #[arg(value_name = "SHELL", value_enum)]
     pub shell: Shell,
 }
@@ -28,7 +28,7 @@ pub struct CompletionsArgs {
 #[command(after_help = "Example:
   cloakroom man ~/.local/share/man/man1")]
 pub struct ManArgs {
-    /// The folder; it is made if it is missing
+    /// The folder; it is created if missing
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }

@@ -20,12 +20,12 @@ pub const VARIABLES: [(&str, &str); 4] = [
     ("CLOAKROOM_SERVER", "Stands for --conf spark.kubernetes.resourceStagingServer.uri=URL."),
     (
         "CLOAKROOM_UPLOAD_TOKEN_FILE",
-        "Stands for --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE where a server is named.",
+        "Stands for --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE if a server is named.",
     ),
     (
         "CLOAKROOM_CA_FILE",
         "Stands for --conf spark.ssl.kubernetes.resourceStagingServer.enabled=true and \
-         --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE where a server is named.",
+         --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE if a server is named.",
     ),
     ("CLOAKROOM_SPARK_SUBMIT", "A real spark-submit, which gets everything but Kubernetes in cluster mode."),
 ];
@@ -76,10 +76,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         &[
             ("-c, --conf PROP=VALUE", "A Spark property"),
             ("--properties-file FILE", "File of properties [default: conf/spark-defaults.conf]"),
-            (
-                "--load-spark-defaults",
-                "Read conf/spark-defaults.conf as well where --properties-file is given",
-            ),
+            ("--load-spark-defaults", "Read conf/spark-defaults.conf as well if --properties-file is given"),
             ("--driver-memory MEM", "Memory of the driver [default: 1g] [env: SPARK_DRIVER_MEMORY]"),
             ("--driver-cores NUM", "Cores of the driver [default: 1]"),
             ("--driver-java-options OPTS", "Java options of the driver"),
@@ -89,7 +86,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
             ("--executor-cores NUM", "Cores of an executor [default: 1] [env: SPARK_EXECUTOR_CORES]"),
             (
                 "--num-executors NUM",
-                "Number of executors; with dynamic allocation the least at first [default: 2]",
+                "Number of executors; with dynamic allocation at least this many at first [default: 2]",
             ),
             ("--proxy-user NAME", "User to impersonate; not together with --principal"),
             ("--principal PRINCIPAL", "Kerberos principal"),
@@ -100,11 +97,11 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         "Other actions",
         &[
             ("--kill SUBMISSION_ID", "Delete a driver: NAMESPACE:POD, or NAMESPACE:PREFIX* for several"),
-            ("--status SUBMISSION_ID", "Say how a driver is, in the same forms"),
+            ("--status SUBMISSION_ID", "Print the status of a driver, named in the same forms"),
             ("--dry-run", "Print the objects as YAML and send nothing (not an option of spark-submit)"),
-            ("-v, --verbose", "Say what was understood"),
-            ("--version", "Say which Spark's objects are made"),
-            ("-h, --help", "This text"),
+            ("-v, --verbose", "Print the arguments and settings as they were understood"),
+            ("--version", "Print the version, and which Spark's objects it creates"),
+            ("-h, --help", "Print this help"),
         ],
     ),
     (
@@ -135,7 +132,8 @@ Local files:
       The server's certificate, or its CA, if the system does not trust it
       [env: CLOAKROOM_CA_FILE, which sets both]
   --conf spark.kubernetes.initContainer.image=IMAGE
-      What fetches the files in the pods [default: what the server advertises]
+      Image that fetches the files in the pods
+            [default: what the server advertises]
 
 Other cluster managers:
   If CLOAKROOM_SPARK_SUBMIT names a real spark-submit, that program gets
@@ -143,9 +141,9 @@ Other cluster managers:
   shells, --version. Arguments and environment stay the same.
 
 Exit code:
-  It is the application's: 0, or the driver's own (1 if it has none). With
-  spark.kubernetes.cloakroom.exitCode=spark it is 0 whatever happened to the
-  application, as with spark-submit.
+  The application's exit code: 0, or the driver's own (1 if it has none).
+    With spark.kubernetes.cloakroom.exitCode=spark it is 0 even if the
+    application fails, as with spark-submit.
 
 Examples:
   cloakroom submit --master k8s://https://HOST:6443 --deploy-mode cluster \\

@@ -113,7 +113,7 @@ fn environment(command: &Command) -> Roff {
         return roff;
     }
     roff.control("SH", ["ENVIRONMENT"]);
-    roff.text([roman("What the command line says comes before what the environment says.")]);
+    roff.text([roman("Options on the command line win over the environment.")]);
     for (variable, meaning) in variables {
         roff.control("TP", []).text([bold(variable)]).text(meaning);
     }
