@@ -168,8 +168,8 @@ fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
             FetchPlan::from_ticket(server, id, secret_file, to).map_err(sorted)
         }
         _ => refuse!(
-            "give --ticket FILE and --to DIR, or the init-container's properties file, or all of --server, --id, --secret-file and \
-             --to"
+            "give --ticket FILE and --to DIR, or the init-container's properties file, or all of --server, --id, \
+             --secret-file and --to"
         ),
     }
 }
@@ -191,7 +191,7 @@ fn read_ticket(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     // The error must not show the ticket: it holds the secret.
     if path.to_string_lossy().trim_start().starts_with('{') {
-        refuse!("--ticket wants the file that the ticket is in, or - for stdin, and not the ticket itself");
+        refuse!("--ticket takes the file that holds the ticket, or - for stdin, and not the ticket itself");
     }
     let read = if path == Path::new("-") {
         std::io::stdin().take(LONGEST).read_to_string(&mut text)

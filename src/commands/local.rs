@@ -43,14 +43,17 @@ impl LocalAdmin {
             }
             Err(error) => {
                 return Err(error).with_context(|| {
-                    format!("cannot read {}: it is for the user who started the server", path.display())
+                    format!(
+                        "cannot read {}: only the user who started the server may read it",
+                        path.display()
+                    )
                 });
             }
         };
         if !is_ours_alone(&file).with_context(|| format!("cannot look at {}", path.display()))? {
             bail!(
-                "{} is not used, because it belongs to another user, or other users may read it: start the server again as \
-                 the user that you are",
+                "{} is not used, because it belongs to another user, or other users may read it: start the server \
+                 again as your own user",
                 path.display()
             );
         }
@@ -60,7 +63,7 @@ impl LocalAdmin {
             .with_context(|| format!("cannot read {}", path.display()))?;
         let mut lines = text.lines();
         let (Some(token), Some(url)) = (lines.next(), lines.next()) else {
-            bail!("{} is not whole: start the server again", path.display());
+            bail!("{} is incomplete: start the server again", path.display());
         };
         let url = ServerAddress::parse(url)?;
         if !url.is_loopback() {

@@ -114,7 +114,7 @@ async fn serve(
         if edge.finish_transfers().await {
             tracing::info!("all transfers are finished");
         } else {
-            tracing::warn!("transfers in flight were cut off: nothing of unfinished uploads is kept");
+            tracing::warn!("transfers in flight were cut off: unfinished uploads leave nothing behind");
         }
         last_words(sweeping, &staging).await;
         if has_left {
@@ -141,8 +141,8 @@ fn local_admin(
     }
     let Some((tokens, path)) = local::leave(data_dir, &addresses.admin_url(settings))? else {
         tracing::warn!(
-            "no admin token was made, because other users may write to the data directory {}: give --admin-token-file for \
-             cloakroom ls, show, rm and clean",
+            "no admin token was made, because other users may write to the data directory {}: give --admin-token-file \
+             for cloakroom ls, show, rm and clean",
             data_dir.display()
         );
         return Ok(None);

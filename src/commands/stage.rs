@@ -56,7 +56,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         let seconds = started.elapsed().as_secs_f64();
         let expires_at = staged.ticket.expires_at;
         tell(&format!(
-            "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if nobody downloads it"
+            "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if it is not downloaded"
         ));
     }
     Ok(ExitCode::SUCCESS)

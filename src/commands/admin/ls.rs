@@ -54,8 +54,9 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     if format.is_none() {
         tell(&totals(&rows, &server, args.deleted));
         if rows.is_empty() && is_filtered {
-            let was = if args.deleted { "was deleted in the last seven days" } else { "is staged" };
-            tell(&format!("nothing that {was} matches these filters"));
+            let which =
+                if args.deleted { "resource deleted in the last seven days" } else { "staged resource" };
+            tell(&format!("no {which} matches these filters"));
         }
         for warning in warnings(&server) {
             tell(&harmless(&warning));

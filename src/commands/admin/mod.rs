@@ -46,8 +46,8 @@ fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
             // The token is only for the server that made it.
             if let Some(server) = server.as_ref().filter(|server| **server != url) {
                 return Err(UsageError::new(format!(
-                    "the admin token in {} is for {url}, and --admin-url (in the environment CLOAKROOM_ADMIN_URL) names \
-                     {server}: leave that out, or give the other server's token by {TOKEN_FLAG}",
+                    "the admin token in {} is for {url}, and --admin-url (in the environment CLOAKROOM_ADMIN_URL) \
+                     names {server}: leave that out, or give the other server's token by {TOKEN_FLAG}",
                     args.data_dir.display()
                 ))
                 .into());
@@ -62,8 +62,8 @@ fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
 fn no_token(data_dir: &Path) -> UsageError {
     UsageError::new(format!(
         "an admin token is missing: give a file with one of the tokens in the server's own --admin-token-file by \
-         {TOKEN_FLAG} (in the environment CLOAKROOM_ADMIN_TOKEN_FILE). A server on this machine alone, without such a file, \
-         leaves one in its data directory: there is none in {}, and --data-dir names another one",
+         {TOKEN_FLAG} (in the environment CLOAKROOM_ADMIN_TOKEN_FILE). A server on loopback without such a file writes \
+         a token to its data directory: there is none in {}; name another data directory by --data-dir",
         data_dir.display()
     ))
 }
@@ -101,7 +101,7 @@ async fn whole(client: &AdminClient, beginning: &str) -> anyhow::Result<RowName>
         }
     }
     bail!(
-        "no resource has an id that begins with {beginning}, and none that was deleted in the last seven days"
+        "no resource has an id that begins with {beginning}, and none that was deleted in the last seven days had one"
     )
 }
 

@@ -50,7 +50,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     let may_ask = std::io::stdin().is_terminal();
     if !args.yes && !may_ask {
         return Err(UsageError::new(
-            "rm asks before it removes, and stdin is not a terminal: say --yes to remove without a question",
+            "rm asks for confirmation, and stdin is not a terminal: give --yes to remove without confirmation",
         )
         .into());
     }
@@ -86,7 +86,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
 /// Lists on stderr what will be removed.
 fn show(page: &ResourcePage) {
     if page.resources.is_empty() {
-        eprintln!("nothing that is staged matches these filters");
+        eprintln!("no staged resource matches these filters");
         return;
     }
     eprint!("{}", Columns::OfStaged.table(&page.resources, page.now, terminal_width()));

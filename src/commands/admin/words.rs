@@ -52,24 +52,24 @@ pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> Stri
         KeepReason::OwnerPresent => "its owner exists",
         KeepReason::OwnerFinished => {
             let finished = ago(details.owner_finished_since);
-            return format!("its owner's pods are still there, which finished {finished}");
+            return format!("its owner's pods finished {finished} and still exist");
         }
-        KeepReason::NotUsedYet => "nobody has downloaded it yet, and there is still time",
+        KeepReason::NotUsedYet => "it was never downloaded, and its unused timeout is not over",
         KeepReason::OwnerGone => match details.owner_absent_since {
             Some(since) => {
                 let time = age::between(since, details.now);
-                return format!("its owner is gone for {time} only, which proves too little");
+                return format!("its owner has been absent for only {time}, so it may still come back");
             }
-            None => "its owner seems to be gone, and no sweep has looked since",
+            None => "its owner seems to be gone, but no sweep has checked it since",
         },
         KeepReason::OwnerNotSeenYet => {
             let used = ago(details.resource.last_used_at);
-            return format!("it was downloaded {used} and its owner, which was never seen, may still come");
+            return format!("it was downloaded {used}, and its owner was never seen but may still come");
         }
         KeepReason::OwnerUnknown(unknown) => not_known(unknown),
         KeepReason::OwnersNotAsked => "it was downloaded, and no cluster is asked whether its owner exists",
-        KeepReason::Downloading => "somebody is downloading it at this moment",
-        KeepReason::Held => "it would go with more than half of all others, which is more likely a mistake",
+        KeepReason::Downloading => "a client is downloading it",
+        KeepReason::Held => "a sweep would delete it with more than half of all used resources, which is more likely a mistake",
     }
     .to_owned()
 }
@@ -80,12 +80,14 @@ fn not_known(unknown: Unknown) -> &'static str {
         Unknown::Starting => "the server is still finding out which owners exist",
         Unknown::Failing => "the server cannot find out at the moment whether its owner exists",
         Unknown::Forbidden => "the API server does not let the server look for its owner",
-        Unknown::NoSuchKind => "the cluster does not have its owner's kind, so nobody knows of its owner",
+        Unknown::NoSuchKind => {
+            "the cluster does not have its owner's kind, so the server cannot know whether its owner exists"
+        }
         Unknown::OtherNamespace => {
-            "the server does not look into its owner's namespace, so nobody knows of its owner"
+            "the server does not watch its owner's namespace, so it cannot know whether its owner exists"
         }
         Unknown::TooManyLabelKeys => {
-            "resources ask for more label keys than the server keeps, so nobody knows of its owner"
+            "resources name more label keys than the server keeps, so it cannot know whether its owner exists"
         }
         Unknown::OtherCluster => {
             "another cluster answers than the one that owners were seen in, or it does not show that it is the same"
@@ -101,29 +103,29 @@ pub(super) fn end(details: &ResourceDetails) -> String {
     };
     let (before, after, without_time) = match why {
         Word::Known(KeepReason::OwnerPresent) => {
-            ("some time after its owner, ", " at the latest", "some time after its owner")
+            ("some time after its owner is gone, ", " at the latest", "some time after its owner is gone")
         }
         Word::Known(KeepReason::OwnerFinished) => {
             ("with its owner's pods, ", " at the latest", "with its owner's pods")
         }
         Word::Known(KeepReason::NotUsedYet) => {
-            ("", ", unless somebody downloads it before or its owner comes", OWNER_IS_GONE)
+            ("", ", unless it is downloaded before or its owner comes", OWNER_IS_GONE)
         }
         Word::Known(KeepReason::OwnerGone) => {
-            ("", ", unless its owner comes back", "when another sweep has found the same")
+            ("", ", unless its owner comes back", "when another sweep confirms that its owner is gone")
         }
         Word::Known(KeepReason::OwnerNotSeenYet) => ("", ", unless its owner comes", OWNER_IS_GONE),
-        Word::Known(KeepReason::Downloading) => return "not before that is over".to_owned(),
+        Word::Known(KeepReason::Downloading) => return "not before the download is over".to_owned(),
         Word::Known(KeepReason::OwnersNotAsked) => {
-            ("", WHATEVER, "by hand only: by its ticket or with cloakroom rm")
+            ("", IN_ANY_CASE, "by hand only: by its ticket or with cloakroom rm")
         }
         Word::Known(KeepReason::OwnerUnknown(Unknown::OtherCluster)) => (
             "",
-            WHATEVER,
+            IN_ANY_CASE,
             "when the known cluster answers again, or an admin accepts another one (cloakroom ls says how)",
         ),
         Word::Known(KeepReason::Held | KeepReason::OwnerUnknown(_)) | Word::Other(_) => {
-            ("", WHATEVER, OWNER_IS_GONE)
+            ("", IN_ANY_CASE, OWNER_IS_GONE)
         }
     };
     match resource.expires_at {
@@ -132,7 +134,7 @@ pub(super) fn end(details: &ResourceDetails) -> String {
     }
 }
 
-const WHATEVER: &str = ", whatever becomes known";
+const IN_ANY_CASE: &str = " in any case";
 const OWNER_IS_GONE: &str = "when its owner is known to be gone";
 
 /// Whether owners may exist that a watch in this state does not show. A namespace that is gone has no owners, so its
@@ -253,9 +255,9 @@ pub(super) mod tests {
     fn a_person_reads_why_and_since_when() {
         assert_eq!(
             sentence("owner-not-seen-yet"),
-            "it was downloaded 3m ago and its owner, which was never seen, may still come"
+            "it was downloaded 3m ago, and its owner was never seen but may still come"
         );
-        assert!(sentence("owner-gone").contains("gone for 40s only"));
+        assert!(sentence("owner-gone").contains("absent for only 40s"));
         assert!(sentence("owner-finished").contains("finished 10m ago"));
         let at = end(&details(Some("owner-gone"), Some(20)));
         assert_eq!(at, "at 2026-01-01T12:00:20Z (in 20s), unless its owner comes back");

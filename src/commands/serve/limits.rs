@@ -41,8 +41,8 @@ pub fn resolve(
     };
     let without_effect = storage.share.filter(|_| !knows_namespaces).map(|share| {
         format!(
-            "--share {share} has no effect: with another --upload-auth than kubernetes an uploader may name any namespace, \
-             so that there are no shares"
+            "--share {share} has no effect: without --upload-auth kubernetes an uploader may name any namespace, so \
+             there are no shares"
         )
     });
     warnings.extend(without_effect);
@@ -71,8 +71,8 @@ fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
     let (room, of) = [total, on_disk].into_iter().flatten().min()?;
     if largest >= room {
         return Some(format!(
-            "one bundle of --max-resource-size ({}) takes all the room ({} by {of}), and a share is never below one bundle: one \
-             namespace can take the room of all others; lower --max-resource-size",
+            "one bundle of --max-resource-size ({}) takes all the room ({} by {of}), and a share is never below one \
+             bundle: one namespace can take the room of all others; lower --max-resource-size",
             format_size(largest),
             format_size(room)
         ));
@@ -80,8 +80,9 @@ fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
     (largest > share.of(room)).then(|| {
         let percent = (u128::from(largest) * 100).div_ceil(u128::from(room));
         format!(
-            "one bundle of --max-resource-size ({}) is {percent}% of the room ({} by {of}), and a share is never below one \
-             bundle: one namespace may have that much in place of --share {share}; lower --max-resource-size, or raise --share",
+            "one bundle of --max-resource-size ({}) is {percent}% of the room ({} by {of}), and a share is never below \
+             one bundle: one namespace may have that much in place of --share {share}; lower --max-resource-size, or \
+             raise --share",
             format_size(largest),
             format_size(room)
         )
@@ -94,8 +95,9 @@ fn of_resources(most: usize) -> Option<String> {
     let memory = most.saturating_mul(RESOURCE_MEMORY_BYTES);
     (memory > MEMORY_FOR_RESOURCES).then(|| {
         format!(
-            "--max-resources {most} may take {} of memory, {} for each, and the shipped manifests give 512 MiB for everything; \
-             the ledger may have {} tombstones besides: give the server more memory and disk, or lower --max-resources",
+            "--max-resources {most} may take {} of memory, {} for each, and the shipped manifests give 512 MiB for \
+             everything; the ledger may also have {} tombstones: give the server more memory and disk, or lower \
+             --max-resources",
             format_size(memory),
             format_size(RESOURCE_MEMORY_BYTES),
             most.saturating_mul(TOMBSTONES_FOR_EACH as u64)

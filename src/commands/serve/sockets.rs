@@ -39,10 +39,10 @@ fn listen(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
 fn refused(flag: &str, address: SocketAddr, error: io::Error) -> anyhow::Error {
     let why = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "another process listens there, perhaps a server that is running already; stop that one, or choose another \
-             address with"
+            "another process listens there, perhaps a running server; stop that process, or choose another address \
+             with"
         }
-        _ => "another address can be chosen with",
+        _ => "you can choose another address with",
     };
     anyhow::Error::new(error).context(format!("cannot listen on {address} ({why} {flag})"))
 }
@@ -105,10 +105,10 @@ impl Addresses {
         lines.extend(self.operational.map(|address| format!("health checks are on http://{address}")));
         lines.push(match &settings.cluster {
             Some(cluster) => {
-                format!("owners are asked for at {}, as {}", cluster.address(), cluster.credentials())
+                format!("the API server at {} is asked about owners, as {}", cluster.address(), cluster.credentials())
             }
             None => format!(
-                "owners are not asked for: unused resources go after {}, used ones stay until their ttl or DELETE",
+                "no API server is asked about owners: unused resources end after {}, used ones by their ttl or DELETE",
                 cloakroom_core::time::format_duration(settings.server.lifetimes.unused_timeout)
             ),
         });

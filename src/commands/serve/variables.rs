@@ -60,7 +60,7 @@ fn warning(name: &str, serve: &[String]) -> String {
     let letters = |known: &String| damerau_levenshtein(known, name);
     let meant = serve.iter().min_by_key(|known| letters(known)).filter(|known| letters(known) <= LETTERS);
     let advice = meant.map_or_else(
-        || "cloakroom serve --help names those that there are".to_owned(),
+        || "cloakroom serve --help lists the variables".to_owned(),
         |known| format!("is {known} meant?"),
     );
     format!("the environment variable {name} has no effect, because no flag has it: {advice}")

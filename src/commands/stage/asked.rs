@@ -165,8 +165,8 @@ fn owner(args: &StageArgs, choice: SubmitterChoice, namespace: &str) -> anyhow::
     let own_kind = match choice {
         SubmitterChoice::SparkSubmit if !is_named && args.kind.is_none() => return Ok(None),
         SubmitterChoice::SparkOperator if !is_named => refuse!(
-            "--for spark-operator needs -f with the file of the SparkApplication, or --name with its name: what is staged lives as \
-             long as it does (or --label, if several have it)"
+            "--for spark-operator needs -f with the file of the SparkApplication, or --name with its name, because the \
+             staged files live as long as the application (or --label for several applications)"
         ),
         SubmitterChoice::SparkSubmit => POD,
         SubmitterChoice::SparkOperator => SPARK_APPLICATION,

@@ -26,7 +26,7 @@ use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, Uploading};
 use cloakroom_transfer::client::StageObserver;
 
-const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
+const UNPRINTED: &str = "the result cannot be printed on stdout";
 
 /// Stages, creates the objects, writes the templates, and prints.
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
@@ -123,8 +123,8 @@ impl Events for Progress {
             Event::LeftoversRemoved { namespace, secrets } if !self.is_quiet => {
                 let names = secrets.join(", ");
                 tell(&format!(
-                    "removed from namespace {namespace} what earlier runs had left there, because the server has deleted their files: \
-                     the secrets {names}, and their config maps"
+                    "removed from namespace {namespace} what earlier runs had left there, because the server has \
+                     deleted their files: the secrets {names}, and their config maps"
                 ));
             }
             // The others come only from a submission.

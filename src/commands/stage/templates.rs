@@ -11,7 +11,7 @@ use cloakroom_submit::plan::handover::Handover;
 
 /// The first line of each file, for a reader who finds it later.
 const HEAD: &str =
-    "# Made by cloakroom stage for one application. It names a Secret, and holds none of it.\n";
+    "# Made by cloakroom stage for one application. It names a Secret, but holds nothing secret.\n";
 
 /// Files to write. Their names are as unique as those of the objects, so that two runs in one folder do not collide.
 pub struct Templates {

@@ -134,7 +134,8 @@ pub fn explain_merged(handover: &Handover, file: &ApplicationFile, handed_over: 
     let (names, namespace) = (handover.objects.names().join(" and "), &handover.namespace);
     let owned = if handed_over.is_owned {
         format!(
-            "they belong to the {kind} that is there, and go with it: do not delete it before you apply this"
+            "they belong to the {kind} that exists already, and are deleted with it: do not delete it before you apply \
+             this"
         )
     } else {
         format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(handover))
@@ -151,6 +152,6 @@ fn removal(handover: &Handover) -> String {
 
 fn expires(next: &str, expires_at: Option<Timestamp>) {
     if let Some(expires_at) = expires_at {
-        tell(&format!("{next} before {expires_at}: what nobody collects is cleared away then"));
+        tell(&format!("{next} before {expires_at}: then the server deletes what was not downloaded"));
     }
 }

@@ -24,7 +24,7 @@ pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiSer
     let Some(master) = conf.get(&keys::MASTER) else { return by_kubeconfig(conf, submitter) };
     let url = master.strip_prefix("k8s://").unwrap_or(master);
     if let Some(variable) = sources::proxy(submitter, url) {
-        warn(&format!("{variable} is not used: the API server is reached directly, or not at all"));
+        warn(&format!("{variable} is not used: the connection to the API server is always direct"));
     }
     let credentials = SubmissionCredentials::from(conf)?;
     let access = SubmissionAccess {

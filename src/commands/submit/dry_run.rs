@@ -14,7 +14,7 @@ use cloakroom_submit::Submission;
 /// Prints what would be sent.
 pub fn print(submission: &Submission) -> anyhow::Result<ExitCode> {
     let mut text = format!(
-        "# Namespace: {}\n# Once the pod {} is there, it becomes the owner of what follows it.\n",
+        "# Namespace: {}\n# Once the pod {} exists, it becomes the owner of the objects below it.\n",
         submission.namespace, submission.pod_name
     );
     let before = submission.before_pod.iter();

@@ -27,7 +27,7 @@ impl Error for Failure {}
 /// The same error in that form.
 pub fn of(cause: anyhow::Error) -> anyhow::Error {
     let meaning = if matches!(cause.downcast_ref(), Some(RunError::Follow(_))) {
-        "the application goes on, and is not waited for any more"
+        "the application goes on, but this command no longer waits for it"
     } else {
         "the application was not submitted"
     };

@@ -86,7 +86,7 @@ fn problem(path: &Path) -> Option<String> {
         return Some(format!("it is no program; {NAME}"));
     }
     if found.permissions().mode() & EXECUTABLE == 0 {
-        return Some(format!("it is no program, for it is not executable; {NAME}"));
+        return Some(format!("it is no program, because it is not executable; {NAME}"));
     }
     is_this_program(&found).then(|| format!("it leads back to cloakroom itself; {NAME}"))
 }

@@ -86,7 +86,7 @@ impl Events for Progress {
             }
             Event::NotStaged { .. } => self.uploads.end(),
             Event::Stopping => {
-                let message = "Stopping: no pod was made, and what is under way is taken back";
+                let message = "Stopping: no pod was created; undoing what was begun";
                 self.lines.say(Level::Warn, STAGING, message);
             }
             Event::Left(left) => self.lines.say(Level::Warn, STAGING, &left.to_string()),
