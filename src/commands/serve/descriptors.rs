@@ -24,9 +24,9 @@ pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> anyhow::Result<Allot
 
 /// The value for the line of `--check`.
 pub fn summary(args: &ServeArgs, allotment: &Allotment) -> String {
-    let (connections, asked) = (allotment.connections, args.network.max_connections);
-    if connections < asked {
-        format!("{connections} of {asked}: the limit of open files is too low")
+    let (connections, requested) = (allotment.connections, args.network.max_connections);
+    if connections < requested {
+        format!("{connections} of {requested}: the limit of open files is too low")
     } else {
         connections.to_string()
     }

@@ -15,7 +15,7 @@ const STDIN: &str = "-";
 
 /// The file that `-f` names, if it names one.
 pub fn read(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Option<ApplicationFile>> {
-    let Some(path) = &args.handover.filename else { return Ok(None) };
+    let Some(path) = &args.external.filename else { return Ok(None) };
     if choice != SubmitterChoice::SparkOperator {
         refuse!("-f takes the file of a SparkApplication: it goes with --for spark-operator");
     }

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::asked::Asked;
+use super::invocation::Invocation;
 
 use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
 use cloakroom_spark::conf::Surroundings;
@@ -29,13 +29,17 @@ pub struct Successor {
 impl Successor {
     /// The spark-submit that a command line is for; `None` if the line is for this program, or if no spark-submit is
     /// named.
-    pub fn of(asked: &Asked, conf: &SparkConf, submitter: &Submitter) -> Result<Option<Self>, SettingError> {
+    pub fn of(
+        invocation: &Invocation,
+        conf: &SparkConf,
+        submitter: &Submitter,
+    ) -> Result<Option<Self>, SettingError> {
         let mut conf = conf.clone();
         if let Some(path) = submitter.variables.get(VARIABLE) {
             conf.set(KEY, path, Origin::Variable(VARIABLE));
         }
         let Some(named) = conf.get(KEY).filter(|path| !path.is_empty()) else { return Ok(None) };
-        if asked.is_for_kubernetes(&conf) {
+        if invocation.is_for_kubernetes(&conf) {
             return Ok(None);
         }
         let program = submitter.working_folder.join(named);
@@ -47,8 +51,8 @@ impl Successor {
 
     /// Replaces this process by that program, with the same arguments and the same environment. It returns only after a
     /// failure.
-    pub fn take_over(&self, asked: &Asked) -> SettingError {
-        let error = Command::new(&self.program).args(&asked.arguments).exec();
+    pub fn take_over(&self, invocation: &Invocation) -> SettingError {
+        let error = Command::new(&self.program).args(&invocation.arguments).exec();
         self.conf.refuse(KEY, format!("it cannot be started: {error}"))
     }
 }

@@ -8,14 +8,14 @@ use cloakroom_spark::arguments::{CommandLine, CommandLineError, Purpose, Script,
 use cloakroom_spark::{SparkConf, keys};
 
 /// A command line.
-pub struct Asked {
+pub struct Invocation {
     /// The arguments as given; they may not be UTF-8.
     pub arguments: Vec<OsString>,
     script: Option<Script>,
     line: Result<CommandLine, CommandLineError>,
 }
 
-impl Asked {
+impl Invocation {
     /// Parses the arguments after `spark-submit`.
     pub fn read(arguments: Vec<OsString>) -> Self {
         let words: Vec<String> =
@@ -88,7 +88,7 @@ mod tests {
         for (key, value) in settings {
             conf.set(key, *value, Origin::Conf);
         }
-        Asked::read(arguments.iter().map(OsString::from).collect()).is_for_kubernetes(&conf)
+        Invocation::read(arguments.iter().map(OsString::from).collect()).is_for_kubernetes(&conf)
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub enum SubmitterChoice {
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "For a Spark application that something else submits")]
-pub struct HandoverArgs {
+pub struct ExternalSubmitterArgs {
     /// The program that will submit the application. stage creates the Secret and the ConfigMap for the init-container,
     /// and prints what to pass on to that program
     #[arg(long = "for", value_name = "SUBMITTER", value_enum)]

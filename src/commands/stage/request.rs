@@ -14,7 +14,7 @@ use cloakroom_submit::plan::{Asking, Submitter};
 const SPARK_APPLICATION: &str = "SparkApplication.sparkoperator.k8s.io";
 
 /// Makes the request, and checks what can be checked without reading the staged files.
-pub fn request(
+pub fn of_flags(
     args: &StageArgs,
     choice: SubmitterChoice,
     defaults: Option<&Properties>,
@@ -87,14 +87,14 @@ fn conf(
     file: Option<&ApplicationFile>,
 ) -> anyhow::Result<SparkConf> {
     let mut conf = file.map(of_file).transpose()?.unwrap_or_default();
-    for (key, value) in &args.handover.settings {
+    for (key, value) in &args.external.settings {
         let is_of_file = matches!(conf.origin(key), Some(Origin::Field { .. }));
         if is_of_file && conf.get(key).is_some_and(|there| there != value) {
             return Err(conf.refuse(key, "--conf says something else: leave one of them out").into());
         }
         conf.set(key, value, Origin::Conf);
     }
-    let handover = &args.handover;
+    let external = &args.external;
     let (ca_file, token_file) = (args.ca_files.first(), args.token_file.as_ref());
     if args.ca_files.len() > 1 {
         refuse!(
@@ -110,12 +110,12 @@ fn conf(
     }
     for (flag, key, value) in [
         ("--namespace", keys::NAMESPACE.name(), Some(namespace.to_owned())),
-        ("--jars", keys::JARS.name(), list(&conf, &keys::JARS, handover.jars.as_deref())),
-        ("--files", keys::FILES.name(), list(&conf, &keys::FILES, handover.files.as_deref())),
-        ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, handover.archives.as_deref())),
-        ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, handover.py_files.as_deref())),
-        ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), handover.fetch_image.clone()),
-        ("--master", keys::MASTER.name(), handover.master.clone()),
+        ("--jars", keys::JARS.name(), list(&conf, &keys::JARS, external.jars.as_deref())),
+        ("--files", keys::FILES.name(), list(&conf, &keys::FILES, external.files.as_deref())),
+        ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, external.archives.as_deref())),
+        ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, external.py_files.as_deref())),
+        ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), external.fetch_image.clone()),
+        ("--master", keys::MASTER.name(), external.master.clone()),
     ] {
         if let Some(value) = value {
             conf.set(key, value, Origin::Option(flag));
