@@ -2,8 +2,8 @@
 
 mod admin;
 mod completions;
+mod external_submitter;
 mod fetch;
-mod handover;
 mod retention;
 mod serve;
 mod stage;
@@ -23,8 +23,8 @@ pub use admin::{
     TOKEN_FLAG as ADMIN_TOKEN_FLAG, token_giver as admin_token_giver,
 };
 pub use completions::{CompletionsArgs, ManArgs};
+pub use external_submitter::SubmitterChoice;
 pub use fetch::FetchArgs;
-pub use handover::SubmitterChoice;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::{StageArgs, ca_giver, token_giver};
 pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help};
@@ -32,14 +32,13 @@ pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help}
 /// Help is as wide as the terminal, and no wider than this: longer lines are hard to read.
 const MAX_WIDTH: usize = 100;
 
-/// A resource staging server for Kubernetes: hand your jars in, get a ticket; the pods show the ticket and get
-/// the jars
+/// A resource staging server for Kubernetes: upload your jars and get a ticket; pods download the jars with the ticket
 #[derive(Debug, Parser)]
 #[command(name = "cloakroom", version, long_version = version::LONG.as_str(), max_term_width = MAX_WIDTH)]
 #[command(
-    after_help = "A properties file of kubespark's resource staging server or init-container as the only \
-                        argument means `serve` or `fetch`, by its keys. Called under a name such as spark-submit, \
-                        or with its options, the program is `submit`."
+    after_help = "If the only argument is a properties file of kubespark's server or init-container, its keys \
+                            decide between `serve` and `fetch`. If the program is called under a name such as \
+                            spark-submit, or with an option of spark-submit first, it is `submit`."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -47,7 +46,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The whole program for shells and the manual, with the options of `submit` as well.
+    /// The whole program with the options of `submit`, for shells and the manual.
     pub fn described() -> clap::Command {
         completions::with_hints(Self::command().mut_subcommand("submit", |_| submit::described()))
     }
@@ -61,13 +60,13 @@ impl Cli {
     }
 }
 
-/// An empty variable is as good as none: Kubernetes and CI systems make one of a value that is not given.
+/// Ignores an empty variable: Kubernetes and CI systems set one for a value that is not given.
 fn without_empty_variable(arg: Arg) -> Arg {
     let value = arg.get_env().and_then(std::env::var_os);
     if value.is_some_and(|value| value.is_empty()) { arg.env(Resettable::Reset) } else { arg }
 }
 
-/// What gave an option its value, for messages: its variable where that `says` the same, else the flag.
+/// Where an option got its value, for messages: its variable if that variable `says` the same, else the flag.
 pub fn giver(flag: &'static str, variable: &'static str, says: impl FnOnce(&OsStr) -> bool) -> Origin {
     match std::env::var_os(variable) {
         Some(value) if says(&value) => Origin::Variable(variable),
@@ -75,7 +74,7 @@ pub fn giver(flag: &'static str, variable: &'static str, says: impl FnOnce(&OsSt
     }
 }
 
-/// The same without who somebody is to a server: a password is not shown again where its address is refused.
+/// The same error without the user information of an address: a message must not repeat a password.
 fn presentable(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
         let shown = without_userinfo(value).into_owned();
@@ -84,27 +83,17 @@ fn presentable(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What to do.
+// No comments on the variants: they would replace the help texts of the types inside.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve staged resources
     Serve(Box<ServeArgs>),
-    /// Pack local files, hand them in, print the ticket
     Stage(StageArgs),
-    /// Submit a Spark application, as spark-submit does, without a JVM
     Submit(SubmitArgs),
-    /// Show tickets, get the files: what an init-container does
     Fetch(FetchArgs),
-    /// List what is staged, for whom, why it is kept, and when it goes
     Ls(LsArgs),
-    /// Show all that is known of one resource
     Show(ShowArgs),
-    /// Remove resources now
     Rm(RmArgs),
-    /// Sweep now
     Clean(CleanArgs),
-    /// Print completions for a shell
     Completions(CompletionsArgs),
-    /// Write manual pages
     Man(ManArgs),
 }

@@ -43,7 +43,7 @@ fn run() -> anyhow::Result<ExitCode> {
         }
     });
     if is_submission {
-        // A file that was waited for when the user stopped it, such as a pipe, may never come.
+        // If the user stops a submission while it reads a pipe, that read may never end: do not wait for it.
         runtime.shutdown_background();
     }
     done

@@ -16,7 +16,8 @@ pub enum LogFormat {
 /// only when it changes.
 const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
 
-/// Rooms as filters name them, and where they are: a filter stays good when a room moves to another crate.
+/// Names of rooms in log filters, with their module paths. So a user's filter stays valid when a room moves to another
+/// crate.
 const ROOMS: [(&str, &str); 11] = [
     ("cloakroom::bundle", "cloakroom_transfer::bundle"),
     ("cloakroom::cleaner", "cloakroom_server::cleaner"),

@@ -19,16 +19,16 @@ use cloakroom_transfer::client::{Selection, ServerAddress};
 pub const TOKEN_FLAG: &str = "--admin-token-file";
 const TOKEN_VARIABLE: &str = "CLOAKROOM_ADMIN_TOKEN_FILE";
 
-/// How the server is reached, and who asks.
+/// The address of the server, and the token to show it.
 #[derive(Debug, Clone, Args)]
 pub struct AdminArgs {
-    /// Address of the server's operational listener, its --ops-listen [default: what --data-dir has, else port
+    /// Address of the server's operational listener, its --ops-listen [default: the address in --data-dir, else port
     /// 10001 of this machine]
     #[arg(long, value_name = "URL", env = "CLOAKROOM_ADMIN_URL", value_parser = ServerAddress::parse)]
     pub admin_url: Option<ServerAddress>,
 
-    /// File with an admin token, such as the server's own. It is sent over https or to this machine only [default: the one
-    /// that a server on this machine has left in --data-dir]
+    /// File whose first line is an admin token. The token is sent over https or to this machine only [default: the one
+    /// that a server on this machine wrote to --data-dir]
     #[arg(long, value_name = "FILE", env = TOKEN_VARIABLE)]
     pub admin_token_file: Option<PathBuf>,
 
@@ -36,17 +36,17 @@ pub struct AdminArgs {
     #[arg(long, value_name = "DIR", env = "CLOAKROOM_DATA_DIR", default_value = DEFAULT_DATA_DIR)]
     pub data_dir: PathBuf,
 
-    /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
+    /// PEM file of a CA, or of the server's own certificate, to trust in addition to the system's; repeatable
     #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
     pub ca_files: Vec<PathBuf>,
 }
 
-/// What named the admin token's file, for messages.
+/// The flag or variable that named the file of the admin token, for messages.
 pub fn token_giver(path: &Path) -> Origin {
     giver(TOKEN_FLAG, TOKEN_VARIABLE, |value| value == path)
 }
 
-/// Which resources are meant.
+/// Filters that select resources.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which resources")]
 #[group(id = "which", multiple = true)]
@@ -59,7 +59,7 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "KIND", value_parser = OwnerKind::named)]
     pub kind: Option<OwnerKind>,
 
-    /// Owners with this label; repeatable: with all of them
+    /// Owners with this label; if repeated, with all of them
     #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
 
@@ -67,7 +67,8 @@ pub struct SelectionArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Kept for this reason, as ls shows it, or `due` for what the next sweep deletes; repeatable: one of them
+    /// Kept for this reason, as ls shows it, or `due` for resources that the next sweep deletes; if repeated, for any
+    /// of them
     #[arg(long, value_name = "WHY", value_parser = PossibleValuesParser::new(reasons()))]
     pub why: Vec<String>,
 
@@ -75,13 +76,13 @@ pub struct SelectionArgs {
     #[arg(long)]
     pub unused: bool,
 
-    /// Staged at least so long ago, such as 2d
+    /// Staged at least this long ago, such as 2d
     #[arg(long, value_name = "TIME")]
     pub older_than: Option<SparkDuration>,
 }
 
 impl SelectionArgs {
-    /// Whether it leaves anything out.
+    /// Whether any filter is set.
     pub fn is_filter(&self) -> bool {
         let Self { namespace, kind, labels, name, why, unused, older_than } = self;
         let by_owner = namespace.is_some() || kind.is_some() || name.is_some() || !labels.is_empty();
@@ -96,12 +97,12 @@ impl From<SelectionArgs> for Selection {
     }
 }
 
-/// Why things are kept, in the server's words.
+/// The values of `--why`: the server's keep reasons, and `due`.
 fn reasons() -> Vec<&'static str> {
     KeepReason::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect()
 }
 
-/// What a list looks like.
+/// Formats of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ListOutput {
     /// Columns, fitted to the terminal.
@@ -114,10 +115,10 @@ pub enum ListOutput {
     Yaml,
 }
 
-/// What everything else looks like.
+/// Formats of all other output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Lines.
+    /// Lines for people.
     Text,
     /// One JSON object.
     Json,
@@ -125,7 +126,7 @@ pub enum Output {
     Yaml,
 }
 
-/// What programs read.
+/// Formats for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Structured {
     /// One JSON object.
@@ -135,7 +136,7 @@ pub enum Structured {
 }
 
 impl ListOutput {
-    /// What programs read, unless it is for people.
+    /// The format for programs; `None` if the output is for people.
     pub fn structured(self) -> Option<Structured> {
         match self {
             Self::Table | Self::Wide => None,
@@ -146,7 +147,7 @@ impl ListOutput {
 }
 
 impl Output {
-    /// What programs read, unless it is for people.
+    /// The format for programs; `None` if the output is for people.
     pub fn structured(self) -> Option<Structured> {
         match self {
             Self::Text => None,
@@ -156,19 +157,19 @@ impl Output {
     }
 }
 
-/// A resource as people name it.
+/// A resource as a user names it on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceArg {
-    /// By its whole id, or what `ls` shows in place of a damaged one.
+    /// Its whole id, or what `ls` shows in place of a damaged one.
     Whole(RowName),
-    /// By how its id begins, in lower case.
+    /// The beginning of its id, in lower case.
     Beginning(String),
 }
 
 impl ResourceArg {
     const SHORTEST: usize = 4;
 
-    /// Ids are hexadecimal digits, which people write with letters of either case.
+    /// Accepts capital and small letters: users write hexadecimal digits in both.
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.to_ascii_lowercase();
         let is_part = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte) || byte == b'-';
@@ -182,18 +183,18 @@ impl ResourceArg {
     }
 }
 
-/// By what a list is ordered.
+/// Orders of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SortKey {
     /// Oldest first.
     Age,
     /// Largest first.
     Size,
-    /// What goes soonest first; with --deleted, what went first.
+    /// Soonest to be deleted first; with --deleted by time of deletion.
     Goes,
 }
 
-/// List what is staged, for whom, why it is kept, and when it goes
+/// List staged resources, with owner, size, why the server keeps them, and when it deletes them
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom ls
@@ -205,11 +206,11 @@ pub struct LsArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
-    /// What the list looks like
+    /// Format of the list
     #[arg(long, short, value_name = "FORMAT", default_value = "table")]
     pub output: ListOutput,
 
-    /// Oldest first, largest first, or soonest to go first (with --deleted: by when it went)
+    /// Order of the list
     #[arg(long, value_name = "BY", default_value = "age")]
     pub sort: SortKey,
 
@@ -220,12 +221,12 @@ pub struct LsArgs {
     #[command(flatten)]
     pub selection: SelectionArgs,
 
-    /// Resources that were deleted in the last seven days, in place of those that are staged
+    /// Resources deleted in the last seven days, instead of staged ones
     #[arg(long, conflicts_with_all = ["labels", "name", "why", "by_namespace"], help_heading = "Which resources")]
     pub deleted: bool,
 }
 
-/// Show all that is known of one resource
+/// Show everything that the server knows of one resource
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:
   cloakroom show 4c1a3c44")]
@@ -233,22 +234,22 @@ pub struct ShowArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
-    /// What it looks like
+    /// Format of the output
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 
-    /// The resource's id or how it begins, or what ls shows in place of a damaged one
+    /// Id of the resource, or its beginning of 4 characters or more, or what ls shows in place of a damaged id
     #[arg(value_name = "ID", value_parser = ResourceArg::parse)]
     pub id: ResourceArg,
 }
 
-/// What `rm` is given one of, so that nothing at all never means everything.
+/// `rm` needs one of these, so that a command line without filters never removes everything.
 const WHAT: [&str; 8] = ["ids", "namespace", "kind", "labels", "name", "why", "unused", "older_than"];
 
-/// Remove resources now, whoever may need them
+/// Remove resources now, even if a pod still needs them
 ///
-/// Either by their ids, or all that the flags under Which describe. Exit code 1 if one of them could not be removed, or
-/// if the question was answered with no.
+/// Name resources by their ids, or give filters to remove all that match. The exit code is 1 if one of them could not
+/// be removed, or if you do not confirm.
 #[derive(Debug, Clone, Args)]
 #[command(
     override_usage = "cloakroom rm [OPTIONS] <ID>...\n       cloakroom rm [OPTIONS] --namespace <NS> ..."
@@ -261,15 +262,15 @@ pub struct RmArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
-    /// What is said of each looks like this
+    /// Format of the output
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 
-    /// Do not ask; needed where nobody can answer
+    /// Do not ask for confirmation; needed if stdin is no terminal
     #[arg(long, short)]
     pub yes: bool,
 
-    /// Ids of resources or how they begin, or what ls shows in place of damaged ones
+    /// Ids of resources, or their beginnings of 4 characters or more, or what ls shows in place of damaged ids
     #[arg(value_name = "ID", conflicts_with = "which", value_parser = ResourceArg::parse)]
     pub ids: Vec<ResourceArg>,
 
@@ -277,7 +278,7 @@ pub struct RmArgs {
     pub selection: SelectionArgs,
 }
 
-/// Sweep now, and tell what went and what was kept
+/// Run a sweep now, and print how many resources it deleted and kept
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:
   cloakroom clean")]
@@ -285,19 +286,20 @@ pub struct CleanArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
 
-    /// First accept the cluster with this uid of its namespace kube-system as the one to ask about owners
+    /// First accept the cluster whose namespace kube-system has this uid as the one to ask about owners
     ///
-    /// While another cluster answers than the one that owners were seen in, nothing goes for lack of an owner. The word
-    /// without-uid stands for a cluster whose uid cannot be read: from then on it is not checked which one answers.
+    /// While another cluster answers than the one that owners were seen in, the server deletes nothing for lack of an
+    /// owner. The word without-uid stands for a cluster whose uid cannot be read: from then on the server does not
+    /// check which cluster answers.
     #[arg(long, value_name = "UID", value_parser = cluster_uid)]
     pub accept_cluster: Option<String>,
 
-    /// What it looks like
+    /// Format of the output
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 }
 
-/// It becomes a part of a path.
+/// Checks every character, because the uid becomes part of a URL path.
 fn cluster_uid(text: &str) -> Result<String, String> {
     let is_one =
         !text.is_empty() && text.len() <= 63 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_named_by_ids_or_by_filters_and_never_by_nothing() {
+    fn rm_takes_ids_or_filters_and_refuses_a_line_without_either() {
         assert_eq!(parse(&[ID, ID]).unwrap().ids.len(), 2);
         let filtered = parse(&["--namespace", "demo", "--unused", "--older-than", "2d", "-y"]).unwrap();
         assert!(filtered.selection.unused && filtered.ids.is_empty() && filtered.yes);

@@ -10,7 +10,7 @@ use cloakroom_core::protocol::admin::{DUE, WITHOUT_UID};
 use cloakroom_core::resource::OwnerKind;
 use cloakroom_server::cleaner::KeepReason;
 
-/// Print what a shell needs to complete this program's command lines
+/// Print the script with which a shell completes command lines of this program
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom completions bash \\
@@ -18,7 +18,7 @@ use cloakroom_server::cleaner::KeepReason;
   cloakroom completions zsh > \"${fpath[1]}/_cloakroom\"
   cloakroom completions fish > ~/.config/fish/completions/cloakroom.fish")]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     #[arg(value_name = "SHELL", value_enum)]
     pub shell: Shell,
 }
@@ -28,13 +28,13 @@ pub struct CompletionsArgs {
 #[command(after_help = "Example:
   cloakroom man ~/.local/share/man/man1")]
 pub struct ManArgs {
-    /// The folder; it is made if it is missing
+    /// The folder; it is created if missing
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }
 
-/// The same with hints for shells. The names of values say what they are: files, folders, words that are known, or anything
-/// else, of which nothing can be offered.
+/// The command with hints for shells. The name of a value decides what a shell offers: files, folders, known words, or
+/// nothing.
 pub fn with_hints(command: Command) -> Command {
     command.mut_args(with_hint).mut_subcommands(with_hints)
 }
@@ -56,6 +56,6 @@ fn with_hint(arg: Arg) -> Arg {
         "cluster" => ["cluster"].into(),
         _ => return arg.value_hint(ValueHint::Other),
     };
-    // There may be others, so that help and manual do not say that these are all.
+    // Other words are allowed too, so help and manual must not list these as all possible values.
     arg.value_parser(PossibleValuesParser::new(words)).hide_possible_values(true)
 }

@@ -11,13 +11,13 @@ use cloakroom_transfer::fetch::TERMINATION_LOG;
 
 use super::giver;
 
-/// Names the server where no flag does.
+/// The variable that names the server if no flag does.
 const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
 
-/// Download staged bundles and files from the web into folders: what an init-container does
+/// Download staged bundles and remote files into folders, as an init-container does
 ///
-/// Name the init-container's properties file, or one bundle: by --ticket and --to, or by --server, --id, --secret-file and
-/// --to.
+/// Give the init-container's properties file, or name one bundle: by --ticket and --to, or by --server, --id,
+/// --secret-file and --to.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom fetch --ticket ticket.json --to jars
@@ -31,7 +31,7 @@ pub struct FetchArgs {
     #[arg(long, value_name = "URI", env = SERVER_VARIABLE)]
     pub server: Option<String>,
 
-    /// File with the ticket as cloakroom stage or the server's answer has it; - is stdin. It names the server
+    /// File with the ticket, as cloakroom stage or the server printed it; - is stdin. The ticket names the server
     #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "secret_file"])]
     pub ticket: Option<PathBuf>,
 
@@ -43,7 +43,7 @@ pub struct FetchArgs {
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
 
-    /// Folder that the bundle's files go to; it is made if it is missing
+    /// Folder for the files; it is created if missing
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 
@@ -51,8 +51,8 @@ pub struct FetchArgs {
     #[arg(long, value_name = "FILE", requires_all = ["properties_file", "spark_properties_to"])]
     pub spark_properties: Option<PathBuf>,
 
-    /// File that gets --spark-properties with file: URIs for the local: ones of what was fetched: Spark's driver hands
-    /// those on to its executors
+    /// File for the changed --spark-properties: local: URIs of fetched files become file: ones, which Spark's driver
+    /// serves to its executors
     #[arg(long, value_name = "FILE", requires = "spark_properties")]
     pub spark_properties_to: Option<PathBuf>,
 
@@ -60,25 +60,25 @@ pub struct FetchArgs {
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<SparkDuration>,
 
-    /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
+    /// PEM file of a CA, or of the server's own certificate, to trust in addition to the system's; repeatable
     #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
     pub ca_files: Vec<PathBuf>,
 
-    /// How many entries one bundle may have
+    /// Most entries of one bundle, implied folders included
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub max_entries: u64,
 
-    /// How large one bundle may be once it is unpacked
+    /// Most bytes of one bundle once it is unpacked, or of one remote file
     #[arg(long, value_name = "SIZE", default_value_t = ByteSize::new(64 << 30))]
     pub max_unpacked: ByteSize,
 
-    /// File that gets the reason of a failure, if it exists
+    /// File for the reason of a failure, if it exists
     #[arg(long, value_name = "PATH", env = "CLOAKROOM_TERMINATION_LOG", default_value = TERMINATION_LOG)]
     pub termination_log: PathBuf,
 }
 
 impl FetchArgs {
-    /// Whether the server was named by a flag, and not only by the environment.
+    /// Whether a flag named the server, and not only the environment.
     pub fn has_server_flag(&self) -> bool {
         let flag = "--server";
         self.server.as_ref().is_some_and(|server| {

@@ -1,11 +1,11 @@
-//! How long owners that are done count as there.
+//! How long a finished pod still counts as an owner.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use cloakroom_core::time::{SparkDuration, TimeError};
 
-/// A time, or for ever, which is the original's rule.
+/// A time, or for ever, as in kubespark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention(Option<SparkDuration>);
 
@@ -13,7 +13,7 @@ pub struct Retention(Option<SparkDuration>);
 const FOREVER: &str = "forever";
 
 impl Retention {
-    /// The time; none is for ever.
+    /// The time; `None` means for ever.
     pub fn get(self) -> Option<Duration> {
         self.0.map(SparkDuration::get)
     }

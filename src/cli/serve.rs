@@ -14,21 +14,21 @@ use cloakroom_core::time::SparkDuration;
 use cloakroom_server::http::{PublicUrl, TrustedProxies};
 use cloakroom_staging::Share;
 
-/// Where bundles and ledger are unless it is said.
+/// The default of `--data-dir`.
 pub const DEFAULT_DATA_DIR: &str = "./cloakroom-data";
 
 /// Who may upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UploadAuthChoice {
-    /// Everybody who reaches the port.
+    /// Every client that reaches the port.
     None,
-    /// Whoever shows a token of --upload-token-file.
+    /// Every client with a token of --upload-token-file.
     Token,
-    /// Who may create pods in the owner's namespace, as the API server says of the token that is shown.
+    /// Every user who may create pods in the owner's namespace. The API server checks the client's token.
     Kubernetes,
 }
 
-/// Serve staged resources.
+/// Run the staging server
 ///
 /// Precedence: flags, then environment, then the properties file, then defaults. Sizes are binary (8GiB), times have a
 /// unit (30m, 500ms).
@@ -43,7 +43,7 @@ pub struct ServeArgs {
     #[arg(env = "CLOAKROOM_PROPERTIES_FILE")]
     pub properties_file: Option<PathBuf>,
 
-    /// Validate the whole configuration, say what it comes to, and exit
+    /// Validate the configuration, check that addresses and data directory are free, print the settings, and exit
     #[arg(long)]
     pub check: bool,
 
@@ -69,7 +69,8 @@ pub struct ServeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Network")]
 pub struct NetworkArgs {
-    /// Address and port to serve on [default: 127.0.0.1:10000, or 0.0.0.0:10000 in a pod or with a properties file]
+    /// Address and port; port 0 lets the system choose [default: 127.0.0.1:10000, or 0.0.0.0:10000 in a pod or with a
+    /// properties file]
     #[arg(long, env = "CLOAKROOM_LISTEN", value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub listen: Option<SocketAddr>,
 
@@ -77,20 +78,22 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub ops_listen: Option<SocketAddr>,
 
-    /// What the URLs in tickets begin with [default: what the request was sent to]
+    /// Beginning of the URLs in tickets [default: what the request was sent to]
     #[arg(long, env = "CLOAKROOM_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<PublicUrl>,
 
-    /// What cloakroom submit takes for its init-containers where no setting names an image [default: none]
+    /// Image of this program, for the init-containers that cloakroom submit makes if no setting names one [default:
+    /// none]
     #[arg(long, env = "CLOAKROOM_FETCH_IMAGE", value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
     pub fetch_image: Option<String>,
 
-    /// Addresses and networks of proxies whose X-Forwarded-For or Forwarded is believed, separated by commas [default:
-    /// none]
+    /// Addresses and networks of proxies, separated by commas. The server believes their X-Forwarded-For or Forwarded
+    /// [default: none]
     #[arg(long, env = "CLOAKROOM_TRUSTED_PROXIES", value_name = "NETWORKS")]
     pub trusted_proxies: Option<TrustedProxies>,
 
-    /// Certificate chain in PEM; with --tls-key, serves https. Read again when it changes [default: none, plain http]
+    /// Certificate chain in PEM; with --tls-key, the server speaks https. It reads a changed file again [default: none,
+    /// plain http]
     #[arg(long, env = "CLOAKROOM_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
 
@@ -98,12 +101,12 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 
-    /// Connections at once
+    /// Connections at once, on each listener
     #[arg(long, env = "CLOAKROOM_MAX_CONNECTIONS", value_name = "N", default_value_t = 2048,
           value_parser = at_least_one)]
     pub max_connections: usize,
 
-    /// For a TLS handshake, and for the head of a request
+    /// Time for a TLS handshake, and for the head of a request
     #[arg(long, env = "CLOAKROOM_HEADER_TIMEOUT", value_name = "TIME", default_value = "10s")]
     pub header_timeout: SparkDuration,
 
@@ -111,7 +114,7 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s")]
     pub idle_timeout: SparkDuration,
 
-    /// Least average speed of a transfer, in bytes a second over 60 s of waiting for the client; 0 is none
+    /// Least average speed of a transfer in bytes a second, over 60 s of waiting for the client; 0b is none
     #[arg(long, env = "CLOAKROOM_MIN_RATE", value_name = "SIZE", default_value = "16KiB")]
     pub min_rate: ByteSize,
 
@@ -123,17 +126,17 @@ pub struct NetworkArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access")]
 pub struct AccessArgs {
-    /// Who may upload; must be chosen to serve on other than loopback addresses [default: none on loopback]
+    /// Who may upload; you must choose if the server listens on any address but loopback [default: none on loopback]
     #[arg(long, env = "CLOAKROOM_UPLOAD_AUTH", value_name = "HOW")]
     pub upload_auth: Option<UploadAuthChoice>,
 
-    /// Upload tokens of 16 characters or more, one a line, as TOKEN or name=NAME TOKEN; read again when it changes
-    /// [default: none]
+    /// File of upload tokens of 16 characters or more, one per line, as TOKEN or name=NAME TOKEN; the server reads a
+    /// changed file again [default: none]
     #[arg(long, env = "CLOAKROOM_UPLOAD_TOKEN_FILE", value_name = "FILE")]
     pub upload_token_file: Option<PathBuf>,
 
-    /// Tokens for cloakroom ls, show, rm and clean, in a file of the same form [default: none,
-    /// or one made at the start if no other machine reaches the server]
+    /// File of tokens for cloakroom ls, show, rm and clean, in the same format; the server reads a changed file again
+    /// [default: none, or one made at the start if no other machine reaches the server]
     #[arg(long, env = "CLOAKROOM_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
 }
@@ -141,7 +144,7 @@ pub struct AccessArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Kubernetes")]
 pub struct KubernetesArgs {
-    /// Ask the API server of this kubeconfig about owners [default: the properties file's, or in a pod its cluster's]
+    /// Kubeconfig of the API server that knows the owners [default: the properties file's, or in a pod its cluster's]
     #[arg(long, env = "CLOAKROOM_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -149,7 +152,7 @@ pub struct KubernetesArgs {
     #[arg(long, env = "CLOAKROOM_CONTEXT", value_name = "NAME", requires = "kubeconfig")]
     pub context: Option<String>,
 
-    /// Ask no API server: time and DELETE alone end a resource [default: off]
+    /// Use no API server: resources end only by time or by DELETE [default: off]
     #[arg(long, env = "CLOAKROOM_NO_KUBERNETES", value_parser = BoolishValueParser::new())]
     pub no_kubernetes: bool,
 
@@ -157,7 +160,7 @@ pub struct KubernetesArgs {
     #[arg(long, env = "CLOAKROOM_NAMESPACES", value_name = "NAMESPACES", value_parser = Namespaces::parse)]
     pub namespaces: Option<Namespaces>,
 
-    /// Owner kinds that are accepted, Kind or Kind.group, separated by commas
+    /// Kinds that an upload may name as its owner's kind, as Kind or Kind.group, separated by commas
     #[arg(long, env = "CLOAKROOM_OWNER_KINDS", value_name = "KINDS", default_value = OwnerKinds::DEFAULT,
           value_parser = OwnerKinds::parse)]
     pub owner_kinds: OwnerKinds,
@@ -166,7 +169,7 @@ pub struct KubernetesArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Storage")]
 pub struct StorageArgs {
-    /// Where bundles and ledger are; a local or block volume, for this process alone
+    /// Folder of bundles and ledger, on a local or block volume, for this process alone
     #[arg(long, env = "CLOAKROOM_DATA_DIR", value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     pub data_dir: PathBuf,
 
@@ -174,7 +177,7 @@ pub struct StorageArgs {
     #[arg(long, env = "CLOAKROOM_MAX_RESOURCE_SIZE", value_name = "SIZE", default_value = "8GiB")]
     pub max_resource_size: ByteSize,
 
-    /// All bundles together [default: off]
+    /// Size of all bundles together, each counted as 4 KiB or more, uploads in flight included [default: off]
     #[arg(long, env = "CLOAKROOM_MAX_TOTAL_SIZE", value_name = "SIZE")]
     pub max_total_size: Option<ByteSize>,
 
@@ -187,7 +190,8 @@ pub struct StorageArgs {
           value_parser = at_least_one)]
     pub max_resources: usize,
 
-    /// Share of resources, room, uploads and downloads for one namespace, with --upload-auth kubernetes [default: 25%]
+    /// Share of resources, room, uploads and downloads that one namespace may have, with --upload-auth kubernetes
+    /// [default: 25%]
     #[arg(long, env = "CLOAKROOM_SHARE", value_name = "PERCENT")]
     pub share: Option<Share>,
 
@@ -205,24 +209,24 @@ pub struct StorageArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Lifecycle")]
 pub struct LifecycleArgs {
-    /// A resource that nobody downloads goes after this time [default: 30m]
+    /// Time after which the server deletes a resource that was never downloaded [default: 30m]
     #[arg(long, env = "CLOAKROOM_UNUSED_TIMEOUT", value_name = "TIME")]
     pub unused_timeout: Option<SparkDuration>,
 
-    /// A used resource goes when its owners have been gone for this time
+    /// How long the owners of a used resource must be absent before the server deletes the resource
     #[arg(long, env = "CLOAKROOM_ORPHAN_GRACE", value_name = "TIME", default_value = "60s")]
     pub orphan_grace: SparkDuration,
 
-    /// How long pods that succeeded or failed count as there: a time, or forever
+    /// How long a pod that succeeded or failed still counts as an owner: a time, or forever
     #[arg(long, env = "CLOAKROOM_FINISHED_OWNER_RETENTION", value_name = "TIME", default_value = "24h")]
     pub finished_owner_retention: Retention,
 
-    /// What nobody downloads goes after this time even if nobody knows whether its owner exists; also the most that an
-    /// upload may ask for as its unusedTimeout
+    /// Time after which the server deletes a resource that was never downloaded, even if it does not know whether the
+    /// owner exists. It is also the largest unusedTimeout that an upload may ask for
     #[arg(long, env = "CLOAKROOM_MAX_UNUSED", value_name = "TIME", default_value = "7d")]
     pub max_unused: SparkDuration,
 
-    /// Every resource goes at this age, used or not [default: off]
+    /// Age at which the server deletes every resource, used or not [default: off]
     #[arg(long, env = "CLOAKROOM_MAX_AGE", value_name = "TIME")]
     pub max_age: Option<SparkDuration>,
 
@@ -230,7 +234,8 @@ pub struct LifecycleArgs {
     #[arg(long, env = "CLOAKROOM_CLEANUP_INTERVAL", value_name = "TIME", default_value = "30s")]
     pub cleanup_interval: SparkDuration,
 
-    /// More than this, and more than half of all used resources at once, is taken for a mistake at first
+    /// If one sweep would delete more used resources than this, and more than half of all used ones, the server first
+    /// assumes a mistake
     #[arg(long, env = "CLOAKROOM_MAX_DELETIONS_PER_SWEEP", value_name = "N", default_value_t = 100,
           value_parser = at_least_one)]
     pub max_deletions_per_sweep: usize,
@@ -239,16 +244,16 @@ pub struct LifecycleArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogArgs {
-    /// How log lines on stderr look
+    /// Format of log lines on stderr
     #[arg(long, env = "CLOAKROOM_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 
-    /// What is logged: a level, or directives as in RUST_LOG
+    /// Lines to log: a level, or directives as in RUST_LOG
     #[arg(long, env = "CLOAKROOM_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
 }
 
-/// Where to listen. What people write in its place is told how it is written.
+/// Parses an address to listen on. Users often write a port or a host name alone, so the error shows the form.
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let malformed = || {
         let port = text.rsplit(':').next().and_then(|port| port.parse::<u16>().ok()).unwrap_or(10_000);

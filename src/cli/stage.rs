@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::external_submitter::ExternalSubmitterArgs;
 use super::giver;
-use super::handover::HandoverArgs;
 
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 use cloakroom_core::time::SparkDuration;
@@ -16,10 +16,10 @@ const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
 const CA_VARIABLE: &str = "CLOAKROOM_CA_FILE";
 const TOKEN_VARIABLE: &str = "CLOAKROOM_UPLOAD_TOKEN_FILE";
 
-/// Pack files into one bundle, upload it while packing, and print its ticket as JSON on stdout
+/// Pack files into one bundle, upload it while packing, and print its ticket as JSON
 ///
-/// With --for, stage what a Spark application needs that spark-submit or the Spark operator will submit, and print what to
-/// give to them.
+/// With --for, stage the files of a Spark application that spark-submit or the Spark operator will submit, and print
+/// what to pass on to it.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom stage -n demo -l app=demo lib/*.jar > ticket.json
@@ -38,15 +38,16 @@ pub struct StageArgs {
     )]
     pub server: ServerAddress,
 
-    /// Namespace of the owner, the Kubernetes objects that the bundle lives for. With -f the file may say it
+    /// Namespace of the owner, which is the Kubernetes objects that the bundle lives for. With -f the file may give it
     #[arg(long, short, value_name = "NS", required_unless_present = "filename")]
     pub namespace: Option<String>,
 
-    /// Label that all owning objects carry; repeatable. A label or a name is needed
+    /// Label that all owning objects carry; repeatable. A label or a name is required
     #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
 
-    /// Name of the one owning object, or with -f of the application in the file [default: whatever carries the labels]
+    /// Name of the one owning object; with -f, which application of the file to take [default: all objects with the
+    /// labels]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
@@ -62,7 +63,7 @@ pub struct StageArgs {
     #[arg(long, value_name = "DURATION")]
     pub unused_timeout: Option<SparkDuration>,
 
-    /// PEM file of a CA, or of the server's own certificate, to trust besides the system's; repeatable
+    /// PEM file of a CA, or of the server's own certificate, to trust in addition to the system's; repeatable
     #[arg(long = "ca-file", value_name = "PEM", env = CA_VARIABLE)]
     pub ca_files: Vec<PathBuf>,
 
@@ -70,7 +71,7 @@ pub struct StageArgs {
     #[arg(long, value_name = "FILE", env = TOKEN_VARIABLE)]
     pub token_file: Option<PathBuf>,
 
-    /// How often to try before giving up [default: for 90 s, or 30 s where the server has never answered]
+    /// How many attempts to make, however long they take [default: for 90 s, or 30 s if the server has never answered]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub attempts: Option<u32>,
 
@@ -78,29 +79,29 @@ pub struct StageArgs {
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// Files to stage. The bundle is flat: a second file of one name becomes NAME-1.EXT. With --for: the application's
-    /// own jar, Python or R file, if it is to travel as well
+    /// Files to stage. The bundle is flat: a second file of the same name becomes NAME-1.EXT. With --for: the
+    /// application's own jar, Python or R file, unless it is in the image
     #[arg(required_unless_present = "submitter", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub handover: HandoverArgs,
+    pub external: ExternalSubmitterArgs,
 }
 
 impl StageArgs {
-    /// What named the server.
+    /// The flag or variable that named the server; the flag if it is the default.
     pub fn server_giver(&self) -> Origin {
         let is_same = |text: &str| ServerAddress::parse(text).is_ok_and(|address| address == self.server);
         giver("--server", SERVER_VARIABLE, |value| value.to_str().is_some_and(is_same))
     }
 }
 
-/// What named the CA's file, for messages.
+/// The flag or variable that named the file of the CA, for messages.
 pub fn ca_giver(path: &Path) -> Origin {
     giver("--ca-file", CA_VARIABLE, |value| value == path)
 }
 
-/// What named the upload token's file, for messages.
+/// The flag or variable that named the file of the upload token, for messages.
 pub fn token_giver(path: &Path) -> Origin {
     giver("--token-file", TOKEN_VARIABLE, |value| value == path)
 }

@@ -1,5 +1,5 @@
-//! The command line of `cloakroom submit`: spark-submit's. The library reads it; here it is described, for `--help`,
-//! completions and the manual.
+//! The command line of `cloakroom submit`, which is spark-submit's. The library parses it. This module describes it for
+//! `--help`, completions and the manual.
 
 use std::ffi::OsString;
 
@@ -15,17 +15,17 @@ pub struct SubmitArgs {
     pub arguments: Vec<OsString>,
 }
 
-/// Variables that stand for no option, and what they are for. Spark's own are in docs/submit-reference.md.
+/// Variables without an option of their own, with their meaning. docs/submit-reference.md has those of Spark.
 pub const VARIABLES: [(&str, &str); 4] = [
     ("CLOAKROOM_SERVER", "Stands for --conf spark.kubernetes.resourceStagingServer.uri=URL."),
     (
         "CLOAKROOM_UPLOAD_TOKEN_FILE",
-        "Stands for --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE where a server is named.",
+        "Stands for --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE if a server is named.",
     ),
     (
         "CLOAKROOM_CA_FILE",
         "Stands for --conf spark.ssl.kubernetes.resourceStagingServer.enabled=true and \
-         --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE where a server is named.",
+         --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE if a server is named.",
     ),
     ("CLOAKROOM_SPARK_SUBMIT", "A real spark-submit, which gets everything but Kubernetes in cluster mode."),
 ];
@@ -37,7 +37,7 @@ const USAGE: &str = "cloakroom submit [options] <app jar | .py file | .R file> [
 const ABOUT: &str = "spark-submit for Kubernetes without a JVM. Called under a name such as spark-submit or spark3-submit, \
                      or with an option of these first, the program is this command.";
 
-/// Every option with its value, what it does and the variable that stands for it, those that do something on Kubernetes first.
+/// Every option with its value, its help and its variable. Options that have an effect on Kubernetes come first.
 const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     (
         "What and where",
@@ -76,10 +76,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         &[
             ("-c, --conf PROP=VALUE", "A Spark property"),
             ("--properties-file FILE", "File of properties [default: conf/spark-defaults.conf]"),
-            (
-                "--load-spark-defaults",
-                "Read conf/spark-defaults.conf as well where --properties-file is given",
-            ),
+            ("--load-spark-defaults", "Read conf/spark-defaults.conf as well if --properties-file is given"),
             ("--driver-memory MEM", "Memory of the driver [default: 1g] [env: SPARK_DRIVER_MEMORY]"),
             ("--driver-cores NUM", "Cores of the driver [default: 1]"),
             ("--driver-java-options OPTS", "Java options of the driver"),
@@ -89,7 +86,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
             ("--executor-cores NUM", "Cores of an executor [default: 1] [env: SPARK_EXECUTOR_CORES]"),
             (
                 "--num-executors NUM",
-                "Number of executors; with dynamic allocation the least at first [default: 2]",
+                "Number of executors; with dynamic allocation at least this many at first [default: 2]",
             ),
             ("--proxy-user NAME", "User to impersonate; not together with --principal"),
             ("--principal PRINCIPAL", "Kerberos principal"),
@@ -100,11 +97,11 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         "Other actions",
         &[
             ("--kill SUBMISSION_ID", "Delete a driver: NAMESPACE:POD, or NAMESPACE:PREFIX* for several"),
-            ("--status SUBMISSION_ID", "Say how a driver is, in the same forms"),
+            ("--status SUBMISSION_ID", "Print the status of a driver, named in the same forms"),
             ("--dry-run", "Print the objects as YAML and send nothing (not an option of spark-submit)"),
-            ("-v, --verbose", "Say what was understood"),
-            ("--version", "Say which Spark's objects are made"),
-            ("-h, --help", "This text"),
+            ("-v, --verbose", "Print the arguments and settings as they were understood"),
+            ("--version", "Print the version, and which Spark's objects it creates"),
+            ("-h, --help", "Print this help"),
         ],
     ),
     (
@@ -118,7 +115,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
     ),
 ];
 
-/// No line is longer than 75 characters: a narrow terminal would break it in the middle, or the manual's margin.
+/// Lines have at most 75 characters, so that neither a narrow terminal nor the manual's margin breaks them.
 const AFTER: &str = "\
 Local files:
   Jars, files, archives and scripts of this machine travel through a staging
@@ -135,7 +132,8 @@ Local files:
       The server's certificate, or its CA, if the system does not trust it
       [env: CLOAKROOM_CA_FILE, which sets both]
   --conf spark.kubernetes.initContainer.image=IMAGE
-      What fetches the files in the pods [default: what the server advertises]
+      Image that fetches the files in the pods
+            [default: what the server advertises]
 
 Other cluster managers:
   If CLOAKROOM_SPARK_SUBMIT names a real spark-submit, that program gets
@@ -143,9 +141,9 @@ Other cluster managers:
   shells, --version. Arguments and environment stay the same.
 
 Exit code:
-  It is the application's: 0, or the driver's own (1 if it has none). With
-  spark.kubernetes.cloakroom.exitCode=spark it is 0 whatever happened to the
-  application, as with spark-submit.
+  The application's exit code: 0, or the driver's own (1 if it has none).
+    With spark.kubernetes.cloakroom.exitCode=spark it is 0 even if the
+    application fails, as with spark-submit.
 
 Examples:
   cloakroom submit --master k8s://https://HOST:6443 --deploy-mode cluster \\
@@ -154,7 +152,7 @@ Examples:
   cloakroom submit --master k8s://https://HOST:6443 \\
       --status default:app-driver";
 
-/// The command as people, shells and the manual are told of it.
+/// The command with all its options, for `--help`, completions and the manual.
 pub fn described() -> Command {
     let options = GROUPS.iter().flat_map(|(heading, options)| {
         options.iter().map(|(flags, help)| option(flags, help).help_heading(*heading))
@@ -172,12 +170,13 @@ pub fn described() -> Command {
         .after_help(AFTER)
 }
 
-/// What `--help` says.
+/// The text of `--help`.
 pub fn help() -> StyledStr {
     described().about(ABOUT).render_help()
 }
 
-/// `-c, --conf PROP=VALUE`, `--verbose`; of a variable, its name is told and never its value.
+/// One option, from flags such as `-c, --conf PROP=VALUE` or `--verbose`. Help shows the name of its variable, never
+/// the value.
 fn option(flags: &'static str, help: &'static str) -> Arg {
     let (help, variable) = match help.split_once(" [env: ") {
         Some((text, rest)) => (text, rest.strip_suffix(']')),

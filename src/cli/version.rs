@@ -1,17 +1,17 @@
-//! What `--version` says.
+//! The text of `--version`.
 
 use std::env::consts::{ARCH, OS};
 use std::sync::LazyLock;
 
 use cloakroom_spark::version::{NEWEST_SPARK, OLDEST_SPARK};
 
-/// The commit. The release's script sets it; a build by hand may, and any other build says that it is not known.
+/// The commit, if the build sets it as the release's script does.
 const REVISION: Option<&str> = option_env!("CLOAKROOM_REVISION");
 
-/// The C library, which decides how names are resolved.
+/// The C library. Users need to know it, because it resolves host names.
 const LIBRARY: &str = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
 
-/// After the program's name; `-V` says the first word alone.
+/// The text after the program's name. `-V` prints only its first word.
 pub static LONG: LazyLock<String> = LazyLock::new(|| {
     let version = env!("CARGO_PKG_VERSION");
     let revision = REVISION.filter(|revision| !revision.is_empty()).unwrap_or("unknown");

@@ -1,4 +1,4 @@
-//! Credentials for the API server as settings give them, each with the key that messages name.
+//! Credentials for the API server from settings, each with its key for messages.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use cloakroom_cluster::{Credentials, Given, TokenSource};
 use cloakroom_core::oauth_token::OauthToken;
 use cloakroom_spark::{ApiServerProperties, SubmissionCredentials, keys};
 
-/// Those of the staging server's properties file.
+/// The credentials in the staging server's properties file.
 pub fn of_server(properties: &ApiServerProperties) -> Credentials {
     let ApiServerProperties { oauth_token, oauth_token_file, .. } = properties;
     Credentials {
@@ -20,7 +20,7 @@ pub fn of_server(properties: &ApiServerProperties) -> Credentials {
     }
 }
 
-/// Those of a submission's settings.
+/// The credentials in a submission's settings.
 pub fn of_submission(credentials: &SubmissionCredentials) -> Credentials {
     let SubmissionCredentials { oauth_token, oauth_token_file, .. } = credentials;
     Credentials {

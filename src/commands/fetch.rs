@@ -1,4 +1,4 @@
-//! `cloakroom fetch`: what an init-container runs. Everything is told on stderr.
+//! `cloakroom fetch`, which init-containers run. All messages go to stderr.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -23,21 +23,21 @@ use cloakroom_transfer::fetch::{
     self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, PlanError, SourceReport,
 };
 
-/// 128 and the number of SIGTERM, as shells show it.
+/// 128 plus the number of SIGTERM, as shells report it.
 const EXIT_TERMINATED: u8 = 143;
 /// The same for SIGINT.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// What the command line and the properties file ask for.
+/// The work that the command line and the properties file ask for.
 struct Job {
     plan: FetchPlan,
     ca_files: Vec<PathBuf>,
     options: FetchOptions,
-    /// What the driver is to read, and the folders that are named in it.
+    /// The properties to change for the driver, and the folders of the fetched jars and files.
     driver_properties: Option<(DriverProperties, [PathBuf; 2])>,
 }
 
-/// Fetches, and leaves the reason of a failure in the termination log as well.
+/// Fetches. The reason of a failure also goes to the termination log.
 pub async fn run(args: FetchArgs) -> anyhow::Result<ExitCode> {
     let outcome = fetch(&args).await;
     if let Err(error) = &outcome {
@@ -138,7 +138,7 @@ fn read_properties(path: &Path) -> anyhow::Result<InitContainerProperties> {
     Ok(properties)
 }
 
-/// The server of the environment is for the flag form, and no flag.
+/// Refuses flags beside a properties file. A server in the environment is allowed there and has no effect.
 fn refuse_both_forms(args: &FetchArgs, path: &Path) -> anyhow::Result<()> {
     let given = [
         ("--server", args.has_server_flag()),
@@ -168,13 +168,13 @@ fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
             FetchPlan::from_ticket(server, id, secret_file, to).map_err(sorted)
         }
         _ => refuse!(
-            "give --ticket FILE and --to DIR, or the init-container's properties file, or all of --server, --id, --secret-file and \
-             --to"
+            "give --ticket FILE and --to DIR, or the init-container's properties file, or all of --server, --id, \
+             --secret-file and --to"
         ),
     }
 }
 
-/// Tells bad arguments from what is wrong with the files that they name.
+/// Separates bad arguments (exit code 2) from errors in the files that they name (exit code 1).
 fn sorted(error: PlanError) -> anyhow::Error {
     match error {
         PlanError::Server { setting: "--server", .. } | PlanError::NoServer { .. } | PlanError::Id { .. } => {
@@ -184,14 +184,14 @@ fn sorted(error: PlanError) -> anyhow::Error {
     }
 }
 
-/// Reads the file, or stdin where it is called `-`.
+/// Reads the file, or stdin if the path is `-`.
 fn read_ticket(path: &Path) -> anyhow::Result<String> {
     // A ticket has less than 1 KiB.
     const LONGEST: u64 = 64 << 10;
     let mut text = String::new();
-    // It is not to be shown in an error.
+    // The error must not show the ticket: it holds the secret.
     if path.to_string_lossy().trim_start().starts_with('{') {
-        refuse!("--ticket wants the file that the ticket is in, or - for stdin, and not the ticket itself");
+        refuse!("--ticket takes the file that holds the ticket, or - for stdin, and not the ticket itself");
     }
     let read = if path == Path::new("-") {
         std::io::stdin().take(LONGEST).read_to_string(&mut text)
@@ -202,7 +202,7 @@ fn read_ticket(path: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Tells what happens on the way, a line each.
+/// Prints one line for each event.
 struct Lines {
     timeout: Duration,
 }

@@ -1,6 +1,8 @@
-//! A server that only its own machine reaches makes an admin token for its run, and leaves it with its address in the data
-//! directory, where `cloakroom ls` and the others find both. Being on this machine is not enough: only who may read the file
-//! is an admin. Nothing that another user could have put there is believed, on either side.
+//! The admin token of a server that listens on loopback only. The server makes a token for its run, and writes it with
+//! its address to a file in the data directory. `cloakroom ls` and the other admin commands read the file there.
+//!
+//! A request from this machine is not enough: only a user who can read the file is an admin. Neither side trusts a file
+//! that another user could have put there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -18,20 +20,20 @@ use cloakroom_transfer::client::{AdminToken, ServerAddress};
 /// Two lines: the token, and the address that it is for.
 const FILE: &str = "admin-token";
 
-/// No link is followed, and no pipe is waited for.
+/// Opens without following a link or waiting for a pipe.
 const PLAINLY: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
-/// What a server on this machine has left for its user.
+/// The content of the file.
 #[derive(Debug)]
 pub struct LocalAdmin {
-    /// Where it serves its admin. The token is for this address alone.
+    /// Where the server serves `/admin`. The token is for this address alone.
     pub url: ServerAddress,
-    /// What it takes.
+    /// The token that the server accepts.
     pub token: AdminToken,
 }
 
 impl LocalAdmin {
-    /// Looks into a data directory; `None` if no server has left anything there.
+    /// Reads the file in a data directory; `None` if there is none.
     pub fn left_in(data_dir: &Path) -> anyhow::Result<Option<Self>> {
         let path = data_dir.join(FILE);
         let file = match OpenOptions::new().read(true).custom_flags(PLAINLY).open(&path) {
@@ -41,14 +43,17 @@ impl LocalAdmin {
             }
             Err(error) => {
                 return Err(error).with_context(|| {
-                    format!("cannot read {}: it is for the user who started the server", path.display())
+                    format!(
+                        "cannot read {}: only the user who started the server may read it",
+                        path.display()
+                    )
                 });
             }
         };
         if !is_ours_alone(&file).with_context(|| format!("cannot look at {}", path.display()))? {
             bail!(
-                "{} is not used, because it belongs to another user, or other users may read it: start the server again as \
-                 the user that you are",
+                "{} is not used, because it belongs to another user, or other users may read it: start the server \
+                 again as your own user",
                 path.display()
             );
         }
@@ -58,7 +63,7 @@ impl LocalAdmin {
             .with_context(|| format!("cannot read {}", path.display()))?;
         let mut lines = text.lines();
         let (Some(token), Some(url)) = (lines.next(), lines.next()) else {
-            bail!("{} is not whole: start the server again", path.display());
+            bail!("{} is incomplete: start the server again", path.display());
         };
         let url = ServerAddress::parse(url)?;
         if !url.is_loopback() {
@@ -75,8 +80,8 @@ fn is_ours_alone(file: &File) -> std::io::Result<bool> {
         && !Mode::from_raw_mode(found.mode()).intersects(Mode::RWXG | Mode::RWXO))
 }
 
-/// Makes a token for this run and leaves it in the data directory, with the address that it is for. Returns who it lets in and
-/// the file; `None` where other users could put another file in its place.
+/// Makes a token for this run, and writes it with its address to the data directory. Returns the token for the server,
+/// and the path of the file; `None` if other users could replace the file.
 pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<Option<(TokenFile, PathBuf)>> {
     let folder = fs::metadata(data_dir).with_context(|| format!("cannot look at {}", data_dir.display()))?;
     if folder.uid() != geteuid().as_raw() || folder.mode() & 0o022 != 0 {
@@ -91,7 +96,7 @@ pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<Option<(TokenFile, Pa
     Ok(Some((TokenFile::made(&token, TokenUse::Admin), path)))
 }
 
-/// Takes away what this server or an earlier one has left: its token is good for nothing any more.
+/// Removes the file of this server or of an earlier one, whose token is no longer valid.
 pub fn clear(data_dir: &Path) -> anyhow::Result<()> {
     let path = data_dir.join(FILE);
     match fs::remove_file(&path) {
@@ -137,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_may_write_no_token_is_left() {
+    fn no_token_is_left_where_others_may_write() {
         let folder = data_dir();
         for mode in [0o777, 0o770, 0o702] {
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
@@ -146,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_could_have_put_there_is_not_believed() {
+    fn a_file_that_another_user_could_have_put_there_is_not_used() {
         let folder = data_dir();
         let (_, path) = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

@@ -1,4 +1,4 @@
-//! `cloakroom completions` and `cloakroom man`: what shells and `man` know of this program.
+//! `cloakroom completions` and `cloakroom man`.
 
 mod page;
 mod positionals;

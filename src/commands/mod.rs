@@ -17,12 +17,13 @@ use anstyle::AnsiColor;
 use cloakroom_core::text::{chain, harmless_lines};
 pub use old_entrypoint::arguments;
 
-/// Says something on stderr. Nobody may be listening any more, and the work goes on nevertheless.
+/// Writes a text to stderr. Errors are ignored: if stderr is closed, the work goes on.
 pub fn tell(text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", coloured(&harmless_lines(text.trim_end())));
 }
 
-/// With the colours of clap's own messages, which only a terminal gets (`NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`).
+/// The text with the colours of clap's own messages. Except on a terminal, `anstream` removes them again (`NO_COLOR`,
+/// `CLICOLOR`, `CLICOLOR_FORCE`).
 pub fn coloured(text: &str) -> String {
     const SIGNS: [(&str, AnsiColor); 2] = [("error:", AnsiColor::Red), ("warning:", AnsiColor::Yellow)];
     for (sign, colour) in SIGNS {
@@ -42,7 +43,7 @@ pub const USAGE: u8 = 2;
 #[error("{0}")]
 pub struct UsageError(String);
 
-/// Ends a function as `anyhow::bail!` does, because of bad arguments.
+/// Returns a [`UsageError`] from a function, as `anyhow::bail!` returns other errors.
 macro_rules! refuse {
     ($($words:tt)*) => {
         return Err($crate::commands::UsageError::new(format!($($words)*)).into())
@@ -51,12 +52,12 @@ macro_rules! refuse {
 pub(crate) use refuse;
 
 impl UsageError {
-    /// Says what is wrong and what to write instead.
+    /// `text` says what is wrong and what to write instead.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// What another room finds wrong with an argument.
+    /// Another room's error about an argument, with its causes.
     pub fn of(error: &dyn std::error::Error) -> Self {
         Self(chain(error))
     }

@@ -1,5 +1,5 @@
-//! The other ways to start this program: both images of the original took one argument, the path of a properties file, and
-//! other programs start `spark-submit`.
+//! Other ways to start this program. Both images of kubespark take one argument, the path of a properties file. Other
+//! programs start this one under the name spark-submit.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -8,11 +8,11 @@ use anyhow::Context as _;
 use cloakroom_spark::arguments::{CommandLine, Script};
 use cloakroom_spark::{Properties, Role};
 
-/// The name that says that none of the others is meant.
+/// Under this name the program is not spark-submit, whatever its file is called.
 const OWN_NAME: &str = "cloakroom";
 
-/// The arguments of this process, with `serve` or `fetch` put before a properties file that is the only one, and with
-/// `submit --` before those of a submission: what follows that is left as it is.
+/// The arguments of this process. If the only one is a properties file, `serve` or `fetch` is inserted before it.
+/// `submit --` is inserted before the arguments of a submission, so that the parser leaves them unchanged.
 pub fn arguments() -> anyhow::Result<Vec<OsString>> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(start) = submission(&arguments, std::env::current_exe().ok().as_deref()) {
@@ -31,11 +31,12 @@ pub fn arguments() -> anyhow::Result<Vec<OsString>> {
     Ok(arguments)
 }
 
-/// Where spark-submit's arguments begin, if this is a submission: it is called so, or the first argument is the
-/// subcommand's name or spark-submit's own.
+/// Where spark-submit's arguments begin; `None` if this is no submission. It is one if the program is called
+/// spark-submit, or if the first argument is `submit`, an option of spark-submit, or the name of one of Spark's
+/// scripts.
 fn submission(arguments: &[OsString], program: Option<&Path>) -> Option<usize> {
     let name = arguments.first().and_then(|name| Path::new(name).file_name());
-    // The name of the file counts where the program has it by a link of another name, but for this program's own.
+    // If a link starts the program, the name of the linked file counts too, unless the link is called `cloakroom`.
     let file = program.and_then(Path::file_name).filter(|_| name != Some(OsStr::new(OWN_NAME)));
     if [name, file].into_iter().flatten().any(is_spark_submit) {
         return Some(1);
@@ -47,13 +48,13 @@ fn submission(arguments: &[OsString], program: Option<&Path>) -> Option<usize> {
     }
 }
 
-/// `spark-submit`, and what distributions call it where they have more than one: `spark3-submit`.
+/// Matches `spark-submit`, and names such as `spark3-submit`, which distributions with several versions use.
 fn is_spark_submit(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b"spark") && name.ends_with(b"-submit")
 }
 
-/// A path, and neither a flag nor the name of a subcommand.
+/// Whether it is a path, and neither a flag nor the name of a subcommand.
 fn is_properties_file(argument: &Path) -> bool {
     let text = argument.to_string_lossy();
     !text.starts_with('-') && (text.contains('/') || text.ends_with(".properties"))
@@ -64,7 +65,7 @@ fn role(path: &Path) -> anyhow::Result<Role> {
     Ok(Role::of(&Properties::parse(path, &text)?)?)
 }
 
-/// Reads a properties file as Spark does: as UTF-8, with a replacement character for what is none.
+/// Reads a properties file as Spark does: as UTF-8, with a replacement character for invalid bytes.
 pub fn read(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     let bytes = std::fs::read(path).with_context(|| format!("cannot read the properties file {shown}"))?;

@@ -1,4 +1,4 @@
-//! stderr. On a terminal there is one more line below what was said, which is drawn anew as it changes.
+//! Messages on stderr. On a terminal, a progress line below them is redrawn when it changes.
 
 use std::fmt;
 use std::io::Write as _;
@@ -12,41 +12,41 @@ use rustix::termios::tcgetwinsize;
 
 use super::coloured;
 
-/// How often the line is drawn although nothing has changed: times go on.
+/// How often the progress line is redrawn even if nothing happens, because it shows elapsed time.
 const TICK: Duration = Duration::from_millis(250);
-/// Where a terminal does not know its width.
+/// The assumed width of a terminal that reports none.
 const COLUMNS: usize = 80;
 
-/// Clones are the same one.
+/// Clones share one screen.
 #[derive(Debug, Clone)]
 pub struct Screen {
     below: MultiProgress,
 }
 
 impl Screen {
-    /// Draws where stderr is a terminal that can do it: not with `TERM=dumb`, nor without `TERM`.
+    /// Draws progress lines if stderr is a terminal that can do it: not with `TERM=dumb`, nor without `TERM`.
     pub fn stderr() -> Self {
         Self { below: MultiProgress::with_draw_target(ProgressDrawTarget::stderr()) }
     }
 
-    /// Says what is to be said, and draws nothing.
+    /// Prints messages, and draws no progress lines.
     pub fn plain() -> Self {
         Self { below: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()) }
     }
 
-    /// Whether it draws.
+    /// Whether it draws progress lines.
     pub fn is_live(&self) -> bool {
         !self.below.is_hidden()
     }
 
-    /// Says something in lines of its own. Nobody may be listening any more, and the work goes on nevertheless.
+    /// Prints a message above the progress line. Errors are ignored: if stderr is closed, the work goes on.
     pub fn tell(&self, text: &str) {
         self.below.suspend(|| {
             let _ = writeln!(anstream::stderr(), "{}", coloured(&harmless_lines(text.trim_end())));
         });
     }
 
-    /// Begins the line below; `style` is a template of indicatif.
+    /// Starts a progress line; `style` is a template of indicatif.
     pub fn draw(&self, bar: ProgressBar, style: &str) -> ProgressBar {
         let bar = self.below.add(bar.with_style(template(style)));
         if self.is_live() {
@@ -55,20 +55,20 @@ impl Screen {
         bar
     }
 
-    /// Takes the line below away.
+    /// Removes the progress lines.
     pub fn clear(&self) {
-        // Who has closed the terminal sees no line.
+        // An error means that the terminal is closed: there is nothing to remove.
         let _ = self.below.clear();
     }
 }
 
-/// A template that is known to be one. `{left}` is the remaining time where there is one: of what does not move,
-/// indicatif would say that it has been done.
+/// `style` as a template of indicatif, with the additional key `{left}` for the remaining time. It is empty while the
+/// transfer stands still, where indicatif's own key would show 0 s.
 pub fn template(style: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
     style.with_key("left", |state: &ProgressState, text: &mut dyn fmt::Write| {
         if state.per_sec() >= 1.0 {
-            // A line on a terminal is nothing to fail for.
+            // The work must not fail because a line cannot be drawn.
             let _ = write!(text, ", {:#} left", HumanDuration(state.eta()));
         }
     })

@@ -1,4 +1,4 @@
-//! `cloakroom serve`: settings, then the rooms from the bottom up, then connections until it is asked to stop.
+//! `cloakroom serve`: resolves the settings, starts the rooms from the bottom up, and serves until a signal stops it.
 
 mod cluster;
 mod descriptors;
@@ -35,10 +35,10 @@ use settings::ServeSettings;
 use sockets::{Addresses, Sockets};
 use start::Started;
 
-/// After the deadline, what was already received may still be written down, for so long.
+/// How long the server may take after the deadline to write down what it has received.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// Serves until SIGTERM or SIGINT, and reads files again at SIGHUP; with `--check` only says whether it could.
+/// Serves until SIGTERM or SIGINT, and reads files again at SIGHUP. With `--check` it only says whether it could serve.
 pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     telemetry::start(args.log.log_format, &args.log.log).map_err(|error| {
         UsageError::new(format!(
@@ -79,7 +79,7 @@ async fn serve(
     let edge = Edge::open(listeners, settings::connections(&args, allotment), &metrics, &shutdown);
     let started = tokio::select! {
         started = start::start(&args, &settings, allotment, &metrics) => Some(started?),
-        // Nothing was let in yet: nothing to finish.
+        // No request was accepted yet, so there is nothing to finish.
         () = shutdown.requested() => None,
     };
     if let Some(Started { staging, sweeper }) = started {
@@ -114,21 +114,21 @@ async fn serve(
         if edge.finish_transfers().await {
             tracing::info!("all transfers are finished");
         } else {
-            tracing::warn!("transfers in flight were cut off: nothing of unfinished uploads is kept");
+            tracing::warn!("transfers in flight were cut off: unfinished uploads leave nothing behind");
         }
         last_words(sweeping, &staging).await;
         if has_left {
-            // The next server would take it away as well.
+            // An error does no harm: the next server removes the file too.
             let _ = local::clear(&args.storage.data_dir);
         }
     }
-    // Up to here every request had an answer.
+    // The sockets close last: until here, every request gets an answer.
     edge.close().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
-/// A server that only its machine reaches needs no token from anybody: it leaves one for its user.
+/// Makes an admin token if all addresses are loopback and the settings give none.
 fn local_admin(
     args: &ServeArgs,
     settings: &ServeSettings,
@@ -141,8 +141,8 @@ fn local_admin(
     }
     let Some((tokens, path)) = local::leave(data_dir, &addresses.admin_url(settings))? else {
         tracing::warn!(
-            "no admin token was made, because other users may write to the data directory {}: give --admin-token-file for \
-             cloakroom ls, show, rm and clean",
+            "no admin token was made, because other users may write to the data directory {}: give --admin-token-file \
+             for cloakroom ls, show, rm and clean",
             data_dir.display()
         );
         return Ok(None);
@@ -155,7 +155,7 @@ fn local_admin(
     Ok(Some(tokens))
 }
 
-/// The cleaner stops between two passes; what it leaves is finished at the next start.
+/// Waits for the cleaner, which stops between two passes, and closes the ledger. The next start finishes what is left.
 async fn last_words(sweeping: JoinHandle<()>, staging: &Staging) {
     let _ = tokio::time::timeout(LAST_WORDS, sweeping).await;
     if tokio::time::timeout(LAST_WORDS, staging.close()).await.is_err() {

@@ -1,11 +1,11 @@
 //! `cloakroom stage`: the ticket goes to stdout, everything else to stderr.
 
-mod asked;
+mod external_submitter;
 mod file;
-mod handover;
+mod messages;
 pub(super) mod progress;
+mod request;
 mod templates;
-mod words;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -28,8 +28,8 @@ use crate::commands::{UsageError, tell};
 
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
-    if let Some(choice) = args.handover.submitter {
-        return handover::run(&args, choice).await;
+    if let Some(choice) = args.external.submitter {
+        return external_submitter::run(&args, choice).await;
     }
     let request = request(&args)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
@@ -56,7 +56,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         let seconds = started.elapsed().as_secs_f64();
         let expires_at = staged.ticket.expires_at;
         tell(&format!(
-            "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if nobody downloads it"
+            "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if it is not downloaded"
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -75,7 +75,7 @@ fn warn(plan: &PackPlan) {
     }
 }
 
-/// Nobody has a ticket that could not be printed.
+/// Releases what was staged, because its ticket could not be printed. Returns the error for the user.
 async fn taken_back(
     http: &HttpClient,
     request: &StageRequest,
@@ -94,7 +94,7 @@ async fn taken_back(
     anyhow::Error::new(error).context(format!("the ticket cannot be printed on stdout; {left}"))
 }
 
-/// All that can be refused without the server is refused here.
+/// The request. Everything that can be refused without the server is refused here.
 fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
     let namespace = args.namespace.as_deref().unwrap_or_default();

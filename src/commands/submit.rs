@@ -1,11 +1,11 @@
-//! `cloakroom submit`: spark-submit's command line, words and exit codes. Everything is told on stderr; stdout is for
-//! what was asked for (`--help`, `--dry-run`).
+//! `cloakroom submit`: spark-submit's command line, messages and exit codes. Messages go to stderr. stdout has only the
+//! output of `--help` and `--dry-run`.
 
-mod asked;
 pub(super) mod connect;
 mod dry_run;
 mod failure;
 mod hand_over;
+mod invocation;
 mod progress;
 pub(super) mod signals;
 pub(super) mod sources;
@@ -21,44 +21,44 @@ use anyhow::Context as _;
 
 use crate::cli::submit_help;
 use crate::commands::tell;
-use asked::Asked;
 use hand_over::Successor;
+use invocation::Invocation;
 
 use cloakroom_spark::SubmitArguments;
 use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
 use cloakroom_submit::plan::Submitter;
 
-/// What spark-submit ends with where it was asked for nothing.
-const EXIT_NOTHING_ASKED: u8 = 255;
+/// spark-submit's exit code without arguments.
+const EXIT_NO_ARGUMENTS: u8 = 255;
 
 /// Does what the command line asks for.
 pub async fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if arguments.is_empty() {
         tell(&submit_help().to_string());
-        return Ok(ExitCode::from(EXIT_NOTHING_ASKED));
+        return Ok(ExitCode::from(EXIT_NO_ARGUMENTS));
     }
-    let asked = Asked::read(arguments);
-    if asked.is_for_help() {
+    let invocation = Invocation::read(arguments);
+    if invocation.is_for_help() {
         return show_help();
     }
-    let done = go(&asked).await;
-    if asked.is_about_a_driver() { done } else { done.map_err(failure::of) }
+    let done = go(&invocation).await;
+    if invocation.is_about_a_driver() { done } else { done.map_err(failure::of) }
 }
 
-async fn go(asked: &Asked) -> anyhow::Result<ExitCode> {
+async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
-    let settings = settings(&asked.known(), &submitter);
+    let settings = settings(&invocation.known(), &submitter);
     if let Ok(Settings { conf, .. }) = &settings
-        && let Some(successor) = Successor::of(asked, conf, &submitter)?
+        && let Some(successor) = Successor::of(invocation, conf, &submitter)?
     {
-        return Err(successor.take_over(asked).into());
+        return Err(successor.take_over(invocation).into());
     }
-    let line = asked.line()?;
+    let line = invocation.line()?;
     if line.has(Switch::Version) {
         tell(&usage::version());
         return Ok(ExitCode::SUCCESS);
     }
-    asked.check_text()?;
+    invocation.check_text()?;
     let settings = settings?;
     settings.warnings.iter().for_each(|warning| warn(warning));
     if line.has(Switch::Verbose) {
@@ -85,17 +85,17 @@ async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -
     work::submit(arguments, submitter, line.has(Switch::DryRun)).await
 }
 
-/// On a terminal with colours.
+/// Prints the help, on a terminal with colours.
 fn show_help() -> anyhow::Result<ExitCode> {
     printed(write!(anstream::stdout(), "{}", submit_help().ansi()))
 }
 
-/// In spark-submit's form.
+/// Prints a warning in spark-submit's form.
 fn warn(text: &str) {
     tell(&format!("Warning: {text}"));
 }
 
-/// Gives on stdout what was asked for. A reader that has seen enough is no failure.
+/// Prints on stdout. A reader that closes the pipe, as `head` does, is no failure.
 fn show(text: &str) -> anyhow::Result<ExitCode> {
     printed(std::io::stdout().write_all(text.as_bytes()))
 }

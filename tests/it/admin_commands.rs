@@ -110,7 +110,7 @@ async fn a_list_is_a_table_whose_columns_awk_can_count() {
     assert!(by_end.lines().nth(1).unwrap().starts_with(&young.resource_id), "{by_end}");
     let none = run(&server, &["ls", "--older-than", "1d"]).await;
     assert!(none.stdout.is_empty() && stderr(&none).starts_with("0 resources, 0 B;"), "{}", stderr(&none));
-    assert!(stderr(&none).ends_with("\nnothing that is staged matches these filters\n"), "{}", stderr(&none));
+    assert!(stderr(&none).ends_with("\nno staged resource matches these filters\n"), "{}", stderr(&none));
     let wrong = run(&server, &["ls", "--why", "nonsense"]).await;
     assert_eq!(wrong.status.code(), Some(2));
     assert!(stderr(&wrong).contains("[possible values: owner-present, "), "{}", stderr(&wrong));
@@ -145,8 +145,8 @@ async fn one_resource_is_shown_with_the_reason_in_a_sentence() {
     for line in [
         "owner       Pod/app=x in namespace demo",
         "file name   deps.tgz",
-        "kept        because nobody has downloaded it yet, and there is still time (not-used-yet)",
-        "goes        at 2026-01-01T12:30:00Z (in 30m), unless somebody downloads it before or its owner comes",
+        "kept        because it was never downloaded, and its unused timeout is not over (not-used-yet)",
+        "goes        at 2026-01-01T12:30:00Z (in 30m), unless it is downloaded before or its owner comes",
     ] {
         assert!(shown.lines().any(|found| found == line), "{line}\n{shown}");
     }
@@ -164,7 +164,7 @@ async fn several_are_removed_and_a_failure_does_not_spare_the_rest() {
     let ids = [&*first.resource_id, unknown, &*second.resource_id, &*first.resource_id];
     let unasked = run(&server, &[&["rm"], &ids[..]].concat()).await;
     assert_eq!(unasked.status.code(), Some(2));
-    assert!(stderr(&unasked).contains("say --yes"), "{}", stderr(&unasked));
+    assert!(stderr(&unasked).contains("give --yes"), "{}", stderr(&unasked));
     assert_eq!(server.app.files().len(), 2);
     let removed = run(&server, &[&["rm", "--yes"], &ids[..]].concat()).await;
     assert_eq!(removed.status.code(), Some(1));
@@ -316,7 +316,7 @@ async fn watches_that_do_not_know_are_told_below_the_list() {
     std::fs::write(&tokens, TOKEN).unwrap();
     let listed = output(command(&server.url(), &tokens, &["ls"])).await;
     assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
-    let expected = "warning: the watch of owners of kind Pod is forbidden for 3m, so what is staged for them stays: 403: no\u{fffd}[31m\n";
+    let expected = "warning: the watch of owners of kind Pod has been forbidden for 3m, so their resources stay: 403: no\u{fffd}[31m\n";
     assert!(stderr(&listed).ends_with(expected), "{}", stderr(&listed));
     assert_eq!(server.requests()[0].header("authorization"), Some(&*format!("Bearer {TOKEN}")));
 }
@@ -430,7 +430,7 @@ async fn what_was_deleted_is_listed_with_when_and_why_and_namespaces_are_summed_
     assert_eq!(stderr(&deleted), "1 resource deleted in the last seven days, 4 B\n");
     let none = run(&server, &["ls", "--deleted", "-n", "team-a"]).await;
     assert!(none.stdout.is_empty(), "{}", stdout(&none));
-    let hint = "\nnothing that was deleted in the last seven days matches these filters\n";
+    let hint = "\nno resource deleted in the last seven days matches these filters\n";
     assert!(stderr(&none).ends_with(hint), "{}", stderr(&none));
     let sums = run(&server, &["ls", "--by-namespace"]).await;
     let expected = "NAMESPACE  RESOURCES  SIZE  UNUSED  OLDEST\n\

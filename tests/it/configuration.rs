@@ -104,8 +104,8 @@ fn a_variable_that_no_flag_has_is_warned_of_and_its_value_is_not_shown() {
     let place = Place::new();
     let mistyped = "the environment variable CLOAKROOM_MAX_TOTALSIZE has no effect, because no flag has it: is \
                     CLOAKROOM_MAX_TOTAL_SIZE meant?";
-    let strange = "the environment variable CLOAKROOM_PORT has no effect, because no flag has it: cloakroom serve --help names \
-                   those that there are";
+    let strange = "the environment variable CLOAKROOM_PORT has no effect, because no flag has it: cloakroom serve \
+                   --help lists the variables";
     let variables = [("CLOAKROOM_MAX_TOTALSIZE", "hunter2"), ("CLOAKROOM_PORT", "hunter3")];
     let checked = place.check(&["--listen", "127.0.0.1:0"], &variables);
     assert!(checked.status.success());
@@ -435,14 +435,17 @@ fn how_owners_are_asked_about_comes_from_flags_file_or_pod() {
     let owners = |arguments: &[&str], environment: &[(&str, &str)]| {
         value(&place.valid(arguments, environment), "owners").to_owned()
     };
-    assert!(owners(&[], &[("KUBECONFIG", "/no/such/file")]).starts_with("not asked about"));
+    assert!(owners(&[], &[("KUBECONFIG", "/no/such/file")]).starts_with("no API server"));
     let file = place.properties(&[
         ("spark.kubernetes.resourceStagingServer.apiServer.url", "https://10.0.0.1"),
         ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api"),
     ]);
-    assert_eq!(owners(&[text(&file)], &[]), "asked about at https://10.0.0.1 as the properties file says");
-    assert!(owners(&[text(&file), "--no-kubernetes"], &[]).starts_with("not asked about"));
-    assert!(owners(&[text(&file)], &[("CLOAKROOM_NO_KUBERNETES", "true")]).starts_with("not asked about"));
+    assert_eq!(
+        owners(&[text(&file)], &[]),
+        "the API server at https://10.0.0.1 is asked, as the properties file says"
+    );
+    assert!(owners(&[text(&file), "--no-kubernetes"], &[]).starts_with("no API server"));
+    assert!(owners(&[text(&file)], &[("CLOAKROOM_NO_KUBERNETES", "true")]).starts_with("no API server"));
     let kubeconfig = place.file(
         "kubeconfig",
         "{current-context: a, contexts: [{name: a, context: {cluster: c}}], \

@@ -189,7 +189,7 @@ fn a_named_program_that_leads_back_or_is_none_is_refused_with_where_it_is_named(
         ("hard-link", "it leads back to cloakroom itself"),
         ("nothing", "there is no program: No such file"),
         ("folder", "it is no program; name"),
-        ("text", "it is no program, for it is not executable"),
+        ("text", "it is no program, because it is not executable"),
         ("broken", "it cannot be started: No such file"),
     ] {
         let output = machine.run(named, &LOCAL);

@@ -1,4 +1,4 @@
-//! Times as people read them: one number and one unit.
+//! Durations for people: one number and one unit.
 
 use jiff::Timestamp;
 
@@ -6,10 +6,10 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// How much time lies between two moments, `45s`, `90m`, `47h` or `3d`; nothing below zero, because clocks differ.
+/// The time between two moments, such as `45s`, `90m`, `47h` or `3d`. It is never negative, even if clocks differ.
 pub(super) fn between(earlier: Timestamp, later: Timestamp) -> String {
     let seconds = later.duration_since(earlier).as_secs().max(0);
-    // Two of a unit are the least, so that what is left out is never much.
+    // At least two of a unit, so that rounding down hides little.
     match seconds {
         ..=119 => format!("{seconds}s"),
         120..7200 => format!("{}m", seconds / MINUTE),

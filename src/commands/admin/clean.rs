@@ -11,7 +11,7 @@ use cloakroom_core::text::harmless;
 use super::{connect, print, print_as};
 use crate::cli::CleanArgs;
 
-/// Sweeps now.
+/// Asks the server for a sweep, and prints its report.
 pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
     let client = connect(&args.admin)?;
     if let Some(uid) = &args.accept_cluster {
@@ -29,14 +29,16 @@ fn accepted(accepted: &AcceptedCluster) -> String {
     let AcceptedCluster { known, known_before } = accepted;
     match (known, known_before) {
         (Some(now), Some(before)) if now == before => {
-            format!("cluster {now} was the known one already: nothing was changed")
+            format!("cluster {now} was already the known one: nothing was changed")
         }
         (Some(now), Some(before)) => {
-            format!("owners are looked for in cluster {now} from now on, and no longer in {before}")
+            format!("from now on the server looks for owners in cluster {now}, and no longer in {before}")
         }
-        (Some(now), None) => format!("owners are looked for in cluster {now} from now on"),
+        (Some(now), None) => format!("from now on the server looks for owners in cluster {now}"),
         (None, Some(before)) => {
-            format!("cluster {before} is forgotten: which cluster answers is not checked from now on")
+            format!(
+                "cluster {before} is forgotten: from now on the server does not check which cluster answers"
+            )
         }
         (None, None) => "no cluster was known: nothing was changed".to_owned(),
     }
@@ -46,14 +48,14 @@ fn text(report: &SweepReport) -> String {
     let mut lines = vec![counted("deleted", &report.deleted), counted("kept", &report.kept)];
     if report.held > 0 {
         lines.push(format!(
-            "held back {}: more than half of all used resources at once is more likely a mistake",
+            "held back {}: to delete more than half of all used resources at once is more likely a mistake",
             report.held
         ));
     }
     let others = [
         (report.interrupted_uploads, "interrupted uploads cleared away"),
         (report.interrupted_deletions, "interrupted deletions finished"),
-        (report.stray_files, "files of no resource removed"),
+        (report.stray_files, "files without a resource removed"),
         (report.forgotten_tombstones, "old tombstones forgotten"),
         (
             report.dropped_tombstones,
@@ -85,10 +87,18 @@ mod tests {
     #[test]
     fn an_accepted_cluster_is_told_with_what_it_changes() {
         for (known, known_before, expected) in [
-            (Some("b"), Some("a"), "owners are looked for in cluster b from now on, and no longer in a"),
-            (Some("b"), None, "owners are looked for in cluster b from now on"),
-            (Some("b"), Some("b"), "cluster b was the known one already: nothing was changed"),
-            (None, Some("a"), "cluster a is forgotten: which cluster answers is not checked from now on"),
+            (
+                Some("b"),
+                Some("a"),
+                "from now on the server looks for owners in cluster b, and no longer in a",
+            ),
+            (Some("b"), None, "from now on the server looks for owners in cluster b"),
+            (Some("b"), Some("b"), "cluster b was already the known one: nothing was changed"),
+            (
+                None,
+                Some("a"),
+                "cluster a is forgotten: from now on the server does not check which cluster answers",
+            ),
             (None, None, "no cluster was known: nothing was changed"),
         ] {
             let [known, known_before] = [known, known_before].map(|uid| uid.map(str::to_owned));
@@ -107,6 +117,6 @@ mod tests {
         (report.held, report.stray_files) = (120, 1);
         let told = text(&report);
         assert!(told.starts_with("deleted 2: 2 unused\n") && told.contains("\nheld back 120: "), "{told}");
-        assert!(told.ends_with("\n1 files of no resource removed\n"), "{told}");
+        assert!(told.ends_with("\n1 files without a resource removed\n"), "{told}");
     }
 }

@@ -8,24 +8,24 @@ use cloakroom_core::protocol::admin::StagedResource;
 use cloakroom_core::size::format_size;
 
 use super::table::Table;
-use super::{age, words};
+use super::{age, messages};
 
 pub(super) use super::table::terminal_width;
 
-/// Beginnings of ids are no shorter than this.
+/// A shortened id has at least this many characters.
 const SHORTEST_ID: usize = 8;
 
-/// What is listed.
+/// The two sets of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Columns {
-    /// What is there.
+    /// For staged resources.
     OfStaged,
-    /// What is gone.
+    /// For deleted resources.
     OfDeleted,
 }
 
 impl Columns {
-    /// The table of `rows`. Where a terminal is too narrow for all of it, it has fewer columns and shorter ids.
+    /// The table of `rows`. If the terminal is too narrow, the table has fewer columns and shorter ids.
     pub(super) fn table(self, rows: &[StagedResource], now: Timestamp, width: Option<usize>) -> String {
         let whole = match self {
             Self::OfStaged => staged(rows, now),
@@ -43,11 +43,11 @@ impl Columns {
         }
     }
 
-    /// What a list can best do without comes first. Without its last column it would be none.
+    /// The columns that may be left out, the least important first. The last column always stays.
     fn expendable(self) -> &'static [usize] {
         match self {
             Self::OfStaged => &[USED, AGE, SIZE, NAMESPACE, OWNER],
-            // Of an owner only the kind is known then.
+            // A tombstone has only the owner's kind.
             Self::OfDeleted => &[USED, AGE, OWNER, SIZE, NAMESPACE],
         }
     }
@@ -71,10 +71,10 @@ fn staged(rows: &[StagedResource], now: Timestamp) -> Table {
             size,
             age,
             used,
-            // A user of the cluster may have a name with blanks.
+            // Names of users may contain blanks, and columns may not.
             by.split_whitespace().collect::<Vec<_>>().join("_"),
             row.kept_because.as_deref().unwrap_or("-").to_owned(),
-            words::goes(row, now),
+            messages::goes(row, now),
         ]);
     }
     table
@@ -85,8 +85,8 @@ fn narrow(rows: &[StagedResource], now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "GOES"]);
     for row in rows {
         let [namespace, owner, size, age, used] = common(row, now);
-        let goes = words::goes(row, now);
-        // The most that time allows is in the wide table.
+        let goes = messages::goes(row, now);
+        // The latest time, which follows a comma, is only in the wide table.
         let goes = goes.split(',').next().unwrap_or_default().to_owned();
         table.push(&[beginning(&row.resource_id, length), namespace, owner, size, age, used, goes]);
     }
@@ -107,14 +107,14 @@ fn deleted(rows: &[StagedResource], now: Timestamp, id_length: usize) -> Table {
 fn common(row: &StagedResource, now: Timestamp) -> [String; 5] {
     [
         row.owner.namespace.clone(),
-        words::owner(&row.owner),
+        messages::owner(&row.owner),
         format_size(row.size_bytes).replace(' ', ""),
         age::between(row.created_at, now),
         row.last_used_at.map_or_else(|| "never".to_owned(), |at| age::between(at, now)),
     ]
 }
 
-/// So much of each id tells all of them apart.
+/// The length at which all shortened ids differ.
 fn id_length(rows: &[StagedResource]) -> usize {
     let is_enough = |length: &usize| {
         let beginnings: BTreeSet<&str> =
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_is_shown_with_when_and_why() {
+    fn a_deleted_resource_is_shown_with_time_and_reason() {
         let mut row = row("4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1", None);
         row.owner.labels.clear();
         (row.deleted_at, row.deletion_reason) = (Some(now()), Some(DeletionReason::Orphaned.into()));

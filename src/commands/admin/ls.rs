@@ -27,7 +27,7 @@ struct Listing {
     server: ServerStatus,
 }
 
-/// Lists. What is not a row of the table goes to stderr.
+/// Lists resources. Everything but the list goes to stderr.
 pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     let client = connect(&args.admin)?;
     let server = client.status().await?;
@@ -54,8 +54,9 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     if format.is_none() {
         tell(&totals(&rows, &server, args.deleted));
         if rows.is_empty() && is_filtered {
-            let was = if args.deleted { "was deleted in the last seven days" } else { "is staged" };
-            tell(&format!("nothing that {was} matches these filters"));
+            let which =
+                if args.deleted { "resource deleted in the last seven days" } else { "staged resource" };
+            tell(&format!("no {which} matches these filters"));
         }
         for warning in warnings(&server) {
             tell(&harmless(&warning));
@@ -64,12 +65,13 @@ pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Equal ones are in the order of their ids, which the server's answer has.
+/// Sorts rows. Equal rows keep the order of the server's answer, which is by id.
 pub(super) fn sort(rows: &mut [StagedResource], by: SortKey) {
     match by {
         SortKey::Age => rows.sort_by_key(|row| row.created_at),
         SortKey::Size => rows.sort_by_key(|row| Reverse(row.size_bytes)),
-        // What is gone, by when it went; what goes with the next sweep, what goes by time, and what does not go by itself.
+        // Deleted resources by time of deletion. Staged ones: first those that are due, then by time, last those
+        // without a time.
         SortKey::Goes => rows.sort_by_key(|row| {
             let at = row.deleted_at.or(row.expires_at).unwrap_or(Timestamp::MAX);
             if row.due_because.is_some() { Timestamp::MIN } else { at }
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deleted_is_ordered_by_when_it_went() {
+    fn deleted_resources_are_ordered_by_time_of_deletion() {
         let deleted = |id: &str, at: i64| {
             let mut row = row(id, 10, 1, None, false);
             (row.kept_because, row.deleted_at) = (None, Some(Timestamp::from_second(at).unwrap()));

@@ -1,16 +1,16 @@
-//! `cloakroom ls`, `show`, `rm` and `clean`: what they print goes to stdout, all remarks to stderr.
+//! `cloakroom ls`, `show`, `rm` and `clean`: results go to stdout, remarks to stderr.
 
 mod age;
 mod clean;
 mod columns;
 mod ls;
+mod messages;
 mod rm;
 mod show;
 mod structured;
 mod sums;
 mod table;
 mod warnings;
-mod words;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub use show::run as show;
 /// The shipped manifests' operational listener, seen from its own pod.
 const ADMIN_URL: &str = "http://127.0.0.1:10001";
 
-/// All that can be refused without the server is refused here.
+/// The client for these flags. Everything that can be refused without the server is refused here.
 fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
     let left = || LocalAdmin::left_in(&args.data_dir);
     let (server, token) = match (&args.admin_url, &args.admin_token_file) {
@@ -43,11 +43,11 @@ fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
         }
         (server, None) => {
             let LocalAdmin { url, token } = left()?.ok_or_else(|| no_token(&args.data_dir))?;
-            // It is for the server that has left it, and for no other one.
+            // The token is only for the server that made it.
             if let Some(server) = server.as_ref().filter(|server| **server != url) {
                 return Err(UsageError::new(format!(
-                    "the admin token in {} is for {url}, and --admin-url (in the environment CLOAKROOM_ADMIN_URL) names \
-                     {server}: leave that out, or give the other server's token by {TOKEN_FLAG}",
+                    "the admin token in {} is for {url}, and --admin-url (in the environment CLOAKROOM_ADMIN_URL) \
+                     names {server}: leave that out, or give the other server's token by {TOKEN_FLAG}",
                     args.data_dir.display()
                 ))
                 .into());
@@ -62,13 +62,13 @@ fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
 fn no_token(data_dir: &Path) -> UsageError {
     UsageError::new(format!(
         "an admin token is missing: give a file with one of the tokens in the server's own --admin-token-file by \
-         {TOKEN_FLAG} (in the environment CLOAKROOM_ADMIN_TOKEN_FILE). A server on this machine alone, without such a file, \
-         leaves one in its data directory: there is none in {}, and --data-dir names another one",
+         {TOKEN_FLAG} (in the environment CLOAKROOM_ADMIN_TOKEN_FILE). A server on loopback without such a file writes \
+         a token to its data directory: there is none in {}; name another data directory by --data-dir",
         data_dir.display()
     ))
 }
 
-/// The whole ids of `args`, before anything is done with them. What is staged comes before what is deleted.
+/// The whole ids of `args`. Staged resources are searched before deleted ones.
 async fn resolve(client: &AdminClient, args: &[ResourceArg]) -> anyhow::Result<Vec<RowName>> {
     let mut names = Vec::new();
     for arg in args {
@@ -101,11 +101,11 @@ async fn whole(client: &AdminClient, beginning: &str) -> anyhow::Result<RowName>
         }
     }
     bail!(
-        "no resource has an id that begins with {beginning}, and none that was deleted in the last seven days"
+        "no resource has an id that begins with {beginning}, and none that was deleted in the last seven days had one"
     )
 }
 
-/// Prints `text`, which ends its own lines. Whoever reads it may have seen enough, as `head` has.
+/// Prints `text`, which has its own line ends. A reader that closes the pipe, as `head` does, is no failure.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

@@ -21,7 +21,7 @@ use crate::commands::{UsageError, tell};
 
 const REMOVED: &str = "removed";
 
-/// What became of one resource, as `-o json` has it.
+/// The outcome for one resource, as `-o json` prints it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Removed {
@@ -30,7 +30,7 @@ struct Removed {
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     size_bytes: Option<u64>,
-    /// Why it was gone already.
+    /// Why the resource was deleted before.
     #[serde(skip_serializing_if = "Option::is_none")]
     deletion_reason: Option<Word<DeletionReason>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,12 +45,12 @@ struct Report {
     freed_bytes: u64,
 }
 
-/// Removes, after a question unless `--yes`.
+/// Removes resources. Asks for confirmation unless `--yes` is given.
 pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     let may_ask = std::io::stdin().is_terminal();
     if !args.yes && !may_ask {
         return Err(UsageError::new(
-            "rm asks before it removes, and stdin is not a terminal: say --yes to remove without a question",
+            "rm asks for confirmation, and stdin is not a terminal: give --yes to remove without confirmation",
         )
         .into());
     }
@@ -59,7 +59,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     let by_filter = args.ids.is_empty();
     let ids = if by_filter {
         let mut page = client.list(&Selection::from(args.selection)).await?;
-        // As ls has them.
+        // In the order of ls.
         sort(&mut page.resources, SortKey::Age);
         show(&page);
         page.resources.iter().map(|row| row.resource_id.parse()).collect::<Result<Vec<RowName>, _>>()?
@@ -83,10 +83,10 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     finish(outcomes, format)
 }
 
-/// What is about to go, on stderr.
+/// Lists on stderr what will be removed.
 fn show(page: &ResourcePage) {
     if page.resources.is_empty() {
-        eprintln!("nothing that is staged matches these filters");
+        eprintln!("no staged resource matches these filters");
         return;
     }
     eprint!("{}", Columns::OfStaged.table(&page.resources, page.now, terminal_width()));
@@ -94,7 +94,7 @@ fn show(page: &ResourcePage) {
     eprintln!("{}, {}", resources(page.resources.len()), format_size(bytes));
 }
 
-/// Those that are still there and can be read. What is not is told when it is removed.
+/// The resources that still exist and can be read. The removal itself reports the others.
 async fn found(client: &AdminClient, names: &[RowName]) -> Result<ResourcePage, AdminError> {
     let mut page = ResourcePage { now: jiff::Timestamp::now(), resources: Vec::new(), next: None };
     for name in names {
@@ -123,7 +123,7 @@ fn confirmed(count: usize) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Goes on after a failure: each resource is a matter of its own.
+/// Removes one resource after the other, and goes on after a failure.
 async fn remove_all(
     client: &AdminClient,
     names: Vec<RowName>,
@@ -160,7 +160,7 @@ fn outcome(name: &RowName, result: Result<Removal, AdminError>) -> Removed {
     }
 }
 
-/// What went is on stdout, what failed on stderr.
+/// Prints a removal on stdout and a failure on stderr.
 fn tell_of(outcome: &Removed) {
     let id = &outcome.resource_id;
     if let Some(error) = &outcome.error {
@@ -173,7 +173,7 @@ fn tell_of(outcome: &Removed) {
         (None, Some(reason)) => format!("{id} was gone already ({})", harmless(reason)),
         (None, None) => format!("{id} was gone already"),
     };
-    // Nobody may be reading any more, and the rest is to be removed all the same.
+    // Errors are ignored: if stdout is closed, the rest must still be removed.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

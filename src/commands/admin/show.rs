@@ -9,10 +9,10 @@ use cloakroom_core::protocol::admin::ResourceDetails;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::harmless;
 
-use super::{age, connect, print, print_as, resolve, words};
+use super::{age, connect, messages, print, print_as, resolve};
 use crate::cli::ShowArgs;
 
-/// Shows one.
+/// Shows one resource.
 pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
     let client = connect(&args.admin)?;
     let names = resolve(&client, std::slice::from_ref(&args.id)).await?;
@@ -35,7 +35,8 @@ fn ago(at: Timestamp, details: &ResourceDetails) -> String {
     format!("{at} ({} ago)", age::between(at, details.now))
 }
 
-/// An owner that was never there cannot be gone.
+/// The line about when the owner was seen. For an owner that was never seen, it says since when the server looks for
+/// it.
 fn owner_seen(details: &ResourceDetails) -> Option<String> {
     match (details.owner_seen_at, details.owner_absent_since) {
         (Some(at), _) => Some(ago(at, details)),
@@ -44,12 +45,12 @@ fn owner_seen(details: &ResourceDetails) -> Option<String> {
     }
 }
 
-/// A line for everything that is known.
+/// One line for each known fact.
 fn text(details: &ResourceDetails) -> String {
     let resource = &details.resource;
     let ago = |at: Timestamp| ago(at, details);
     let since = |at: Option<Timestamp>| at.map(ago);
-    let owner = format!("{} in namespace {}", words::owner(&resource.owner), resource.owner.namespace);
+    let owner = format!("{} in namespace {}", messages::owner(&resource.owner), resource.owner.namespace);
     let staged = match &resource.uploaded_by {
         Some(by) => format!("{} by {by}", ago(resource.created_at)),
         None => ago(resource.created_at),
@@ -78,8 +79,8 @@ fn text(details: &ResourceDetails) -> String {
         ("owner seen", owner_seen(details)),
         ("owner gone", since(details.owner_absent_since.filter(|_| details.owner_seen_at.is_some()))),
         ("owner done", since(details.owner_finished_since)),
-        ("kept", is_kept.map(|why| format!("because {} ({why})", words::because(why, details)))),
-        ("goes", is_ready.then(|| words::end(details))),
+        ("kept", is_kept.map(|why| format!("because {} ({why})", messages::because(why, details)))),
+        ("goes", is_ready.then(|| messages::end(details))),
         ("deleted", deleted),
     ];
     lines.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).fold(
@@ -95,7 +96,7 @@ fn text(details: &ResourceDetails) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::admin::words::tests::details;
+    use crate::commands::admin::messages::tests::details;
 
     /// The lines about the owner, by when it was seen.
     fn owner_lines(seen_at: Option<&str>) -> Vec<String> {
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_is_not_several() {
+    fn one_byte_is_in_the_singular() {
         assert_eq!([0, 1, 2].map(size), ["0 B (0 bytes)", "1 B (1 byte)", "2 B (2 bytes)"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What programs read: JSON and YAML, with everything that a terminal would obey as escapes.
+//! Output for programs: JSON and YAML. Characters that a terminal would obey are escaped.
 
 use anyhow::Context as _;
 use serde::{Serialize, Serializer};
@@ -9,7 +9,7 @@ use cloakroom_core::text::{harmless_json, harmless_yaml, is_unfit};
 
 use crate::cli::Structured;
 
-/// `value` as text that ends its last line.
+/// `value` as text with a line end at the end.
 pub(super) fn text(format: Structured, value: &impl Serialize) -> anyhow::Result<String> {
     let mut text = match format {
         Structured::Json => {
@@ -23,8 +23,8 @@ pub(super) fn text(format: Structured, value: &impl Serialize) -> anyhow::Result
     Ok(text)
 }
 
-/// The writer escapes what YAML does not allow, and no more. YAML has escapes in double quotes only, so such strings get
-/// them; fields are in the order of the alphabet then.
+/// The YAML writer escapes only characters that YAML does not allow. YAML has escapes only in double quotes, so strings
+/// with other unfit characters are quoted. Fields are then in alphabetical order.
 fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_saphyr::to_string(value)?;
     if !text.contains(|c| is_unfit(c) && c != '\n') {
@@ -33,7 +33,7 @@ fn yaml(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(harmless_yaml(&serde_saphyr::to_string(&Quoted(&serde_json::to_value(value)?))?))
 }
 
-/// The same tree with quotes where characters are to be escaped.
+/// The same tree, with double quotes around strings whose characters must be escaped.
 struct Quoted<'a>(&'a Value);
 
 impl Serialize for Quoted<'_> {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_escaped_and_the_value_stays_the_same() {
+    fn control_characters_are_escaped_and_the_value_stays_the_same() {
         let nasty = "\u{202e}txet\u{202c} \u{1b}[31m\n\u{2028}\u{9b}\u{ad}\u{e0041} \"q\" \\ \u{feff}: #";
         for value in
             [json!({"by": nasty, "other": ["x", nasty, 1, null]}), json!(nasty), json!({nasty: nasty})]
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_written_as_ever() {
+    fn other_text_is_written_unchanged() {
         let value = json!({"name": "größe", "lines": "a\nb\n"});
         assert_eq!(text(Structured::Yaml, &value).unwrap(), serde_saphyr::to_string(&value).unwrap());
         assert_eq!(

@@ -57,7 +57,7 @@ pub(super) fn of(rows: &[StagedResource]) -> Vec<Sum> {
     sums
 }
 
-/// The table of `sums`; names of namespaces give way to a narrow terminal, and so do the last columns.
+/// The table of `sums`. For a narrow terminal, names of namespaces are shortened and the last columns left out.
 pub(super) fn table(sums: &[Sum], now: Timestamp, width: Option<usize>) -> String {
     let mut table = Table::new(&["NAMESPACE", "RESOURCES", "SIZE", "UNUSED", "OLDEST"]);
     for sum in sums {

@@ -1,11 +1,9 @@
-//! Columns.
-//!
-//! No cell but those of the last column has a space in it, so that `awk` and `sort` find every column by its number.
+//! Tables. Only cells of the last column may contain spaces, so that `awk` and `sort` find every column by its number.
 
 use cloakroom_core::text::harmless;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
 /// A column is not made narrower than this.
@@ -18,33 +16,33 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Only a header.
+    /// A table with a header and no rows.
     pub(super) fn new(header: &[&str]) -> Self {
         Self { lines: vec![header.iter().map(ToString::to_string).collect()] }
     }
 
-    /// Adds a row, of as many cells as the header has. What a terminal would take for a command is made harmless.
+    /// Adds a row with as many cells as the header. Characters that a terminal would obey are replaced.
     pub(super) fn push(&mut self, row: &[String]) {
         self.lines.push(row.iter().map(|cell| harmless(cell)).collect());
     }
 
-    /// How long the longest line is.
+    /// The width of the longest line.
     pub(super) fn width(&self) -> usize {
         length(self.widths().into_iter())
     }
 
-    /// The last column.
+    /// The number of the last column.
     pub(super) fn last(&self) -> usize {
         self.lines.first().map_or(0, |header| header.len().saturating_sub(1))
     }
 
-    /// All of it as text, whatever the terminal.
+    /// The whole table as text, for any width.
     pub(super) fn render(&self) -> String {
         self.with(&self.widths().into_iter().enumerate().collect::<Vec<_>>())
     }
 
-    /// All of it as text in lines that are no longer than `width`. The columns `flexible` share the room that is left: the
-    /// widest is shortened first. Where that is not enough, columns are left out in the order of `expendable`.
+    /// The table as text in lines of at most `width`. The columns `flexible` are shortened, the widest first. If that
+    /// is not enough, columns are left out in the order of `expendable`.
     pub(super) fn render_within(&self, width: usize, flexible: &[usize], expendable: &[usize]) -> String {
         let mut columns: Vec<(usize, usize)> = self.widths().into_iter().enumerate().collect();
         let least = |&(column, width): &(usize, usize)| {
@@ -66,7 +64,7 @@ impl Table {
         self.with(&columns)
     }
 
-    /// These columns, each as wide as it is said.
+    /// The table with these columns only, each with its width.
     fn with(&self, columns: &[(usize, usize)]) -> String {
         self.lines.iter().fold(String::new(), |mut text, cells| {
             line(&mut text, cells, columns);
@@ -82,7 +80,7 @@ impl Table {
     }
 }
 
-/// Of a line with columns of these widths.
+/// The length of a line with columns of these widths.
 fn length(widths: impl ExactSizeIterator<Item = usize>) -> usize {
     GAP * widths.len().saturating_sub(1) + widths.sum::<usize>()
 }
@@ -98,7 +96,7 @@ fn line(text: &mut String, cells: &[String], columns: &[(usize, usize)]) {
     text.push('\n');
 }
 
-/// As much of it as there is room for, with a sign that there is more.
+/// The cell; if it is too wide, its beginning with an ellipsis.
 pub(super) fn fitted(cell: &str, width: usize) -> String {
     if cell.width() <= width {
         return cell.to_owned();
@@ -117,7 +115,7 @@ pub(super) fn fitted(cell: &str, width: usize) -> String {
     short
 }
 
-/// How many columns the terminal on stdout has; `None` if stdout is none.
+/// The width of the terminal on stdout; `None` if stdout is no terminal.
 pub(super) fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_not_printed() {
+    fn control_characters_are_not_printed() {
         let mut table = Table::new(&["A"]);
         table.push(&["\u{1b}[31mred\n\u{202e}".to_owned()]);
         assert_eq!(table.render(), "A\n\u{fffd}[31mred\u{fffd}\u{fffd}\n");

@@ -1,4 +1,4 @@
-//! What an admin must know beside the list.
+//! Warnings below the list.
 
 use jiff::Timestamp;
 
@@ -9,9 +9,9 @@ use cloakroom_core::protocol::admin::{
 use cloakroom_core::protocol::status::ClusterMatch;
 use cloakroom_core::size::format_size;
 
-use super::{age, words};
+use super::{age, messages};
 
-/// What else an admin must know.
+/// All warnings about the server's status.
 pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
     let cluster = server.cluster.as_ref().and_then(about_cluster);
     let unreadable = Some(server.unreadable_resources).filter(|count| *count > 0).map(|count| {
@@ -20,17 +20,17 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
         let named = server.unreadable.iter().map(about_unreadable);
         let which: Vec<String> = named.chain(more).collect();
         format!(
-            "warning: this version of the server cannot read what its ledger has of some resources, and keeps them until they \
-             are removed (cloakroom rm ID): {}",
+            "warning: this version of the server cannot read its ledger's rows of some resources, and keeps these \
+             resources until you remove them (cloakroom rm ID): {}",
             which.join(", ")
         )
     });
-    let blind = server.watches.iter().filter(|watch| words::is_blind(&watch.state));
+    let blind = server.watches.iter().filter(|watch| messages::is_blind(&watch.state));
     let watches = blind.map(|watch| hint(watch, server.now));
     cluster.into_iter().chain(unreadable).chain(watches).collect()
 }
 
-/// Its name and its column, and whose it is as far as that is known.
+/// The id, the unreadable column, and namespace and size if they are known.
 fn about_unreadable(row: &UnreadableResource) -> String {
     let UnreadableResource { resource_id, column, namespace, size_bytes } = row;
     let namespace = namespace.as_ref().map(|namespace| format!("namespace {namespace}"));
@@ -38,39 +38,42 @@ fn about_unreadable(row: &UnreadableResource) -> String {
     format!("{resource_id} ({})", known.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }
 
-/// Why nothing goes for lack of an owner, whatever is known of owners, and what to do.
+/// Why the server deletes nothing for lack of an owner, and what to do; `None` if the cluster is the known one.
 fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
     let ClusterStatus { state, known, seen, failure, unanswered } = cluster;
     let known = known.as_deref().unwrap_or_default();
     let failure = failure.as_deref();
     match state {
-        // What answered before cannot be accepted now.
+        // No cluster answers now, so none can be accepted.
         Word::Known(ClusterMatch::Other) if *unanswered => {
             let before = match seen {
                 Some(seen) => format!("cluster {seen} answered"),
                 None => "the one that answered did not show its uid".to_owned(),
             };
             Some(format!(
-                "warning: owners were seen in cluster {known}, then {before}, and now the API server cannot be asked which \
-                 cluster it is: {}; nothing goes for lack of an owner; wait until it answers, or mend the API server or the \
-                 way to it",
+                "warning: owners were seen in cluster {known}, then {before}, and now the API server does not say \
+                 which cluster it is: {}; the server deletes nothing for lack of an owner; wait until the API server \
+                 answers, or repair it or the connection to it",
                 failure.unwrap_or("it does not answer")
             ))
         }
         Word::Known(ClusterMatch::Other) => Some(match seen {
             Some(seen) => format!(
-                "warning: cluster {seen} answers, and owners were seen in cluster {known}: nothing goes for lack of an owner; if \
-                 this is meant: cloakroom clean --accept-cluster {seen}"
+                "warning: cluster {seen} answers, but owners were seen in cluster {known}: the server deletes nothing \
+                 for lack of an owner; if the new cluster is right: cloakroom clean --accept-cluster {seen}"
             ),
             None => format!(
-                "warning: owners were seen in cluster {known}, and the one that answers does not show that it is the same: {}; \
-                 nothing goes for lack of an owner; mend that, or go on without this check: cloakroom clean --accept-cluster \
-                 {WITHOUT_UID}",
+                "warning: owners were seen in cluster {known}, and the one that answers does not show that it is the \
+                 same: {}; the server deletes nothing for lack of an owner; repair that, or go on without this check: \
+                 cloakroom clean --accept-cluster {WITHOUT_UID}",
                 failure.unwrap_or("it has no uid")
             ),
         }),
         Word::Known(ClusterMatch::Same | ClusterMatch::NotAsked) => failure.map(|failure| {
-            format!("warning: it is not known which cluster answers, so nothing goes for lack of an owner: {failure}")
+            format!(
+                "warning: the server does not know which cluster answers, so it deletes nothing for lack of an owner: \
+                 {failure}"
+            )
         }),
         Word::Known(ClusterMatch::Unchecked) | Word::Other(_) => None,
     }
@@ -85,8 +88,8 @@ fn hint(watch: &WatchStatus, now: Timestamp) -> String {
     let failure = watch.last_failure.as_ref().map(|failure| format!(": {failure}")).unwrap_or_default();
     let time = age::between(*since, now);
     format!(
-        "warning: the watch of {unfinished}owners of kind {kind}{of} is {state} for {time}, so what is staged for them \
-         stays{failure}"
+        "warning: the watch of {unfinished}owners of kind {kind}{of} has been {state} for {time}, so their resources \
+         stay{failure}"
     )
 }
 
@@ -112,8 +115,14 @@ mod tests {
             [(Some("b"), "then cluster b answered,"), (None, "the one that answered did not show its uid,")]
         {
             let text = told("other", seen, Some("etcd is away (500)"), true).unwrap();
-            assert!(text.contains(before) && text.contains("etcd is away (500); nothing goes"), "{text}");
-            assert!(!text.contains("--accept-cluster") && text.contains("wait until it answers"), "{text}");
+            assert!(
+                text.contains(before) && text.contains("etcd is away (500); the server deletes nothing"),
+                "{text}"
+            );
+            assert!(
+                !text.contains("--accept-cluster") && text.contains("wait until the API server answers"),
+                "{text}"
+            );
         }
     }
 
@@ -144,8 +153,8 @@ mod tests {
         };
         assert_eq!(
             hint(&watch, Timestamp::from_second(180).unwrap()),
-            "warning: the watch of owners of kind Pod in namespace team-a is forbidden for 3m, so what is staged for them \
-             stays: no, says the API server"
+            "warning: the watch of owners of kind Pod in namespace team-a has been forbidden for 3m, so their \
+             resources stay: no, says the API server"
         );
     }
 }

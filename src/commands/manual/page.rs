@@ -1,5 +1,5 @@
-//! A manual page: the generator's names, options and commands; a synopsis with values, the environment, and examples as they
-//! are typed.
+//! A manual page. The generator renders name, description, options and commands. This module adds the synopsis with
+//! values, the environment, and examples as a user types them.
 
 use std::io;
 
@@ -10,17 +10,17 @@ use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use super::NAME;
 use crate::cli::SUBMIT_VARIABLES;
 
-/// Defines the apostrophe. The generator begins each section with it, and a page needs it once.
+/// Defines the apostrophe. The generator repeats it in each section, but a page needs it once.
 const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
-/// Where help has no heading.
+/// The heading for a help text that has none.
 const NOTES: &str = "Notes";
 
 pub(super) fn file_name(command: &Command) -> String {
     format!("{}.1", title(command))
 }
 
-/// The page of a command that was built.
+/// The page of a command. Its program must have been built (`Command::build`).
 pub(super) fn page(command: &Command) -> io::Result<String> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();
@@ -49,7 +49,7 @@ fn title(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// Lines are broken at blanks alone: a hyphen in the middle of an option or a kind would be taken for a part of it.
+/// Turns hyphenation off: a reader would take the hyphen for a part of an option or a kind.
 fn head(command: &Command) -> Roff {
     let mut roff = Roff::new();
     let source = format!("{NAME} {}", env!("CARGO_PKG_VERSION"));
@@ -89,7 +89,7 @@ fn names(arg: &Arg) -> Vec<Inline> {
     let has_names = short.is_some() || long.is_some();
     let values = arg.get_value_names().filter(|_| arg.get_action().takes_values()).unwrap_or_default();
     let value = values.first().map(|value| italic(value.as_str()));
-    // A blank that no line is broken at.
+    // A no-break space.
     let blank = (has_names && value.is_some()).then(|| roman("\u{a0}"));
     [short, both, long, blank, value].into_iter().flatten().collect()
 }
@@ -113,14 +113,14 @@ fn environment(command: &Command) -> Roff {
         return roff;
     }
     roff.control("SH", ["ENVIRONMENT"]);
-    roff.text([roman("What the command line says comes before what the environment says.")]);
+    roff.text([roman("Options on the command line win over the environment.")]);
     for (variable, meaning) in variables {
         roff.control("TP", []).text([bold(variable)]).text(meaning);
     }
     roff
 }
 
-/// Its parts, each under its heading: a line that is not indented and ends with a colon.
+/// The parts of a help text. A heading is a line that is not indented and ends with a colon.
 fn after_help(text: &str) -> Roff {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {
@@ -146,7 +146,7 @@ fn after_help(text: &str) -> Roff {
     roff
 }
 
-/// Each line as it is.
+/// Prints each line unchanged.
 fn as_typed<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
     roff.control("nf", []);
     for line in lines {
@@ -155,7 +155,7 @@ fn as_typed<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
     roff.control("fi", []);
 }
 
-/// Text, in which a line that begins with an option is followed by what the option does.
+/// Prints paragraphs. A line that begins with an option is followed by the description of the option.
 fn paragraphs(roff: &mut Roff, lines: &[&str]) {
     for line in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {
         if line.starts_with('-') {

@@ -1,12 +1,12 @@
-//! What the generator of completions leaves out: it completes options and their values, and offers files (or, in bash,
-//! options) for everything else.
+//! Completion of positional arguments. The generator completes only options and their values: for everything else it
+//! offers files, or in bash options.
 
 use std::fmt::Write as _;
 
 use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 
-/// To be added to the script for this shell.
+/// The text to append to the script for this shell; empty if it needs none.
 pub(super) fn script(shell: Shell, program: &Command) -> String {
     match shell {
         Shell::Bash => bash(program),
@@ -15,7 +15,7 @@ pub(super) fn script(shell: Shell, program: &Command) -> String {
     }
 }
 
-/// Bash 4.4 or newer takes the second function; an older one does not know `nosort` and keeps what it has.
+/// Bash 4.4 or newer uses this function. An older one does not know `nosort`, and keeps the generator's function.
 fn bash(program: &Command) -> String {
     let flags: Vec<String> =
         program.get_subcommands().flat_map(Command::get_arguments).flat_map(flag_names).collect();
@@ -43,7 +43,7 @@ complete -F _cloakroom_arguments -o nosort cloakroom 2>/dev/null || :
     )
 }
 
-/// Nothing, or the words, for commands that take no files.
+/// Folders, known words, or nothing, for commands that take no files.
 fn fish(program: &Command) -> String {
     let without_files = program.get_subcommands().filter(|command| !takes(command, ValueHint::FilePath));
     without_files.fold(String::new(), |mut text, command| {
@@ -70,7 +70,7 @@ fn fish(program: &Command) -> String {
     })
 }
 
-/// The names of the commands whose arguments are such, as a pattern of `case`.
+/// The names of the commands whose arguments have this hint, as a pattern of `case`.
 fn taking(program: &Command, hint: ValueHint) -> String {
     let commands = program.get_subcommands().filter(|command| takes(command, hint));
     sorted(commands.map(|command| command.get_name().to_owned()).collect())

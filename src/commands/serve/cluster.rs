@@ -1,4 +1,5 @@
-//! Whether there is a cluster to ask about owners, and how it is reached. A kubeconfig is read only when asked for.
+//! The cluster to ask about owners, if there is one, and the way to reach it. A kubeconfig is read only if a flag names
+//! it.
 
 use std::path::PathBuf;
 
@@ -11,10 +12,10 @@ use cloakroom_spark::{ApiServerProperties, keys};
 
 /// The flag, for messages.
 const KUBECONFIG: &str = "--kubeconfig";
-/// The original's default address of the API server.
+/// kubespark's default address of the API server.
 const DEFAULT_URL: &str = "https://kubernetes.default.svc";
 
-/// What a pod knows of its cluster.
+/// What a process in a pod knows of its cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
     /// The API server's address.
@@ -35,7 +36,7 @@ impl Pod {
     }
 }
 
-/// Reads and checks all that is needed to ask the API server, and sends nothing.
+/// Reads and checks everything that calls to the API server need. It sends nothing.
 pub fn connect(
     args: &KubernetesArgs,
     file: Option<&ApiServerProperties>,
@@ -75,7 +76,7 @@ fn access(
     Ok(of_cluster.map(|url| Access::ServiceAccount { url, folder }))
 }
 
-/// What the properties file says, with its keys for messages.
+/// The access that the properties file describes, with its keys for messages.
 fn by_properties(url: String, properties: &ApiServerProperties, folder: PathBuf) -> Access {
     let uses_account = properties.use_service_account_credentials;
     let account_setting = credentials::quoted(&keys::AUTHENTICATE_USE_SERVICE_ACCOUNT);
@@ -87,7 +88,7 @@ fn by_properties(url: String, properties: &ApiServerProperties, folder: PathBuf)
     }))
 }
 
-/// Whether anything about the API server is set.
+/// Whether the file sets anything about the API server.
 fn says_something(file: &ApiServerProperties) -> bool {
     let ApiServerProperties {
         url,

@@ -1,11 +1,11 @@
-//! What the limit of open files leaves for connections and bundles.
+//! How many connections and bundles the limit of open files allows.
 
 use super::settings::ServeSettings;
 use crate::cli::ServeArgs;
 use cloakroom_server::descriptors::{self, Allotment, Demand};
 
-/// Raises the limit as far as it goes, and allots it. Says so if it is too low for what the flags allow; it is an error if
-/// it is too low for any use.
+/// Raises the limit as far as possible, and divides it. Warns if it is too low for what the flags allow. It is an error
+/// if it is too low for any use.
 pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> anyhow::Result<Allotment> {
     let demand = demand(args, settings);
     let limit = descriptors::raise().unwrap_or(usize::MAX);
@@ -22,11 +22,11 @@ pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> anyhow::Result<Allot
     Ok(allotment)
 }
 
-/// What `--check` says of it.
+/// The value for the line of `--check`.
 pub fn summary(args: &ServeArgs, allotment: &Allotment) -> String {
-    let (connections, asked) = (allotment.connections, args.network.max_connections);
-    if connections < asked {
-        format!("{connections} of {asked}: the limit of open files is too low")
+    let (connections, requested) = (allotment.connections, args.network.max_connections);
+    if connections < requested {
+        format!("{connections} of {requested}: the limit of open files is too low")
     } else {
         connections.to_string()
     }
@@ -36,7 +36,7 @@ fn demand(args: &ServeArgs, settings: &ServeSettings) -> Demand {
     let watches = settings.cluster.as_ref().map_or(0, |_| {
         let namespaces =
             settings.server.namespaces.as_ref().map_or(1, |namespaces| namespaces.iter().count());
-        // Pods have two.
+        // Pods have two watches: of all pods, and of unfinished ones.
         namespaces.saturating_mul(settings.server.owner_kinds.count() + 1)
     });
     Demand {

@@ -1,4 +1,4 @@
-//! What the limits come to, and what of that an admin may not expect.
+//! The limits, and warnings about effects that an admin may not expect.
 
 use std::path::Path;
 
@@ -10,13 +10,14 @@ use cloakroom_staging::{
     CapacityLimits, LEAST_CHARGE, Limits, OWNER_MEMORY_BYTES, Share, TOMBSTONES_FOR_EACH,
 };
 
-/// What a resource takes of memory beside its owner's labels, as docs/operations.md has it from tests/real/limits.rs.
+/// Memory of one resource without its owner's labels. tests/real/limits.rs measures it, and docs/operations.md quotes
+/// it.
 const RESOURCE_MEMORY_BYTES: u64 = 1 << 10;
 
-/// For all resources together, of the 512 MiB that the shipped manifests give.
+/// Memory for all resources together, out of the 512 MiB of the shipped manifests.
 const MEMORY_FOR_RESOURCES: u64 = 256 << 20;
 
-/// The limits of the flags. Namespaces have shares where it is known that an upload comes from one: the API server says so.
+/// The limits that the flags set. Namespaces have shares only if the API server confirms the namespace of an upload.
 pub fn resolve(
     args: &ServeArgs,
     upload_auth: &UploadAuth,
@@ -40,8 +41,8 @@ pub fn resolve(
     };
     let without_effect = storage.share.filter(|_| !knows_namespaces).map(|share| {
         format!(
-            "--share {share} has no effect: with another --upload-auth than kubernetes an uploader may name any namespace, \
-             so that there are no shares"
+            "--share {share} has no effect: without --upload-auth kubernetes an uploader may name any namespace, so \
+             there are no shares"
         )
     });
     warnings.extend(without_effect);
@@ -50,7 +51,7 @@ pub fn resolve(
     Ok(limits)
 }
 
-/// Sizes that would refuse every bundle.
+/// Refuses sizes that would refuse every bundle.
 fn check_sizes(args: &ServeArgs) -> anyhow::Result<()> {
     let sizes = [
         ("--max-resource-size", Some(args.storage.max_resource_size)),
@@ -62,7 +63,7 @@ fn check_sizes(args: &ServeArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Where one bundle is more than a share: a share is as large as that at least.
+/// A warning if one bundle may be larger than a share, because a share is never smaller than one bundle.
 fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
     let CapacityLimits { max_resource_size: largest, max_total_size, min_free_space, .. } = limits.capacity;
     let on_disk = disk_bytes(data_dir).map(|bytes| (bytes.saturating_sub(min_free_space), "the disk's size"));
@@ -70,8 +71,8 @@ fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
     let (room, of) = [total, on_disk].into_iter().flatten().min()?;
     if largest >= room {
         return Some(format!(
-            "one bundle of --max-resource-size ({}) takes all the room ({} by {of}), and a share is never below one bundle: one \
-             namespace can take the room of all others; lower --max-resource-size",
+            "one bundle of --max-resource-size ({}) takes all the room ({} by {of}), and a share is never below one \
+             bundle: one namespace can take the room of all others; lower --max-resource-size",
             format_size(largest),
             format_size(room)
         ));
@@ -79,22 +80,24 @@ fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
     (largest > share.of(room)).then(|| {
         let percent = (u128::from(largest) * 100).div_ceil(u128::from(room));
         format!(
-            "one bundle of --max-resource-size ({}) is {percent}% of the room ({} by {of}), and a share is never below one \
-             bundle: one namespace may have that much in place of --share {share}; lower --max-resource-size, or raise --share",
+            "one bundle of --max-resource-size ({}) is {percent}% of the room ({} by {of}), and a share is never below \
+             one bundle: one namespace may have that much in place of --share {share}; lower --max-resource-size, or \
+             raise --share",
             format_size(largest),
             format_size(room)
         )
     })
 }
 
-/// Where so many resources need more memory than the shipped manifests give.
+/// A warning if so many resources need more memory than the shipped manifests give.
 fn of_resources(most: usize) -> Option<String> {
     let most = most as u64;
     let memory = most.saturating_mul(RESOURCE_MEMORY_BYTES);
     (memory > MEMORY_FOR_RESOURCES).then(|| {
         format!(
-            "--max-resources {most} may take {} of memory, {} for each, and the shipped manifests give 512 MiB for everything; \
-             the ledger may have {} tombstones besides: give the server more memory and disk, or lower --max-resources",
+            "--max-resources {most} may take {} of memory, {} for each, and the shipped manifests give 512 MiB for \
+             everything; the ledger may also have {} tombstones: give the server more memory and disk, or lower \
+             --max-resources",
             format_size(memory),
             format_size(RESOURCE_MEMORY_BYTES),
             most.saturating_mul(TOMBSTONES_FOR_EACH as u64)
@@ -104,7 +107,7 @@ fn of_resources(most: usize) -> Option<String> {
 
 /// The size of the disk that the folder is on, or will be on.
 fn disk_bytes(data_dir: &Path) -> Option<u64> {
-    // The parent of a relative name is written as nothing.
+    // `Path::ancestors` ends with an empty path if the path is relative.
     let here = Path::new(".");
     let present = data_dir
         .ancestors()

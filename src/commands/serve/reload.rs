@@ -1,5 +1,5 @@
-//! What SIGHUP makes the server read again: tokens, certificate, credentials for the API server. It looks at all of them by
-//! itself as well; this is for those who do not want to wait, and for old habits.
+//! SIGHUP: the server reads tokens, certificate and credentials for the API server again. It also notices changed files
+//! by itself; after the signal it does so at once.
 
 use tokio::signal::unix::Signal;
 
@@ -15,7 +15,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// All that the settings were made from and that may change. The properties file and the flags stay as they are.
+    /// The files of these settings. The properties file is not among them, because a running server never reads it
+    /// again.
     pub fn of(settings: &ServeSettings) -> Self {
         let upload = match &settings.server.upload_auth {
             UploadAuth::Token(tokens) => Some(tokens.clone()),
@@ -28,7 +29,7 @@ impl Files {
         }
     }
 
-    /// Reads them each time that `hangup` comes, for ever.
+    /// Reads them at every `hangup`.
     pub async fn read_again_on(self, mut hangup: Signal) {
         while hangup.recv().await.is_some() {
             tracing::info!("got SIGHUP: reading tokens, certificates and credentials again");
@@ -37,7 +38,7 @@ impl Files {
                 tokens.iter().for_each(TokenFile::read_again);
                 tls.iter().for_each(ServerTls::read_again);
             });
-            // It says itself what it could not read.
+            // Each of them logs what it could not read.
             let _ = reading.await;
             if let Some(cluster) = &self.cluster {
                 cluster.read_again().await;

@@ -1,4 +1,4 @@
-//! What flags, environment and properties file come to.
+//! The server's configuration, from flags, environment and properties file.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,13 +25,13 @@ use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners
 use cloakroom_spark::{Properties, StagingServerProperties, keys};
 use cloakroom_staging::Limits;
 
-/// The original's port.
+/// kubespark's port.
 const DEFAULT_PORT: u16 = 10_000;
 
-/// The original's `initialAccessExpirationTimeout`.
+/// kubespark's `initialAccessExpirationTimeout`.
 const DEFAULT_UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// The time over which `--min-rate` is taken.
+/// The time over which `--min-rate` is an average.
 const RATE_WINDOW: Duration = Duration::from_mins(1);
 
 /// A whole configuration: everything in it was read and checked.
@@ -40,10 +40,10 @@ pub struct ServeSettings {
     pub ops_listen: Option<SocketAddr>,
     pub tls: Option<ServerTls>,
     pub server: Settings,
-    /// Who is an admin.
+    /// The tokens of admins; `None` without `--admin-token-file`.
     pub admin_tokens: Option<TokenFile>,
     pub limits: Limits,
-    /// Whom to ask about owners.
+    /// The API server to ask about owners.
     pub cluster: Option<ApiServer>,
     pub warnings: Vec<String>,
 }
@@ -92,7 +92,7 @@ impl ServeSettings {
         })
     }
 
-    /// Who knows about owners: the cluster, or nobody.
+    /// The source of knowledge about owners; without a cluster it knows nothing.
     pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
         let Some(cluster) = &self.cluster else { return Arc::new(NoCluster) };
         let settings = ClusterSettings {
@@ -110,7 +110,7 @@ impl ServeSettings {
             self.listen.ip().is_loopback() && self.ops_listen.is_none_or(|to| to.ip().is_loopback());
         let admin = match &self.admin_tokens {
             Some(_) => "with administration",
-            None if is_local => "with administration by a token of each run",
+            None if is_local => "with administration, by a token of each run",
             None => "without administration",
         };
         format!("{address}, {admin}")
@@ -119,7 +119,7 @@ impl ServeSettings {
     fn lifecycle_summary(&self, args: &ServeArgs) -> [(&'static str, String); 7] {
         let lifecycle = &args.lifecycle;
         let finished = lifecycle.finished_owner_retention.get();
-        let finished = finished.map_or_else(|| "for ever".to_owned(), format_duration);
+        let finished = finished.map_or_else(|| "ever".to_owned(), format_duration);
         let max_age = lifecycle.max_age.map_or_else(|| "off".to_owned(), |age| age.to_string());
         let unused = format_duration(self.server.lifetimes.unused_timeout);
         [
@@ -127,33 +127,38 @@ impl ServeSettings {
             ("unused at most", lifecycle.max_unused.to_string()),
             ("greatest age", max_age),
             ("orphan grace", lifecycle.orphan_grace.to_string()),
-            ("finished owners", format!("count as there {finished}")),
+            ("finished owners", format!("count as owners for {finished}")),
             ("a sweep every", lifecycle.cleanup_interval.to_string()),
             (
                 "mass deletion",
-                format!("more than {} at once, and than half", lifecycle.max_deletions_per_sweep),
+                format!(
+                    "more than {} used resources in one sweep, and more than half of all",
+                    lifecycle.max_deletions_per_sweep
+                ),
             ),
         ]
     }
 
-    /// What `--check` prints.
+    /// The text that `--check` prints.
     pub fn summary(&self, args: &ServeArgs, allotment: &Allotment) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let auth = match self.server.upload_auth {
-            UploadAuth::None => "none: everybody who reaches the port may upload".to_owned(),
+            UploadAuth::None => "none: every client that reaches the port may upload".to_owned(),
             UploadAuth::Token(_) => "token".to_owned(),
             UploadAuth::Kubernetes(_) => {
-                "kubernetes: who may create pods in the owner's namespace".to_owned()
+                "kubernetes: every user who may create pods in the owner's namespace may upload".to_owned()
             }
         };
         let total = self.limits.capacity.max_total_size.map_or_else(|| "off".to_owned(), format_size);
         let share = self.limits.share.map_or_else(
-            || "off: there are shares with --upload-auth kubernetes only".to_owned(),
+            || "off: shares need --upload-auth kubernetes".to_owned(),
             |share| format!("{share} of resources, room, uploads and downloads"),
         );
         let owners = self.cluster.as_ref().map_or_else(
-            || "not asked about: time and DELETE alone end a resource".to_owned(),
-            |cluster| format!("asked about at {} as {}", cluster.address(), cluster.credentials()),
+            || "no API server: resources end only by time or by DELETE".to_owned(),
+            |cluster| {
+                format!("the API server at {} is asked, as {}", cluster.address(), cluster.credentials())
+            },
         );
         let namespaces =
             self.server.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
@@ -253,13 +258,13 @@ fn upload_auth(
     }
     if !has_properties {
         refuse!(
-            "{listen} can be reached from other machines, so it must be chosen who may upload: --upload-auth token \
-             with --upload-token-file FILE, or --upload-auth none for everybody who reaches the port"
+            "{listen} can be reached from other machines, so you must choose who may upload: --upload-auth token with \
+             --upload-token-file FILE, or --upload-auth none for every client that reaches the port"
         );
     }
     warnings.push(format!(
-        "everybody who reaches {listen} may upload, as with the original: --upload-auth token would change that, \
-         --upload-auth none says that it is meant"
+        "every client that reaches {listen} may upload, as with kubespark: choose --upload-auth token to change that, \
+         or --upload-auth none to confirm it"
     ));
     Ok(UploadAuth::None)
 }
@@ -300,7 +305,7 @@ fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow
     Ok(Lifetimes { unused_timeout, max_unused })
 }
 
-/// A folder by the name of an address is not what was meant.
+/// Refuses an address, which would become the name of a folder.
 fn check_data_dir(path: &Path) -> anyhow::Result<()> {
     let Some((scheme, rest)) = path.to_str().and_then(|path| path.split_once("://")) else { return Ok(()) };
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -319,7 +324,7 @@ fn check_data_dir(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Times that must not be zero.
+/// Refuses zero for times that must not be zero.
 fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
     let times = [
         ("--header-timeout", Some(args.network.header_timeout)),

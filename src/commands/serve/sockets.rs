@@ -1,4 +1,4 @@
-//! The server's addresses: bound before anything else is touched, so that one in use is found out first.
+//! The server's sockets. They are bound before anything else starts, so that an address in use is found first.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,11 +8,11 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::settings::ServeSettings;
 use cloakroom_server::http::{Listener, ServerTls, Serves};
 
-/// Connections that wait in the kernel. One that finds no place comes again after a second. Linux allows
-/// `net.core.somaxconn`, which is 4096 as well.
+/// How many connections may wait in the kernel. A client that finds no place tries again after a second. Linux allows
+/// at most `net.core.somaxconn`, whose default is 4096 as well.
 const BACKLOG: u32 = 4096;
 
-/// Says whether the addresses could be served on, and lets them go. It does not listen: no client is let in.
+/// Checks that the addresses are free, and releases them. It does not listen, so no client can connect.
 pub fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     let addresses = [("--listen", Some(settings.listen)), ("--ops-listen", settings.ops_listen)];
     for (flag, address) in addresses.into_iter().filter_map(|(flag, address)| Some((flag, address?))) {
@@ -24,7 +24,7 @@ pub fn check(settings: &ServeSettings) -> anyhow::Result<()> {
 fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpSocket> {
     let bind = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // What a stopped server left in the kernel is no obstacle.
+        // Connections that a stopped server left in the kernel do not block the address.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         Ok(socket)
@@ -39,10 +39,10 @@ fn listen(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
 fn refused(flag: &str, address: SocketAddr, error: io::Error) -> anyhow::Error {
     let why = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "another process listens there, perhaps a server that is running already; stop that one, or choose another \
-             address with"
+            "another process listens there, perhaps a running server; stop that process, or choose another address \
+             with"
         }
-        _ => "another address can be chosen with",
+        _ => "you can choose another address with",
     };
     anyhow::Error::new(error).context(format!("cannot listen on {address} ({why} {flag})"))
 }
@@ -53,7 +53,7 @@ pub struct Sockets {
     operational: Option<TcpListener>,
 }
 
-/// Where they are: also known when port 0 was asked for.
+/// The addresses of bound sockets, with the real port if port 0 was given.
 pub struct Addresses {
     staging: SocketAddr,
     operational: Option<SocketAddr>,
@@ -83,32 +83,32 @@ impl Sockets {
 }
 
 impl Addresses {
-    /// Whether no other machine reaches the server.
+    /// Whether all addresses are loopback, so that no other machine reaches the server.
     pub fn are_local(&self) -> bool {
         [Some(self.staging), self.operational].into_iter().flatten().all(|address| address.ip().is_loopback())
     }
 
-    /// Where bundles are handed in.
+    /// The URL for uploads and downloads.
     pub fn staging_url(&self, settings: &ServeSettings) -> String {
         let scheme = if settings.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.staging)
     }
 
-    /// Where the admin is served.
+    /// The URL of `/admin`.
     pub fn admin_url(&self, settings: &ServeSettings) -> String {
         self.operational.map_or_else(|| self.staging_url(settings), |address| format!("http://{address}"))
     }
 
-    /// What the log says once the server serves. People and scripts wait for the last line.
+    /// Log lines for a server that is ready. Users and scripts wait for the last one.
     pub fn announcement(&self, settings: &ServeSettings) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(self.operational.map(|address| format!("health checks are on http://{address}")));
         lines.push(match &settings.cluster {
             Some(cluster) => {
-                format!("owners are asked for at {}, as {}", cluster.address(), cluster.credentials())
+                format!("the API server at {} is asked about owners, as {}", cluster.address(), cluster.credentials())
             }
             None => format!(
-                "owners are not asked for: unused resources go after {}, used ones stay until their ttl or DELETE",
+                "no API server is asked about owners: unused resources end after {}, used ones by their ttl or DELETE",
                 cloakroom_core::time::format_duration(settings.server.lifetimes.unused_timeout)
             ),
         });

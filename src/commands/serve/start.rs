@@ -1,4 +1,4 @@
-//! The start: the data directory as soon as it is free, the ledger, then what a crash interrupted is put right.
+//! The start: waits for the data directory, opens the ledger, and repairs what a crash interrupted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use cloakroom_staging::Staging;
 use cloakroom_staging::ledger::{LedgerError, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, LocalDisk as _, Storage, StoreError};
 
-/// How long the server waits for its predecessor to let go of the data directory: more than twice the time that the
-/// shipped pod has to end.
+/// How long the server waits until another process releases the data directory. This is more than twice the time that
+/// the shipped pod has to end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(90);
 
-/// How often it looks. A lock that the kernel waits for could not be given up at SIGTERM.
+/// How often it tries the lock. A wait in the kernel could not be ended at SIGTERM.
 const LOCK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a start comes to.
+/// The result of a start.
 pub struct Started {
     pub staging: Staging,
-    /// It has made its first sweep.
+    /// Its first sweep is over.
     pub sweeper: Sweeper,
 }
 
-/// May be dropped at any point: what it began is what a crash would leave.
+/// The future may be dropped at any point: that leaves no more than a crash, which the next start repairs.
 pub async fn start(
     args: &ServeArgs,
     settings: &ServeSettings,
@@ -52,7 +52,7 @@ pub async fn start(
     Ok(Started { staging, sweeper })
 }
 
-/// A new form needs room to be written. On a full disk it gets the reserve, as a deletion does.
+/// Opens the ledger. A migration needs room: on a full disk it gets the reserve, as a deletion does.
 async fn open_ledger(
     path: &Path,
     store: &DiskStore,
@@ -67,12 +67,12 @@ async fn open_ledger(
     }
 }
 
-/// What helps against a refusal depends on whether this is a pod.
+/// Fits the advice in the error to the place of the server: in a pod or not.
 pub fn in_surroundings(error: StoreError) -> StoreError {
     if Pod::of_environment().is_some() { error.in_a_pod() } else { error }
 }
 
-/// Opens the data directory; one that another process uses is waited for.
+/// Opens the data directory. While another process uses it, waits up to `patience`.
 async fn data_directory(path: &Path, patience: Duration) -> Result<DataDirectory, StoreError> {
     let began = Instant::now();
     let mut is_waiting = false;

@@ -1,4 +1,4 @@
-//! The next commands for a person who tries the server on one machine.
+//! The next commands for a user who tries the server on one machine.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use super::sockets::Addresses;
 use crate::cli::ServeArgs;
 use crate::telemetry::LogFormat;
 
-/// What `cloakroom stage` takes for the server unless it is said.
+/// The default of `cloakroom stage --server`.
 const DEFAULT_URL: &str = "http://127.0.0.1:10000";
 
-/// Commands that stage a file, fetch it and list what is staged, ready to paste into another terminal; `None` where other
-/// machines reach the server, or programs read its output.
+/// Commands that stage a file, fetch it and list what is staged, ready to paste into another terminal. `None` if other
+/// machines reach the server, or if programs read its output.
 pub fn commands(args: &ServeArgs, settings: &ServeSettings, addresses: &Addresses) -> Option<String> {
     if !addresses.are_local() || args.log.log_format == LogFormat::Json || args.properties_file.is_some() {
         return None;
@@ -43,7 +43,7 @@ pub fn commands(args: &ServeArgs, settings: &ServeSettings, addresses: &Addresse
     ))
 }
 
-/// As this program was started; where that was by a path, by the whole path, which holds in other folders too.
+/// The name that started this program. A path is made absolute, so that it works in other folders too.
 fn program() -> String {
     let started_as = std::env::args_os().next().unwrap_or_default();
     let started_as = Path::new(&started_as);
@@ -54,7 +54,7 @@ fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// For a shell.
+/// Quotes a text for a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_shell_would_take_apart_is_quoted() {
+    fn text_that_a_shell_would_split_is_quoted() {
         assert_eq!(quoted("/a/b-c.d"), "/a/b-c.d");
         assert_eq!(quoted("it's a path"), r"'it'\''s a path'");
         assert_eq!(quoted(""), "''");

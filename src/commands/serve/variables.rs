@@ -1,4 +1,4 @@
-//! Variables of the environment that are named as if they were of this program, and do nothing: mistyped ones.
+//! Warnings about environment variables with this program's prefix that have no effect, such as mistyped ones.
 
 use std::ffi::{OsStr, OsString};
 
@@ -8,13 +8,13 @@ use crate::cli::{Cli, SUBMIT_VARIABLES};
 
 const PREFIX: &str = "CLOAKROOM_";
 
-/// What this project's tests, benchmarks, builds and releases read.
+/// Prefixes of the variables that this project's tests, benchmarks, builds and releases read.
 const OF_DEVELOPMENT: [&str; 5] = ["TEST_", "TESTS_", "BENCH_", "CI_", "RELEASE_"];
 
-/// So many letters may be wrong, missing, swapped or too many.
+/// How many letters may be wrong, missing, swapped or added in a name that the warning suggests.
 const LETTERS: usize = 2;
 
-/// A warning for each, without its value, which may be a secret.
+/// One warning for each such variable, without its value, which may be a secret.
 pub fn warnings() -> Vec<String> {
     let described = Cli::described();
     let of = |command: &clap::Command| -> Vec<String> {
@@ -30,7 +30,7 @@ pub fn warnings() -> Vec<String> {
     unknown.iter().map(|name| warning(name, &serve)).collect()
 }
 
-/// The name of a variable that has no effect on any command.
+/// The name of the variable, if it has no effect on any command.
 fn unknown((name, value): (OsString, OsString), known: &[String]) -> Option<String> {
     let name = name.into_string().ok()?;
     let rest = name.strip_prefix(PREFIX)?;
@@ -39,8 +39,9 @@ fn unknown((name, value): (OsString, OsString), known: &[String]) -> Option<Stri
     (!has_effect).then_some(name)
 }
 
-/// Kubernetes tells every container of the services in its namespace, and one may be called `cloakroom` or
-/// `cloakroom-operations`: `…_SERVICE_HOST`, `…_SERVICE_PORT[_NAME]`, `…_PORT=tcp://…`, `…_PORT_10000_TCP[_ADDR]`.
+/// Whether Kubernetes set the variable. It sets some in every container for each Service of the namespace, which may be
+/// called `cloakroom` or `cloakroom-operations`: `…_SERVICE_HOST`, `…_SERVICE_PORT[_NAME]`, `…_PORT=tcp://…`,
+/// `…_PORT_10000_TCP[_ADDR]`.
 fn is_of_service(name: &str, value: &OsStr) -> bool {
     let is_link = || value.to_string_lossy().contains("://");
     let is_port = |rest: &str| {
@@ -51,7 +52,7 @@ fn is_of_service(name: &str, value: &OsStr) -> bool {
     let after_service = |rest: &str| rest == "HOST" || rest == "PORT" || rest.starts_with("PORT_");
     name.split_once("_SERVICE_").is_some_and(|(_, rest)| after_service(rest))
         || name.split_once("_PORT_").is_some_and(|(_, rest)| is_port(rest))
-        // A port alone is one that was meant for this program.
+        // Kubernetes sets a URL here: a number alone was meant for this program.
         || name.ends_with("_PORT") && is_link()
 }
 
@@ -59,7 +60,7 @@ fn warning(name: &str, serve: &[String]) -> String {
     let letters = |known: &String| damerau_levenshtein(known, name);
     let meant = serve.iter().min_by_key(|known| letters(known)).filter(|known| letters(known) <= LETTERS);
     let advice = meant.map_or_else(
-        || "cloakroom serve --help names those that there are".to_owned(),
+        || "cloakroom serve --help lists the variables".to_owned(),
         |known| format!("is {known} meant?"),
     );
     format!("the environment variable {name} has no effect, because no flag has it: {advice}")
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kubernetes_says_of_services_is_known_and_a_port_alone_is_not() {
+    fn variables_of_services_are_known_and_a_port_alone_is_not() {
         let is_known = |(name, value): (&str, &str)| unknown((name.into(), value.into()), &[]).is_none();
         for variable in [
             ("CLOAKROOM_SERVICE_HOST", "10.0.0.1"),

@@ -1,4 +1,4 @@
-//! `cloakroom stage --for spark-operator -f FILE`: the application's file is read.
+//! `cloakroom stage --for spark-operator -f FILE`: reads the file of the SparkApplication.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::commands::refuse;
 
 use cloakroom_submit::plan::handover::operator::ApplicationFile;
 
-/// Stands for stdin.
+/// The path that means stdin.
 const STDIN: &str = "-";
 
 /// The file that `-f` names, if it names one.
 pub fn read(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Option<ApplicationFile>> {
-    let Some(path) = &args.handover.filename else { return Ok(None) };
+    let Some(path) = &args.external.filename else { return Ok(None) };
     if choice != SubmitterChoice::SparkOperator {
         refuse!("-f takes the file of a SparkApplication: it goes with --for spark-operator");
     }

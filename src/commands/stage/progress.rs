@@ -1,4 +1,4 @@
-//! How an upload gets on: a bar on a terminal, a line for each event elsewhere.
+//! The progress of an upload: a bar on a terminal, a line for each event elsewhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,29 +13,29 @@ use crate::commands::screen::{Screen, columns, template};
 
 /// What follows the bar: `120.00 MiB of 300.00 MiB, 85.00 MiB/s, 2s left`.
 const FIGURES: &str = "{bytes} of {total_bytes}, {bytes_per_sec}{left}";
-/// Once everything was read: the server makes it durable before it answers.
+/// In place of bar and figures once everything is sent: the server makes it durable before it answers.
 const AWAITED: &str = "{prefix}all of {total_bytes} sent, waiting for the server's answer for {elapsed}";
-/// Where it is tried again.
+/// In place of bar and figures before another attempt.
 const WAITING: &str = "{spinner} {prefix}waiting for the staging server";
-/// As much room as the figures take, with what stands before the bar.
+/// The width of the figures, with the prefix before the bar.
 const COLUMNS_OF_FIGURES: usize = 60;
 const LONGEST_BAR: usize = 40;
-/// A shorter one says nothing.
+/// A shorter bar shows too little to be useful.
 const SHORTEST_BAR: usize = 8;
 
-/// The upload that is shown among others, one after the other.
+/// The progress of the current upload. Uploads of one run follow each other.
 #[derive(Default)]
 pub struct Uploads(Mutex<Option<Arc<StageProgress>>>);
 
 impl Uploads {
-    /// Begins to show the next one.
+    /// Starts to show the next upload.
     pub fn begin(&self, progress: StageProgress) -> Arc<StageProgress> {
         let progress = Arc::new(progress);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&progress));
         progress
     }
 
-    /// Takes its bar away.
+    /// Removes the bar of the current upload.
     pub fn end(&self) {
         if let Some(upload) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             upload.end();
@@ -49,16 +49,16 @@ pub struct StageProgress {
     bar: ProgressBar,
     total_bytes: u64,
     style: String,
-    /// Who is told to be waited for; nobody is, if it is quiet.
+    /// The server's address for the line about waiting; `None` if quiet.
     server: Option<String>,
-    /// All of it was sent.
+    /// Whether everything was sent, so that the server's answer is awaited.
     is_awaited: AtomicBool,
-    /// It is not there, or not ready.
+    /// Whether the server does not answer or is not ready.
     is_away: AtomicBool,
 }
 
 impl StageProgress {
-    /// Begins to show it; only retries if `quiet`.
+    /// Starts to show an upload; only its retries if `quiet`.
     pub fn start(upload: &Uploading, quiet: bool) -> Self {
         let screen = if quiet { Screen::plain() } else { Screen::stderr() };
         if quiet {
@@ -68,7 +68,7 @@ impl StageProgress {
         Self::on(screen, "", upload, Some(upload.server.clone()))
     }
 
-    /// Begins to show it on a screen where there is more than that.
+    /// Starts to show an upload on a screen that shows more than this upload.
     pub fn among_others(screen: &Screen, what: BundleKind, upload: &Uploading) -> Self {
         screen.tell(&announced(upload));
         Self::on(screen.clone(), &format!("{what} "), upload, Some(upload.server.clone()))
@@ -77,7 +77,7 @@ impl StageProgress {
     fn on(screen: Screen, prefix: &str, upload: &Uploading, server: Option<String>) -> Self {
         let total_bytes = upload.size_bytes;
         let style = style(columns());
-        // The screen is where it is drawn.
+        // The screen draws it, and no other target.
         let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
         let bar = screen.draw(bar.with_prefix(prefix.to_owned()), &style);
         Self {
@@ -91,7 +91,7 @@ impl StageProgress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
@@ -103,7 +103,7 @@ fn announced(upload: &Uploading) -> String {
     format!("staging {files}, {size}, to {}", upload.server)
 }
 
-/// The figures are more than the bar where there is little room.
+/// The template for this width. A narrow terminal shows the figures without the bar.
 fn style(columns: usize) -> String {
     let room = columns.saturating_sub(COLUMNS_OF_FIGURES).min(LONGEST_BAR);
     let bar = if room < SHORTEST_BAR { String::new() } else { format!("{{bar:{room}}} ") };
@@ -123,7 +123,7 @@ impl StageObserver for StageProgress {
         }
     }
 
-    /// A terminal has the line below.
+    /// Prints a line, but not on a terminal: there the progress line says it.
     fn awaiting_answer(&self) {
         if let Some(server) = self.server.as_ref().filter(|_| !self.screen.is_live()) {
             self.screen.tell(&format!("all of it is sent; waiting for the answer of {server}"));

@@ -1,4 +1,4 @@
-//! The pod templates that spark-submit is to be given, as files.
+//! The files of the pod templates for spark-submit.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -9,12 +9,11 @@ use serde_json::Value;
 
 use cloakroom_submit::plan::handover::Handover;
 
-/// The first line, for whoever finds such a file.
+/// The first line of each file, for a reader who finds it later.
 const HEAD: &str =
-    "# Made by cloakroom stage for one application. It names a Secret, and holds none of it.\n";
+    "# Made by cloakroom stage for one application. It names a Secret, but holds nothing secret.\n";
 
-/// Files that are yet to be written. Their names are as unique as those of the objects, so that two runs in one folder do
-/// not meet.
+/// Files to write. Their names are as unique as those of the objects, so that two runs in one folder do not collide.
 pub struct Templates {
     /// The driver's.
     pub driver: PathBuf,
@@ -24,7 +23,7 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Writes nothing yet.
+    /// Renders the templates for `folder`, and writes nothing yet.
     pub fn new(folder: &Path, handover: &Handover) -> anyhow::Result<Self> {
         let folder = folder.canonicalize().with_context(|| {
             format!("cannot write pod templates to {} (--templates-to)", folder.display())
@@ -54,15 +53,15 @@ impl Templates {
         Ok(())
     }
 
-    /// Those that are there are not any more.
+    /// Removes the files that were written.
     pub fn take_back(&self) {
         for (path, _) in &self.contents {
-            // What was not written need not go.
+            // A file that was not written need not be removed.
             let _ = fs::remove_file(path);
         }
     }
 }
 
 fn yaml(pod: &Value) -> anyhow::Result<String> {
-    Ok(format!("{HEAD}{}", super::words::yaml(pod)?))
+    Ok(format!("{HEAD}{}", super::messages::yaml(pod)?))
 }

@@ -1,4 +1,5 @@
-//! How the API server of a submission is reached: the master, and what the settings and this machine have to show.
+//! The connection of a submission to the API server: its address is the master, and settings or this machine have the
+//! credentials.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,17 +14,17 @@ use cloakroom_spark::keys::{self, Key};
 use cloakroom_spark::{SettingError, SparkConf, SubmissionCredentials};
 use cloakroom_submit::plan::Submitter;
 
-/// Spark's default of both.
+/// Spark's default of both timeouts.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What 0 stands for, which is “no bound” to Spark's client: longer than anybody waits.
+/// The timeout for 0, which means “no bound” to Spark's client: longer than any user waits.
 const NO_BOUND: Duration = Duration::from_hours(24);
 
-/// Reads and checks all that is needed to ask the API server, and sends nothing.
+/// Reads and checks everything that calls to the API server need. It sends nothing.
 pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
     let Some(master) = conf.get(&keys::MASTER) else { return by_kubeconfig(conf, submitter) };
     let url = master.strip_prefix("k8s://").unwrap_or(master);
     if let Some(variable) = sources::proxy(submitter, url) {
-        warn(&format!("{variable} is not used: the API server is reached directly, or not at all"));
+        warn(&format!("{variable} is not used: the connection to the API server is always direct"));
     }
     let credentials = SubmissionCredentials::from(conf)?;
     let access = SubmissionAccess {
@@ -41,7 +42,7 @@ pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiSer
     connect_as(&Access::Submission(Box::new(access)), conf)
 }
 
-/// Without a master, where nothing has to have one: all of it as the kubeconfig says.
+/// Connects as the kubeconfig says, for commands that need no master.
 fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
     if SubmissionCredentials::from(conf)?.identify() {
         bail!(
@@ -64,7 +65,7 @@ fn connect_as(access: &Access, conf: &SparkConf) -> anyhow::Result<ApiServer> {
     ApiServer::connect_with(access, timeouts).context("the API server cannot be asked")
 }
 
-/// Both are whole numbers of milliseconds, as Spark's keys are.
+/// A timeout of a key, in whole milliseconds as in Spark.
 fn milliseconds(conf: &SparkConf, key: &Key<u32>) -> Result<Duration, SettingError> {
     match conf.read(key)? {
         Some(0) => Ok(NO_BOUND),

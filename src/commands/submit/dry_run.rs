@@ -1,4 +1,4 @@
-//! `--dry-run`: the objects as YAML on stdout, in the order in which they would be made. Nothing is sent.
+//! `--dry-run`: prints the objects as YAML on stdout, in the order in which they would be created. It sends nothing.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use cloakroom_submit::Submission;
 /// Prints what would be sent.
 pub fn print(submission: &Submission) -> anyhow::Result<ExitCode> {
     let mut text = format!(
-        "# Namespace: {}\n# Once the pod {} is there, it becomes the owner of what follows it.\n",
+        "# Namespace: {}\n# Once the pod {} exists, it becomes the owner of the objects below it.\n",
         submission.namespace, submission.pod_name
     );
     let before = submission.before_pod.iter();
@@ -33,8 +33,8 @@ fn yaml(object: &Value) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What a terminal or a log should not show: the data of a Secret. Something else is there in its place, so that
-/// kubectl can read it.
+/// The object without the data of a Secret, which a terminal or a log should not show. A placeholder stands in its
+/// place, so that kubectl can still read the object.
 fn without_secrets(object: &Value) -> Value {
     let mut object = object.clone();
     if object["kind"] == "Secret"

@@ -1,4 +1,4 @@
-//! A failure in the form of Java's programs, in which those that start spark-submit look for it.
+//! A failure in the form of a Java program, because programs that start spark-submit look for that form.
 
 use std::error::Error;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use cloakroom_core::text::chain;
 use cloakroom_submit::run::RunError;
 
-/// A submission that failed: what it means, and in a line of its own why.
+/// A failed submission: the meaning in the first line, the cause in the second.
 ///
-/// Kyuubi reports the last line with `Exception:` in it and the lines `Caused by: ` below it, but for lines that have
-/// `at ` in them, which it takes for frames of a stack (`ProcBuilder`): the first line is ours alone.
+/// Kyuubi (`ProcBuilder`) reports the last line that contains `Exception:`, and the lines `Caused by: ` below it. It
+/// skips lines that contain `at `, which it takes for stack frames. So `meaning` must not contain these letters.
 #[derive(Debug)]
 struct Failure {
     meaning: &'static str,
@@ -27,7 +27,7 @@ impl Error for Failure {}
 /// The same error in that form.
 pub fn of(cause: anyhow::Error) -> anyhow::Error {
     let meaning = if matches!(cause.downcast_ref(), Some(RunError::Follow(_))) {
-        "the application goes on, and is not waited for any more"
+        "the application goes on, but this command no longer waits for it"
     } else {
         "the application was not submitted"
     };

@@ -1,4 +1,4 @@
-//! Handing over: what is not for Kubernetes in cluster mode goes to a real spark-submit, where one is named.
+//! Handing over to a real spark-submit, if one is named: it gets everything but Kubernetes in cluster mode.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::asked::Asked;
+use super::invocation::Invocation;
 
 use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
 use cloakroom_spark::conf::Surroundings;
@@ -15,25 +15,31 @@ use cloakroom_spark::{Origin, SettingError, SparkConf, keys};
 use cloakroom_submit::plan::Submitter;
 
 const KEY: &str = keys::CLOAKROOM_SPARK_SUBMIT.name();
-/// Wins over the key: properties may come from people who may not start programs here. Empty, it forbids handing over.
+/// Wins over the key, because properties may come from users who may not start programs here. If it is empty, nothing
+/// is handed over.
 const VARIABLE: &str = "CLOAKROOM_SPARK_SUBMIT";
 
 /// A real spark-submit.
 pub struct Successor {
     program: PathBuf,
-    /// Where it is named.
+    /// The settings that name the program, for messages.
     conf: SparkConf,
 }
 
 impl Successor {
-    /// The spark-submit that a command line is for: none where it is for this program, or where none is named.
-    pub fn of(asked: &Asked, conf: &SparkConf, submitter: &Submitter) -> Result<Option<Self>, SettingError> {
+    /// The spark-submit that a command line is for; `None` if the line is for this program, or if no spark-submit is
+    /// named.
+    pub fn of(
+        invocation: &Invocation,
+        conf: &SparkConf,
+        submitter: &Submitter,
+    ) -> Result<Option<Self>, SettingError> {
         let mut conf = conf.clone();
         if let Some(path) = submitter.variables.get(VARIABLE) {
             conf.set(KEY, path, Origin::Variable(VARIABLE));
         }
         let Some(named) = conf.get(KEY).filter(|path| !path.is_empty()) else { return Ok(None) };
-        if asked.is_for_kubernetes(&conf) {
+        if invocation.is_for_kubernetes(&conf) {
             return Ok(None);
         }
         let program = submitter.working_folder.join(named);
@@ -43,17 +49,18 @@ impl Successor {
         }
     }
 
-    /// Becomes that program, with the same arguments and the same environment. Gives why that failed, if it did.
-    pub fn take_over(&self, asked: &Asked) -> SettingError {
-        let error = Command::new(&self.program).args(&asked.arguments).exec();
+    /// Replaces this process by that program, with the same arguments and the same environment. It returns only after a
+    /// failure.
+    pub fn take_over(&self, invocation: &Invocation) -> SettingError {
+        let error = Command::new(&self.program).args(&invocation.arguments).exec();
         self.conf.refuse(KEY, format!("it cannot be started: {error}"))
     }
 }
 
-/// Whether a line is for a real spark-submit whatever files say: it names another master, or another deploy mode, and a
-/// program that it goes to is named outside files.
+/// Whether a line is for a real spark-submit, no matter what properties files say: the line names another master or
+/// deploy mode, and the line or the environment names the real spark-submit.
 pub fn is_decided_by(line: &CommandLine, submitter: &Submitter) -> bool {
-    // The environment loses to files, but for the program's own variable.
+    // Files win over the environment, so no variable counts here but this program's own.
     let (variables, system) = (BTreeMap::new(), BTreeMap::new());
     let surroundings =
         Surroundings { variables: &variables, system: &system, folder: &submitter.working_folder };
@@ -83,12 +90,12 @@ fn problem(path: &Path) -> Option<String> {
         return Some(format!("it is no program; {NAME}"));
     }
     if found.permissions().mode() & EXECUTABLE == 0 {
-        return Some(format!("it is no program, for it is not executable; {NAME}"));
+        return Some(format!("it is no program, because it is not executable; {NAME}"));
     }
     is_this_program(&found).then(|| format!("it leads back to cloakroom itself; {NAME}"))
 }
 
-/// Also by another link, or a hard link.
+/// Compares inodes, so that links and hard links are found too.
 fn is_this_program(found: &Metadata) -> bool {
     let own = std::env::current_exe().and_then(std::fs::metadata);
     own.is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))

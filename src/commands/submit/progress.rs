@@ -1,5 +1,5 @@
-//! How a submission gets on, on stderr: lines in Spark's format; on a terminal below them the upload that is under way,
-//! and then how the application is.
+//! The progress of a submission on stderr: lines in Spark's format. On a terminal, a progress line below them shows the
+//! upload in flight, and later the state of the application.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +12,13 @@ use cloakroom_core::size::format_size;
 use cloakroom_submit::{BundleKind, Event, Events, Level, Lines, Log, Status, TakenBack, Uploading};
 use cloakroom_transfer::client::StageObserver;
 
-/// Who tells of uploads.
+/// The component that log lines name for uploads.
 const STAGING: &str = "Staging";
 
 /// `Running for 00:03:12, 4 executors`
 const STATUS: &str = "{spinner} {prefix} for {elapsed_precise}{msg}";
 
-/// Times are counted from the beginning of a phase.
+/// Shows the status. The elapsed time counts from the beginning of the phase.
 fn show(screen: &Screen, line: &Mutex<Option<ProgressBar>>, status: &Status) {
     let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
     let line = line.get_or_insert_with(|| {
@@ -35,8 +35,8 @@ fn show(screen: &Screen, line: &Mutex<Option<ProgressBar>>, status: &Status) {
     });
 }
 
-/// What happens, in words. On a terminal the status of Spark, which comes every second, is one line below the others
-/// instead, and an upload that is under way another one.
+/// Writes events as lines. On a terminal, Spark's status, which comes every second, and the upload in flight are
+/// progress lines instead.
 struct Progress {
     screen: Screen,
     lines: Lines,
@@ -44,7 +44,7 @@ struct Progress {
     uploads: Uploads,
 }
 
-/// Where everything is told that happens to a submission.
+/// The log of a submission.
 pub fn log(screen: &Screen) -> Log {
     let written = screen.clone();
     let lines = Lines::by_the_system(move |text| written.tell(text));
@@ -86,7 +86,7 @@ impl Events for Progress {
             }
             Event::NotStaged { .. } => self.uploads.end(),
             Event::Stopping => {
-                let message = "Stopping: no pod was made, and what is under way is taken back";
+                let message = "Stopping: no pod was created; undoing what was begun";
                 self.lines.say(Level::Warn, STAGING, message);
             }
             Event::Left(left) => self.lines.say(Level::Warn, STAGING, &left.to_string()),
@@ -94,7 +94,7 @@ impl Events for Progress {
             Event::Warned { warning } => self.screen.tell(&format!("Warning: {warning}")),
             Event::TakenBack { how, may_leave_pod } => self.say_taken_back(*how, *may_leave_pod),
             Event::Said { .. } | Event::Status { .. } | Event::Printed { .. } => self.lines.happened(event),
-            // Only where something else submits.
+            // Comes only from `stage --for`.
             Event::LeftoversRemoved { .. } => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Signals that stop a submission, and what the process then exits with.
+//! Signals that stop a submission, and the exit code for each of them.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::screen::Screen;
 
-/// 128 and the number of SIGTERM, as shells show it.
+/// 128 plus the number of SIGTERM, as shells report it.
 const EXIT_TERMINATED: u8 = 143;
 /// The same for SIGINT.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -20,13 +20,13 @@ const EXIT_HUNG_UP: u8 = 129;
 /// SIGINT, SIGTERM and SIGHUP (the terminal is closed): the first one stops the work, a second one ends the process at
 /// once.
 pub struct Signals {
-    /// Cancelled by the first one.
+    /// Cancelled by the first signal.
     pub stop: CancellationToken,
     exit_code: Arc<AtomicU8>,
 }
 
 impl Signals {
-    /// Begins to listen. Nothing is left half drawn where it ends the process.
+    /// Starts to listen. Before a signal ends the process, the progress lines on `screen` are removed.
     pub fn watch(screen: &Screen) -> anyhow::Result<Self> {
         let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
         let mut terminated = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
@@ -52,7 +52,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// That of the first signal.
+    /// The exit code for the first signal.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.exit_code.load(Ordering::Relaxed))
     }
@@ -67,13 +67,13 @@ fn hang_up() -> anyhow::Result<Option<Signal>> {
     signal(SignalKind::hangup()).context("cannot wait for SIGHUP").map(Some)
 }
 
-/// By the line `SigIgn` of `proc_pid_status(5)`: a mask of 64 bits in hexadecimal, of which the lowest is SIGHUP's.
+/// Reads the line `SigIgn` of `proc_pid_status(5)`: a hexadecimal mask of 64 bits, whose lowest bit is SIGHUP's.
 fn ignores_hang_up(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Returns when the signal comes, and never where nobody listens.
+/// Returns when the signal comes; never without a listener.
 async fn next(signal: Option<&mut Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),

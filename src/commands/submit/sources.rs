@@ -1,4 +1,4 @@
-//! What a command line is completed with: the environment, the configuration folder, properties files.
+//! Sources that complete a command line: the environment, Spark's configuration folder, properties files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,8 @@ const HADOOP_USER: &str = "HADOOP_USER_NAME";
 const JAVA_OPTS: &str = "java-opts";
 const DEFAULTS_FILE: &str = "spark-defaults.conf";
 
-/// The environment of this process. Variables that are not UTF-8 are nobody's settings.
+/// The submitter, from the environment of this process. Variables that are not UTF-8 are skipped: no setting reads
+/// them.
 pub fn submitter() -> anyhow::Result<Submitter> {
     let variables: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -35,7 +36,7 @@ pub fn submitter() -> anyhow::Result<Submitter> {
     Ok(submitter)
 }
 
-/// `SPARK_USER` as it is, else Hadoop's name, else who runs this process.
+/// `SPARK_USER` unchanged, else Hadoop's user name, else the user of this process.
 fn user(variables: &BTreeMap<String, String>, system: &BTreeMap<String, String>) -> Result<String, NoUser> {
     if let Some(user) = variables.get("SPARK_USER") {
         return Ok(user.clone());
@@ -51,7 +52,7 @@ fn user(variables: &BTreeMap<String, String>, system: &BTreeMap<String, String>)
         .unwrap_or_else(|| rustix::process::getuid().as_raw().to_string()))
 }
 
-/// The properties of a JVM that do not depend on which one it is.
+/// System properties that are the same in every JVM.
 fn system(working_folder: &Path) -> BTreeMap<String, String> {
     let mut system = vec![
         ("SPARK_SUBMIT", "true"),
@@ -81,8 +82,8 @@ fn entry_of_process(passwords: &str) -> Option<Vec<&str>> {
     entries.find(|fields| fields.get(2) == Some(&id.as_str()))
 }
 
-/// The properties files of a command line, the one that wins first. Where the line says by itself that it is for a real
-/// spark-submit, that one reads them.
+/// The properties files of a command line; earlier files win. Empty if the line alone shows that it is for a real
+/// spark-submit, which reads its files itself.
 pub fn properties_files(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Vec<Properties>> {
     if hand_over::is_decided_by(line, submitter) {
         return Ok(Vec::new());
@@ -111,8 +112,8 @@ fn read(path: &Path, shown: &str) -> anyhow::Result<Properties> {
     Ok(Properties::parse(shown, &text)?)
 }
 
-/// The files of the kubeconfig that kubectl would take, with what names them: those of `KUBECONFIG` that are there (all
-/// of them if none is, for the message), else `~/.kube/config`.
+/// The kubeconfig files that kubectl would read, with their source for messages: the existing files of `KUBECONFIG`
+/// (all of them if none exists, for the message), else `~/.kube/config`.
 pub fn kubeconfig(submitter: &Submitter) -> Option<(Vec<PathBuf>, String)> {
     const VARIABLE: &str = "KUBECONFIG";
     let named = |name: &str| submitter.variables.get(name).filter(|value| !value.is_empty());
@@ -128,7 +129,7 @@ pub fn kubeconfig(submitter: &Submitter) -> Option<(Vec<PathBuf>, String)> {
     path.exists().then(|| (vec![path], "kubeconfig".to_owned()))
 }
 
-/// Whether somebody may expect that the API server is reached through a proxy, which it is not.
+/// The variable that sets a proxy for the API server, if a user may expect that it is used. It is not.
 pub fn proxy(submitter: &Submitter, master: &str) -> Option<&'static str> {
     let set = |name: &str| submitter.variables.get(name).is_some_and(|value| !value.is_empty());
     let name = ["HTTPS_PROXY", "https_proxy"].into_iter().find(|name| set(name))?;

@@ -1,9 +1,9 @@
-//! What `cloakroom submit --version` says.
+//! The text of `cloakroom submit --version`.
 
-/// The Spark whose objects are made unless a setting says otherwise.
+/// The version of Spark whose objects are created unless a setting names another one.
 const NEWEST_SPARK: &str = cloakroom_submit::plan::NEWEST_SPARK;
 
-/// Programs look for `version` and what follows it.
+/// Programs look for the word `version` and read what follows it.
 pub fn version() -> String {
     format!(
         "Spark version {NEWEST_SPARK} (its objects are made; no Spark is needed here)\ncloakroom {}\n\

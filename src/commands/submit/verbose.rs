@@ -1,4 +1,4 @@
-//! What `--verbose` says on stderr: what was understood, in the words and the order of spark-submit.
+//! The output of `--verbose` on stderr: the parsed arguments and settings, in spark-submit's words and order.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use cloakroom_spark::arguments::{CommandLine, Purpose, Switch};
 use cloakroom_spark::conf::shown_redacted;
 use cloakroom_spark::{DependencyUri, MainResource, RemoteUri, SparkConf, SubmitArguments, keys, split_list};
 
-/// Names that Spark gives to settings, with their keys, in its order.
+/// Spark's names for settings, with their keys, in Spark's order.
 const SETTINGS: [(&str, &str); 6] = [
     ("master", keys::MASTER.name()),
     ("remote", keys::REMOTE.name()),
@@ -35,7 +35,7 @@ const SETTINGS_OF_JARS: [(&str, &str); 4] = [
     ("repositories", keys::REPOSITORIES.name()),
 ];
 
-/// The options as they were given, and the settings that they come to.
+/// The options as given, and the resulting settings.
 pub fn parsed(line: &CommandLine, conf: &SparkConf) -> String {
     let all = arguments(line, conf).into_iter().map(|(name, value)| {
         let value = redacted(name, value.as_deref().unwrap_or("null"));
@@ -93,16 +93,16 @@ pub fn application(arguments: &SubmitArguments) -> String {
     unsigned(text, &arguments.conf, Some(arguments.resource.uri()))
 }
 
-/// Addresses that the init-container fetches are shown without what may be a secret. Spark, which knows no such thing,
-/// shows addresses as they are.
+/// Removes possible secrets from addresses that the init-container fetches. Spark has no such feature, and shows
+/// addresses as they are.
 fn unsigned(text: String, conf: &SparkConf, resource: Option<&str>) -> String {
-    // What is no boolean is refused later, and fetches nothing.
+    // A value that is no boolean is refused later, so nothing is fetched.
     if !matches!(conf.read(&keys::CLOAKROOM_FETCH_REMOTE), Ok(Some(true))) {
         return text;
     }
     let texts = keys::DEPENDENCY_LISTS.into_iter().filter_map(|key| conf.get(key)).chain(resource);
     let mut addresses: Vec<RemoteUri> = texts.flat_map(split_list).filter_map(remote).collect();
-    // One may be the beginning of another.
+    // Longer ones first, because one may be the beginning of another.
     addresses.sort_by_key(|address| Reverse(address.as_str().len()));
     addresses.iter().fold(text, |text, address| text.replace(address.as_str(), &address.redacted()))
 }
@@ -118,6 +118,6 @@ fn remote(text: &str) -> Option<RemoteUri> {
 fn redacted(name: &str, value: &str) -> String {
     let shown = shown_redacted(name, value);
     let inside = shown.strip_prefix(&format!("({name},")).and_then(|rest| rest.strip_suffix(')'));
-    // What the application is told is its own, and Spark shows it.
+    // Spark shows the application's own arguments, so they are shown here too.
     if name == "childArgs" { value.to_owned() } else { inside.unwrap_or(value).to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What goes to the API server: submitting, `--kill`, `--status`.
+//! The actions that call the API server: submitting, `--kill`, `--status`.
 
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ use cloakroom_submit::{Drawn, Log, Submission};
 
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Checks everything, and then makes it, or prints it.
+/// Checks everything, and then creates the objects, or prints them.
 pub async fn submit(
     arguments: SubmitArguments,
     submitter: &Submitter,

@@ -129,7 +129,7 @@ fn the_objects_belong_to_the_application_where_it_is_there() {
     let uid = text(&place.api_server.object(SPARK_APPLICATION, "demo", "words").unwrap()["metadata"]["uid"]);
     let output = place.merge(&["-f", "app.yaml"]);
     assert!(
-        stderr(&output).contains("they belong to the SparkApplication that is there"),
+        stderr(&output).contains("they belong to the SparkApplication that exists already"),
         "{}",
         stderr(&output)
     );

@@ -1,4 +1,4 @@
-//! A command line, and whether it is for this program, also where it cannot be read.
+//! A command line, and whether it is for this program. Lines that cannot be parsed are decided too.
 
 use std::ffi::OsString;
 
@@ -8,15 +8,15 @@ use cloakroom_spark::arguments::{CommandLine, CommandLineError, Purpose, Script,
 use cloakroom_spark::{SparkConf, keys};
 
 /// A command line.
-pub struct Asked {
-    /// As they were given: they may be no text.
+pub struct Invocation {
+    /// The arguments as given; they may not be UTF-8.
     pub arguments: Vec<OsString>,
     script: Option<Script>,
     line: Result<CommandLine, CommandLineError>,
 }
 
-impl Asked {
-    /// Splits the arguments behind `spark-submit`.
+impl Invocation {
+    /// Parses the arguments after `spark-submit`.
     pub fn read(arguments: Vec<OsString>) -> Self {
         let words: Vec<String> =
             arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
@@ -25,7 +25,7 @@ impl Asked {
         Self { arguments, script, line }
     }
 
-    /// Whether it is `--help`, and not that of one of Spark's scripts.
+    /// Whether it asks for help, and not for the help of one of Spark's scripts.
     pub fn is_for_help(&self) -> bool {
         self.script.is_none() && self.line.as_ref().is_ok_and(|line| line.has(Switch::Help))
     }
@@ -36,13 +36,13 @@ impl Asked {
         self.line.as_ref().is_ok_and(|line| is_given(line, Purpose::Kill) || is_given(line, Purpose::Status))
     }
 
-    /// The line; an empty one where it cannot be read.
+    /// The parsed line; an empty one if it cannot be parsed.
     pub fn known(&self) -> CommandLine {
         self.line.as_ref().cloned().unwrap_or_default()
     }
 
-    /// Whether it is for this program with these settings: for Kubernetes in cluster mode, or perhaps so, where the line
-    /// cannot be read.
+    /// Whether it is for this program with these settings: for Kubernetes in cluster mode. A line that cannot be parsed
+    /// is, if the line or the settings name Kubernetes.
     pub fn is_for_kubernetes(&self, conf: &SparkConf) -> bool {
         let is_kubernetes = conf.get(&keys::MASTER).is_some_and(|master| master.starts_with("k8s"));
         match &self.line {
@@ -52,7 +52,7 @@ impl Asked {
         }
     }
 
-    /// The line, where it can be read as an application's or a driver's.
+    /// The parsed line, or the reason why it is no submission and no request about a driver.
     pub fn line(&self) -> anyhow::Result<&CommandLine> {
         if let Some(script) = self.script {
             bail!("{script}; {}", master::HAND_OVER);
@@ -60,10 +60,10 @@ impl Asked {
         Ok(self.line.as_ref().map_err(Clone::clone)?)
     }
 
-    /// Kubernetes' objects and Spark's properties have text only.
+    /// Refuses arguments that are not UTF-8: Kubernetes objects and Spark properties hold only text.
     pub fn check_text(&self) -> anyhow::Result<()> {
         match self.arguments.iter().position(|argument| argument.to_str().is_none()) {
-            // It may be a secret.
+            // The message does not show the argument: it may be a secret.
             Some(at) => bail!("argument {} is not UTF-8: write it in UTF-8", at + 1),
             None => Ok(()),
         }
@@ -88,7 +88,7 @@ mod tests {
         for (key, value) in settings {
             conf.set(key, *value, Origin::Conf);
         }
-        Asked::read(arguments.iter().map(OsString::from).collect()).is_for_kubernetes(&conf)
+        Invocation::read(arguments.iter().map(OsString::from).collect()).is_for_kubernetes(&conf)
     }
 
     #[test]

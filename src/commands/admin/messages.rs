@@ -1,4 +1,4 @@
-//! Why something is kept and when it goes, in words.
+//! Messages about a resource: why the server keeps it, and when it will delete it.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use cloakroom_core::resource::{KeepReason, Unknown};
 
 use super::age;
 
-/// When it goes, in a few words for a column.
+/// When the server will delete the resource, in a few words for a column.
 pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
     let Some(why) = &resource.kept_because else {
         return if resource.due_because.is_some() { "next sweep" } else { "gone" }.to_owned();
@@ -39,7 +39,7 @@ pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
     }
 }
 
-/// Why it is kept, as a part of a sentence that follows “because”.
+/// Why the server keeps the resource, as the part of a sentence after “because”.
 pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> String {
     let ago = |at: Option<Timestamp>| {
         at.map_or_else(|| "some time ago".to_owned(), |at| format!("{} ago", age::between(at, details.now)))
@@ -52,40 +52,42 @@ pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> Stri
         KeepReason::OwnerPresent => "its owner exists",
         KeepReason::OwnerFinished => {
             let finished = ago(details.owner_finished_since);
-            return format!("its owner's pods are still there, which finished {finished}");
+            return format!("its owner's pods finished {finished} and still exist");
         }
-        KeepReason::NotUsedYet => "nobody has downloaded it yet, and there is still time",
+        KeepReason::NotUsedYet => "it was never downloaded, and its unused timeout is not over",
         KeepReason::OwnerGone => match details.owner_absent_since {
             Some(since) => {
                 let time = age::between(since, details.now);
-                return format!("its owner is gone for {time} only, which proves too little");
+                return format!("its owner has been absent for only {time}, so it may still come back");
             }
-            None => "its owner seems to be gone, and no sweep has looked since",
+            None => "its owner seems to be gone, but no sweep has checked it since",
         },
         KeepReason::OwnerNotSeenYet => {
             let used = ago(details.resource.last_used_at);
-            return format!("it was downloaded {used} and its owner, which was never seen, may still come");
+            return format!("it was downloaded {used}, and its owner was never seen but may still come");
         }
         KeepReason::OwnerUnknown(unknown) => not_known(unknown),
         KeepReason::OwnersNotAsked => "it was downloaded, and no cluster is asked whether its owner exists",
-        KeepReason::Downloading => "somebody is downloading it at this moment",
-        KeepReason::Held => "it would go with more than half of all others, which is more likely a mistake",
+        KeepReason::Downloading => "a client is downloading it",
+        KeepReason::Held => "a sweep would delete it with more than half of all used resources, which is more likely a mistake",
     }
     .to_owned()
 }
 
-/// Why it is not known whether the owner exists.
+/// Why the server does not know whether the owner exists.
 fn not_known(unknown: Unknown) -> &'static str {
     match unknown {
         Unknown::Starting => "the server is still finding out which owners exist",
         Unknown::Failing => "the server cannot find out at the moment whether its owner exists",
         Unknown::Forbidden => "the API server does not let the server look for its owner",
-        Unknown::NoSuchKind => "the cluster does not have its owner's kind, so nobody knows of its owner",
+        Unknown::NoSuchKind => {
+            "the cluster does not have its owner's kind, so the server cannot know whether its owner exists"
+        }
         Unknown::OtherNamespace => {
-            "the server does not look into its owner's namespace, so nobody knows of its owner"
+            "the server does not watch its owner's namespace, so it cannot know whether its owner exists"
         }
         Unknown::TooManyLabelKeys => {
-            "resources ask for more label keys than the server keeps, so nobody knows of its owner"
+            "resources name more label keys than the server keeps, so it cannot know whether its owner exists"
         }
         Unknown::OtherCluster => {
             "another cluster answers than the one that owners were seen in, or it does not show that it is the same"
@@ -93,7 +95,7 @@ fn not_known(unknown: Unknown) -> &'static str {
     }
 }
 
-/// When and how it goes, as a sentence without its full stop.
+/// When and how the resource ends, as a sentence without its full stop.
 pub(super) fn end(details: &ResourceDetails) -> String {
     let resource = &details.resource;
     let Some(why) = &resource.kept_because else {
@@ -101,29 +103,29 @@ pub(super) fn end(details: &ResourceDetails) -> String {
     };
     let (before, after, without_time) = match why {
         Word::Known(KeepReason::OwnerPresent) => {
-            ("some time after its owner, ", " at the latest", "some time after its owner")
+            ("some time after its owner is gone, ", " at the latest", "some time after its owner is gone")
         }
         Word::Known(KeepReason::OwnerFinished) => {
             ("with its owner's pods, ", " at the latest", "with its owner's pods")
         }
         Word::Known(KeepReason::NotUsedYet) => {
-            ("", ", unless somebody downloads it before or its owner comes", OWNER_IS_GONE)
+            ("", ", unless it is downloaded before or its owner comes", OWNER_IS_GONE)
         }
         Word::Known(KeepReason::OwnerGone) => {
-            ("", ", unless its owner comes back", "when another sweep has found the same")
+            ("", ", unless its owner comes back", "when another sweep confirms that its owner is gone")
         }
         Word::Known(KeepReason::OwnerNotSeenYet) => ("", ", unless its owner comes", OWNER_IS_GONE),
-        Word::Known(KeepReason::Downloading) => return "not before that is over".to_owned(),
+        Word::Known(KeepReason::Downloading) => return "not before the download is over".to_owned(),
         Word::Known(KeepReason::OwnersNotAsked) => {
-            ("", WHATEVER, "by hand only: by its ticket or with cloakroom rm")
+            ("", IN_ANY_CASE, "by hand only: by its ticket or with cloakroom rm")
         }
         Word::Known(KeepReason::OwnerUnknown(Unknown::OtherCluster)) => (
             "",
-            WHATEVER,
+            IN_ANY_CASE,
             "when the known cluster answers again, or an admin accepts another one (cloakroom ls says how)",
         ),
         Word::Known(KeepReason::Held | KeepReason::OwnerUnknown(_)) | Word::Other(_) => {
-            ("", WHATEVER, OWNER_IS_GONE)
+            ("", IN_ANY_CASE, OWNER_IS_GONE)
         }
     };
     match resource.expires_at {
@@ -132,11 +134,11 @@ pub(super) fn end(details: &ResourceDetails) -> String {
     }
 }
 
-const WHATEVER: &str = ", whatever becomes known";
+const IN_ANY_CASE: &str = " in any case";
 const OWNER_IS_GONE: &str = "when its owner is known to be gone";
 
-/// Whether owners may be there that a watch in this state does not show. Where a namespace is gone, nothing is in it: that
-/// is known.
+/// Whether owners may exist that a watch in this state does not show. A namespace that is gone has no owners, so its
+/// watch is not blind.
 pub(super) fn is_blind(state: &Word<WatchState>) -> bool {
     match state {
         Word::Known(WatchState::Ready | WatchState::NamespaceGone) => false,
@@ -147,8 +149,8 @@ pub(super) fn is_blind(state: &Word<WatchState>) -> bool {
     }
 }
 
-/// The owner in one word, as kubectl names objects: `Pod/NAME`, `Pod/KEY=VALUE,KEY=VALUE`. Of a tombstone's owner only the
-/// kind is known.
+/// The owner in one word, as kubectl names objects: `Pod/NAME`, `Pod/KEY=VALUE,KEY=VALUE`. A tombstone has only the
+/// owner's kind.
 pub(super) fn owner(owner: &OwnerMetadata) -> String {
     let labels = owner.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let parts: Vec<String> = owner.name.clone().into_iter().chain(labels).collect();
@@ -253,9 +255,9 @@ pub(super) mod tests {
     fn a_person_reads_why_and_since_when() {
         assert_eq!(
             sentence("owner-not-seen-yet"),
-            "it was downloaded 3m ago and its owner, which was never seen, may still come"
+            "it was downloaded 3m ago, and its owner was never seen but may still come"
         );
-        assert!(sentence("owner-gone").contains("gone for 40s only"));
+        assert!(sentence("owner-gone").contains("absent for only 40s"));
         assert!(sentence("owner-finished").contains("finished 10m ago"));
         let at = end(&details(Some("owner-gone"), Some(20)));
         assert_eq!(at, "at 2026-01-01T12:00:20Z (in 20s), unless its owner comes back");

@@ -1,5 +1,5 @@
-//! `cloakroom stage --for`: stages what an application needs that something else submits, and prints what that has to be
-//! given. Nothing of it outlives a failure.
+//! `cloakroom stage --for`: stages the files of an application that another program submits, and prints what to pass on
+//! to that program. After a failure nothing of this is left.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::asked;
 use super::file;
+use super::messages;
 use super::progress::{StageProgress, Uploads};
+use super::request;
 use super::templates::Templates;
-use super::words;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
@@ -26,14 +26,14 @@ use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, Uploading};
 use cloakroom_transfer::client::StageObserver;
 
-const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
+const UNPRINTED: &str = "the result cannot be printed on stdout";
 
-/// Stages, makes the objects, writes the templates, prints.
+/// Stages, creates the objects, writes the templates, and prints.
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
     let file = file::read(args, choice)?;
     let defaults = sources::defaults(&submitter)?;
-    let mut request = asked::request(args, choice, defaults.as_ref(), file.as_ref(), submitter.clone())?;
+    let mut request = request::of_flags(args, choice, defaults.as_ref(), file.as_ref(), submitter.clone())?;
     request.conf.fill_in(submitter.surroundings())?;
     let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
     let (seen, uploads) = (screen.clone(), Uploads::default());
@@ -41,10 +41,10 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
     let handover = run::handed_over(&request, &Local, &NamedServer, &drawn, &log).await?;
     let templates = match choice {
-        SubmitterChoice::SparkSubmit => Some(Templates::new(&args.handover.templates_to, &handover)?),
+        SubmitterChoice::SparkSubmit => Some(Templates::new(&args.external.templates_to, &handover)?),
         SubmitterChoice::SparkOperator => None,
     };
-    let is_dry_run = args.handover.dry_run;
+    let is_dry_run = args.external.dry_run;
     let server = if is_dry_run { None } else { Some(connect::connect(&request.conf, &submitter)?) };
     let signals = Signals::watch(&screen)?;
     let (server, stop) = (server.as_ref(), &signals.stop);
@@ -67,25 +67,25 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     }
 }
 
-/// Prints the application's file, or writes the templates and prints what the submitter is to be given, with the objects if
-/// they are not made.
+/// Prints the SparkApplication, or writes the templates and prints what to pass on to the submitter. Objects that were
+/// not created are printed for kubectl instead.
 fn give(
     choice: SubmitterChoice,
     handover: &Handover,
     templates: Option<&Templates>,
     to_apply: &[Value],
 ) -> anyhow::Result<()> {
-    let documents = words::documents(to_apply)?;
+    let documents = messages::documents(to_apply)?;
     if handover.file.is_some() {
-        return words::show(&documents).context(UNPRINTED);
+        return messages::show(&documents).context(UNPRINTED);
     }
-    let given = words::given(choice, handover, templates)?;
+    let given = messages::given(choice, handover, templates)?;
     templates.map_or(Ok(()), Templates::write)?;
-    let printed = words::show(if to_apply.is_empty() { &given } else { &documents }).context(UNPRINTED);
+    let printed = messages::show(if to_apply.is_empty() { &given } else { &documents }).context(UNPRINTED);
     if printed.is_err() {
         templates.inspect(|templates| templates.take_back());
     } else if !to_apply.is_empty() {
-        // stdout is kubectl's.
+        // stdout has the objects for kubectl.
         tell(&given);
     }
     printed
@@ -93,12 +93,12 @@ fn give(
 
 fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, handed_over: &HandedOver) {
     match &handover.file {
-        Some(file) => words::explain_merged(handover, file, handed_over),
-        None => words::explain(handover, choice, are_made, handed_over.expires_at),
+        Some(file) => messages::explain_merged(handover, file, handed_over),
+        None => messages::explain(handover, choice, are_made, handed_over.expires_at),
     }
 }
 
-/// A line for each upload that has ended, and what [`StageProgress`] shows meanwhile.
+/// Shows uploads by [`StageProgress`], and prints a line when one has ended.
 struct Progress {
     screen: Screen,
     is_quiet: bool,
@@ -123,11 +123,11 @@ impl Events for Progress {
             Event::LeftoversRemoved { namespace, secrets } if !self.is_quiet => {
                 let names = secrets.join(", ");
                 tell(&format!(
-                    "removed from namespace {namespace} what earlier runs had left there, because the server has deleted their files: \
-                     the secrets {names}, and their config maps"
+                    "removed from namespace {namespace} what earlier runs had left there, because the server has \
+                     deleted their files: the secrets {names}, and their config maps"
                 ));
             }
-            // Nothing else happens where no application is made.
+            // The others come only from a submission.
             Event::Said { .. }
             | Event::Status { .. }
             | Event::Printed { .. }

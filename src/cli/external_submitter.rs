@@ -1,4 +1,4 @@
-//! The flags of `cloakroom stage --for`: for Spark applications that something else submits.
+//! The flags of `cloakroom stage --for`, for Spark applications that another program submits.
 
 use std::path::PathBuf;
 
@@ -6,38 +6,38 @@ use clap::{Args, ValueEnum};
 
 use cloakroom_spark::keys;
 
-/// What submits the application.
+/// The program that submits the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SubmitterChoice {
-    /// A stock spark-submit: prints its arguments, writes its pod template.
+    /// A stock spark-submit: prints its arguments, and writes its pod template.
     SparkSubmit,
-    /// The Kubeflow Spark Operator: prints the SparkApplication of -f with what was staged in it, or its fields where --name alone
-    /// names it.
+    /// The Kubeflow Spark Operator: prints the SparkApplication of -f with the staged files in it, or only its fields
+    /// without -f.
     SparkOperator,
 }
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "For a Spark application that something else submits")]
-pub struct HandoverArgs {
-    /// Stage for an application that this will submit, make the Secret and the ConfigMap that its init-container reads, and
-    /// print what it has to be given
+pub struct ExternalSubmitterArgs {
+    /// The program that will submit the application. stage creates the Secret and the ConfigMap for the init-container,
+    /// and prints what to pass on to that program
     #[arg(long = "for", value_name = "SUBMITTER", value_enum)]
     pub submitter: Option<SubmitterChoice>,
 
-    /// File of a SparkApplication; - is stdin. Its files of this machine are staged, and it is printed with what was staged in it,
-    /// for `kubectl apply -f -`
+    /// File of a SparkApplication; - is stdin. stage uploads its local files, and prints it with the staged files in
+    /// it, for `kubectl apply -f -`
     #[arg(long, short = 'f', value_name = "YAML", requires = "submitter", conflicts_with_all = ["labels", "kind"])]
     pub filename: Option<PathBuf>,
 
-    /// Jars, separated by commas, as spark-submit takes them (so are the other lists)
+    /// Jars, separated by commas, as spark-submit takes them (the other lists likewise)
     #[arg(long, value_name = "JARS", requires = "submitter")]
     pub jars: Option<String>,
 
-    /// Files for the working directories of driver and executors; FILE#NAME stages it under another name
+    /// Files for the working directories of driver and executors; FILE#NAME is staged under the other name
     #[arg(long = "files", id = "files-list", value_name = "FILES", requires = "submitter")]
     pub files: Option<String>,
 
-    /// Archives that are unpacked there; ARCHIVE#NAME into a folder of that name
+    /// Archives that are unpacked in these directories; ARCHIVE#NAME is unpacked under that name
     #[arg(long, value_name = "ARCHIVES", requires = "submitter")]
     pub archives: Option<String>,
 
@@ -45,11 +45,11 @@ pub struct HandoverArgs {
     #[arg(long, value_name = "PY_FILES", requires = "submitter")]
     pub py_files: Option<String>,
 
-    /// Image of the init-container: this program's [default: what the server advertises]
+    /// Image of the init-container: the one with this program [default: what the server advertises]
     #[arg(long, value_name = "IMAGE", requires = "submitter")]
     pub fetch_image: Option<String>,
 
-    /// A setting of staging, as `cloakroom submit` takes it, such as a pod template of yours; repeatable
+    /// A setting of staging, as `cloakroom submit` takes it, or your own pod template; repeatable
     #[arg(long = "conf", value_name = "KEY=VALUE", value_parser = setting, requires = "submitter")]
     pub settings: Vec<(String, String)>,
 
@@ -57,12 +57,12 @@ pub struct HandoverArgs {
     #[arg(long, value_name = "URL", requires = "submitter")]
     pub master: Option<String>,
 
-    /// Folder that the pod templates are written to
+    /// Folder for the pod templates; each run writes files with new names
     #[arg(long, value_name = "DIR", default_value = ".", requires = "submitter")]
     pub templates_to: PathBuf,
 
-    /// Ask nothing of the cluster: print the Secret and the ConfigMap, for `kubectl apply -f -`, and what is to be given on
-    /// stderr. The files are staged all the same: the Secret is made of their tickets
+    /// Create no objects and ask no cluster. Print the Secret and the ConfigMap for `kubectl apply -f -`, and on stderr
+    /// what to pass on to the submitter. The files are staged all the same, because the Secret holds their tickets
     #[arg(long, requires = "submitter")]
     pub dry_run: bool,
 }

@@ -1,4 +1,4 @@
-//! What the flags of `cloakroom stage --for` ask for, as settings by Spark's keys.
+//! The request that the flags of `cloakroom stage --for` describe, as settings with Spark's keys.
 
 use crate::cli::{StageArgs, SubmitterChoice, ca_giver, token_giver};
 use crate::commands::{UsageError, refuse};
@@ -13,8 +13,8 @@ use cloakroom_submit::plan::{Asking, Submitter};
 /// The Kubeflow Spark Operator's kind.
 const SPARK_APPLICATION: &str = "SparkApplication.sparkoperator.k8s.io";
 
-/// Checks what can be checked without the files themselves, and gathers the rest.
-pub fn request(
+/// Makes the request, and checks what can be checked without reading the staged files.
+pub fn of_flags(
     args: &StageArgs,
     choice: SubmitterChoice,
     defaults: Option<&Properties>,
@@ -51,7 +51,7 @@ pub fn request(
     })
 }
 
-/// The application's own jar, Python or R file: as an argument, or in its file.
+/// The application's own jar, Python or R file: an argument, or a field of the SparkApplication.
 fn application<'a>(
     args: &'a StageArgs,
     file: Option<&'a ApplicationFile>,
@@ -87,14 +87,14 @@ fn conf(
     file: Option<&ApplicationFile>,
 ) -> anyhow::Result<SparkConf> {
     let mut conf = file.map(of_file).transpose()?.unwrap_or_default();
-    for (key, value) in &args.handover.settings {
+    for (key, value) in &args.external.settings {
         let is_of_file = matches!(conf.origin(key), Some(Origin::Field { .. }));
         if is_of_file && conf.get(key).is_some_and(|there| there != value) {
             return Err(conf.refuse(key, "--conf says something else: leave one of them out").into());
         }
         conf.set(key, value, Origin::Conf);
     }
-    let handover = &args.handover;
+    let external = &args.external;
     let (ca_file, token_file) = (args.ca_files.first(), args.token_file.as_ref());
     if args.ca_files.len() > 1 {
         refuse!(
@@ -110,18 +110,18 @@ fn conf(
     }
     for (flag, key, value) in [
         ("--namespace", keys::NAMESPACE.name(), Some(namespace.to_owned())),
-        ("--jars", keys::JARS.name(), list(&conf, &keys::JARS, handover.jars.as_deref())),
-        ("--files", keys::FILES.name(), list(&conf, &keys::FILES, handover.files.as_deref())),
-        ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, handover.archives.as_deref())),
-        ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, handover.py_files.as_deref())),
-        ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), handover.fetch_image.clone()),
-        ("--master", keys::MASTER.name(), handover.master.clone()),
+        ("--jars", keys::JARS.name(), list(&conf, &keys::JARS, external.jars.as_deref())),
+        ("--files", keys::FILES.name(), list(&conf, &keys::FILES, external.files.as_deref())),
+        ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, external.archives.as_deref())),
+        ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, external.py_files.as_deref())),
+        ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), external.fetch_image.clone()),
+        ("--master", keys::MASTER.name(), external.master.clone()),
     ] {
         if let Some(value) = value {
             conf.set(key, value, Origin::Option(flag));
         }
     }
-    // spark-submit reads them too, and what is printed wins over them.
+    // spark-submit reads the defaults too, but the printed arguments win over them.
     let counts = |key: &str, value: &str| {
         key.starts_with(keys::PREFIX) && (*key != *keys::MASTER || value.starts_with("k8s://"))
     };
@@ -137,7 +137,7 @@ fn conf(
     Ok(conf)
 }
 
-/// What the application's file says.
+/// The settings in the file of the SparkApplication.
 fn of_file(file: &ApplicationFile) -> anyhow::Result<SparkConf> {
     let mut conf = SparkConf::default();
     for FileSetting { key, value, field } in file.settings()? {
@@ -146,8 +146,8 @@ fn of_file(file: &ApplicationFile) -> anyhow::Result<SparkConf> {
     Ok(conf)
 }
 
-/// A list of the command line, behind what the application's file says. In place of what any other setting says, as with
-/// spark-submit.
+/// A list of the command line. It is appended to the list in the SparkApplication, and replaces any other setting, as
+/// with spark-submit.
 fn list(conf: &SparkConf, key: &str, given: Option<&str>) -> Option<String> {
     let given = given?;
     let is_of_file = matches!(conf.origin(key), Some(Origin::Field { .. }));
@@ -158,15 +158,15 @@ fn list(conf: &SparkConf, key: &str, given: Option<&str>) -> Option<String> {
     Some(if is_of_file { entries.join(",") } else { given.to_owned() })
 }
 
-/// Whom the files live for: what the flags say, of the kind that the submitter makes; without them the pod that the template
-/// makes.
+/// The owner of the files: the one that the flags name, by default of the kind that the submitter creates. `None`
+/// without such flags: the owner is then the pod of the template.
 fn owner(args: &StageArgs, choice: SubmitterChoice, namespace: &str) -> anyhow::Result<Option<Owner>> {
     let is_named = args.name.is_some() || !args.labels.is_empty();
     let own_kind = match choice {
         SubmitterChoice::SparkSubmit if !is_named && args.kind.is_none() => return Ok(None),
         SubmitterChoice::SparkOperator if !is_named => refuse!(
-            "--for spark-operator needs -f with the file of the SparkApplication, or --name with its name: what is staged lives as \
-             long as it does (or --label, if several have it)"
+            "--for spark-operator needs -f with the file of the SparkApplication, or --name with its name, because the \
+             staged files live as long as the application (or --label for several applications)"
         ),
         SubmitterChoice::SparkSubmit => POD,
         SubmitterChoice::SparkOperator => SPARK_APPLICATION,
@@ -176,7 +176,7 @@ fn owner(args: &StageArgs, choice: SubmitterChoice, namespace: &str) -> anyhow::
     Ok(Some(owner.map_err(|error| UsageError::of(&error))?))
 }
 
-/// What the names of the objects begin with.
+/// The beginning of the objects' names.
 fn name(args: &StageArgs, application: Option<&MainResource>) -> String {
     let file = application.map(|resource| resource.uri().rsplit('/').next().unwrap_or_default());
     let stem = file.map(|file| file.rsplit_once('.').map_or(file, |(stem, _)| stem));

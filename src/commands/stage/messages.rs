@@ -1,4 +1,4 @@
-//! What `cloakroom stage --for` prints: on stdout what is to be given to the submitter, on stderr what to know about it.
+//! The output of `cloakroom stage --for`: what to pass on to the submitter on stdout, and explanations on stderr.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use cloakroom_submit::plan::handover::operator::{self, ApplicationFile};
 use cloakroom_submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
 use cloakroom_submit::run::HandedOver;
 
-/// What the submitter is to be given.
+/// What to pass on to the submitter.
 pub fn given(
     choice: SubmitterChoice,
     handover: &Handover,
@@ -28,12 +28,13 @@ pub fn given(
     }
 }
 
-/// Documents of YAML, one behind the other.
+/// A stream of YAML documents.
 pub fn documents(documents: &[Value]) -> anyhow::Result<String> {
     documents.iter().map(|document| Ok(format!("---\n{}", document_for_kubectl(document)?))).collect()
 }
 
-/// JSON, which is YAML, where a key is a word that kubectl would take for a boolean: the writer of YAML does not quote it.
+/// A document as YAML. kubectl takes some words for booleans, and the YAML writer does not quote them as keys: a
+/// document with such a key is written as JSON, which is YAML too.
 fn document_for_kubectl(document: &Value) -> anyhow::Result<String> {
     if has_boolean_key(document) {
         return Ok(format!("{document:#}\n"));
@@ -41,7 +42,7 @@ fn document_for_kubectl(document: &Value) -> anyhow::Result<String> {
     yaml(document)
 }
 
-/// By YAML 1.1, as kubectl reads it.
+/// Whether a key is a boolean in YAML 1.1, which kubectl reads.
 fn has_boolean_key(value: &Value) -> bool {
     const WORDS: [&str; 6] = ["y", "n", "yes", "no", "on", "off"];
     match value {
@@ -53,7 +54,7 @@ fn has_boolean_key(value: &Value) -> bool {
     }
 }
 
-/// Writes to stdout. Whoever asked must get it, so a reader that is gone is a failure.
+/// Writes to stdout. A closed stdout is a failure, because the user needs this output.
 pub fn show(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
@@ -68,7 +69,7 @@ pub fn yaml(value: &Value) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Arguments of spark-submit, the application behind all options: lines that a shell takes as one command.
+/// Arguments of spark-submit, with the application after all options. A shell reads the lines as one command.
 fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
     let file = |path: &Path| path.display().to_string();
     let mut settings = vec![(keys::NAMESPACE.name(), handover.namespace.clone())];
@@ -86,7 +87,7 @@ fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
     options.chain(application).collect::<Vec<_>>().join(" \\\n") + "\n"
 }
 
-/// For a POSIX shell.
+/// Quotes an argument for a POSIX shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./#-".contains(c);
     if argument.chars().all(is_plain) {
@@ -96,13 +97,13 @@ fn quoted(argument: &str) -> String {
     }
 }
 
-/// The part of a `SparkApplication` that says the same.
+/// The same as fields of a `SparkApplication`.
 fn fields(handover: &Handover) -> anyhow::Result<String> {
     let spec = operator::fields(handover).context("the fields cannot be written")?;
     yaml(&json!({"spec": spec}))
 }
 
-/// What to know, and what is left to do.
+/// Explains what was created, and what the user has to do next.
 pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
     let names = handover.objects.names().join(" and ");
     let namespace = &handover.namespace;
@@ -127,13 +128,14 @@ pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, exp
     }
 }
 
-/// The same where the application was printed with everything that it needs.
+/// The same for a SparkApplication that was printed with everything it needs.
 pub fn explain_merged(handover: &Handover, file: &ApplicationFile, handed_over: &HandedOver) {
     let (kind, name) = (file.kind(), file.name());
     let (names, namespace) = (handover.objects.names().join(" and "), &handover.namespace);
     let owned = if handed_over.is_owned {
         format!(
-            "they belong to the {kind} that is there, and go with it: do not delete it before you apply this"
+            "they belong to the {kind} that exists already, and are deleted with it: do not delete it before you apply \
+             this"
         )
     } else {
         format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(handover))
@@ -150,6 +152,6 @@ fn removal(handover: &Handover) -> String {
 
 fn expires(next: &str, expires_at: Option<Timestamp>) {
     if let Some(expires_at) = expires_at {
-        tell(&format!("{next} before {expires_at}: what nobody collects is cleared away then"));
+        tell(&format!("{next} before {expires_at}: then the server deletes what was not downloaded"));
     }
 }
