@@ -55,7 +55,7 @@ impl Asked {
     /// The line, where it can be read as an application's or a driver's.
     pub fn line(&self) -> anyhow::Result<&CommandLine> {
         if let Some(script) = self.script {
-            bail!("{script}; {}", master::HAND_OVER);
+            bail!("{script}; {}", master::EXTERNAL_SUBMITTER_ADVICE);
         }
         Ok(self.line.as_ref().map_err(Clone::clone)?)
     }
