@@ -115,7 +115,7 @@ fn boolean_of(text: &str) -> Result<bool, String> {
 }
 
 fn mebibytes_of(text: &str, version: SparkVersion) -> Result<u64, String> {
-    /// What `JavaUtils.byteStringAs` reads.
+    /// The sizes that `JavaUtils.byteStringAs` reads.
     const SIZES: &str = "it must be a whole number with a unit, such as 512m or 2g (units: b, k, m, g, t, p; from \
                          Spark 4.2 on Ki, Mi, Gi, Ti, Pi as well)";
     let size = parse_size(text, SizeUnit::Mebibytes)
