@@ -230,7 +230,7 @@ async fn what_does_not_work_is_told_with_what_to_do() {
         ),
         (&off.url(""), "start it with --admin-token-file FILE to turn them on (403 admin-off)"),
         (&server.app.url(""), "this is not an admin token of this server"),
-        (&foreign.url(), "what answers there is not a cloakroom server; check that it runs"),
+        (&foreign.url(), "the server there is not a cloakroom server; check that it runs"),
         (&server.app.url("/somewhere"), "--ops-listen address (--admin-url)"),
         ("http://staging.example:10001", "the admin token would travel unencrypted"),
     ] {

@@ -272,7 +272,7 @@ async fn a_certificate_that_is_not_trusted_or_for_another_name_fails_at_once_and
     let untrusted = output(pod.fetch(&server.url())).await;
     assert_eq!(untrusted.status.code(), Some(1));
     assert!(
-        stderr(&untrusted).contains("not signed by anybody who is trusted here; "),
+        stderr(&untrusted).contains("not signed by a CA that is trusted here; "),
         "{}",
         stderr(&untrusted)
     );

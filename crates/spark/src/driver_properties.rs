@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_fetched_is_a_file_and_what_is_in_the_image_stays() {
+    fn entries_of_fetched_files_change_and_those_of_the_image_stay() {
         let text = "spark.jars=local\\:///data/jars/a%20b.jar,local\\:///opt/x.jar,https\\://h/y.jar\n\
                     spark.archives=local\\:/data/files/env.tgz\\#env\n\
                     spark.files=local\\:///data/files2/a.txt\n\

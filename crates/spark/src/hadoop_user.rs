@@ -5,7 +5,7 @@ use thiserror::Error;
 /// The text is not a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "{origin} is `{name}`, which is no name of a user: write it without @, or as a Kerberos principal, such as \
+    "{origin} is `{name}`, which is not the name of a user: write it without @, or as a Kerberos principal, such as \
      etl@EXAMPLE.COM or etl/host@EXAMPLE.COM"
 )]
 pub struct NoUser {
@@ -56,7 +56,7 @@ mod tests {
         for name in ["@R", "a@", "a@R@S", "a/b/c@R", "a@R/x", "/b@R", "a/@R"] {
             let said = short_name(name, "--proxy-user").unwrap_err().to_string();
             assert!(
-                said.starts_with(&format!("--proxy-user is `{name}`, which is no name of a user")),
+                said.starts_with(&format!("--proxy-user is `{name}`, which is not the name of a user")),
                 "{said}"
             );
         }

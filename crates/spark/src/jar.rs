@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_jar_is_said_to_be_none() {
+    fn a_file_that_is_not_a_jar_is_refused_as_such() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "not a zip").unwrap();
         let message = main_class(file.path()).unwrap_err().to_string();

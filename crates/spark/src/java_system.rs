@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_capital_d_is_a_property_and_other_options_are_none() {
+    fn options_that_begin_with_capital_d_are_properties_and_others_are_not() {
         let options = r#"-Xmx1g -Da=b=c -Dd "-De=f g" -Dh=i\ j -cp x"#;
         let expected = [("a", "b=c"), ("d", ""), ("e", "f g"), ("h", "i j")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_originals_own_files_decide_by_themselves() {
+    fn kubesparks_own_files_decide_by_themselves() {
         let server = "spark.kubernetes.resourceStagingServer.port=10000\n\
                       spark.ssl.kubernetes.resourceStagingServer.enabled=false\n";
         assert_eq!(role(server), Ok(Role::Serve));

@@ -35,7 +35,9 @@ impl SparkVersion {
         let version = Self::parse(text.trim()).filter(|version| *version >= OLDEST).ok_or_else(refuse)?;
         let is_unknown = (version.major, version.minor) > (NEWEST.major, NEWEST.minor);
         let warning = || {
-            format!("`{key}` is {version}: no Spark after {NEWEST} is known here, so its objects are made")
+            format!(
+                "`{key}` is {version}: no Spark after {NEWEST} is known here, so the objects of {NEWEST} are made"
+            )
         };
         Ok((version, is_unknown.then(warning)))
     }
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_or_too_old_is_refused() {
+    fn an_invalid_or_too_old_version_is_refused() {
         for text in ["", "4", "4.3", "v4.3.0", "4.3.0-SNAPSHOT", "3.4.9", "2.2.0", "4.3.0.1", "+4.3.0"] {
             let message = of(text).unwrap_err().to_string();
             assert!(message.contains("must be a version of Spark from 3.5.0"), "{message}");

@@ -55,7 +55,7 @@ impl Invocation {
     /// The parsed line, or the reason why it is no submission and no request about a driver.
     pub fn line(&self) -> anyhow::Result<&CommandLine> {
         if let Some(script) = self.script {
-            bail!("{script}; {}", master::HAND_OVER);
+            bail!("{script}; {}", master::EXTERNAL_SUBMITTER_ADVICE);
         }
         Ok(self.line.as_ref().map_err(Clone::clone)?)
     }

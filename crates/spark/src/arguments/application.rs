@@ -40,14 +40,17 @@ pub enum ArgumentsError {
     #[error(
         "the deploy mode is client, which is Spark's default and starts the driver on this machine: write \
          --deploy-mode cluster, or {}",
-        master::HAND_OVER
+        master::EXTERNAL_SUBMITTER_ADVICE
     )]
     ClientMode,
     /// The command line has no application.
-    #[error("missing application resource: name the jar, Python or R file to run behind the options")]
+    #[error("missing application resource: name the jar, Python or R file to run after the options")]
     MissingApplication,
     /// The application is a jar that is not on this machine, and there is no `--class`.
-    #[error("missing class for the jar {uri}, which is not on this machine to be looked into: give --class")]
+    #[error(
+        "missing class for the jar {uri}, which is not on this machine, so its manifest cannot be read: give \
+         --class"
+    )]
     MissingClass {
         /// The jar's URI.
         uri: String,
@@ -60,15 +63,15 @@ pub enum ArgumentsError {
     Uri(#[from] UriError),
     /// The application has a name after `#`. Only files in lists can have one.
     #[error(
-        "the application takes no #name: leave #{name} out; in the name of a file # is written %23, with file:/// in \
-         front of its path"
+        "the application takes no #name: leave #{name} out; if # is part of the file's name, write file:/// before its \
+         path, and %23 for #"
     )]
     NamedApplication {
         /// The text after `#`.
         name: String,
     },
     /// The application is a URL with a blank, which Spark would take for a path.
-    #[error("the application {uri} is no URL, because it has a blank in it: write it as %20")]
+    #[error("the application {uri} is not a URL, because it has a blank in it: write it as %20")]
     BlankInUri {
         /// The URI, without secrets.
         uri: String,

@@ -24,7 +24,8 @@ pub enum CommandLineError {
     },
     /// The line has more than one of `--kill` and `--status`. Spark does one job for each call.
     #[error(
-        "`{option}` is one job too many: give one of --kill and --status, once; NS:PREFIX* names several drivers"
+        "`{option}` is one job too many: give either --kill or --status, and only once; NS:PREFIX* names \
+         several drivers"
     )]
     SecondJob {
         /// The option as it was written.
@@ -153,7 +154,10 @@ impl CommandLine {
     fn behind_the_application(&self) -> impl Iterator<Item = String> {
         let names = self.arguments.iter().map(|argument| split_inline(argument).0);
         names.filter(|name| options::OWN.contains(name)).map(|name| {
-            format!("{name} stands behind the application, which gets it as an argument: write options before the application")
+            format!(
+                "{name} comes after the application, which gets it as an argument: write options before the \
+                 application"
+            )
         })
     }
 
@@ -207,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_application_is_its_own_whatever_it_looks_like() {
+    fn arguments_after_the_application_are_its_own_whatever_they_look_like() {
         let line = parse(&["--name", "x", "local:///a.jar", "--name", "y", "--", "", "-h", "a=b"]).unwrap();
         assert_eq!(line.resource.as_deref(), Some("local:///a.jar"));
         assert_eq!(line.arguments, ["--name", "y", "--", "", "-h", "a=b"]);
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_what_was_probably_meant() {
+    fn an_invalid_command_line_is_refused_with_the_option_that_was_probably_meant() {
         let text = |line: &[&str]| parse(line).err().map(|error| error.to_string());
         assert_eq!(
             text(&["--driver-memroy=2g", "x.jar"]).unwrap(),
@@ -281,7 +285,7 @@ mod tests {
             parse(&["x.jar", "--verbose", "--dry-run", "--kubernetes-namespace=x", "--dry-runs"]).unwrap();
         let told = line.ignored();
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].starts_with("--dry-run stands behind the application"), "{told:?}");
+        assert!(told[0].starts_with("--dry-run comes after the application"), "{told:?}");
         assert!(told[1].starts_with("--kubernetes-namespace stands"), "{told:?}");
         assert_eq!(line.arguments().len(), 4, "they are the application's all the same");
     }

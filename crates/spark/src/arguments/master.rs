@@ -6,8 +6,8 @@ const FORMS: &str =
     "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
 
 /// The advice for everything other than Kubernetes in cluster mode.
-pub const HAND_OVER: &str = "name a real spark-submit by CLOAKROOM_SPARK_SUBMIT, and it gets all that is not Kubernetes in cluster mode (set to \
-     nothing, the variable forbids this)";
+pub const EXTERNAL_SUBMITTER_ADVICE: &str = "set CLOAKROOM_SPARK_SUBMIT to a real spark-submit, which then runs \
+     everything except Kubernetes in cluster mode (an empty variable forbids this)";
 
 /// Sets the master to the form in the driver's properties, `k8s://https://HOST:PORT`, and returns it.
 pub fn normalise(conf: &mut SparkConf) -> Result<String, SettingError> {
@@ -22,9 +22,10 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
         return Err(conf.refuse(&keys::MASTER, format!("give --master; {FORMS}")));
     };
     let Some(url) = master.strip_prefix("k8s://") else {
-        return Err(
-            conf.refuse(&keys::MASTER, format!("only Kubernetes is supported here; {FORMS}; or {HAND_OVER}"))
-        );
+        return Err(conf.refuse(
+            &keys::MASTER,
+            format!("only Kubernetes is supported here; {FORMS}; or {EXTERNAL_SUBMITTER_ADVICE}"),
+        ));
     };
     if url.contains(char::is_whitespace) {
         return Err(conf.refuse(&keys::MASTER, format!("it must have no blanks; {FORMS}")));
@@ -39,7 +40,7 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
             Ok(master.to_owned())
         }
         Some((scheme, _)) => {
-            Err(conf.refuse(&keys::MASTER, format!("`{scheme}` is no scheme of an API server; {FORMS}")))
+            Err(conf.refuse(&keys::MASTER, format!("`{scheme}` is not the scheme of an API server; {FORMS}")))
         }
     }
 }

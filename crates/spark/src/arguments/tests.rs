@@ -72,7 +72,7 @@ fn a_class_of_the_image_needs_no_jar() {
 fn a_driver_on_this_machine_is_refused_with_the_option_to_write() {
     let line = CommandLine::parse(["--master", "k8s://h:1", "x.py"].map(str::to_owned)).unwrap();
     let message = read(&line).unwrap_err().to_string();
-    assert!(message.contains("write --deploy-mode cluster, or name a real spark-submit"), "{message}");
+    assert!(message.contains("write --deploy-mode cluster, or set CLOAKROOM_SPARK_SUBMIT"), "{message}");
     assert_eq!(
         refused(&["--deploy-mode", "clustr", "x.py"]),
         "--deploy-mode (`spark.submit.deployMode`) is `clustr`: write --deploy-mode cluster"
@@ -80,7 +80,7 @@ fn a_driver_on_this_machine_is_refused_with_the_option_to_write() {
 }
 
 #[test]
-fn what_cannot_run_is_refused_by_the_name_of_its_option() {
+fn an_application_that_cannot_run_is_refused_with_the_name_of_the_option() {
     for (more, begins) in [
         (&["--driver-memory", "lots", "x.py"][..], "--driver-memory (`spark.driver.memory`) is `lots`"),
         (&["--driver-memory", "0", "x.py"], "--driver-memory (`spark.driver.memory`) is `0`"),
@@ -108,7 +108,7 @@ fn what_cannot_run_is_refused_by_the_name_of_its_option() {
         (&["/no/such.jar"], "cannot read /no/such.jar"),
         (&["main.py#x"], "the application takes no #name: leave #x out"),
         (&["--class", "a.B", "a.jar#x"], "the application takes no #name: leave #x out"),
-        (&["https://u:hush@h/a b.jar?sig=hush"], "the application https://h/a b.jar is no URL, because"),
+        (&["https://u:hush@h/a b.jar?sig=hush"], "the application https://h/a b.jar is not a URL, because"),
         (&["--class", "a.B", "spark-shell"], "cluster deploy mode is not applicable to Spark shells"),
         (&["--remote", "sc://h", "x.py"], "--remote (`spark.remote`) is `sc://h`: it is for Spark Connect"),
         (&["--proxy-user", "u", "--principal", "p", "x.py"], "only one of --proxy-user and --principal"),

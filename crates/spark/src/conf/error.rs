@@ -45,7 +45,7 @@ impl SettingError {
 /// The value in quotation marks, on one line. Left out if the key or the value looks secret.
 fn shown(key: &str, value: &str) -> String {
     if !names_token_file(key) && (is_secret(key) || is_secret(value)) {
-        return "`***` (not shown, for it may be a secret)".to_owned();
+        return "`***` (not shown, because it may be a secret)".to_owned();
     }
     let value = without_userinfo(value);
     let one_line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -46,7 +46,7 @@ fn a_value_that_looks_like_a_secret_is_not_shown_either() {
 }
 
 #[test]
-fn who_somebody_is_to_a_server_is_in_no_message_and_the_path_of_a_token_is() {
+fn user_information_in_urls_is_in_no_message_and_the_path_of_a_token_is() {
     let message = |key: &str, value: &str| conf(key, value, Origin::Conf).refuse(key, "no").to_string();
     for (value, shown) in [
         ("http://u:hunter2@h:1/x", "http://…@h:1/x"),

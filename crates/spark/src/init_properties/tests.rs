@@ -14,7 +14,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn a_file_of_the_originals_submitter_is_read() {
+fn a_file_of_kubesparks_submission_client_is_read() {
     let properties = read(&format!(
         "#Mon Nov 13 10:11:12 UTC 2017\n\
          {URI}=http\\://10.0.0.1\\:31000\n\

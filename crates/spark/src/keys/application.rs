@@ -9,14 +9,14 @@ pub const DEPENDENCY_LISTS: [&str; 4] = [JARS.name(), FILES.name(), ARCHIVES.nam
 keys! { "The application":
     /// the API server: `k8s://https://HOST:PORT`
     MASTER: String = text("spark.master");
-    /// `cluster`
+    /// must be `cluster`
     DEPLOY_MODE: String = text("spark.submit.deployMode");
     /// names of the objects, label `spark-app-name`
     APP_NAME: String = text("spark.app.name").or("the main class, or the file's name");
     /// where everything is created
     NAMESPACE: String = namespace("spark.kubernetes.namespace").or("default").substituted();
-    /// jars; those of this machine are [staged](submit.md#local-files) or copied, the driver gets the others as they
-    /// are
+    /// jars; those of this machine are [staged](submit.md#local-files) or copied, the driver gets the others
+    /// unchanged
     JARS: String = list("spark.jars").file();
     /// files for the working directories, likewise
     FILES: String = list("spark.files").file();
@@ -41,19 +41,19 @@ keys! { "The application":
     EXECUTOR_MEMORY: u64 = memory("spark.executor.memory").or("1g");
     /// cores of an executor; only checked
     EXECUTOR_CORES: i32 = count("spark.executor.cores").or("1");
-    /// how many executors; only checked. With dynamic allocation it may be 0
+    /// number of executors; only checked. With dynamic allocation it may be 0
     EXECUTOR_INSTANCES: i32 = count_or_none("spark.executor.instances").or("2");
-    /// whether the number of executors changes; then it may begin with 0
+    /// whether the number of executors changes while the application runs; then it may begin with 0
     DYNAMIC_ALLOCATION: bool = bare_boolean("spark.dynamicAllocation.enabled").or("false");
     /// whether the driver keeps executors as long as their shuffle files are needed
     SHUFFLE_TRACKING: bool = boolean("spark.dynamicAllocation.shuffleTracking.enabled").or("true");
-    /// a warning, if it is `true` ([why](submit.md#dynamic-allocation-without-a-shuffle-service))
+    /// `true` only gives a warning ([why](submit.md#dynamic-allocation-without-a-shuffle-service))
     SHUFFLE_SERVICE: bool = boolean("spark.shuffle.service.enabled").or("false");
-    /// Spark Connect's: refused
+    /// refused, because it is for Spark Connect
     REMOTE: String = text("spark.remote");
-    /// the standalone cluster's: does nothing
+    /// for Spark's standalone cluster; no effect here
     MOST_CORES: i32 = count("spark.cores.max");
-    /// settings of Ivy; nothing here reads the file
+    /// file with Ivy's settings; cloakroom does not read it
     IVY_SETTINGS: String = text("spark.jars.ivySettings").file();
     /// version of Python; must be 3
     PYTHON_VERSION: String = text("spark.kubernetes.pyspark.pythonVersion").until("4.0");

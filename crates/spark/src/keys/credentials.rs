@@ -23,10 +23,10 @@ keys! { "Credentials, Hadoop and Kerberos":
     TRUST_CERTIFICATES: bool = boolean("spark.kubernetes.trust.certificates").or("false").substituted();
     /// context of the kubeconfig
     CONTEXT: String = text("spark.kubernetes.context").or("the current one").substituted();
-    /// limit for a connection to the API server
+    /// time limit for a connection to the API server
     CONNECTION_TIMEOUT: u32 =
         bare_milliseconds("spark.kubernetes.submission.connectionTimeout").or("10000").substituted();
-    /// limit for a call
+    /// time limit for a request to the API server
     REQUEST_TIMEOUT: u32 = bare_milliseconds("spark.kubernetes.submission.requestTimeout").or("10000").substituted();
     /// grace period of `--kill`
     DELETION_GRACE_PERIOD: u64 = bare_seconds("spark.kubernetes.appKillPodDeletionGracePeriod").substituted();
@@ -43,7 +43,8 @@ keys! { "Credentials, Hadoop and Kerberos":
     DRIVER_CLIENT_KEY_FILE: String = text("spark.kubernetes.authenticate.driver.clientKeyFile").file();
     /// the driver's client certificate, likewise
     DRIVER_CLIENT_CERT_FILE: String = text("spark.kubernetes.authenticate.driver.clientCertFile").file();
-    /// where the driver finds what an image or a template has mounted: `oauthTokenFile`, `caCertFile` and others
+    /// path in the driver of a credential that an image or a template provides; FILE is `oauthTokenFile`, `caCertFile`
+    /// or another
     DRIVER_MOUNTED: String = text("spark.kubernetes.authenticate.driver.mounted.FILE");
     /// config map with Hadoop's configuration; else the folder of the variable `HADOOP_CONF_DIR`
     HADOOP_CONFIG_MAP: String = text("spark.kubernetes.hadoop.configMapName").substituted();

@@ -38,11 +38,11 @@ keys! { "The driver's pod":
         .also(&["spark.yarn.driver.memoryOverhead"])
         .renamed("spark.kubernetes.driver.memoryOverhead").substituted();
     /// memory beside the heap, as a part of the heap; wins over the factor of both
-    DRIVER_MEMORY_OVERHEAD_FACTOR: f64 = factor("spark.driver.memoryOverheadFactor").or("the one of both").substituted();
-    /// the same, for driver and executors
+    DRIVER_MEMORY_OVERHEAD_FACTOR: f64 = factor("spark.driver.memoryOverheadFactor").or("the factor of both").substituted();
+    /// the same factor, for driver and executors
     MEMORY_OVERHEAD_FACTOR: f64 = factor_or_none("spark.kubernetes.memoryOverheadFactor")
         .or("0.1, for Python and R 0.4").substituted();
-    /// least memory beside the heap
+    /// minimum memory beside the heap
     DRIVER_MIN_MEMORY_OVERHEAD: u64 = mebibytes("spark.driver.minMemoryOverhead").or("384m").since("4.0").substituted();
     /// memory of an executor's container beside its heap
     EXECUTOR_MEMORY_OVERHEAD: u64 =
@@ -58,7 +58,7 @@ keys! { "The driver's pod":
     /// vendor of the device, such as `nvidia.com`
     DRIVER_RESOURCE_VENDOR: String = text("spark.driver.resource.NAME.vendor");
     /// the pod's name
-    DRIVER_POD_NAME: String = pod_name("spark.kubernetes.driver.pod.name").or("by the application's name").substituted();
+    DRIVER_POD_NAME: String = pod_name("spark.kubernetes.driver.pod.name").or("made from the application's name").substituted();
     /// labels; `{{APP_ID}}` is filled in
     DRIVER_LABELS: String = text("spark.kubernetes.driver.label.KEY");
     /// annotations; `{{APP_ID}}` is filled in
@@ -81,21 +81,21 @@ keys! { "The driver's pod":
     DRIVER_SECRET_KEYS: String = text("spark.kubernetes.driver.secretKeyRef.VARIABLE");
     /// pod template of the driver: a path, `file:`, `local:` or `http(s):`
     DRIVER_POD_TEMPLATE: String = text("spark.kubernetes.driver.podTemplateFile").substituted().file();
-    /// which of its containers is Spark's
+    /// name of Spark's container in that template
     DRIVER_TEMPLATE_CONTAINER: String =
         text("spark.kubernetes.driver.podTemplateContainerName").or("the first one").substituted();
     /// pod template of the executors; travels to the driver in a config map
     EXECUTOR_POD_TEMPLATE: String = text("spark.kubernetes.executor.podTemplateFile").substituted().file();
-    /// which of its containers is Spark's
+    /// name of Spark's container in that template
     EXECUTOR_TEMPLATE_CONTAINER: String =
         text("spark.kubernetes.executor.podTemplateContainerName").or("the first one").substituted();
-    /// classes of extra steps; only Volcano's is known
+    /// classes of extra feature steps; only Volcano's is supported
     EXTRA_STEPS: String = list("spark.kubernetes.driver.pod.featureSteps").substituted();
-    /// classes of Spark's steps that are left out
+    /// classes of Spark's feature steps to leave out
     EXCLUDED_STEPS: String = list("spark.kubernetes.driver.pod.excludedFeatureSteps").since("4.1").substituted();
     /// template of Volcano's `PodGroup`
     POD_GROUP_FILE: String = text("spark.kubernetes.scheduler.volcano.podGroupTemplateFile").file();
-    /// the same, as text
+    /// template of Volcano's `PodGroup`, as text
     POD_GROUP_JSON: String = text("spark.kubernetes.scheduler.volcano.podGroupTemplateJson");
     /// `allowPrivilegeEscalation` of driver and executors
     PRIVILEGE_ESCALATION: bool =

@@ -56,7 +56,7 @@ kinds! {
     seconds: Duration = "time; a bare number is s", |text, _| time_of(text, TimeUnit::Seconds);
     /// A time above zero; a bare number is minutes.
     minutes: Duration = "time; a bare number is min", |text, _| match time_of(text, TimeUnit::Minutes)? {
-        Duration::ZERO => Err("it must be longer than nothing, such as 5m".to_owned()),
+        Duration::ZERO => Err("it must be longer than zero, such as 5m".to_owned()),
         time => Ok(time),
     };
     /// A number from 1 that Spark reads without trimming (`SparkConf.getInt`, `validateSubmitArguments`).
@@ -115,7 +115,7 @@ fn boolean_of(text: &str) -> Result<bool, String> {
 }
 
 fn mebibytes_of(text: &str, version: SparkVersion) -> Result<u64, String> {
-    /// What `JavaUtils.byteStringAs` reads.
+    /// The sizes that `JavaUtils.byteStringAs` reads.
     const SIZES: &str = "it must be a whole number with a unit, such as 512m or 2g (units: b, k, m, g, t, p; from \
                          Spark 4.2 on Ki, Mi, Gi, Ti, Pi as well)";
     let size = parse_size(text, SizeUnit::Mebibytes)
@@ -135,7 +135,7 @@ fn memory_of(text: &str, version: SparkVersion) -> Result<u64, String> {
     if text.contains(|character| matches!(character, '1'..='9')) {
         Ok(size)
     } else {
-        Err("it must be more than nothing, such as 512m or 2g".to_owned())
+        Err("it must be more than zero, such as 512m or 2g".to_owned())
     }
 }
 
@@ -145,7 +145,7 @@ fn time_of(text: &str, bare: TimeUnit) -> Result<Duration, String> {
 
 fn interval_of(text: &str) -> Result<Duration, String> {
     match time_of(text, TimeUnit::Milliseconds)? {
-        Duration::ZERO => Err("it must be longer than nothing, such as 1s or 500ms".to_owned()),
+        Duration::ZERO => Err("it must be longer than zero, such as 1s or 500ms".to_owned()),
         time => Ok(time),
     }
 }

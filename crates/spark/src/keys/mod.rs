@@ -3,6 +3,7 @@
 //! Code reads a key through its entry here. The tables of keys in docs/submit-reference.md are made from the entries;
 //! each file here makes one table.
 
+mod always_set;
 mod application;
 mod credentials;
 mod driver;
@@ -14,13 +15,13 @@ mod network;
 mod own;
 mod server;
 mod staging;
-mod told;
 mod volumes;
 mod waiting;
 
 use std::fmt;
 use std::ops::Deref;
 
+pub use always_set::*;
 pub use application::*;
 pub use credentials::*;
 pub use driver::*;
@@ -32,7 +33,6 @@ pub use network::*;
 pub use own::*;
 pub use server::*;
 pub use staging::*;
-pub use told::*;
 pub use volumes::{
     DRIVER_VOLUMES, EXECUTOR_VOLUMES, LOCAL_DIRS, LOCAL_DIRS_IN_MEMORY, SHARED_CLAIMS, VolumeKeys,
 };
@@ -94,7 +94,7 @@ pub static TABLES: [&Table; 11] = [
     &staging::TABLE,
     &waiting::TABLE,
     &own::TABLE,
-    &told::TABLE,
+    &always_set::TABLE,
     &init_container::TABLE,
     &server::TABLE,
 ];

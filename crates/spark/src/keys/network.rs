@@ -10,7 +10,7 @@ keys! { "Ports and service":
     DRIVER_BLOCK_MANAGER_PORT: u16 = port("spark.driver.blockManager.port").or("7079");
     /// port of block managers; acts on the pod, not on the service
     BLOCK_MANAGER_PORT: u16 = port("spark.blockManager.port").or("7079");
-    /// port of Spark's web page
+    /// port of Spark's web UI
     UI_PORT: u16 = port_with_blanks("spark.ui.port").or("4040").substituted();
     /// port of Spark Connect
     CONNECT_PORT: u16 = port("spark.connect.grpc.binding.port").or("15002").since("4.0");
@@ -18,7 +18,7 @@ keys! { "Ports and service":
     SERVICE_LABELS: String = text("spark.kubernetes.driver.service.label.KEY");
     /// annotations of the service
     SERVICE_ANNOTATIONS: String = text("spark.kubernetes.driver.service.annotation.KEY");
-    /// IP families of the service
+    /// IP family policy of the service
     IP_FAMILY_POLICY: &'static str = word(
         "spark.kubernetes.driver.service.ipFamilyPolicy",
         "`SingleStack`, `PreferDualStack`, `RequireDualStack`",
@@ -33,7 +33,7 @@ keys! { "Ports and service":
             known.ok_or_else(|| "it must be one of `IPv4`, `IPv6`, `IPv4,IPv6`, `IPv6,IPv4`".to_owned())
         },
     ).or("IPv4").substituted();
-    /// whether the service names the driver before it is ready
+    /// whether DNS has the driver's address before the driver is ready
     PUBLISH_NOT_READY: bool =
         boolean("spark.kubernetes.driver.service.publishNotReadyAddresses").or("false").since("4.3").substituted();
     /// refused: the driver binds to the address of its pod

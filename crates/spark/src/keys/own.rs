@@ -11,7 +11,7 @@ pub const CLOAKROOM_PREFIX: &str = "spark.kubernetes.cloakroom.";
 keys! { "Keys of cloakroom":
     /// the Spark version whose objects are created, from 3.5.0 on
     CLOAKROOM_SPARK_VERSION: String = text("spark.kubernetes.cloakroom.sparkVersion").or("the newest known");
-    /// `spark` for an exit code of 0 whatever happened to the application
+    /// `application`: the exit code is the application's; `spark`: it is 0 however the application ends
     CLOAKROOM_EXIT_CODE: &'static str =
         word("spark.kubernetes.cloakroom.exitCode", "`application`, `spark`", |text, _| one_of(text, &["application", "spark"]))
             .or("application");
@@ -23,7 +23,8 @@ keys! { "Keys of cloakroom":
     CLOAKROOM_FETCH_REMOTE: bool = boolean("spark.kubernetes.cloakroom.fetchRemote").or("false");
     /// file with the upload token of the staging server
     CLOAKROOM_UPLOAD_TOKEN_FILE: String = text("spark.kubernetes.cloakroom.uploadTokenFile").file();
-    /// a real spark-submit, which [gets all but Kubernetes in cluster mode](submit.md#in-front-of-a-real-spark-submit);
+    /// a real spark-submit, which
+    /// [runs everything except Kubernetes in cluster mode](submit.md#in-front-of-a-real-spark-submit);
     /// the variable `CLOAKROOM_SPARK_SUBMIT` wins over it
     CLOAKROOM_SPARK_SUBMIT: String = text("spark.kubernetes.cloakroom.sparkSubmit").file();
     /// how long to wait for a staging server that does not answer or is not ready

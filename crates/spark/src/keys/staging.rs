@@ -12,7 +12,7 @@ keys! { "Staging":
         text("spark.kubernetes.resourceStagingServer.internal.uri").or("the same as this machine");
     /// image of the init-container
     INIT_CONTAINER_IMAGE: String = text("spark.kubernetes.initContainer.image")
-        .or("what the server says")
+        .or("the image that the server names")
         .also(&["spark.kubernetes.initcontainer.docker.image"]);
     /// folder for jars in the pod
     JARS_DOWNLOAD_DIR: String =

@@ -38,20 +38,20 @@ macro_rules! volume_keys {
     ($role:literal) => {
         VolumeKeys {
             mount_path: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.mount.path")).meaning(
-                "mounts a volume of the type `hostPath`, `emptyDir`, `nfs` or `persistentVolumeClaim` there",
+                "mount path of a volume; TYPE is `hostPath`, `emptyDir`, `nfs` or `persistentVolumeClaim`",
             ),
             read_only: bare_boolean(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.mount.readOnly"))
                 .or("false")
-                .meaning("whether it can only be read"),
+                .meaning("whether the mount is read-only"),
             sub_path: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.mount.subPath"))
-                .meaning("path in the volume that is mounted"),
+                .meaning("mounted path in the volume"),
             sub_path_expression: text(concat!(
                 "spark.kubernetes.",
                 $role,
                 ".volumes.TYPE.NAME.mount.subPathExpr"
             ))
             .since("4.0")
-            .meaning("the same, with variables"),
+            .meaning("mounted path in the volume, with variables"),
             path: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.path"))
                 .meaning("path on the node (`hostPath`) or on the server (`nfs`)"),
             kind: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.type"))
@@ -62,15 +62,15 @@ macro_rules! volume_keys {
             medium: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.medium"))
                 .meaning("medium of an `emptyDir`: `Memory`"),
             size_limit: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.sizeLimit"))
-                .meaning("size of an `emptyDir` or of a claim that is made"),
+                .meaning("size of an `emptyDir` or of a created claim"),
             claim_name: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.options.claimName"))
-                .meaning("name of a claim; `OnDemand` in it becomes a name of its own"),
+                .meaning("name of a claim; `OnDemand` is replaced by a generated name"),
             storage_class: text(concat!(
                 "spark.kubernetes.",
                 $role,
                 ".volumes.TYPE.NAME.options.storageClass"
             ))
-            .meaning("class of a claim; it is made if class and size are given"),
+            .meaning("storage class of a claim; the claim is created if class and size are given"),
             labels: text(concat!("spark.kubernetes.", $role, ".volumes.TYPE.NAME.label.KEY"))
                 .since("4.0")
                 .meaning("labels of a claim"),

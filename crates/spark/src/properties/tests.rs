@@ -221,7 +221,7 @@ fn escape(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn what_is_escaped_reads_back(key in ".*", value in ".*") {
+    fn escaped_text_reads_back(key in ".*", value in ".*") {
         let properties = parse(&format!("{}={}\n", escape(&key), escape(&value)));
         prop_assert_eq!(properties.get(&key), Some(trim(&value)));
     }

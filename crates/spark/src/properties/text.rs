@@ -46,7 +46,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_java_reads_as_something_else_is_escaped() {
+    fn characters_that_java_reads_differently_are_escaped() {
         let properties = BTreeMap::from([
             ("spark.app.name".to_owned(), " a b".to_owned()),
             ("spark.x y".to_owned(), "#!=ü\t\n\r\u{c}\\".to_owned()),
@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(
+        fn written_properties_read_back(
             properties in prop::collection::btree_map("spark[^\0]{1,12}", "[^\0]{0,20}", 0..6)
         ) {
             // Spark trims values after reading them as Java does, and so does [`Properties::parse`].

@@ -15,7 +15,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn the_originals_sample_file_is_read_without_a_warning() {
+fn kubesparks_sample_file_is_read_without_a_warning() {
     let properties = read(&format!("{SERVER}.port=10000\n{TLS}.enabled=false\n")).unwrap();
     assert_eq!(properties.port, Some(10000));
     assert_eq!(properties.unused_timeout, None);

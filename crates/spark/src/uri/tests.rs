@@ -96,7 +96,7 @@ fn a_file_name_that_is_empty_or_hostile_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_a_dependency_is_refused_with_the_way_out() {
+fn a_text_that_is_no_dependency_is_refused_with_the_way_out() {
     let cases = [
         (" ", "is empty"),
         ("local://", "names no path"),

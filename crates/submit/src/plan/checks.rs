@@ -87,7 +87,7 @@ mod tests {
     fn bad_values_are_refused_with_key_value_and_what_is_allowed() {
         for (key, value, allowed) in [
             (keys::EXECUTOR_MEMORY.name(), "5q", "a whole number with a unit"),
-            (keys::EXECUTOR_MEMORY.name(), "0", "more than nothing"),
+            (keys::EXECUTOR_MEMORY.name(), "0", "more than zero"),
             (keys::DRIVER_CORES.name(), "zwei", "a whole number from 1"),
             (keys::DRIVER_CORES.name(), "-1", "a whole number from 1"),
             ("spark.executor.cores", "0", "a whole number from 1"),

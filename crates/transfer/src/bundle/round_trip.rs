@@ -22,7 +22,7 @@ fn write_files(folder: &Path, files: &[(String, Vec<u8>)]) -> Vec<PathBuf> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn what_is_packed_comes_out_again_under_the_planned_names(
+    fn packed_files_come_out_again_under_the_planned_names(
         files in prop::collection::vec(
             ("[a-cé]{1,3}(-1)?\\.(jar|txt|tar\\.gz|py)", prop_oneof![
                 prop::collection::vec(any::<u8>(), 0..3000),

@@ -221,7 +221,7 @@ impl AdminClient {
         if !response.status().is_success() {
             return Err(Failure::Answered(Answer::read(response, &[self.token.expose()]).await));
         }
-        let foreign = || Failure::Foreign { why: "what answers there is not a cloakroom server".to_owned() };
+        let foreign = || Failure::Foreign { why: "the server there is not a cloakroom server".to_owned() };
         if !has_content_type(response.headers(), "application/json") {
             return Err(foreign());
         }

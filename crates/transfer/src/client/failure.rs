@@ -36,7 +36,7 @@ pub enum Failure {
         why: String,
     },
     /// No trusted CA has signed the certificate.
-    #[error("its TLS certificate is not signed by anybody who is trusted here")]
+    #[error("its TLS certificate is not signed by a CA that is trusted here")]
     UnknownIssuer,
     /// The certificate is for other names.
     #[error("its TLS certificate is for another name ({why})")]
@@ -179,7 +179,7 @@ pub(super) fn classify(error: &reqwest::Error, connect_timeout: Duration) -> Fai
     }
     if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
         return Failure::Foreign {
-            why: "what answers there does not speak HTTP (perhaps it speaks TLS: https)".to_owned(),
+            why: "the server there does not speak HTTP (perhaps it speaks TLS: https)".to_owned(),
         };
     }
     Failure::Broken { why: broken(error) }
@@ -218,7 +218,7 @@ fn tls_failure(error: &rustls::Error) -> Failure {
         ) => Failure::WrongName { why: one_line(&reason.to_string()) },
         Tls::InvalidCertificate(reason) => Failure::Tls { why: one_line(&reason.to_string()) },
         Tls::InvalidMessage(_) => {
-            Failure::Tls { why: "what answers there does not speak TLS; perhaps http".to_owned() }
+            Failure::Tls { why: "the server there does not speak TLS; perhaps http".to_owned() }
         }
         Tls::General(why) if why == NO_ROOTS => {
             Failure::Tls { why: format!("{NO_ROOTS}, and none was given") }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_failures_that_may_pass_are_tried_again() {
         let answered = |status| {
             Failure::Answered(Answer { status, code: None, detail: String::new(), retry_after: None })
                 .is_transient()

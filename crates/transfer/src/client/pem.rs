@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_certificates_is_left_out() {
+    fn keys_beside_certificates_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("both.pem");
         let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();

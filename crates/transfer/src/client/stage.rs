@@ -117,7 +117,7 @@ pub enum StageError {
     },
     /// The server stored other bytes than were sent.
     #[error(
-        "{server} stored {stored}, but sent were {sent}: something in between changes what passes; stage it again"
+        "{server} stored {stored}, but this program sent {sent}: something in between changes the bytes; stage it again"
     )]
     OtherBytes {
         /// The staging server.
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_refuses_is_not_sent_again() {
+    fn a_bundle_that_the_server_refuses_is_not_sent_again() {
         let answered = |status: &u16| {
             let answer = Answer { status: *status, code: None, detail: String::new(), retry_after: None };
             is_worth_another(&Failure::Answered(answer))

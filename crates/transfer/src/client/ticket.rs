@@ -79,9 +79,7 @@ impl HttpClient {
         let is_json = has_content_type(response.headers(), "application/json");
         let body = bounded_body(response).await;
         let read = Some(body).filter(|_| is_json).and_then(|body| serde_json::from_slice(&body).ok());
-        read.ok_or_else(|| Failure::Foreign {
-            why: "what answers there is not a cloakroom server".to_owned(),
-        })
+        read.ok_or_else(|| Failure::Foreign { why: "the server there is not a cloakroom server".to_owned() })
     }
 
     async fn in_time<T>(&self, exchange: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {

@@ -79,7 +79,7 @@ pub enum FetchError {
         why: String,
     },
     /// The target folder cannot be used.
-    #[error("cannot use {folder} for what is fetched (check that the volume is mounted and writable)", folder = .folder.display())]
+    #[error("cannot put fetched files into {folder} (check that the volume is mounted and writable)", folder = .folder.display())]
     Target {
         /// The target folder, or the path in it that failed.
         folder: PathBuf,
@@ -153,7 +153,7 @@ impl Cause {
             Self::TimeUp { last, limit } => format!("{last} (tried for {})", format_duration(*limit)),
             Self::TooSlow { came, limit } => format!("{came} within {}", format_duration(*limit)),
             Self::Damaged { announced, came } => format!(
-                "what came has the SHA-256 {} and not {}, as announced",
+                "the downloaded bytes have the SHA-256 {}, but the server announced {}",
                 digest::to_hex(came),
                 digest::to_hex(announced)
             ),
@@ -181,10 +181,10 @@ impl Cause {
                 "it was replaced by one without its data: give it a volume that outlasts its pod, and submit or stage it again",
             ),
             Self::TooSlow { .. } => Some("check the network, or give it more time (mountTimeout, --timeout)"),
-            Self::Damaged { .. } => Some("check what stands between here and there, and the stored file"),
-            Self::OtherThanTicket { .. } => Some(
-                "check that the ticket is as it was given, and that this is the server that gave it, or stage again",
-            ),
+            Self::Damaged { .. } => Some("check the proxies in between, and the stored file"),
+            Self::OtherThanTicket { .. } => {
+                Some("check that the ticket is unchanged and from this server, or stage again")
+            }
             Self::Unpack(UnpackError::TooManyEntries { .. }) => Some("raise --max-entries if it is right"),
             Self::Unpack(UnpackError::TooManyBytes { .. }) | Self::TooLarge { .. } => {
                 Some("raise --max-unpacked if it is right")

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_is_no_bundles_is_told_as_such_and_does_not_matter_beside_a_flag() {
+    fn a_url_of_something_else_than_a_bundle_is_refused_unless_a_flag_names_the_server() {
         for url in ["https://h/", "https://h/api/v1/resources/4c1a3c44", "h", ""] {
             let ticket = format!(r#"{{"resourceId":"{ID}","resourceSecret":"s3cret","url":"{url}"}}"#);
             for fallback in [None, Some("http://environment")] {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ticket_is_refused_and_not_repeated() {
+    fn an_invalid_ticket_is_refused_and_not_repeated() {
         for json in [
             "",
             "s3cret",

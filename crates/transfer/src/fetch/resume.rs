@@ -20,7 +20,7 @@ pub(super) enum Ended {
     /// 0.
     StartOver { why: &'static str, next: Option<Box<Download>> },
     /// The reader stopped; the reader has the reason.
-    NobodyReads,
+    ReaderStopped,
 }
 
 /// The state of the download so far.
@@ -37,7 +37,7 @@ struct Transfer<'a> {
 enum Poured {
     ToTheEnd,
     Broke(Failure),
-    NobodyReads,
+    ReaderStopped,
 }
 
 /// Downloads `source` into `sink`. `first` is an answer that is open already.
@@ -72,7 +72,7 @@ pub(super) async fn download(
             }
             Ok(next) => match transfer.pour(next).await? {
                 Poured::ToTheEnd => return transfer.complete().await,
-                Poured::NobodyReads => return Ok(Ended::NobodyReads),
+                Poured::ReaderStopped => return Ok(Ended::ReaderStopped),
                 Poured::Broke(failure) => failure,
             },
             Err(failure) if resume.is_some() && is_about_the_range(&failure) => {
@@ -116,7 +116,7 @@ impl Transfer<'_> {
         }
         match self.representation.as_ref().and_then(|representation| representation.etag.clone()) {
             Some(etag) => Ok(Some(Resume { offset: self.received_bytes, etag })),
-            None => Err("the connection broke, and without a strong ETag nobody can go on in the middle"),
+            None => Err("the connection broke, and without a strong ETag the download cannot resume"),
         }
     }
 
@@ -149,12 +149,12 @@ impl Transfer<'_> {
         loop {
             let next = tokio::select! {
                 next = download.chunk() => next,
-                () = self.sink.closed() => return Poured::NobodyReads,
+                () = self.sink.closed() => return Poured::ReaderStopped,
             };
             match next {
                 Ok(Some(bytes)) => {
                     if !self.take(bytes).await {
-                        return Poured::NobodyReads;
+                        return Poured::ReaderStopped;
                     }
                 }
                 Ok(None) if self.is_short() => {
@@ -207,7 +207,7 @@ impl Transfer<'_> {
         }
         match self.sink.send(Piece::End).await {
             Ok(()) => Ok(Ended::Complete { sha256: came, size_bytes: self.received_bytes }),
-            Err(_) => Ok(Ended::NobodyReads),
+            Err(_) => Ok(Ended::ReaderStopped),
         }
     }
 }

@@ -64,7 +64,7 @@ async fn attempts(source: &Source, hidden: &Path, tools: &Tools<'_>, pace: &Pace
                 let elapsed = started.elapsed();
                 return Ok(Fetched { files: extracted?, sha256, downloaded_bytes: size_bytes, elapsed });
             }
-            Ended::NobodyReads => return Err(extracted.err().unwrap_or(Cause::Lost)),
+            Ended::ReaderStopped => return Err(extracted.err().unwrap_or(Cause::Lost)),
             Ended::StartOver { why, next } => {
                 pace.start_over(why);
                 first = next;

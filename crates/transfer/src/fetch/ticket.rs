@@ -68,14 +68,15 @@ impl ReadTicket {
         let ticket: TicketJson = serde_json::from_str(json).map_err(
             |_| "it must be the one line of JSON that “cloakroom stage” or the server has answered",
         )?;
-        let id = ResourceId::parse_any_case(&ticket.resource_id).map_err(|_| "its resourceId is none")?;
+        let id =
+            ResourceId::parse_any_case(&ticket.resource_id).map_err(|_| "its resourceId is not an id")?;
         if !is_secret(&ticket.resource_secret) {
             return Err("its resourceSecret must be one line of printable ASCII");
         }
         let sha256 = ticket.sha256.as_deref().map(|text| digest::from_hex(text).ok_or(text)).transpose();
         let promise = Promise {
             size_bytes: ticket.size_bytes,
-            sha256: sha256.map_err(|_| "its sha256 is none: it must be 64 hexadecimal digits")?,
+            sha256: sha256.map_err(|_| "its sha256 is not a digest: it must be 64 hexadecimal digits")?,
         };
         let url = ticket.url.filter(|_| !has_server);
         let server = url.map(|url| server_of(&url, id)).transpose()?.filter(|server| !server.is_empty());

@@ -134,5 +134,5 @@ async fn a_proxy_user_is_whole_from_spark_4_3_on_and_before_it_is_short_and_give
     }
     let mut malformed = Bed::new();
     malformed.arguments.proxy_user = Some("a@".to_owned());
-    assert!(malformed.refusal().await.starts_with("--proxy-user is `a@`, which is no name of a user"));
+    assert!(malformed.refusal().await.starts_with("--proxy-user is `a@`, which is not the name of a user"));
 }

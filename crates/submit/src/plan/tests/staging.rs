@@ -455,7 +455,7 @@ async fn folders_in_the_pod_are_two_absolute_ones() {
         ("jarsDownloadDir", "/", "it must be an absolute path"),
         ("filesDownloadDir", "/a/../b", "it must be an absolute path"),
         ("filesDownloadDir", "/var/spark-data/spark-jars", "is the same folder"),
-        ("mountTimeout", "0", "longer than nothing"),
+        ("mountTimeout", "0", "longer than zero"),
     ] {
         let message = bed().with(&format!("{prefix}{key}"), value).refusal().await;
         assert!(message.contains(problem), "{message}");

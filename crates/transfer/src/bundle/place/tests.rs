@@ -50,7 +50,7 @@ impl Scene {
 }
 
 #[test]
-fn files_move_into_folders_that_everybody_can_read() {
+fn files_move_into_folders_that_all_users_can_read() {
     let scene = Scene::new(&[("a.jar", b"a"), ("x/y/b", b"b"), ("x/c", b"c")]);
     scene.place().unwrap();
     assert_eq!(fs::read(scene.to().join("x/y/b")).unwrap(), b"b");
@@ -85,7 +85,7 @@ fn other_content_under_the_same_name_is_kept_and_named() {
 }
 
 #[test]
-fn what_is_not_a_file_is_never_replaced() {
+fn anything_but_a_file_at_the_target_is_never_replaced() {
     let folder = Scene::new(&[("a", b"1")]).refused(|to| fs::create_dir(to.join("a")).unwrap());
     assert!(matches!(folder, PlaceError::NotAFile { what: "a folder", .. }));
     let scene = Scene::new(&[("a", b"1")]);

@@ -55,7 +55,7 @@ fn an_empty_list_is_refused() {
 }
 
 #[test]
-fn what_is_not_a_file_is_refused_before_anything_is_packed() {
+fn folders_sockets_and_missing_files_are_refused_before_anything_is_packed() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(plan_error(folder.path().join("gone.jar")), PackError::Missing { .. }));
     assert!(matches!(plan_error(folder.path().to_owned()), PackError::Folder { .. }));

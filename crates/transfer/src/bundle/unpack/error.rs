@@ -15,19 +15,19 @@ pub enum UnpackError {
     Read(#[source] io::Error),
     /// The input is neither gzip nor tar.
     #[error(
-        "this is not a bundle: it looks like {looks_like}; expected a .tar.gz or a .tar, as tar czf makes"
+        "this is not a bundle: it looks like {file_type}; expected a .tar.gz or a .tar, as tar czf makes"
     )]
     NotABundle {
         /// The file type by the first bytes, with its article.
-        looks_like: &'static str,
+        file_type: &'static str,
     },
     /// The input is gzip, but its content is not tar.
     #[error(
-        "this is not a bundle: it is compressed with gzip, but inside it looks like {looks_like}; expected a tar archive, as tar czf makes"
+        "this is not a bundle: it is compressed with gzip, but inside it looks like {file_type}; expected a tar archive, as tar czf makes"
     )]
     NotATar {
         /// The file type by the first bytes, with its article.
-        looks_like: &'static str,
+        file_type: &'static str,
     },
     /// The input ends too early.
     #[error("the bundle is cut short: it ends in the middle; get it again from where it came")]
@@ -44,9 +44,7 @@ pub enum UnpackError {
         why: &'static str,
     },
     /// Other bytes follow the last gzip member.
-    #[error(
-        "the bundle goes on after its end with bytes that belong to nothing; make it anew, as tar czf does"
-    )]
+    #[error("the bundle has other bytes after its end; make it again, as tar czf does")]
     TrailingData,
     /// Data follows the end mark of the archive, or more zeros than tar programs write.
     #[error("the archive goes on after its end mark, as joined archives do; make one archive of all files")]

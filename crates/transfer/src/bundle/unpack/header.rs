@@ -95,11 +95,7 @@ fn check_sum(block: &Block) -> Result<(), &'static str> {
         plain += u64::from(byte);
         signed += i64::from(byte.cast_signed());
     }
-    if plain == wanted || u64::try_from(signed) == Ok(wanted) {
-        Ok(())
-    } else {
-        Err("its checksum does not fit")
-    }
+    if plain == wanted || u64::try_from(signed) == Ok(wanted) { Ok(()) } else { Err("its checksum is wrong") }
 }
 
 /// Parses octal digits, or big-endian bytes after a first bit of 1 (GNU tar, for sizes over 8 GiB).
@@ -115,7 +111,7 @@ fn binary(field: &[u8]) -> Result<u64, &'static str> {
     let mut value = 0_u64;
     for (position, &byte) in field.iter().enumerate() {
         let byte = if position == 0 { byte & 0x3f } else { byte };
-        value = value.checked_mul(256).ok_or("it has a number beyond all bounds")? | u64::from(byte);
+        value = value.checked_mul(256).ok_or("it has a number that is too large")? | u64::from(byte);
     }
     Ok(value)
 }
@@ -124,7 +120,7 @@ fn octal(field: &[u8]) -> Result<u64, &'static str> {
     let digits = until_nul(field).trim_ascii();
     digits.iter().try_fold(0_u64, |value, &digit| match digit {
         b'0'..=b'7' => Ok(value * 8 + u64::from(digit - b'0')),
-        _ => Err("it has a number that is none"),
+        _ => Err("one of its numbers has other characters than digits"),
     })
 }
 

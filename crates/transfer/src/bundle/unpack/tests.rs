@@ -79,7 +79,7 @@ impl Read for Source<'_> {
 }
 
 #[test]
-fn files_and_folders_come_out_readable_for_everybody() {
+fn files_and_folders_come_out_readable_for_all_users() {
     let mut script = header(b"bin/run", b'0', octal(2));
     script[100..108].copy_from_slice(b"0006710\0");
     let bundle = bundles::tgz_of(&[
@@ -271,7 +271,7 @@ fn a_long_record_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn what_is_there_already_is_never_written_through() {
+fn links_that_exist_already_are_never_written_through() {
     let target = Target::new();
     fs::create_dir(target.inside()).unwrap();
     symlink("../neighbour", target.inside().join("a")).unwrap();

@@ -149,7 +149,7 @@ fn lost_answers_do_not_fill_the_server_with_bundles_whose_tickets_are_lost() {
 }
 
 #[test]
-fn what_cannot_pass_is_not_tried_again() {
+fn a_permanent_failure_is_not_tried_again() {
     for failure in [
         Failure::UnknownIssuer,
         Failure::Foreign { why: String::new() },

@@ -68,7 +68,7 @@ pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
 
 /// Puts everything into place, or nothing if two sources have the same name. `fetched` has an entry for each of
 /// `sources` that was not in place already.
-pub(super) fn settle(
+pub(super) fn install(
     sources: &[Prepared],
     mut fetched: BTreeMap<usize, Fetched>,
 ) -> Result<Vec<SourceReport>, FetchError> {
@@ -76,11 +76,11 @@ pub(super) fn settle(
     for (index, fetched) in &fetched {
         check_folder(&sources[*index], fetched)?;
     }
-    let settle_one = |(index, prepared): (usize, &Prepared)| match fetched.remove(&index) {
-        Some(fetched) => install(prepared, &fetched),
+    let report_of = |(index, prepared): (usize, &Prepared)| match fetched.remove(&index) {
+        Some(fetched) => install_one(prepared, &fetched),
         None => Ok(already_there(prepared)),
     };
-    sources.iter().enumerate().map(settle_one).collect()
+    sources.iter().enumerate().map(report_of).collect()
 }
 
 /// Checks that every file has one source, and is not a folder of another source. Compares whole paths, because one
@@ -145,7 +145,7 @@ fn check_folder(prepared: &Prepared, fetched: &Fetched) -> Result<(), FetchError
 
 /// Puts one source into place. Writes the receipt last, so that it never lists files that are not there. If a run is
 /// killed before that, only whole files are left, and the next run accepts them as its own.
-fn install(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, FetchError> {
+fn install_one(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, FetchError> {
     let (hidden, folder) = (prepared.hidden(), prepared.folder.as_path());
     place(&hidden, &fetched.files, folder)
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
