@@ -2,16 +2,14 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
-use cloakroom_testing::process::Cloakroom;
-use cloakroom_testing::process::{self, stderr};
+use cloakroom_testing::process::{self, Cloakroom, stderr};
 use cloakroom_testing::scripted::{Answer, Scripted, closed_port};
 use cloakroom_testing::wire::ask;
 use serde_json::Value;
 
-use crate::admin::{Administered, TOKEN};
-use crate::support::TestApp;
-use crate::support::app::{Options, problem};
+use crate::served::{Served, TOKEN};
 
 /// A command of an admin at `url`.
 pub fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {
@@ -20,9 +18,9 @@ pub fn command(url: &str, tokens: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Runs it beside the server in this process.
-pub async fn run(server: &Administered, args: &[&str]) -> Output {
-    output(command(&server.app.url(""), &server.tokens, args)).await
+/// Runs it for this server.
+pub async fn run(server: &Served, args: &[&str]) -> Output {
+    output(command(&server.url(""), &server.tokens, args)).await
 }
 
 pub async fn output(mut command: Command) -> Output {
@@ -42,14 +40,41 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// A server without resources, which says this of itself.
+async fn saying(status: String) -> Scripted {
+    Scripted::start(move |_, request| {
+        let body = if request.target.ends_with("/status") {
+            status.as_str()
+        } else {
+            r#"{"now":"2026-01-01T12:03:00Z","resources":[]}"#
+        };
+        Answer::new(200, body).header("content-type", "application/json").into()
+    })
+    .await
+}
+
+/// What `ls` says of such a server.
+async fn listed(server: &Scripted) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, TOKEN).unwrap();
+    output(command(&server.url(), &tokens, &["ls"])).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_totals_name_the_limits() {
-    for (share, says) in [(None, ""), (Some("25%"), "; 25% of everything for one namespace")] {
-        let mut options = Options::default();
-        (options.limits.capacity.max_total_size, options.limits.max_resources) = (Some(1 << 20), 8);
-        options.limits.share = share.map(|share| share.parse().unwrap());
-        let server = Administered::start_with(options).await;
-        let listed = stderr(&run(&server, &["ls"]).await);
+    let status = |share| {
+        let limits = format!(
+            r#"{{"maxResourceSize":1,"maxTotalSize":1048576,"minFreeSpace":0,"maxResources":8,{share}
+                "maxConcurrentUploads":1,"maxConcurrentDownloads":1}}"#
+        );
+        format!(
+            r#"{{"version":"1","now":"2026-01-01T12:03:00Z","ownersAsked":false,"storedBytes":0,"watches":[],
+                "limits":{limits},"uploadsInFlight":0,"downloadsInFlight":0}}"#
+        )
+    };
+    for (share, says) in [("", ""), (r#""sharePercent":25,"#, "; 25% of everything for one namespace")] {
+        let listed = stderr(&listed(&saying(status(share)).await).await);
         assert!(listed.contains("0 B stored in all of 1 MiB"), "{listed}");
         assert!(listed.ends_with(&format!("; 8 resources at most{says}\n")), "{listed}");
     }
@@ -57,11 +82,11 @@ async fn the_totals_name_the_limits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_a_table_whose_columns_awk_can_count() {
-    let server = Administered::start().await;
-    let old = server.stage("demo", "Pod", "x").await;
+    let mut server = Served::start();
+    let old = server.stage_for("demo", "Pod", "x").await;
     server.use_once(&old).await;
-    server.app.clock.advance(std::time::Duration::from_mins(7));
-    let young = server.stage("team-a", "Job", "y").await;
+    server.grow_older(Duration::from_mins(7)).await;
+    let young = server.stage_for("team-a", "Job", "y").await;
     let listed = run(&server, &["ls"]).await;
     assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
     let text = stdout(&listed);
@@ -82,6 +107,8 @@ async fn a_list_is_a_table_whose_columns_awk_can_count() {
             "hand"
         ]
     );
+    let seconds = lines[2][4];
+    assert!(seconds.ends_with('s'), "{seconds}");
     assert_eq!(
         lines[2],
         [
@@ -89,7 +116,7 @@ async fn a_list_is_a_table_whose_columns_awk_can_count() {
             "team-a",
             "Job/app=y",
             "4B",
-            "0s",
+            seconds,
             "never",
             "127.0.0.1",
             "not-used-yet",
@@ -99,7 +126,7 @@ async fn a_list_is_a_table_whose_columns_awk_can_count() {
     );
     assert_eq!(lines.len(), 3, "totals are not in the table");
     assert!(
-        stderr(&listed).starts_with("2 resources, 8 B, 1 never downloaded; 8 B stored in all"),
+        stderr(&listed).starts_with("2 resources, 8 B, 1 never downloaded; 8 KiB stored in all"),
         "{}",
         stderr(&listed)
     );
@@ -118,8 +145,8 @@ async fn a_list_is_a_table_whose_columns_awk_can_count() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn json_has_what_the_server_said() {
-    let server = Administered::start().await;
-    let ticket = server.stage("demo", "Pod", "x").await;
+    let server = Served::start();
+    let ticket = server.stage_for("demo", "Pod", "x").await;
     let listed = run(&server, &["ls", "-o", "json"]).await;
     assert!(stderr(&listed).is_empty());
     let list = json(&listed);
@@ -139,8 +166,8 @@ async fn json_has_what_the_server_said() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_resource_is_shown_with_the_reason_in_a_sentence() {
-    let server = Administered::start().await;
-    let ticket = server.stage("demo", "Pod", "x").await;
+    let server = Served::start();
+    let ticket = server.stage_for("demo", "Pod", "x").await;
     let shown = stdout(&run(&server, &["show", &ticket.resource_id]).await);
     for line in [
         "owner       Pod/app=x in namespace demo",
@@ -150,6 +177,8 @@ async fn one_resource_is_shown_with_the_reason_in_a_sentence() {
     ] {
         assert!(shown.lines().any(|found| found == line), "{line}\n{shown}");
     }
+    let goes = shown.lines().find(|line| line.starts_with("goes        at 20")).expect(&shown);
+    assert!(goes.ends_with("Z (in 30m), unless somebody downloads it before or its owner comes"), "{goes}");
     assert!(!shown.contains(&ticket.resource_secret));
     let unknown = run(&server, &["show", "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1"]).await;
     assert_eq!(unknown.status.code(), Some(1));
@@ -158,14 +187,15 @@ async fn one_resource_is_shown_with_the_reason_in_a_sentence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_are_removed_and_a_failure_does_not_spare_the_rest() {
-    let server = Administered::start().await;
-    let (first, second) = (server.stage("demo", "Pod", "x").await, server.stage("demo", "Pod", "y").await);
+    let server = Served::start();
+    let (first, second) =
+        (server.stage_for("demo", "Pod", "x").await, server.stage_for("demo", "Pod", "y").await);
     let unknown = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
     let ids = [&*first.resource_id, unknown, &*second.resource_id, &*first.resource_id];
     let unasked = run(&server, &[&["rm"], &ids[..]].concat()).await;
     assert_eq!(unasked.status.code(), Some(2));
     assert!(stderr(&unasked).contains("give --yes"), "{}", stderr(&unasked));
-    assert_eq!(server.app.files().len(), 2);
+    assert!(server.has(&first).await && server.has(&second).await);
     let removed = run(&server, &[&["rm", "--yes"], &ids[..]].concat()).await;
     assert_eq!(removed.status.code(), Some(1));
     let expected = format!(
@@ -175,15 +205,18 @@ async fn several_are_removed_and_a_failure_does_not_spare_the_rest() {
     assert_eq!(stdout(&removed), expected);
     let said = stderr(&removed);
     assert!(said.contains(unknown) && said.contains("1 of 4 resources could not be removed"), "{said}");
-    let gone = problem(server.app.download(&second).send().await.unwrap()).await;
-    assert_eq!((gone.status, gone.deletion_reason.as_deref()), (410, Some("removed")));
+    let gone = server.download(&second).send().await.unwrap();
+    assert_eq!(gone.status(), 410);
+    let gone: Value = serde_json::from_str(&gone.text().await.unwrap()).unwrap();
+    assert_eq!(gone["deletionReason"], "removed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_filters_mean_is_shown_and_removed_and_nothing_else() {
-    let server = Administered::start().await;
-    let (used, unused) = (server.stage("demo", "Pod", "x").await, server.stage("demo", "Pod", "x").await);
-    let elsewhere = server.stage("team-a", "Pod", "x").await;
+    let server = Served::start();
+    let (used, unused) =
+        (server.stage_for("demo", "Pod", "x").await, server.stage_for("demo", "Pod", "x").await);
+    let elsewhere = server.stage_for("team-a", "Pod", "x").await;
     server.use_once(&used).await;
     let removed = run(&server, &["rm", "-y", "--namespace", "demo", "--unused"]).await;
     assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
@@ -191,7 +224,7 @@ async fn what_filters_mean_is_shown_and_removed_and_nothing_else() {
     assert!(stderr(&removed).contains(&format!("{}  demo ", unused.resource_id)), "{}", stderr(&removed));
     assert!(stderr(&removed).contains("\n1 resource, 4 B\n"), "{}", stderr(&removed));
     for kept in [&used, &elsewhere] {
-        server.app.ready_row(&kept.resource_id).await;
+        assert!(server.has(kept).await);
     }
     let nothing = run(&server, &["rm", "-y", "--namespace", "nowhere"]).await;
     assert_eq!(nothing.status.code(), Some(0));
@@ -205,10 +238,10 @@ async fn what_filters_mean_is_shown_and_removed_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_is_told() {
-    let server = Administered::start().await;
-    server.stage("demo", "Pod", "x").await;
-    server.app.clock.advance(std::time::Duration::from_mins(30));
-    server.stage("demo", "Pod", "x").await;
+    let server = Served::start();
+    server.put("namespace=demo&label=app%3Dx&unusedTimeout=1ms", "jars").await;
+    server.stage_for("demo", "Pod", "x").await;
+    tokio::time::sleep(Duration::from_millis(2)).await;
     let swept = run(&server, &["clean"]).await;
     assert_eq!(stdout(&swept), "deleted 1: 1 unused\nkept 1: 1 not-used-yet\n", "{}", stderr(&swept));
 }
@@ -217,9 +250,11 @@ async fn a_sweep_is_told() {
 async fn what_does_not_work_is_told_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = folder.path().join("tokens");
-    let off = TestApp::start().await;
+    let everywhere = "0.0.0.0:0".parse().unwrap();
+    let off = Cloakroom::serve_at(everywhere, &folder.path().join("off"), &["--upload-auth", "none"]);
+    let port = off.address.rsplit_once(':').unwrap().1;
     std::fs::write(&tokens, "another-horse-battery\n").unwrap();
-    let server = Administered::start().await;
+    let server = Served::start();
     let foreign =
         Scripted::start(|_, _| Answer::new(200, "<html>").header("content-type", "text/html").into()).await;
     let nobody = format!("http://127.0.0.1:{}", closed_port());
@@ -228,10 +263,13 @@ async fn what_does_not_work_is_told_with_what_to_do() {
             nobody.as_str(),
             "connection refused; check that it runs, and that this is its --ops-listen address",
         ),
-        (&off.url(""), "start it with --admin-token-file FILE to turn them on (403 admin-off)"),
-        (&server.app.url(""), "this is not an admin token of this server"),
+        (
+            &format!("http://127.0.0.1:{port}"),
+            "start it with --admin-token-file FILE to turn them on (403 admin-off)",
+        ),
+        (&server.url(""), "this is not an admin token of this server"),
         (&foreign.url(), "the server there is not a cloakroom server; check that it runs"),
-        (&server.app.url("/somewhere"), "--ops-listen address (--admin-url)"),
+        (&server.url("/somewhere"), "--ops-listen address (--admin-url)"),
         ("http://staging.example:10001", "the admin token would travel unencrypted"),
     ] {
         for args in [&["ls"][..], &["clean"], &["show", "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1"]] {
@@ -302,19 +340,8 @@ async fn watches_that_do_not_know_are_told_below_the_list() {
         "watches":[{"kind":"Pod","unfinishedOnly":false,"state":"forbidden","since":"2026-01-01T12:00:00Z","lastFailure":"403: no\u001b[31m"}],
         "limits":{"maxResourceSize":1,"minFreeSpace":0,"maxConcurrentUploads":1,"maxConcurrentDownloads":1},
         "uploadsInFlight":0,"downloadsInFlight":0,"somethingNew":1}"#;
-    let server = Scripted::start(move |_, request| {
-        let body = if request.target.ends_with("/status") {
-            status
-        } else {
-            r#"{"now":"2026-01-01T12:03:00Z","resources":[]}"#
-        };
-        Answer::new(200, body).header("content-type", "application/json").into()
-    })
-    .await;
-    let folder = tempfile::tempdir().unwrap();
-    let tokens = folder.path().join("tokens");
-    std::fs::write(&tokens, TOKEN).unwrap();
-    let listed = output(command(&server.url(), &tokens, &["ls"])).await;
+    let server = saying(status.to_owned()).await;
+    let listed = listed(&server).await;
     assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
     let expected = "warning: the watch of owners of kind Pod has been forbidden for 3m, so their resources stay: 403: no\u{fffd}[31m\n";
     assert!(stderr(&listed).ends_with(expected), "{}", stderr(&listed));
@@ -323,20 +350,20 @@ async fn watches_that_do_not_know_are_told_below_the_list() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_listed_by_name_and_removed_by_it() {
-    let server = Administered::start().await;
+    let mut server = Served::start();
     let (known, unknown, nameless) = (
-        server.stage("demo", "Pod", "x").await,
-        server.stage("demo", "Pod", "y").await,
-        server.stage("demo", "Pod", "z").await,
+        server.stage_for("demo", "Pod", "x").await,
+        server.stage_for("demo", "Pod", "y").await,
+        server.stage_for("demo", "Pod", "z").await,
     );
-    for (id, change) in [
-        (&known.resource_id, "owner_labels = 'none'"),
-        (&unknown.resource_id, "size_bytes = 9223372036854775807"),
-        (&nameless.resource_id, "id = 'no id'"),
-    ] {
-        server.app.change_ledger(&format!("UPDATE resources SET {change} WHERE id = '{id}'")).await;
-    }
-    let server = Administered::restart(server.app).await;
+    let change = |id, change| format!("UPDATE resources SET {change} WHERE id = '{id}'");
+    server
+        .change_ledger(&[
+            change(&known.resource_id, "owner_labels = 'none'"),
+            change(&unknown.resource_id, "size_bytes = 9223372036854775807"),
+            change(&nameless.resource_id, "id = 'no id'"),
+        ])
+        .await;
     let listed = run(&server, &["ls"]).await;
     for part in [
         format!("{} (owner_labels; namespace demo; 4 B)", known.resource_id),
@@ -374,8 +401,9 @@ async fn what_cannot_be_read_is_listed_by_name_and_removed_by_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_beginning_of_an_id_names_a_resource_that_is_staged_or_was() {
-    let server = Administered::start().await;
-    let (first, second) = (server.stage("demo", "Pod", "x").await, server.stage("demo", "Pod", "y").await);
+    let server = Served::start();
+    let (first, second) =
+        (server.stage_for("demo", "Pod", "x").await, server.stage_for("demo", "Pod", "y").await);
     let beginning = |id: &str| id[..13].to_owned();
     let shown = run(&server, &["show", &beginning(&first.resource_id)]).await;
     assert!(
@@ -395,18 +423,16 @@ async fn the_beginning_of_an_id_names_a_resource_that_is_staged_or_was() {
         "{}",
         stderr(&unknown)
     );
-    server.app.ready_row(&second.resource_id).await;
+    assert!(server.has(&second).await);
     // So many that two of them begin alike for certain: of 4 characters, the first is one of 16.
     let mut beginnings = std::collections::BTreeMap::new();
     let twin = loop {
-        let id = server.stage("demo", "Pod", "z").await.resource_id;
+        let id = server.stage_for("demo", "Pod", "z").await.resource_id;
         if let Some(twin) = beginnings.insert(id[..1].to_owned(), id.clone()) {
             break [id, twin];
         }
     };
-    let page = server.app.client.get(server.app.url(&format!("/admin/v1/resources?id={}", &twin[0][..1])));
-    let page = page.bearer_auth(TOKEN).send().await.unwrap().bytes().await.unwrap();
-    let page: Value = serde_json::from_slice(&page).unwrap();
+    let page = server.ask_admin(&format!("/admin/v1/resources?id={}", &twin[0][..1])).await;
     let ids: Vec<&str> =
         page["resources"].as_array().unwrap().iter().map(|row| row["resourceId"].as_str().unwrap()).collect();
     assert!(twin.iter().all(|id| ids.contains(&id.as_str())), "{ids:?}");
@@ -415,11 +441,11 @@ async fn the_beginning_of_an_id_names_a_resource_that_is_staged_or_was() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_deleted_is_listed_with_when_and_why_and_namespaces_are_summed_up() {
-    let server = Administered::start().await;
-    let gone = server.stage("demo", "Pod", "x").await;
-    server.stage("team-a", "Job", "y").await;
+    let mut server = Served::start();
+    let gone = server.stage_for("demo", "Pod", "x").await;
+    server.stage_for("team-a", "Job", "y").await;
     run(&server, &["rm", "-y", &gone.resource_id]).await;
-    server.app.clock.advance(std::time::Duration::from_mins(7));
+    server.grow_older(Duration::from_mins(7)).await;
     let deleted = run(&server, &["ls", "--deleted", "-n", "demo"]).await;
     let expected = format!(
         "ID                                    NAMESPACE  OWNER  SIZE  AGE  USED   DELETED  BECAUSE\n\
@@ -440,17 +466,14 @@ async fn what_was_deleted_is_listed_with_when_and_why_and_namespaces_are_summed_
     assert_eq!(sums["namespaces"][0]["sizeBytes"], 4);
     let refused = run(&server, &["ls", "--kind", "pods"]).await;
     assert!(stderr(&refused).contains("did you mean Pod?"), "{}", stderr(&refused));
-    let request = server.app.client.get(server.app.url("/admin/v1/resources?deleted=true&why=due"));
-    assert_eq!(
-        problem(request.bearer_auth(TOKEN).send().await.unwrap()).await.code.as_str(),
-        "invalid-parameter"
-    );
+    let refused = server.ask_admin("/admin/v1/resources?deleted=true&why=due").await;
+    assert_eq!(refused["code"], "invalid-parameter");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn yaml_says_what_json_says() {
-    let server = Administered::start().await;
-    let staged = server.stage("demo", "Pod", "x").await;
+    let server = Served::start();
+    let staged = server.stage_for("demo", "Pod", "x").await;
     for args in
         [&["show", &staged.resource_id][..], &["ls", "--by-namespace"], &["rm", "-y", &staged.resource_id]]
     {
@@ -464,6 +487,6 @@ async fn yaml_says_what_json_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_default_server_serves_the_admin_on_its_one_listener() {
-    let server = Administered::start_with(Options::default()).await;
+    let server = Served::start();
     assert_eq!(run(&server, &["ls"]).await.status.code(), Some(0));
 }

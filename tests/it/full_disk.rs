@@ -2,13 +2,8 @@
 //! use when there is room again.
 
 use std::process::Command;
-use std::time::Duration;
 
-use cloakroom_testing::process::Cloakroom;
-use cloakroom_testing::process::command;
-
-use crate::support::TestApp;
-use crate::support::faults::{Fault, Step};
+use cloakroom_testing::process::{Cloakroom, command};
 
 /// Starts a server whose files may have 300 blocks, of 512 bytes or 1 KiB by the shell.
 fn serve_with_little_room(folder: &std::path::Path) -> Cloakroom {
@@ -56,40 +51,6 @@ async fn a_ledger_that_ran_out_of_room_works_again_when_there_is_room() {
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.text().await.unwrap(), "a bundle");
     }
-}
-
-#[tokio::test]
-async fn on_a_full_ledger_downloads_go_on_and_their_use_is_written_down_later() {
-    let app = TestApp::start().await;
-    let ticket = app.stage("a bundle").await;
-    app.faults.set(Step::LedgerMarkUsed, Fault::Full);
-    for _ in 0..3 {
-        let answer = app.download(&ticket).send().await.unwrap();
-        assert_eq!(answer.status(), 200);
-        assert_eq!(answer.text().await.unwrap(), "a bundle");
-    }
-    assert!(!app.ready_row(&ticket.resource_id).await.is_used());
-    // Past its unused timeout: it was used, and that is not forgotten while there is no room to write it down.
-    app.clock.advance(Duration::from_mins(31));
-    app.sweep().await;
-    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
-    app.faults.clear();
-    app.sweep().await;
-    assert!(app.ready_row(&ticket.resource_id).await.is_used());
-    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
-}
-
-#[tokio::test]
-async fn an_upload_that_fills_the_disk_leaves_no_bytes_even_if_its_row_cannot_be_removed() {
-    let app = TestApp::start().await;
-    app.faults.set(Step::StoreCommit, Fault::Full);
-    app.faults.set(Step::LedgerBury, Fault::Full);
-    let answer = app.put("", vec![7; 2_000_000]).send().await.unwrap();
-    assert_eq!(answer.status(), 507);
-    assert_eq!(app.files(), Vec::<String>::new());
-    app.faults.clear();
-    app.sweep().await;
-    app.assert_nothing_kept().await;
 }
 
 #[tokio::test]

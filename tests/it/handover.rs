@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cloakroom_testing::api_server::{FakeApiServer, Fault, SECRET, Verb};
+use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, SECRET, Verb};
 use cloakroom_testing::cluster::{
     CONFIG_MAP, Cluster as _, Kind, NAMESPACE, SPARK_APPLICATION, kubeconfig, text,
 };
@@ -19,8 +19,6 @@ use cloakroom_testing::known::{parse, rights_of};
 use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
 use cloakroom_testing::tls;
 use serde_json::{Value, json};
-
-use crate::submit_rights::rights;
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "local:///var/spark-data/spark-jars";
@@ -454,7 +452,7 @@ fn the_role_of_the_stager_is_exactly_what_it_asks_for() {
         std::fs::write(place.path(file), format!("{kind}{kind_and_spec}")).unwrap();
         place.printed("spark-operator", &["-f", file]);
     }
-    let mut asked: BTreeSet<String> = place.api_server.calls().iter().flat_map(rights).collect();
+    let mut asked: BTreeSet<String> = place.api_server.calls().iter().flat_map(Call::rights).collect();
     assert!(
         asked.insert("/pods create".to_owned()),
         "only a server asks for it, under upload auth kubernetes"

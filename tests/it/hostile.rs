@@ -3,11 +3,9 @@
 use std::path::Path;
 
 use cloakroom_testing::bundles::hostile;
-use cloakroom_testing::process::Cloakroom;
-use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::process::{Cloakroom, command, stderr};
 
-use crate::support::TestApp;
-use crate::support::app::Options;
+use crate::served::Served;
 
 /// Everything below a folder, with what it has.
 fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -28,19 +26,17 @@ fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fetch_refuses_every_hostile_archive_and_leaves_nothing_of_it() {
-    let mut options = Options::default();
-    options.limits.capacity.max_resource_size = 1 << 30;
-    let app = TestApp::start_with(options).await;
+    let server = Served::start();
     let pod = tempfile::tempdir().unwrap();
     let (secret, target) = (pod.path().join("secret"), pod.path().join("target"));
     std::fs::create_dir(&target).unwrap();
     std::fs::write(target.join("mine.txt"), b"was there before").unwrap();
     for (name, bundle) in hostile() {
-        let ticket = app.stage(bundle).await;
+        let ticket = server.stage(bundle).await;
         std::fs::write(&secret, &ticket.resource_secret).unwrap();
         let before = tree(pod.path());
         let mut fetch = command();
-        fetch.args(["fetch", "--server", &app.url(""), "--id", &ticket.resource_id, "--secret-file"]);
+        fetch.args(["fetch", "--server", &server.url(""), "--id", &ticket.resource_id, "--secret-file"]);
         let output = fetch.arg(&secret).arg("--to").arg(&target).output().unwrap();
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{name}: {said}");
@@ -48,7 +44,7 @@ async fn fetch_refuses_every_hostile_archive_and_leaves_nothing_of_it() {
         assert!(said.starts_with("error: could not fetch the bundle"), "{name}: {said}");
         assert!(!said.contains(&ticket.resource_secret), "{name}");
         assert_eq!(tree(pod.path()), before, "{name}: {said}");
-        app.delete(&ticket).send().await.unwrap().error_for_status().unwrap();
+        server.delete(&ticket).await;
     }
 }
 

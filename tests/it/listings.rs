@@ -5,16 +5,16 @@ use std::time::Duration;
 use cloakroom_testing::process::stderr;
 use cloakroom_testing::terminal::Terminal;
 
-use crate::admin::Administered;
 use crate::admin_commands::{command, output, run, stdout};
+use crate::served::Served;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_of_what_goes_and_what_went_are_in_the_order_that_was_asked_for() {
-    let server = Administered::start().await;
+    let mut server = Served::start();
     let mut staged = Vec::new();
     for _ in 0..4 {
-        staged.push(server.stage("demo", "Pod", "x").await.resource_id);
-        server.app.clock.advance(Duration::from_mins(1));
+        staged.push(server.stage_for("demo", "Pod", "x").await.resource_id);
+        server.grow_older(Duration::from_mins(1)).await;
     }
     let ids = |text: String, row: &str| {
         let rows = text.lines().filter(|line| line.contains(row)).map(str::to_owned);
@@ -23,7 +23,7 @@ async fn lists_of_what_goes_and_what_went_are_in_the_order_that_was_asked_for() 
     let gone: Vec<&str> = [2, 0, 3].map(|index| &*staged[index]).into();
     for id in &gone[..2] {
         run(&server, &["rm", "-y", id]).await;
-        server.app.clock.advance(Duration::from_mins(1));
+        server.grow_older(Duration::from_mins(1)).await;
     }
     // What is left is listed by age before it goes, and goes in this order.
     let removed = run(&server, &["rm", "-y", "-n", "demo"]).await;
@@ -37,11 +37,11 @@ async fn lists_of_what_goes_and_what_went_are_in_the_order_that_was_asked_for() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_on_a_narrow_terminal_has_no_line_that_is_longer() {
-    let server = Administered::start().await;
-    server.stage(&"n".repeat(63), "Deployment", &"x".repeat(63)).await;
+    let server = Served::start();
+    server.stage_for(&"n".repeat(63), "Deployment", &"x".repeat(63)).await;
     for columns in [40, 59, 70] {
         let terminal = Terminal::new(columns);
-        let mut ls = command(&server.app.url(""), &server.tokens, &["ls"]);
+        let mut ls = command(&server.url(""), &server.tokens, &["ls"]);
         ls.stdout(terminal.end());
         assert!(output(ls).await.status.success());
         let seen = terminal.until_closed();

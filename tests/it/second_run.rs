@@ -7,22 +7,22 @@ use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::process::{command, stderr};
 
-use crate::support::TestApp;
+use crate::served::Served;
 
 struct Scene {
-    app: TestApp,
+    server: Served,
     ticket: Ticket,
     folder: tempfile::TempDir,
 }
 
 impl Scene {
     async fn new() -> Self {
-        let app = TestApp::start().await;
-        let ticket = app.stage(tgz(&[("app.jar", b"the app"), ("lib.txt", b"of the bundle")])).await;
+        let server = Served::start();
+        let ticket = server.stage(tgz(&[("app.jar", b"the app"), ("lib.txt", b"of the bundle")])).await;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("secret"), &ticket.resource_secret).unwrap();
         std::fs::create_dir(folder.path().join("target")).unwrap();
-        Self { app, ticket, folder }
+        Self { server, ticket, folder }
     }
 
     fn target(&self) -> std::path::PathBuf {
@@ -34,7 +34,7 @@ impl Scene {
         fetch.args([
             "fetch",
             "--server",
-            &self.app.url(""),
+            &self.server.url(""),
             "--id",
             &self.ticket.resource_id,
             "--secret-file",
@@ -99,7 +99,7 @@ async fn a_run_that_was_killed_between_files_is_completed_by_the_next() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conflict_of_one_source_keeps_all_sources_out() {
     let scene = Scene::new().await;
-    let files = scene.app.stage(tgz(&[("data.txt", b"staged")])).await;
+    let files = scene.server.stage(tgz(&[("data.txt", b"staged")])).await;
     let path = |name: &str| scene.folder.path().join(name);
     std::fs::write(path("files-secret"), &files.resource_secret).unwrap();
     std::fs::create_dir(path("files")).unwrap();
@@ -111,7 +111,7 @@ async fn a_conflict_of_one_source_keeps_all_sources_out() {
          {init}.downloadFilesResourceIdentifier={}\n{init}.downloadFilesSecretLocation={}\n\
          spark.kubernetes.mountdependencies.jarsDownloadDir={}\n\
          spark.kubernetes.mountdependencies.filesDownloadDir={}\n",
-        scene.app.url(""),
+        scene.server.url(""),
         scene.ticket.resource_id,
         path("secret").display(),
         files.resource_id,

@@ -2,26 +2,20 @@
 
 use std::sync::OnceLock;
 
-use cloakroom_cluster::{Access, ApiServer, Credentials, Given, PropertiesAccess, Timeouts};
-use cloakroom_submit::create::Undo;
-use cloakroom_submit::jobs::{SubmissionId, kill, status};
+use cloakroom_cluster::{Access, ApiServer, Credentials, Given, PropertiesAccess};
 use cloakroom_testing::cluster::{Account, Cluster, Next, Object, POD, rights, text};
 use cloakroom_testing::control_plane::{ASSETS, ControlPlane, WatchCache};
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::scenarios::{kinds, outages, pods, probes};
 use cloakroom_testing::tls::of_version_1::{CERTIFICATE, KEY};
-use cloakroom_testing::wait::until;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::Api;
 use kube::api::PostParams;
 use libtest_mimic::Trial;
-use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::{OnceCell, RwLock};
 
 use crate::chart::{helm, installed, notes};
-use crate::scenarios::submissions;
-use crate::support::submitter::{DRIVER, Submitter, pod_group, submission};
 
 /// One control plane for all of them. Those that disturb the others have it for themselves.
 static PLANE: OnceCell<RwLock<ControlPlane>> = OnceCell::const_new();
@@ -79,13 +73,7 @@ pub fn trials() -> Vec<Trial> {
         shared pods::a_gated_pod_keeps_its_resource,
         shared kinds::an_owner_may_be_of_any_kind,
         shared kinds::a_kind_that_the_cluster_does_not_have_is_refused,
-        shared the_role_of_the_submitter_is_enough,
         shared a_client_certificate_of_version_1_is_taken,
-        shared submissions::what_is_made_belongs_to_the_driver_pod,
-        shared submissions::a_submission_that_fails_leaves_only_what_was_there_before,
-        shared submissions::a_pod_that_is_not_valid_is_refused_in_the_api_servers_words,
-        shared submissions::an_application_is_followed_to_its_end,
-        shared submissions::drivers_are_killed_by_the_beginning_of_their_names,
         shared outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource;
         helm installed::the_real_definitions_accept_what_is_rendered,
         helm installed::helm_installs_upgrades_and_uninstalls_and_the_claim_stays,
@@ -107,20 +95,6 @@ pub fn shared(name: &str, needs: Vec<Need>, test: impl AsyncFnOnce(&ControlPlane
     real(name, needs, || runtime().block_on(async { test(&*plane().await.read().await).await }))
 }
 
-/// A token of one of the accounts that the shipped roles are bound to, in the namespace `spark`, where it may list these.
-pub async fn token_with_a_shipped_role(plane: &ControlPlane, account: &str, lists: &str) -> String {
-    static MADE: OnceCell<()> = OnceCell::const_new();
-    let make = async || {
-        plane.api(Account::Admin).create_namespace("spark").await;
-        plane.apply("manifests/submitter");
-    };
-    MADE.get_or_init(make).await;
-    let token = plane.token_of("spark", account).await;
-    let (api, path) = (plane.api_with_token(&token), format!("/api/v1/namespaces/spark/{lists}"));
-    until("the rights are in force", async || api.get(&path).await.0 == 200).await;
-    token
-}
-
 fn real(name: &str, mut needs: Vec<Need>, test: impl FnOnce() + Send + 'static) -> Trial {
     needs.push(Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"));
     trial(name, &needs, test)
@@ -129,31 +103,6 @@ fn real(name: &str, mut needs: Vec<Need>, test: impl FnOnce() + Send + 'static) 
 /// What the other tests hold the server to.
 async fn the_fake_gives_the_rights_of_the_manifests(plane: &ControlPlane) {
     assert_eq!(plane.rules().await, rights());
-}
-
-/// Server-side apply is more to RBAC than its verb.
-async fn the_role_of_the_submitter_is_enough(plane: &ControlPlane) {
-    let token = token_with_a_shipped_role(plane, "spark-submitter", "pods").await;
-    let (api, path) = (plane.api_with_token(&token), POD.path(Some("spark")));
-    let submitter = Submitter::with(plane, &token, Timeouts::default());
-    let mut planned = submission("spark");
-    let selector = json!({"matchLabels": {"spark-role": "executor"}});
-    planned.after_pod.extend([
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}),
-        json!({
-            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "x"},
-            "spec": {"podSelector": selector},
-        }),
-    ]);
-    submitter.create(&planned).await.unwrap();
-    let id = SubmissionId::parse("spark:my-app-*", "default").unwrap();
-    let log = submitter.lines.log();
-    status(&submitter.server, "k8s://here", &id, &log).await.unwrap();
-    kill(&submitter.server, "k8s://here", &id, None, &log).await.unwrap();
-    until("the driver is gone", async || api.get(&format!("{path}/{DRIVER}")).await.0 == 404).await;
-    planned.after_pod.push(pod_group());
-    let error = submitter.create(&planned).await.unwrap_err();
-    assert_eq!(error.undo, Undo::Removed(vec![format!("pod {DRIVER}")]), "{error}");
 }
 
 /// `openssl x509 -req` makes such a certificate unless it is told more.

@@ -15,11 +15,8 @@ mod manifests;
 mod old_client;
 mod pages;
 mod read_only;
-#[path = "../it/scenarios/mod.rs"]
-mod scenarios;
 mod skew;
 mod spark_jars;
-mod support;
 mod try_it;
 
 use libtest_mimic::{Arguments, Trial};

@@ -3,7 +3,7 @@
 //! - the program: [`process`] starts it, [`dist`] finds the release's, [`logs`] has what the libraries log in a test
 //! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] either of them to a test, and
 //!   [`runner`] has the pods of one that has no nodes; [`scenarios`] run on both
-//! - HTTP: [`scripted`] servers, [`wire`] for what no well-behaved client sends, [`tls`]; what is between a client and a server
+//! - HTTP: [`scripted`] servers, [`wire`] for what no well-behaved client sends, [`half`] of an upload, [`tls`]; what is between a client and a server
 //!   is a [`cable`], a [`checkpoint`] or a [`front`]
 //! - input: [`bundles`], honest and hostile, [`noise`], the [`jobs`] that Spark runs
 //! - people: a [`terminal`], and a [`page_shell`] that types what the [`documentation`] says
@@ -31,6 +31,7 @@ pub mod dist;
 pub mod documentation;
 pub mod files;
 pub mod front;
+pub mod half;
 pub mod jobs;
 pub mod known;
 pub mod logs;

@@ -54,7 +54,7 @@ fn ranges(value: &str) -> [Vec<u8>; 2] {
 }
 
 fn multipart(repository: &Path) -> io::Result<Vec<Vec<u8>>> {
-    let recorded = fs::read(repository.join("tests/it/fixtures/okhttp-upload.http"))?;
+    let recorded = fs::read(repository.join("crates/server/tests/serving/fixtures/okhttp-upload.http"))?;
     let body = recorded.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(0, |end| end + 4);
     let recorded = [b"\x07\x03fc427bd9-043b-41f6-9036-4789001967c9\0", &recorded[body..]].concat();
     let forms = texts::FORMS.iter().map(|form| [b"\x02\x053f2a\0", form.as_bytes()].concat());

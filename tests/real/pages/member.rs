@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{blocks, needs, plain};
-use crate::api_server::{shared, token_with_a_shipped_role};
+use crate::api_server::shared;
 
 /// Where pages have the staging server.
 const NODE: &str = "NODE:31000";
@@ -91,7 +91,7 @@ struct Desk {
 
 impl Desk {
     async fn new(plane: &ControlPlane, (account, lists): (&str, &str)) -> Self {
-        let token = token_with_a_shipped_role(plane, account, lists).await;
+        let token = plane.token_with_a_shipped_role(account, lists).await;
         let data = tempfile::tempdir().unwrap();
         let certificate = tls::self_signed(data.path(), &["127.0.0.1"]);
         let upload_token = data.path().join("upload-token");

@@ -64,6 +64,27 @@ impl Call {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
+
+    /// As rights: `group/resource verb`. Server-side apply may have to create as well.
+    pub fn rights(&self) -> Vec<String> {
+        let parts: Vec<&str> = self.path.split('/').collect();
+        let (group, at) = if parts[1] == "api" { ("", 5) } else { (parts[2], 6) };
+        let resource = [Some(&parts[at]), parts.get(at + 2)]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect::<Vec<_>>()
+            .join("/");
+        let verbs = match self.verb {
+            Verb::Create | Verb::Review => &["create"][..],
+            Verb::Patch => &["create", "patch"],
+            Verb::Delete => &["delete"],
+            Verb::List => &["list"],
+            Verb::Watch => &["watch"],
+            _ => &["get"],
+        };
+        verbs.iter().map(|verb| format!("{group}/{resource} {verb}")).collect()
+    }
 }
 
 /// The faults that are in force.

@@ -1,5 +1,5 @@
 //! A fake Kubernetes API server on a real socket: it keeps objects of any kind, lists and watches them as the real one
-//! does (the probes of tests/it/scenarios hold it to that), and does wrong what it is told to do wrong.
+//! does (the probes of `scenarios` hold it to that), and does wrong what it is told to do wrong.
 //!
 //! It runs on a thread of its own, so that a test may block.
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::cluster::{Account, Api, Cluster, SPARK_APPLICATION, kubeconfig, text};
 use crate::needs::path;
@@ -51,6 +51,8 @@ pub struct ControlPlane {
     folder: TempDir,
     /// Of the server's service account, and of one without rights.
     tokens: (String, String),
+    /// Whether manifests/submitter was applied.
+    shipped_roles: OnceCell<()>,
 }
 
 struct Ports {
@@ -80,6 +82,7 @@ impl ControlPlane {
             without,
             folder,
             tokens: (String::new(), String::new()),
+            shipped_roles: OnceCell::new(),
         };
         plane.start_api_server(WatchCache::On).await;
         plane.start_controllers().await;
@@ -216,6 +219,19 @@ impl ControlPlane {
     /// A token of a service account.
     pub async fn token_of(&self, namespace: &str, account: &str) -> String {
         rights::token_of(&self.api(Account::Admin), namespace, account).await
+    }
+
+    /// A token of one of the accounts that the shipped roles are bound to, in the namespace `spark`, where it may list these.
+    pub async fn token_with_a_shipped_role(&self, account: &str, lists: &str) -> String {
+        let make = async || {
+            self.api(Account::Admin).create_namespace("spark").await;
+            self.apply("manifests/submitter");
+        };
+        self.shipped_roles.get_or_init(make).await;
+        let token = self.token_of("spark", account).await;
+        let (api, path) = (self.api_with_token(&token), format!("/api/v1/namespaces/spark/{lists}"));
+        until("the rights are in force", async || api.get(&path).await.0 == 200).await;
+        token
     }
 
     /// The rules of the role that the manifests gave the server.

@@ -1,0 +1,45 @@
+//! The server in this process: what a client and an operator see of it.
+#![expect(
+    clippy::pedantic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests are read for what they check"
+)]
+
+mod admin;
+mod auth;
+mod contract;
+mod crashes;
+mod damaged_rows;
+mod downloads;
+mod expiry;
+mod failing_ledger;
+mod fairness;
+mod lifecycle;
+mod lifecycle_model;
+mod limits;
+mod limits_in_metrics;
+mod mass_deletion;
+mod metrics;
+mod other_cluster;
+mod overdue;
+mod owner_keys;
+mod owner_kinds;
+mod owner_watches;
+mod ready_index;
+mod recovery;
+mod refusals;
+mod refused_connections;
+mod reviews;
+mod shares;
+mod shutdown;
+mod slow_clients;
+mod smoke;
+mod support;
+mod sweep_faults;
+mod tls_server;
+mod tombstones;
+mod two_stagings;
+mod unreadable_rows;
+mod uploads;
+mod v0;

@@ -1,0 +1,9 @@
+//! What tests are made of.
+
+pub mod app;
+pub mod faults;
+pub mod owners;
+pub mod watched;
+
+pub use app::TestApp;
+pub use watched::WatchedApp;

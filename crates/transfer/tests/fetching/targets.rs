@@ -1,0 +1,144 @@
+//! Fetching into a folder that others use too: clashes, planted links, and two runs at the same time.
+
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use cloakroom_testing::bundles::tgz;
+use cloakroom_testing::scripted::{Answer, Scripted, ServedFile};
+
+use crate::pod::{ID, Pod, all_names, bundle};
+
+const OTHER: &str = "00000000-54d9-4a1f-9a6e-0b6f6fd7e7b1";
+
+/// Names and contents.
+type Files<'a> = &'a [(&'a str, &'a [u8])];
+
+/// Two bundles, the jars into the target and the files into `files_dir`.
+async fn fetch_two(pod: &Pod, jars: Files<'_>, files: Files<'_>, files_dir: &str) -> Result<usize, String> {
+    let (jars, files) = (ServedFile::new(tgz(jars), "a"), ServedFile::new(tgz(files), "b"));
+    let server = Scripted::start(move |_, request| {
+        let file = if request.target.ends_with(ID) { &jars } else { &files };
+        file.answer(request).into()
+    })
+    .await;
+    let text = format!(
+        "spark.kubernetes.resourceStagingServer.uri={}\n\
+         spark.kubernetes.initcontainer.downloadJarsResourceIdentifier={ID}\n\
+         spark.kubernetes.initcontainer.downloadJarsSecretLocation={{secret}}\n\
+         spark.kubernetes.initcontainer.downloadFilesResourceIdentifier={OTHER}\n\
+         spark.kubernetes.initcontainer.downloadFilesSecretLocation={{secret}}\n\
+         spark.kubernetes.mountdependencies.jarsDownloadDir={{target}}\n\
+         spark.kubernetes.mountdependencies.filesDownloadDir={files_dir}\n",
+        server.url()
+    );
+    pod.fetch_properties(&text).await.map(|reports| reports.len()).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_file_of_one_source_that_is_a_folder_of_another_is_refused_before_anything_is_placed() {
+    let (file, inside): (Files<'_>, Files<'_>) = (&[("a", b"x")], &[("a/b/c", b"y")]);
+    for (jars, files, what) in [
+        (file, inside, format!("the staged jars (resource {ID}) brings the file ")),
+        (inside, file, format!("the staged files (resource {OTHER}) brings the file ")),
+    ] {
+        let pod = Pod::new();
+        let error = fetch_two(&pod, jars, files, "{target}").await.unwrap_err();
+        assert!(error.starts_with(&what) && error.contains("/jars/a, and the staged "), "{error}");
+        assert!(all_names(&pod.target()).is_empty(), "{:?}", all_names(&pod.target()));
+    }
+}
+
+#[tokio::test]
+async fn one_path_by_two_targets_is_refused_where_one_is_in_the_other() {
+    let pod = Pod::new();
+    let error = fetch_two(&pod, &[("in/a", b"x")], &[("a", b"y")], "{target}/in").await.unwrap_err();
+    assert!(error.starts_with("both the staged jars"), "{error}");
+    let receipt = format!("in/.cloakroom-{OTHER}.json");
+    let error = fetch_two(&pod, &[(&receipt, b"x")], &[("a", b"y")], "{target}/in").await.unwrap_err();
+    assert!(error.contains("names that begin with .cloakroom- are not for bundles"), "{error}");
+    assert_eq!(all_names(&pod.target()), ["in"]);
+    assert!(all_names(&pod.target().join("in")).is_empty());
+}
+
+#[tokio::test]
+async fn links_that_were_planted_under_fetchs_own_names_are_not_followed() {
+    let file = ServedFile::new(tgz(&[("app.jar", b"app")]), "a");
+    let server = Scripted::start(move |_, request| file.answer(request).into()).await;
+    let pod = Pod::new();
+    let theirs = pod.folder.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    std::fs::create_dir(pod.target()).unwrap();
+    for ending in ["", ".draft", ".json", ".lock"] {
+        let precious = theirs.join(format!("precious{ending}"));
+        std::fs::write(&precious, "precious").unwrap();
+        symlink(&precious, pod.target().join(format!(".cloakroom-{ID}{ending}"))).unwrap();
+    }
+    pod.fetch(&server).await.unwrap();
+    for name in all_names(&theirs) {
+        assert_eq!(std::fs::read_to_string(theirs.join(&name)).unwrap(), "precious", "{name}");
+    }
+    assert_eq!(all_names(&pod.target()), [format!(".cloakroom-{ID}.json"), "app.jar".to_owned()]);
+}
+
+#[tokio::test]
+async fn a_pipe_in_place_of_the_receipt_is_not_waited_for() {
+    let file = ServedFile::new(tgz(&[("app.jar", b"app")]), "a");
+    let server = Scripted::start(move |_, request| file.answer(request).into()).await;
+    let pod = Pod::new();
+    std::fs::create_dir(pod.target()).unwrap();
+    let pipe = pod.target().join(format!(".cloakroom-{ID}.json"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    tokio::time::timeout(Duration::from_secs(20), pod.fetch(&server)).await.unwrap().unwrap();
+    assert_eq!(pod.names(), ["app.jar"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_runs_at_the_same_time_both_succeed_and_fetch_once() {
+    let (bytes, jar) = bundle();
+    let file = ServedFile::new(bytes, "a");
+    let server = Scripted::start(move |_, request| file.answer(request).into()).await;
+    let pod = Pod::new();
+    let (one, other) = tokio::join!(pod.fetch(&server), pod.fetch(&server));
+    let mut was_there = [one.unwrap()[0].was_there, other.unwrap()[0].was_there];
+    was_there.sort_unstable();
+    assert_eq!(was_there, [false, true]);
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(pod.read("app.jar"), jar);
+    assert_eq!(all_names(&pod.target()).len(), 3, "{:?}", all_names(&pod.target()));
+    assert_eq!(pod.told(), ["retrying: another fetch of it into the same folder is at work"]);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_another_one_in_vain_says_so_and_leaves_its_files_alone() {
+    let server = Scripted::start(|_, _| Answer::new(500, "").into()).await;
+    let mut pod = Pod::new();
+    pod.options.timeout = Duration::from_millis(300);
+    let hidden = pod.target().join(format!(".cloakroom-{ID}"));
+    std::fs::create_dir_all(&hidden).unwrap();
+    std::fs::write(hidden.join("app.jar"), "half").unwrap();
+    let lock = std::fs::File::create(hidden.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    let error = pod.fetch(&server).await.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("another fetch of the bundle (resource {ID}) into ")), "{error}");
+    assert!(error.contains("did not end within 300ms"), "{error}");
+    assert!(hidden.join("app.jar").exists() && server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn one_resource_for_two_spellings_of_a_folder_is_fetched_once() {
+    let file = ServedFile::new(tgz(&[("a.jar", b"a")]), "a");
+    let server = Scripted::start(move |_, request| file.answer(request).into()).await;
+    let pod = Pod::new();
+    let text = format!(
+        "spark.kubernetes.resourceStagingServer.uri={}\n\
+         spark.kubernetes.initcontainer.downloadJarsResourceIdentifier={ID}\n\
+         spark.kubernetes.initcontainer.downloadJarsSecretLocation={{secret}}\n\
+         spark.kubernetes.initcontainer.downloadFilesResourceIdentifier={ID}\n\
+         spark.kubernetes.initcontainer.downloadFilesSecretLocation={{secret}}\n\
+         spark.kubernetes.mountdependencies.jarsDownloadDir={{target}}\n\
+         spark.kubernetes.mountdependencies.filesDownloadDir={{target}}/../jars\n",
+        server.url()
+    );
+    assert_eq!(pod.fetch_properties(&text).await.unwrap().len(), 1);
+    assert_eq!((server.requests().len(), pod.names()), (1, vec!["a.jar".to_owned()]));
+}

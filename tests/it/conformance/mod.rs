@@ -1,7 +1,0 @@
-//! What every store and every ledger must do, written against the traits. A second implementation adds a module
-//! with one line: its rules are the same.
-
-mod leases;
-mod ledger;
-mod rooms;
-mod store;

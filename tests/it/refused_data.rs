@@ -1,0 +1,125 @@
+//! Data directories that the binary does not start on, and leaves as they are.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
+use cloakroom_testing::process;
+use sqlx::ConnectOptions as _;
+use tempfile::TempDir;
+
+/// What the real binary says when it cannot start on `data_dir`.
+fn refusal(data_dir: &Path, flags: &[&str]) -> String {
+    refusal_to(process::command(), data_dir, flags)
+}
+
+fn refusal_to(mut command: Command, data_dir: &Path, flags: &[&str]) -> String {
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir).args(flags);
+    let output = command.output().unwrap();
+    let said = process::stderr(&output);
+    assert!(!output.status.success(), "it started: {said}");
+    assert!(said.contains(&*data_dir.to_string_lossy()), "the path is not named: {said}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+/// A closed ledger with one table of migrations in it.
+async fn closed_ledger() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    SqliteLedger::open(&path).await.unwrap().close().await;
+    (folder, path)
+}
+
+#[tokio::test]
+async fn a_ledger_of_a_newer_version_is_refused_and_left_as_it_is() {
+    let (folder, path) = closed_ledger().await;
+    let mut connection = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+               VALUES (9999, 'the future', TRUE, x'00', 0)";
+    sqlx::query(sql).execute(&mut connection).await.unwrap();
+    sqlx::Connection::close(connection).await.unwrap();
+    let said = refusal(folder.path(), &[]);
+    assert!(said.contains("newer cloakroom") && said.contains("9999"), "{said}");
+    let said = refusal(folder.path(), &[]);
+    assert!(said.contains("newer cloakroom"), "a second start goes through: {said}");
+}
+
+#[tokio::test]
+async fn a_corrupted_ledger_is_refused_and_not_replaced_by_an_empty_one() {
+    for (at, what) in [(0, "its header"), (4096, "a page")] {
+        let (folder, path) = closed_ledger().await;
+        let mut bytes = std::fs::read(&path).unwrap();
+        let length = bytes.len().min(at + 4096);
+        bytes[at..length].fill(0xa5);
+        std::fs::write(&path, &bytes).unwrap();
+        let said = refusal(folder.path(), &[]);
+        assert!(said.contains("ledger.db"), "{what}: {said}");
+        assert!(said.contains("damaged") || said.contains("is a cloakroom ledger"), "{what}: {said}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{what} was written over");
+    }
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_is_refused_by_serve_and_by_its_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data");
+    std::fs::write(&file, "mine").unwrap();
+    for flags in [&[][..], &["--check"]] {
+        refusal(&file, flags);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+}
+
+#[test]
+fn a_data_directory_that_is_not_writable_is_refused_by_serve_and_by_its_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode(folder.path(), 0o755);
+    set_mode(&data, 0o555);
+    // To root everything is writable, so root becomes nobody, who may not see where the binary was built.
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let binary = folder.path().join("cloakroom");
+    // By another process: a file that this one has open for writing, or a child between fork and exec, cannot be run.
+    let copied = Command::new("cp").arg(process::command().get_program()).arg(&binary).status().unwrap();
+    assert!(copied.success());
+    for (flags, in_a_pod) in [(&[][..], true), (&["--check"], true), (&[], false), (&["--check"], false)] {
+        let mut command = Command::new(&binary);
+        command.env_clear().current_dir(&folder);
+        if in_a_pod {
+            command.env("KUBERNETES_SERVICE_HOST", "192.0.2.1").env("CLOAKROOM_NO_KUBERNETES", "true");
+            command.env("CLOAKROOM_LISTEN", "127.0.0.1:0");
+        }
+        if is_root {
+            command.uid(65532).gid(65532);
+        }
+        let said = refusal_to(command, &data, flags);
+        assert!(said.contains("ermission denied"), "{said}");
+        let path = data.display();
+        let owner = std::fs::metadata(&data).unwrap();
+        let whose =
+            format!("{path} belongs to user {} and group {} with mode 0555", owner.uid(), owner.gid());
+        let (user, group) = if is_root { (65532, 65532) } else { (owner.uid(), owner.gid()) };
+        let advice = if in_a_pod {
+            [
+                format!("`fsGroup: {group}` in the pod's securityContext"),
+                format!("an init-container that runs `chown -R {user}:{group} {path}`"),
+            ]
+        } else {
+            [format!("by `chown -R {user}:{group} {path}`"), "another folder by --data-dir".to_owned()]
+        };
+        let facts = format!("this process runs as user {user} and group {group}, and {whose}");
+        for part in advice.into_iter().chain([facts]) {
+            assert!(said.contains(&part), "no “{part}” in: {said}");
+        }
+        assert_eq!(said.contains("fsGroup"), in_a_pod, "{said}");
+    }
+    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
+    set_mode(&data, 0o755);
+}
