@@ -178,7 +178,7 @@ async fn one_resource_is_shown_with_the_reason_in_a_sentence() {
         assert!(shown.lines().any(|found| found == line), "{line}\n{shown}");
     }
     let goes = shown.lines().find(|line| line.starts_with("goes        at 20")).expect(&shown);
-    assert!(goes.ends_with("Z (in 30m), unless somebody downloads it before or its owner comes"), "{goes}");
+    assert!(goes.ends_with("Z (in 30m), unless it is downloaded before or its owner comes"), "{goes}");
     assert!(!shown.contains(&ticket.resource_secret));
     let unknown = run(&server, &["show", "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1"]).await;
     assert_eq!(unknown.status.code(), Some(1));

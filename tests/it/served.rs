@@ -109,7 +109,8 @@ impl Served {
     }
 }
 
-/// What goes, goes by a test's own sweep. Half a minute more than half an hour is half an hour to people for all the test.
+/// The interval is so long that only a test's own sweep deletes anything. The half minute beyond half an hour is for the
+/// time that a test takes: messages say half an hour until it is over.
 fn flags(tokens: &Path) -> [&str; 8] {
     let tokens = tokens.to_str().unwrap();
     [

@@ -6,23 +6,15 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom_submit::inputs::Local;
-use cloakroom_submit::run::{Run, planned};
-use cloakroom_submit::stage::NamedServer;
-use cloakroom_submit::{BundleKind, Event, Events, Log};
 use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
 use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
 use serde_json::{Value, json};
-
-use crate::support::requests;
-use crate::support::submitter::{Submitter, hurried};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const DRIVER: &str = "app-driver";
@@ -396,70 +388,60 @@ fn a_server_that_wants_a_token_gets_that_of_the_file() {
     assert_eq!(place.kept().len(), 2);
 }
 
-/// Does something after each upload.
-struct AfterUpload<F>(F);
-
-impl<F: Fn(BundleKind, &str) + Send + Sync> Events for AfterUpload<F> {
-    fn happened(&self, event: &Event) {
-        if let Event::Staged { what, resource_id, .. } = event {
-            (self.0)(*what, resource_id);
-        }
-    }
-}
-
-/// Why a submission fails in which something happens after each upload, before the pod is made.
-async fn refused_after(
-    api_server: &FakeApiServer,
-    folder: &Path,
-    server: &str,
-    happens: impl Fn(BundleKind, &str) + Send + Sync + 'static,
-) -> String {
-    let log = Log::to(Arc::new(AfterUpload(happens)));
-    let request = requests::application(folder, server);
-    let drawn = requests::drawn();
-    let submission = planned(&request, &Local, &NamedServer, &drawn, &log).await.unwrap();
-    let Submitter { server, stop, .. } = &Submitter::new(api_server);
-    let run = Run { server, inputs: &Local, stager: &NamedServer, log: &log, stop, pace: hurried() };
-    run.run(&submission).await.unwrap_err().to_string()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
+/// The resource is removed while the submitter asks for it.
+#[test]
+fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
     let tokens = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&tokens, "admin-horse-battery-staple\n").unwrap();
     let tokens = tokens.into_temp_path();
     let admin = ["--fetch-image", IMAGE, "--admin-token-file", tokens.to_str().unwrap()];
     let place = Place::with_flags(&admin);
-    let url = place.server.url("");
-    let admin_url = url.clone();
-    let remove = move |_, id: &str| {
-        let mut remove = command();
-        remove.args(["rm", "--yes", id, "--admin-url", &admin_url, "--admin-token-file"]).arg(&tokens);
-        assert!(remove.output().unwrap().status.success());
-    };
-    let lost = refused_after(&place.api_server, place.folder.path(), &url, remove).await;
-    assert!(lost.starts_with("the jars were staged as ") && lost.contains(" no longer has them: "), "{lost}");
-    assert!(lost.ends_with(" (nothing is left on the server)"), "{lost}");
-    place.assert_nothing_is_left(&lost);
+    let admin_url = place.server.url("");
+    let front = Front::before(place.server.address.parse().unwrap(), move |request| {
+        if let Some((path, _)) = request.split_once("/metadata ") {
+            let id = path.rsplit_once('/').unwrap().1;
+            let mut remove = command();
+            remove.args(["rm", "--yes", id, "--admin-url", &admin_url, "--admin-token-file"]).arg(&tokens);
+            assert!(remove.output().unwrap().status.success());
+        }
+        Turn::Pass
+    });
+    let output = place.submit(&front.url(), &[]).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let lost = said.lines().find(|line| line.contains("the jars were staged as ")).unwrap();
+    assert!(lost.contains(" no longer has them: "), "{lost}");
+    assert!(said.ends_with(" (nothing is left on the server)\n"), "{said}");
+    assert_no_pod_was_made(&place);
+    place.assert_nothing_is_left(&said);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them() {
-    let Place { server, api_server, folder } = Place::new();
-    let url = server.url("");
-    let server = Mutex::new(Some(server));
-    let kill = move |what, _: &str| {
-        if what == BundleKind::Files {
-            server.lock().unwrap().take().unwrap().kill();
-        }
-    };
-    let unsaid = refused_after(&api_server, folder.path(), &url, kill).await;
+#[test]
+fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them() {
+    let place = Place::new();
+    let uploads = AtomicUsize::new(0);
+    let front = Front::before(place.server.address.parse().unwrap(), move |request| {
+        let is_upload = request.starts_with("POST ");
+        if is_upload && uploads.fetch_add(1, Ordering::Relaxed) == 1 { Turn::Last } else { Turn::Pass }
+    });
+    let at_once = ["--conf", "spark.kubernetes.cloakroom.retryTimeout=0s"];
+    let output = place.submit(&front.url(), &at_once).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
     let line = format!(
-        ", and {url} does not say whether they are still there: connection refused; check the address ("
+        ", and {} does not say whether they are still there: connection refused; check the address (",
+        front.url()
     );
-    assert!(unsaid.contains(&line) && !unsaid.contains("replaced"), "{unsaid}");
-    assert!(unsaid.contains(" (still there: the staged jars (resource "), "{unsaid}");
-    assert_eq!(api_server.everything_in("default"), [""; 0]);
+    assert!(said.contains(&line) && !said.contains("replaced"), "{said}");
+    assert!(said.contains(" (still there: the staged jars (resource "), "{said}");
+    assert_no_pod_was_made(&place);
+    assert_eq!(place.api_server.everything_in("default"), [""; 0]);
+    assert_eq!(place.kept().len(), 2, "one bundle of jars, one of files");
+}
+
+/// The dry run tries the pod once.
+fn assert_no_pod_was_made(place: &Place) {
+    assert_eq!(place.api_server.calls_to(Verb::Create).len(), 1);
 }
 
 #[test]

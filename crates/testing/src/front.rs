@@ -1,9 +1,9 @@
 //! What stands between clients and a server that is being replaced: it lets requests pass, says that the server is about to
-//! stop, or holds a connection in the middle until the server is gone.
+//! stop, holds a connection in the middle until the server is gone, or refuses all connections from then on.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::wait::{BOUND, until_true};
@@ -22,22 +22,25 @@ pub enum Turn {
     Hold {
         after: usize,
     },
+    /// It passes. All later connections are refused, as if there were no server.
+    Last,
 }
 
 type Script = dyn Fn(&str) -> Turn + Send + Sync;
 
 /// A proxy on loopback, with one request for each connection.
 pub struct Front {
-    address: SocketAddr,
     line: Arc<Line>,
 }
 
 struct Line {
+    address: SocketAddr,
     server: SocketAddr,
     script: Box<Script>,
     hold: Mutex<Hold>,
     changed: Condvar,
     passed_bytes: AtomicUsize,
+    is_closed: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,21 +55,30 @@ impl Front {
     pub fn before(server: SocketAddr, script: impl Fn(&str) -> Turn + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (hold, passed_bytes) = (Mutex::new(Hold::Ahead), AtomicUsize::new(0));
-        let line =
-            Arc::new(Line { server, script: Box::new(script), hold, changed: Condvar::new(), passed_bytes });
+        let line = Arc::new(Line {
+            address,
+            server,
+            script: Box::new(script),
+            hold: Mutex::new(Hold::Ahead),
+            changed: Condvar::new(),
+            passed_bytes: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+        });
         let of_thread = Arc::clone(&line);
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
+                if of_thread.is_closed.load(Ordering::Relaxed) {
+                    return;
+                }
                 let line = Arc::clone(&of_thread);
                 std::thread::spawn(move || line.serve(&client));
             }
         });
-        Self { address, line }
+        Self { line }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.line.address)
     }
 
     /// Waits until a connection is held.
@@ -91,8 +103,10 @@ impl Line {
         let Some(head) = read_head(client) else { return };
         let text = String::from_utf8_lossy(&head);
         let turn = (self.script)(text.lines().next().unwrap_or_default());
-        if turn == Turn::Stopping {
-            return refuse(client);
+        match turn {
+            Turn::Stopping => return refuse(client),
+            Turn::Last => self.close(),
+            Turn::Pass | Turn::Hold { .. } => {}
         }
         let Ok(server) = TcpStream::connect(self.server) else { return };
         if (&server).write_all(&head).is_err() {
@@ -103,6 +117,12 @@ impl Line {
             scope.spawn(|| self.carry(client, &server, most));
             self.carry(&server, client, most);
         });
+    }
+
+    /// Ends the listener, which looks at `is_closed` only when it has a connection. Returns once connections are refused.
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        while TcpStream::connect(self.address).is_ok() {}
     }
 
     /// Ends both directions where this one ends in an error or is cut.
