@@ -142,7 +142,7 @@ impl Seen {
                 self.lines[self.row].truncate(self.column);
                 self.lines.truncate(self.row + 1);
             }
-            order => panic!("nobody expects {order:?}"),
+            order => panic!("an unexpected control sequence: {order:?}"),
         }
     }
 
