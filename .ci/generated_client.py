@@ -1,4 +1,5 @@
-"""What a user of the generated client does: stage, fetch, compare, delete, and read errors as typed objects, in both protocols."""
+"""Uses the generated client as a user does: stages, fetches, compares, deletes, and reads errors as typed objects, in
+both protocols."""
 
 import hashlib
 import io
@@ -37,7 +38,7 @@ OWNER = {"namespace": "demo", "label": ["app=demo", "team=etl"]}
 
 
 def is_answer(answer, status, kind):
-    """Says what came instead, without its bytes."""
+    """Checks status and type; a failure shows the answer without its bytes."""
     assert answer.status_code == status and isinstance(answer.parsed, kind), (answer.status_code, type(answer.parsed))
 
 
@@ -87,7 +88,7 @@ def v1(url, bundle):
 
 
 def named(url, bundle):
-    """The name travels in the path."""
+    """The name is part of the path."""
     staged = put_named_bundle.sync("deps.tgz", client=Client(base_url=url), body=File(payload=io.BytesIO(bundle)), **OWNER)
     metadata = get_metadata.sync(staged.resource_id, client=with_secret(url, staged.resource_secret))
     assert metadata.file_name == "deps.tgz", metadata

@@ -1,8 +1,8 @@
 //! From the start of a submission with 300 MB of local jars to the first instruction of the driver's container, for
 //! docs/benchmarks.md: `cargo bench --bench first-instruction`.
 //!
-//! A real API server, and the pod runner of tests/runs in place of a node. Needs what these tests need: root for namespaces,
-//! `KUBEBUILDER_ASSETS`, `CLOAKROOM_TEST_SPARK_HOMES` with spark-4.3.0; GNU time.
+//! It uses a real API server, and the pod runner of tests/runs in place of a node. It needs what those tests need: root
+//! for namespaces, `KUBEBUILDER_ASSETS`, `CLOAKROOM_TEST_SPARK_HOMES` with spark-4.3.0; also GNU time.
 
 #![expect(clippy::pedantic, reason = "a bench is read for what it measures")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]

@@ -20,10 +20,10 @@ pub const DRIVER_IMAGE: &str = "bench/machine";
 /// The init-container's image: this program, and GNU time around it.
 const FETCH_IMAGE: &str = "bench/cloakroom";
 
-/// What the driver does: it says when it began, and how many jars it sees.
+/// The driver's script: it prints when it began, and how many jars it sees.
 const DRIVER_SCRIPT: &str = "date +%s%N; find /var/spark-data/spark-jars -name '*.jar' 2>/dev/null | wc -l";
 
-/// What the init-container does, with its only argument as `$0`.
+/// The init-container's script, with its only argument as `$0`.
 const FETCH_SCRIPT: &str = "date +%s%N; exec time -f '%e %U %S %M' /opt/cloakroom \"$0\"";
 
 const INPUT_BYTES: u64 = 300_000_000;
@@ -33,7 +33,7 @@ pub struct Place {
     pub server: Cloakroom,
     pub plane: ControlPlane,
     pub admin: Api,
-    /// Real ones; the first one is the application's.
+    /// Real jars; the first one is the application's.
     pub jars: Vec<PathBuf>,
     pub bytes: u64,
     folder: TempDir,
@@ -79,14 +79,14 @@ impl Place {
         (ticks(11) + ticks(12)) / TICKS_IN_A_SECOND
     }
 
-    /// VmHWM, the most that was ever resident.
+    /// The peak of resident memory (VmHWM).
     pub fn server_peak_mib(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
     }
 
-    /// A counter of the server.
+    /// The value of one of the server's counters.
     pub async fn counter(&self, name: &str) -> f64 {
         let answer = reqwest::Client::builder()
             .no_proxy()
@@ -105,7 +105,7 @@ fn template() -> String {
     json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container]}}).to_string()
 }
 
-/// Copies jars of the Spark distribution until there is enough of them.
+/// Copies jars of the Spark distribution until they have enough bytes.
 fn fill(folder: &std::path::Path) -> (Vec<PathBuf>, u64) {
     std::fs::create_dir(folder).unwrap();
     let source = path("CLOAKROOM_TEST_SPARK_HOMES").join("spark-4.3.0/jars");

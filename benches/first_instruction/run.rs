@@ -1,4 +1,4 @@
-//! One submission, and what it took.
+//! One submission, with its times and memory.
 
 use std::fmt;
 use std::path::Path;
@@ -15,31 +15,31 @@ use crate::place::{DRIVER_IMAGE, NAMESPACE, Place};
 
 const DRIVER: &str = "driver";
 
-/// How the jars get there, and who submits.
+/// The program that submits, and the way of the jars.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Way {
     /// `cloakroom submit`, through the server.
     Staged,
-    /// `cloakroom submit`, to a folder that pods see as well.
+    /// `cloakroom submit`, through a folder that pods see as well.
     Copied,
-    /// spark-submit, to such a folder.
+    /// spark-submit, through such a folder.
     CopiedBySpark,
 }
 
-/// What one run of a program took.
+/// Time and memory of one run of a program.
 pub struct Cost {
     cpu: Duration,
     peak_mib: f64,
 }
 
-/// What one submission took.
+/// Times and memory of one submission.
 pub struct Taken {
     first_instruction: Duration,
     submitter: Cost,
     staging: Option<Staging>,
 }
 
-/// What staging took beside the submitter.
+/// The costs of staging outside the submitter.
 struct Staging {
     sent_bytes: f64,
     server_cpu: Duration,
@@ -91,7 +91,7 @@ impl Way {
         Taken { first_instruction: first - started, submitter, staging }
     }
 
-    /// The submitter in GNU time, with a report of what it took.
+    /// The submitter under GNU time, which writes a report.
     fn command(self, place: &Place, report: &Path) -> Command {
         let home = path("CLOAKROOM_TEST_SPARK_HOMES").join("spark-4.3.0");
         let mut command = Command::new("time");
@@ -128,7 +128,7 @@ impl Way {
         command
     }
 
-    /// Nothing of a run is there for the next one.
+    /// Removes everything of a run before the next one.
     async fn clear(self, place: &Place) {
         let driver = format!("/api/v1/namespaces/{NAMESPACE}/pods/{DRIVER}");
         place.admin.delete(&driver).await;
@@ -142,7 +142,7 @@ impl Way {
     }
 }
 
-/// Waits for the driver's end, and gives its log.
+/// Waits for the driver's end, and returns its log.
 async fn ended(place: &Place) -> String {
     let driver = format!("/api/v1/namespaces/{NAMESPACE}/pods/{DRIVER}");
     until("the driver has ended", async || {
@@ -159,7 +159,7 @@ fn nanoseconds(line: Option<&str>) -> Duration {
     Duration::from_nanos(line.unwrap().trim().parse().unwrap())
 }
 
-/// Wall time, and the rest, of what GNU time says.
+/// Reads the report of GNU time.
 fn cost(report: &str) -> (Duration, Cost) {
     let figures: Vec<f64> = report.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let [wall, user, system, peak_kib] = figures[..] else { panic!("GNU time said: {report}") };
@@ -167,7 +167,7 @@ fn cost(report: &str) -> (Duration, Cost) {
     (Duration::from_secs_f64(wall), Cost { cpu, peak_mib: peak_kib / 1024.0 })
 }
 
-/// What all runs of one kind took.
+/// The figures of all runs of one kind.
 #[derive(Default)]
 pub struct Figures {
     first_instruction: Spread,

@@ -1,4 +1,4 @@
-//! The same work by several builds of the program, in turn: what the C library and the allocator make of it.
+//! The same work by several builds of the program, in turn, to compare C libraries and allocators.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,14 +10,14 @@ use cloakroom_testing::spread::Spread;
 
 use crate::{lifecycle, memory, nginx};
 
-/// Names the builds: paths, separated by colons.
+/// The variable that names the builds: paths, separated by colons.
 const BINARIES: &str = "CLOAKROOM_BENCH_BINARIES";
 const ROUNDS: usize = 3;
 const BUNDLE_BYTES: u64 = 1 << 30;
 const AT_ONCE: usize = 32;
-/// After this time memory has gone back to the kernel, or stays.
+/// After this time, memory has been returned to the kernel, or never is.
 const CALM: Duration = Duration::from_secs(20);
-/// `sysconf(_SC_CLK_TCK)` of every Linux.
+/// `sysconf(_SC_CLK_TCK)`, the same on every Linux.
 const TICK: Duration = Duration::from_millis(10);
 
 pub fn run() {
@@ -116,7 +116,8 @@ impl Build {
 /// User and system time of a process so far.
 fn cpu(server: &Cloakroom) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
-    // The name before the first field that counts may hold anything but a closing bracket as its last.
+    // The program's name is in brackets and may contain any character, so fields are counted from the last closing
+    // bracket.
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     let ticks: u32 = fields[11..13].iter().map(|field| field.parse::<u32>().unwrap()).sum();
     TICK * ticks

@@ -1,6 +1,7 @@
-//! One upload of 1 GiB, acknowledged when the bytes are on the disk under their digest, beside a plain write with fsync and
-//! beside servers that promise the same: nginx with a sync and a digest behind it, MinIO and versitygw with the digest that
-//! they are to verify. What does not sync before it answers pays for the sync afterwards, so that all of them end alike.
+//! One upload of 1 GiB that is acknowledged when the bytes are on the disk under their digest. It is compared with a
+//! plain write with fsync, and with servers that promise the same: nginx followed by a sync and a digest, MinIO and
+//! versitygw with a digest that they verify. A server that does not sync before it answers pays for the sync
+//! afterwards, so that all end in the same state.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +17,7 @@ use crate::nginx::Nginx;
 
 const ROUNDS: usize = 10;
 const BUNDLE_BYTES: u64 = 1 << 30;
-/// Of a server that is gone after the benchmark.
+/// The credentials of a server that lives only for the benchmark.
 const ACCESS_KEY: &str = "benchmark";
 const SECRET_KEY: &str = "benchmark-only";
 /// SHA-256 of no bytes.
@@ -26,11 +27,11 @@ const BUCKET: &str = "bundles";
 /// One way to store the bundle.
 struct Way {
     name: &'static str,
-    /// The shell's command; it ends when the bundle is acknowledged, with its digest.
+    /// The shell command; it ends when the bundle is acknowledged with its digest.
     upload: String,
-    /// Where the bytes are then.
+    /// The folder that has the bytes then.
     folder: PathBuf,
-    /// Makes it as it was.
+    /// Restores the state before the upload.
     clear: String,
     acknowledged: Spread,
     durable: Spread,
@@ -45,14 +46,14 @@ pub fn run() {
     noise(&bundle, BUNDLE_BYTES);
     let server = Cloakroom::serve(&folder.path().join("data"), &["--min-free-space", "0b"]);
     let mut ways = vec![plain(folder.path(), &bundle), cloakroom(folder.path(), &bundle, &server)];
-    // They run as long as they are here.
+    // The servers run until these are dropped.
     let nginx = is_there("nginx").then(|| Nginx::start(&folder.path().join("nginx")));
     ways.extend(nginx.as_ref().map(|nginx| with_nginx(nginx, &bundle)));
     let rivals: Vec<S3> =
         [S3::minio, S3::versitygw].iter().filter_map(|start| start(folder.path())).collect();
     ways.extend(rivals.iter().map(|rival| rival.way(&bundle)));
     for round in 0..ROUNDS {
-        // Nobody is always behind the same one.
+        // The order rotates, so that no way always follows the same one.
         let count = ways.len();
         for index in 0..count {
             ways[(index + round) % count].measure();
@@ -69,7 +70,7 @@ impl Way {
     fn measure(&mut self) {
         settle();
         let acknowledged = time(&self.upload);
-        // Of a server that keeps its promise this takes no time.
+        // This takes no time if the server keeps its promise.
         let rest = time(&format!("find {} -type f -exec sync -d {{}} +", self.folder.display()));
         self.acknowledged.add(acknowledged);
         self.durable.add(acknowledged + rest);
@@ -89,7 +90,7 @@ fn report(ways: &[Way]) {
     }
 }
 
-/// Whether that program can be compared with; says loudly if not.
+/// Whether the program is installed; prints a message if not.
 fn is_there(program: &str) -> bool {
     let is_there = is_on_path(program);
     if !is_there {
@@ -128,7 +129,7 @@ fn cloakroom(folder: &Path, bundle: &Path, server: &Cloakroom) -> Way {
     )
 }
 
-/// Sync and digest run side by side, and the digest reads from the page cache: as quick as nginx could be made.
+/// Sync and digest run in parallel, and the digest reads from the page cache: the fastest setup for nginx.
 fn with_nginx(nginx: &Nginx, bundle: &Path) -> Way {
     let (stored, bundle) = (nginx.root.join("bundle"), bundle.display());
     let stored = stored.display();
@@ -183,7 +184,7 @@ impl S3 {
             assert!(started.elapsed() < Duration::from_secs(20), "{name} did not start");
             std::thread::sleep(Duration::from_millis(20));
         }
-        // A server that listens may still have to get ready.
+        // A server that listens may not be ready yet.
         let retry = "--retry 20 --retry-delay 1 --retry-all-errors";
         time(&format!("{} {retry} -X PUT {}", signed(NOTHING), server.url("")));
         Some(server)
@@ -193,7 +194,7 @@ impl S3 {
         format!("http://127.0.0.1:{}/{BUCKET}{object}", self.port)
     }
 
-    /// The digest is in the signature, so that the server must compute it and compare before it answers.
+    /// The signature covers the digest, so the server must compute it and compare before it answers.
     fn way(&self, bundle: &Path) -> Way {
         let digest = Command::new("sha256sum").arg(bundle).output().unwrap().stdout;
         let digest = String::from_utf8(digest).unwrap();
@@ -204,7 +205,7 @@ impl S3 {
     }
 }
 
-/// A request whose body has that SHA-256.
+/// A signed request whose body has this SHA-256.
 fn signed(digest: &str) -> String {
     format!(
         "curl -sS --fail -o /dev/null --aws-sigv4 aws:amz:us-east-1:s3 --user {ACCESS_KEY}:{SECRET_KEY} \

@@ -1,4 +1,4 @@
-//! A hundred thousand resources, and as many pods: memory, the time of a sweep, and what it asks of the API server.
+//! A hundred thousand resources, and as many pods: memory, the time of a sweep, and the calls to the API server.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::memory::{no_roots, peak};
 
 const COUNT: usize = 100_000;
 const NAMESPACES: usize = 100;
-/// Sweeps that are looked at once all owners are known.
+/// How many sweeps are measured once all owners are known.
 const SWEEPS: u64 = 30;
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -30,7 +30,7 @@ pub fn run() {
     mean_sweep(Cloakroom::serve);
 }
 
-/// The mean of many sweeps in seconds, of the server that `serve` starts on a folder with flags.
+/// The mean time of many sweeps in seconds. `serve` starts the server on a folder with flags.
 pub fn mean_sweep(serve: impl Fn(&Path, &[&str]) -> Cloakroom) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -48,7 +48,7 @@ pub fn mean_sweep(serve: impl Fn(&Path, &[&str]) -> Cloakroom) -> f64 {
 async fn measure(server: &Cloakroom, calls: &Calls) -> f64 {
     let present = format!("cloakroom_resources_kept{{why=\"owner-present\"}} {COUNT}");
     until(async || metrics(server).await.contains(&present)).await;
-    // The first sweep that saw them wrote that down.
+    // The first sweep that saw the owners wrote to the ledger.
     tokio::time::sleep(LOOK * 3).await;
     let before = sweeps(&metrics(server).await);
     let (lists, watches) = calls.seen();
@@ -65,7 +65,7 @@ async fn measure(server: &Cloakroom, calls: &Calls) -> f64 {
     mean
 }
 
-/// Looks seldom: what looks costs time as well.
+/// Waits, and looks rarely, because each look costs time too.
 async fn until(condition: impl AsyncFn() -> bool) {
     while !condition().await {
         tokio::time::sleep(LOOK).await;
@@ -94,7 +94,7 @@ fn namespace(number: usize) -> String {
     format!("team-{}", number % NAMESPACES)
 }
 
-/// A ledger as a busy server has it: one resource for each pod, half of them used.
+/// A ledger like that of a busy server: one resource for each pod, half of them used.
 async fn fill(folder: &Path) {
     let data = DataDirectory::open(folder).unwrap();
     let ledger = SqliteLedger::open(&data.ledger()).await.unwrap();
@@ -123,7 +123,7 @@ async fn stage(ledger: &SqliteLedger, number: usize) {
     }
 }
 
-/// What the API server was asked for.
+/// The calls to the API server.
 #[derive(Default)]
 struct Calls {
     lists: AtomicUsize,
@@ -136,7 +136,7 @@ impl Calls {
     }
 }
 
-/// An API server with as many pods, in pages, and a watch on which nothing happens.
+/// An API server that lists as many pods in pages, with a watch that stays silent.
 async fn serve_pods(calls: Arc<Calls>) -> String {
     let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -164,7 +164,7 @@ async fn pods(State(calls): State<Arc<Calls>>, RawQuery(query): RawQuery) -> Res
     Response::builder().header("content-type", "application/json").body(list.to_string().into()).unwrap()
 }
 
-/// The metadata of a Spark driver as a cluster has it.
+/// The metadata of a Spark driver as in a real cluster.
 fn pod(number: usize) -> serde_json::Value {
     json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",

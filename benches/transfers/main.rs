@@ -1,7 +1,8 @@
-//! The figures of docs/benchmarks.md. `cargo bench --bench transfers` runs all scenarios, or those that are named.
+//! Measures the figures of docs/benchmarks.md. `cargo bench --bench transfers` runs all scenarios, or only those that
+//! you name.
 //!
-//! Everything is on loopback and on one disk, and what is compared runs in interleaved pairs. Scenarios that need a
-//! program (nginx, curl, tar) or a folder of jars (`CLOAKROOM_TEST_SPARK_JARS`) say so when it is missing.
+//! Everything is on loopback and on one disk, and compared programs run in interleaved pairs. If a program (nginx,
+//! curl, tar) or the folder of jars (`CLOAKROOM_TEST_SPARK_JARS`) is missing, the scenario says so.
 
 #![expect(clippy::pedantic, reason = "a bench is read for what it measures")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]

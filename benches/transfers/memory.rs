@@ -56,12 +56,12 @@ async fn download(client: &Client, server: &Cloakroom, id: &str, secret: &str) {
     assert_eq!(received, BUNDLE_BYTES);
 }
 
-/// VmHWM, the most that was ever resident.
+/// The peak of resident memory (VmHWM).
 pub fn peak(server: &Cloakroom) -> String {
     status(server, "VmHWM")
 }
 
-/// VmRSS, what is resident now.
+/// The present resident memory (VmRSS).
 pub fn resident(server: &Cloakroom) -> String {
     status(server, "VmRSS")
 }

@@ -1,5 +1,5 @@
-//! One upload and one download of 1 GiB by curl, beside nginx (its DAV module's PUT, a static file with sendfile).
-//! nginx neither hashes nor syncs what it is given.
+//! One upload and one download of 1 GiB by curl, compared with nginx (PUT of its DAV module, a static file with
+//! sendfile). nginx neither hashes nor syncs uploads.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -74,7 +74,7 @@ pub fn ours(server: &Cloakroom, bundle: &Path) -> (Duration, Duration) {
 pub struct Nginx {
     child: Child,
     pub port: u16,
-    /// Where it puts them.
+    /// The folder of the uploaded files.
     pub root: std::path::PathBuf,
 }
 
@@ -117,7 +117,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // QUIT lets the master end its workers; a kill would leave them.
+        // On QUIT the master ends its workers; SIGKILL would leave them running.
         let _ = Command::new("kill").args(["-QUIT", &self.child.id().to_string()]).status();
         let _ = self.child.wait();
     }

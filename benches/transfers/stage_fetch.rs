@@ -1,4 +1,4 @@
-//! 1 GiB of real jars from folder to folder: `stage` and `fetch`, beside tar and curl with and without gzip.
+//! 1 GiB of real jars from folder to folder: `stage` and `fetch`, compared with tar and curl with and without gzip.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub fn run() {
     }
 }
 
-/// Copies jars under new names until there is enough of them.
+/// Copies jars under new names until they have enough bytes.
 fn fill(input: &Path, jars: &Path) -> u64 {
     std::fs::create_dir(input).unwrap();
     let mut bytes = 0;

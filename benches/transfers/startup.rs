@@ -21,7 +21,7 @@ pub fn run() {
 }
 
 fn start(data_dir: &Path) -> Duration {
-    // A port that was free a moment ago: the log is not read here, so it must be known beforehand.
+    // A port that was free a moment ago. It must be known beforehand, because the log is not read here.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut serve = command();
     serve.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(data_dir).stderr(Stdio::null());

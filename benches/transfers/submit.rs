@@ -1,4 +1,5 @@
-//! `cloakroom submit` beside real spark-submit: a minimal application, the same API server, nobody waits for its end.
+//! `cloakroom submit` compared with real spark-submit: a minimal application on the same API server, without waiting
+//! for its end.
 //!
 //! Needs `CLOAKROOM_TEST_SPARK_HOMES` (a folder with `spark-4.3.0`, as `.ci/run` makes it), Java, bash and GNU time.
 
@@ -13,10 +14,10 @@ use serde_json::{Value, json};
 
 const SPARK: &str = "spark-4.3.0/bin/spark-submit";
 const SPARK_RUNS: u32 = 5;
-/// One run of ours is too short for GNU time's hundredths of a second.
+/// One run of `cloakroom submit` is too short for GNU time, which counts hundredths of a second.
 const OUR_RUNS: u32 = 200;
 
-/// What one submission took.
+/// Times and memory of one submission.
 struct Cost {
     wall_ms: f64,
     cpu_ms: f64,
@@ -51,7 +52,7 @@ fn spark() -> Option<PathBuf> {
     found
 }
 
-/// Takes every object as it is.
+/// An API server that accepts every object.
 async fn answer(method: Method, body: Bytes) -> Response {
     let mut object: Value = serde_json::from_slice(&body).unwrap_or_default();
     object["metadata"]["uid"] = json!("56713405-3125-48f1-ad63-da487293cb41");
@@ -59,7 +60,7 @@ async fn answer(method: Method, body: Bytes) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], object.to_string()).into_response()
 }
 
-/// The mean of several runs; the peak of the largest.
+/// The mean of several runs, and the largest peak of memory.
 fn cost(program: &Path, first: &[&str], master: &str, runs: u32) -> Cost {
     let report = tempfile::NamedTempFile::new().unwrap();
     let home = tempfile::tempdir().unwrap();

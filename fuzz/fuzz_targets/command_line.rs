@@ -1,4 +1,4 @@
-//! spark-submit's command line, one argument a line, and behind a NUL the file of its defaults.
+//! spark-submit's command line. The input has one argument per line, and after a NUL the file of defaults.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
     }
     let files = Properties::parse("spark-defaults.conf", defaults).ok().into_iter().collect();
     let (variables, system) = (BTreeMap::new(), BTreeMap::new());
-    // Nothing is there, so that no file of this machine is looked into.
+    // Nothing exists in this folder, so that no file of this machine is read.
     let folder = Path::new("/no/such/folder");
     let surroundings = Surroundings { variables: &variables, system: &system, folder };
     let settings = Settings::of(&line, &Defaults { files, surroundings });

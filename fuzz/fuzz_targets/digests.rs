@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|value: &str| {
     let Ok(digest) = parse(value) else {
         let error = parse(value).expect_err("the same again");
-        // A header that begins with a SHA-256 entry is never said to have none.
+        // If a header begins with a SHA-256 entry, the error is not that it has none.
         assert!(error != DigestError::NoSha256 || !value.starts_with("sha-256="), "{value:?}");
         return;
     };

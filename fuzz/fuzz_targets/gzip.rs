@@ -1,4 +1,4 @@
-//! gzip, both ways. The first byte says which: any bytes as gzip; a tar in any number of members; a file to be packed.
+//! gzip, both ways. The first byte selects: any bytes as gzip, a tar in any number of members, or a file to pack.
 #![no_main]
 
 use std::fs;
@@ -36,7 +36,7 @@ fn unpacked(bundle: &[u8]) -> Result<Vec<UnpackedFile>, UnpackError> {
     unpacked
 }
 
-/// What another reader inflates to the end comes to the same as it does without compression.
+/// If another reader inflates the bytes to the end, unpacking gives the same result as without compression.
 fn any_bytes(gzip: &[u8]) {
     let outcome = unpacked(gzip);
     let mut tar = Vec::new();
@@ -61,16 +61,16 @@ fn members(tar: &[u8], choice: u8) {
     }
     match (unpacked(tar), unpacked(&bundle)) {
         (Ok(plain), outcome) => assert_eq!(outcome.expect("as without compression"), plain),
-        // A tar of before 1988 is only recognised within gzip.
+        // A tar in the format of before 1988 is only recognised inside gzip.
         (Err(UnpackError::NotABundle { .. }), _) => {}
         (Err(refused), outcome) => assert!(outcome.is_err(), "refused without compression: {refused}"),
     }
 }
 
-/// Any reader of gzip gets the archive that was packed, with the content of the file in it.
+/// Any reader of gzip gets the packed archive with the content of the file.
 fn packed(content: &[u8], choice: u8) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // Long contents cross the writer's blocks.
+    // Long content crosses the boundaries of the writer's blocks.
     let content = content.repeat(usize::from(choice / 3 % 8) * usize::from(choice) + 1);
     let name = format!("a.{}", ENDINGS[usize::from(choice / 3) % ENDINGS.len()]);
     let path = folder.path().join(&name);

@@ -1,4 +1,5 @@
-//! `multipart/form-data`, cut into frames anywhere: two bytes that say where, the boundary up to a NUL, and the body.
+//! `multipart/form-data`, cut into frames anywhere. The input is two bytes that say where, the boundary up to a NUL,
+//! and the body.
 #![no_main]
 
 use bytes::Bytes;
@@ -23,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
 
 type Outcome = (Vec<Event>, Result<(), MultipartError>);
 
-/// The events, with content that stands together put together.
+/// The events, with adjacent content joined.
 fn read<'a>(boundary: &Boundary, frames: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut parser = Parser::new(boundary, Limits::default());
     let mut events = Vec::new();

@@ -1,4 +1,4 @@
-//! Owners: in JSON, as v0 has them, and as the query of an upload. The first byte says which.
+//! Owners: in JSON as in v0, and as the query of an upload. The first byte selects the form.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -63,7 +63,7 @@ fn in_query(query: &[u8]) {
     }
 }
 
-/// What is accepted could exist, and is accepted again.
+/// An accepted owner could exist, and is accepted again.
 fn check(owner: &Owner) {
     assert!(is_dns_label(owner.namespace()));
     assert!(owner.labels().all(|(key, value)| is_label_key(key) && is_label_value(value)));

@@ -1,5 +1,5 @@
-//! Pod templates, made into a whole submission: the YAML, behind a NUL the name of the container, and behind another one a
-//! value that is put into the YAML, so that values change without the YAML being broken.
+//! Pod templates, made into a whole submission. The input is the YAML, after a NUL the name of the container, and after
+//! another NUL a value to put into the YAML. So values change while the YAML stays valid.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// With one value replaced: the first character says which one, the others are the new value.
+/// Replaces one value: the first character selects it, the others are the new value.
 fn changed(template: &str, change: &str) -> String {
     let mut change = change.chars();
     let values: Vec<_> = template.match_indices(": ").map(|(at, _)| at + 2).collect();
@@ -80,7 +80,7 @@ fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, 
     RUNTIME.block_on(run::planned(&request, &Local, &NamedServer, &drawn, &Log::new(|_| {})))
 }
 
-/// The pod is one that runs the application, whatever the template says.
+/// The pod runs the application, whatever the template says.
 fn check(submission: &Submission) {
     let pod = &submission.pod;
     assert_eq!((pod["kind"].as_str(), pod["apiVersion"].as_str()), (Some("Pod"), Some("v1")));

@@ -1,4 +1,4 @@
-//! Properties files: Java's form, the original's configuration of server and init-container, the driver's properties.
+//! Properties files: Java's format, kubespark's configuration of server and init-container, the driver's properties.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn check_api_server(properties: &ApiServerProperties) {
     }
 }
 
-/// Only `local:` of what was fetched becomes `file:`, and nothing else changes.
+/// Only `local:` of fetched files becomes `file:`. Nothing else changes.
 fn check_fetched(properties: &Properties) {
     let text = with_fetched_files(properties, &[Path::new("/data/jars")]);
     let rewritten = Properties::parse("rewritten", &text).expect("what is written can be read");
@@ -59,7 +59,7 @@ fn check_fetched(properties: &Properties) {
     }
 }
 
-/// `java.util.Properties.load`, one character after the other, as its `LineReader` and `loadConvert` go.
+/// `java.util.Properties.load` character by character, as its `LineReader` and `loadConvert` work.
 fn plain_reading(text: &str) -> BTreeMap<String, String> {
     let mut map = BTreeMap::new();
     let mut characters = text.chars().peekable();
@@ -88,7 +88,7 @@ fn plain_reading(text: &str) -> BTreeMap<String, String> {
     map
 }
 
-/// A logical line without its first blanks, its escapes still in it; nothing at the end of the text.
+/// A logical line without its first blanks, with its escapes; `None` at the end of the text.
 fn next_line(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<char>> {
     let mut line = Vec::new();
     let (mut skips_blanks, mut appended, mut backslash) = (true, false, false);

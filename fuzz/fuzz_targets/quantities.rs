@@ -49,7 +49,7 @@ fuzz_target!(|text: &str| {
     assert!(!format_size(number).is_empty());
 });
 
-/// The number and the unit of Spark's grammar, `-?[0-9]+[a-z]*`, with what Java's `trim` takes away around them.
+/// The number and the unit of Spark's grammar, `-?[0-9]+[a-z]*`, after Java's `trim`.
 fn split(text: &str) -> Option<(u128, String)> {
     let text = text.trim_matches(|character| character <= ' ');
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,4 +1,4 @@
-//! `Range` headers: the length of what is there in eight bytes, then the header's value.
+//! `Range` headers. The input is the length of the content in eight bytes, then the header's value.
 #![no_main]
 
 use cloakroom_server::http::{RequestedRange, parse_range};
@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u64, &str)| {
     let (length, value) = input;
-    // Small lengths are where the edges are.
+    // Edge cases occur at small lengths.
     for length in [length, length % 100] {
         let requested = parse_range(value, length);
         if let RequestedRange::Part(range) = &requested {

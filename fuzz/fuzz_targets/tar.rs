@@ -1,5 +1,5 @@
-//! Archives of strangers, unpacked into a folder. The first byte says whether the checksums of headers are made right,
-//! which no fuzzer guesses.
+//! Untrusted archives, unpacked into a folder. The first byte says whether the checksums of headers are corrected,
+//! because no fuzzer guesses them.
 #![no_main]
 
 use cloakroom_fuzz::{Target, assert_readable};

@@ -1,4 +1,4 @@
-//! Tickets, in both protocols, and the receipts that `fetch` leaves. The first byte says which.
+//! Tickets in both protocols, and the receipts of `fetch`. The first byte selects the kind.
 #![no_main]
 
 use std::path::{Component, Path};
@@ -40,7 +40,7 @@ fn ticket(json: &[u8]) {
     }
 }
 
-/// The files of a receipt are below the target folder, whatever it says.
+/// The files of any receipt are below the target folder.
 fn receipt(json: &[u8]) {
     let Some(receipt) = Receipt::parse(json, "key") else { return };
     for name in receipt.names() {

@@ -38,7 +38,7 @@ fn check_file(file: &FileUri) {
     }
 }
 
-/// What is shown has no user information and no query, and what is given to a file is one name.
+/// The redacted form has no user information and no query, and the file name is a single name.
 fn check_remote(remote: &RemoteUri) {
     let shown = remote.redacted();
     assert!(!shown.contains('?') && !shown.contains('#'), "{shown:?}");
@@ -68,12 +68,12 @@ fn check_address(text: &str) {
             joined.path().ends_with("/api/v1") && joined.query().is_none() && joined.fragment().is_none()
         );
         assert!(joined.username().is_empty() && joined.password().is_none());
-        // A token in clear stays on this machine.
+        // Without TLS, a token stays on this machine.
         assert!(!address.is_confidential() || joined.scheme() == "https" || address.is_loopback());
     }
 }
 
-/// A password in front of whatever it is.
+/// A password in front of any text.
 fn check_password(text: &str) {
     const PASSWORD: &str = "qZ9-x7_w";
     if text.contains(PASSWORD) {
@@ -87,7 +87,7 @@ fn check_password(text: &str) {
     assert!(!refused.to_string().contains(PASSWORD), "{refused}");
 }
 
-/// Java's: what is not above the blank goes.
+/// As Java's `trim`: characters up to the blank are removed.
 fn trim(text: &str) -> &str {
     text.trim_matches(|character| character <= ' ')
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A folder to unpack into, with a neighbour that must stay as it is. It goes when it is dropped; `TMPDIR` says in which
-/// file system it is.
+/// A folder to unpack into, with a neighbour that must stay unchanged. It is removed when dropped. `TMPDIR` decides its
+/// file system.
 pub struct Target(TempDir);
 
 impl Target {
-    /// A new one; the folder itself is not there yet.
+    /// A new one. The folder itself does not exist yet.
     #[expect(clippy::new_without_default, reason = "it makes a folder")]
     pub fn new() -> Self {
         let outer = tempfile::tempdir().expect("a temporary folder");
@@ -23,8 +23,8 @@ impl Target {
         self.0.path().join("target")
     }
 
-    /// Fails where anything beside the folder has changed, or anything else than files and folders is in it.
-    /// The files with their lengths, in order.
+    /// The files with their lengths, in order. Panics if anything beside the folder has changed, or if the folder
+    /// contains anything but files and folders.
     pub fn checked_files(&self) -> Vec<(String, u64)> {
         let mut beside: Vec<_> = fs::read_dir(self.0.path())
             .expect("a folder")
@@ -54,12 +54,12 @@ fn walk(folder: &Path, prefix: &str, files: &mut Vec<(String, u64)>) {
     }
 }
 
-/// The parts of an input that are on both sides of its first NUL.
+/// The parts of an input before and after its first NUL.
 pub fn two(text: &str) -> (&str, &str) {
     text.split_once('\0').unwrap_or((text, ""))
 }
 
-/// Fails where an error is not fit to be shown: too long for a line, or with control characters in it.
+/// Panics if an error message is not fit for users: empty, with a full stop at its end, or with control characters.
 pub fn assert_readable(message: &str) {
     assert!(!message.is_empty() && !message.ends_with('.'), "{message:?}");
     assert!(!message.chars().any(char::is_control), "{message:?}");

@@ -1,6 +1,6 @@
-//! What the real spark-submit sends, and that `cloakroom submit` sends the same.
+//! Compares what `cloakroom submit` sends with what the real spark-submit sends.
 //!
-//! `sets/` has the arguments, `recordings/` what Spark made of them; `record` makes the recordings anew.
+//! `sets/` has the arguments, and `recordings/` has what Spark sent for them. `record` makes new recordings.
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 

@@ -1,13 +1,13 @@
-//! The journeys of users on a real node: kubelet, scheduler, kube-proxy, containerd and cluster DNS, all in namespaces of this
-//! process's own.
+//! The journeys of users on a real node: kubelet, scheduler, kube-proxy, containerd and cluster DNS, all in this
+//! process's own namespaces.
 //!
-//! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
-//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure. The tests share one node and disturb it, so they run
-//! one after the other.
+//! If a test lacks something beyond Rust, it is skipped, and a line on stderr says what is missing. With
+//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, it fails instead. The tests share one node and disturb it, so they run one
+//! after the other.
 //!
-//! With `CLOAKROOM_TEST_NODE_KEEP=yes` the node stays after the tests, for trying things by hand, until it is interrupted. Its
-//! namespaces are those of the process `tests/node/init` (`nsenter --target PID --net --mount --pid`), kubectl and an admin's
-//! kubeconfig are in the folder that it names.
+//! With `CLOAKROOM_TEST_NODE_KEEP=yes` the node stays after the tests until you interrupt it, so that you can try
+//! things by hand. Its namespaces are those of the process `tests/node/init` (`nsenter --target PID --net --mount
+//! --pid`). kubectl and an admin's kubeconfig are in the folder that the last line of the output names.
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 

@@ -1,8 +1,8 @@
-//! The journeys on real input: Spark's own jars, curl, the original's client libraries, the image's root, kubectl, another
-//! version of the program.
+//! The journeys with real input: Spark's own jars, curl, kubespark's client libraries, the image's root file system,
+//! kubectl, another version of the program.
 //!
-//! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
-//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure.
+//! If a test lacks something beyond Rust, it is skipped, and a line on stderr says what is missing. With
+//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, it fails instead.
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 

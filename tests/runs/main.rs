@@ -1,7 +1,7 @@
-//! Proof that it runs: real Spark does its jobs in pods that are processes of this machine, under a real API server.
+//! Real Spark runs applications under a real API server. Its pods are processes of this machine.
 //!
-//! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
-//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure.
+//! If a test lacks something beyond Rust, it is skipped, and a line on stderr says what is missing. With
+//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, it fails instead.
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 

@@ -1,7 +1,8 @@
-//! An abusive tenant beside an honest one: under a real API server, against the real binary in the limits of its manifest.
+//! An abusive tenant beside an honest one: with a real API server, and the real binary within the limits of its
+//! manifest.
 //!
-//! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
-//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure. The long form is in [`long`].
+//! If a test lacks something beyond Rust, it is skipped, and a line on stderr says what is missing. With
+//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, it fails instead. The long form is in [`long`].
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
@@ -28,9 +29,9 @@ use scene::Scene;
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Each of them takes all of the machine.
+    // Each test uses the whole machine.
     arguments.test_threads = Some(1);
-    // For all connections of the abuser; the server gets fewer.
+    // Enough for all connections of the abuser. The server's own limit is lower.
     let most = getrlimit(Resource::Nofile).maximum;
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
     let trials = [short::trials(), long::trials()].into_iter().flatten().collect();
@@ -41,7 +42,7 @@ fn main() {
     conclusion.exit();
 }
 
-/// A test of the torture.
+/// A test with the needs of this tier.
 fn torture(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
     let needs = [
         Need::Path(
@@ -53,13 +54,13 @@ fn torture(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
     trial(name, &needs, test)
 }
 
-/// Of the honest tenant, of probes, and of what the tests do themselves.
+/// The runtime of the honest tenant, of probes, and of the tests themselves.
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| Runtime::new().unwrap())
 }
 
-/// One cluster for all of them.
+/// One cluster for all tests.
 static SCENE: tokio::sync::OnceCell<Scene> = tokio::sync::OnceCell::const_new();
 
 async fn scene() -> &'static Scene {

@@ -1,11 +1,11 @@
-//! Builds bundles, honest and hostile, byte by byte: no library helps to lie.
+//! Builds bundles, honest and hostile, byte by byte, because no library writes invalid archives.
 
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// One tar header.
+/// A tar header of one block.
 pub type Header = [u8; 512];
 
 /// A `.tar.gz` of plain files.
@@ -22,7 +22,7 @@ pub fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     ended(bytes)
 }
 
-/// A `.tar.gz` of one entry with any header, its checksum made right.
+/// A `.tar.gz` of one entry with any header. The header's checksum is corrected.
 pub fn tgz_with_raw_header(header: &Header, content: &[u8]) -> Vec<u8> {
     tgz_of(&[(*header, content)])
 }
@@ -55,14 +55,14 @@ pub fn linked(mut header: Header, target: &[u8]) -> Header {
     header
 }
 
-/// A size field as everybody writes it.
+/// A size field in octal digits, the usual form.
 pub fn octal(size_bytes: u64) -> [u8; 12] {
     let mut field = [0; 12];
     field[..11].copy_from_slice(format!("{size_bytes:011o}").as_bytes());
     field
 }
 
-/// A size field for what octal digits cannot say.
+/// A size field for sizes too large for octal digits.
 pub fn base256(size_bytes: u64) -> [u8; 12] {
     let mut field = [0; 12];
     field[0] = 0x80;
@@ -70,7 +70,7 @@ pub fn base256(size_bytes: u64) -> [u8; 12] {
     field
 }
 
-/// pax records with right lengths.
+/// pax records with correct lengths.
 pub fn pax(records: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (key, value) in records {
@@ -82,7 +82,7 @@ pub fn pax(records: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-/// Appends a header, its checksum made right, and content with its padding.
+/// Appends a header with its checksum corrected, and content with its padding.
 pub fn push_entry(tar: &mut Vec<u8>, header: &Header, content: &[u8]) {
     let mut header = *header;
     header[148..156].fill(b' ');
@@ -93,7 +93,7 @@ pub fn push_entry(tar: &mut Vec<u8>, header: &Header, content: &[u8]) {
     tar.resize(tar.len().next_multiple_of(512), 0);
 }
 
-/// With the two empty blocks that end an archive.
+/// Adds the two empty blocks that end an archive.
 pub fn ended(mut tar: Vec<u8>) -> Vec<u8> {
     tar.resize(tar.len() + 1024, 0);
     tar
@@ -104,7 +104,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     gzip_with(|encoder| encoder(bytes))
 }
 
-/// One gzip member of bytes that come piece by piece and are never in memory together.
+/// One gzip member of bytes that are produced piece by piece and are never in memory together.
 fn gzip_with(produce: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(6));
     produce(&mut |bytes| {
@@ -119,7 +119,7 @@ pub fn bare(name: &str, kind: u8) -> Vec<u8> {
     tgz_with_raw_header(&header(name.as_bytes(), kind, octal(0)), b"")
 }
 
-/// A link of type `1` (hard) or `2` (symbolic), and then a file through it.
+/// A link of type `1` (hard) or `2` (symbolic), and then a file whose path goes through it.
 pub fn through_link(kind: u8, target: &str) -> Vec<u8> {
     let link = linked(header(b"link", kind, octal(0)), target.as_bytes());
     tgz_of(&[(link, b""), (header(b"link/owned", b'0', octal(5)), b"owned")])
@@ -137,12 +137,12 @@ pub fn with_pax(records: &[(&str, &str)], content: &[u8]) -> Vec<u8> {
     tgz_of(&[(header(b"PaxHeaders/file", b'x', octal(body.len() as u64)), &body), (file, content)])
 }
 
-/// A header that claims any size, with nothing behind it.
+/// A header that claims any size, with no content.
 pub fn claiming(size_field: [u8; 12]) -> Vec<u8> {
     tgz_with_raw_header(&header(b"huge", b'0', size_field), b"")
 }
 
-/// An extension record (`L`, `K`, `x`, `g`) of `size_bytes`, which are really there.
+/// An extension record (`L`, `K`, `x`, `g`) that really has `size_bytes`.
 pub fn long_record(kind: u8, size_bytes: u64) -> Vec<u8> {
     let mut start = Vec::new();
     push_entry(&mut start, &header(b"././@LongLink", kind, octal(size_bytes)), b"");
@@ -152,8 +152,8 @@ pub fn long_record(kind: u8, size_bytes: u64) -> Vec<u8> {
     })
 }
 
-/// A file of `size_bytes` zeros, honestly announced: a thousandth of that as gzip, in members of 16 MiB, so that
-/// even a terabyte is built at once.
+/// A file of `size_bytes` zeros with a correct size field. As gzip it has a thousandth of that. Members of 16 MiB are
+/// repeated, so that even a terabyte is built quickly.
 pub fn bomb(size_bytes: u64) -> Vec<u8> {
     const MEMBER_BYTES: u64 = 16 << 20;
     let mut start = Vec::new();
@@ -168,7 +168,7 @@ pub fn bomb(size_bytes: u64) -> Vec<u8> {
     bundle
 }
 
-/// A small archive with `size_bytes` zeros behind its end, which no header claims.
+/// A small archive with `size_bytes` zeros after its end, which belong to no header.
 pub fn bomb_behind_the_end(size_bytes: u64) -> Vec<u8> {
     let start = tar(&[("a", b"a")]);
     gzip_with(|out| {
@@ -207,7 +207,7 @@ fn repeat(out: &mut dyn FnMut(&[u8]), byte: u8, mut left: u64) {
     }
 }
 
-/// Without its last quarter.
+/// A bundle without its last quarter.
 pub fn truncated() -> Vec<u8> {
     let noise: Vec<u8> =
         (0..100_000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
@@ -216,7 +216,7 @@ pub fn truncated() -> Vec<u8> {
     bundle
 }
 
-/// With a wrong CRC at its end.
+/// A bundle with a wrong CRC at its end.
 pub fn wrong_checksum() -> Vec<u8> {
     let mut bundle = tgz(&[("a", b"content")]);
     let crc = bundle.len() - 8;
@@ -224,12 +224,12 @@ pub fn wrong_checksum() -> Vec<u8> {
     bundle
 }
 
-/// With bytes after the gzip member.
+/// A bundle with bytes after the gzip member.
 pub fn trailing_garbage() -> Vec<u8> {
     [tgz(&[("a", b"content")]), b"#!/bin/sh\nexec sh".to_vec()].concat()
 }
 
-/// Two archives joined with `cat`, before they were compressed.
+/// Two archives that were joined with `cat` before compression.
 pub fn joined_archives() -> Vec<u8> {
     gzip(&[tar(&[("a", b"1")]), tar(&[("b", b"2")])].concat())
 }

@@ -1,4 +1,4 @@
-//! The line between a client and a server, which a test can cut, or leave open and dead.
+//! A connection between a client and a server that a test can cut, or leave open and dead.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ pub struct Cable {
     end: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-/// Connections are numbered as they come; an order is for all up to a number.
+/// Connections have growing numbers, and an order is for all up to a number.
 #[derive(Default)]
 struct Orders {
     opened: u64,
@@ -31,7 +31,7 @@ impl Cable {
         let orders = watch::Sender::new(Orders::default());
         let (end, ended) = oneshot::channel();
         let accepting = accept(listener, server, orders.clone());
-        // With the runtime go all connections.
+        // Dropping the runtime closes all connections.
         std::thread::spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
@@ -52,7 +52,7 @@ impl Cable {
         self.orders.send_modify(|orders| orders.cut = orders.opened);
     }
 
-    /// From now on the open connections carry nothing, and neither side is told. New ones work.
+    /// From now on the open connections carry nothing, and neither side notices. New ones work.
     pub fn go_dead(&self) {
         self.orders.send_modify(|orders| orders.dead = orders.opened);
     }
@@ -80,7 +80,7 @@ async fn accept(listener: std::net::TcpListener, server: SocketAddr, orders: wat
 }
 
 async fn carry(mut client: TcpStream, server: SocketAddr, number: u64, mut orders: watch::Receiver<Orders>) {
-    // A server that is not there: the client sees its connection closed.
+    // If the server does not listen, the client sees its connection closed.
     let Ok(mut server) = TcpStream::connect(server).await else { return };
     tokio::select! {
         _ = copy_bidirectional(&mut client, &mut server) => return,

@@ -1,5 +1,4 @@
-//! A place that every request to several servers has to pass: they are numbered there, and what is to go wrong goes
-//! wrong there.
+//! A proxy before several servers. It numbers all requests, and lets one of them fail as a test plans.
 
 use std::fmt;
 use std::io;
@@ -21,38 +20,38 @@ use tokio::sync::oneshot;
 use super::tls;
 use super::wait::{BOUND, until_true};
 
-/// What happens to a request.
+/// The ways in which a request can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accident {
-    /// It is refused with this HTTP status, and its server does not hear of it.
+    /// It is refused with this HTTP status, and does not reach its server.
     Refused(u16),
-    /// Its connection breaks before the server hears of it.
+    /// Its connection breaks before it reaches the server.
     Cut,
-    /// Its server does it, and the connection breaks before the answer.
+    /// The server handles it, and the connection breaks before the answer.
     AnswerLost,
-    /// Its server does not hear of it, and there is no answer, ever.
+    /// It does not reach its server, and gets no answer.
     Hangs,
-    /// Its server does it, and there is no answer before [`Checkpoint::let_go`].
+    /// The server handles it, and the answer is held until [`Checkpoint::let_go`].
     AnswerHangs,
 }
 
-/// Whom it happens to, from the request of a number on.
+/// The requests that fail, from the planned number on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// That one alone.
+    /// Only the request with this number.
     Once,
-    /// And all that ask the same.
+    /// It and all later requests with the same method and path.
     EachTime,
-    /// And all others to the same server.
+    /// It and all later requests to the same server.
     WholeServer,
 }
 
-/// A request that came by.
+/// A request that passed the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passed {
     /// The name of its server.
     pub server: &'static str,
-    /// Method, path, and whether it is a dry run.
+    /// Its method and path, and whether it is a dry run.
     pub what: String,
 }
 
@@ -65,14 +64,14 @@ impl fmt::Display for Passed {
 #[derive(Default)]
 struct Book {
     passed: Vec<Passed>,
-    /// From which request on, counted from 0.
+    /// The first request that fails, counted from 0.
     plan: Option<(usize, Extent, Accident)>,
     accidents: usize,
-    /// Answers that hang are let go.
+    /// Whether held answers are released.
     is_over: bool,
 }
 
-/// It runs on a thread of its own.
+/// The proxy. It runs on a thread of its own.
 pub struct Checkpoint {
     book: Arc<(Mutex<Book>, Condvar)>,
     gates: Vec<SocketAddr>,
@@ -80,7 +79,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens a gate to each of the servers.
+    /// Opens an address (a gate) for each of the servers.
     pub fn before(servers: &[(&'static str, SocketAddr)]) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let book = Arc::<(Mutex<Book>, Condvar)>::default();
@@ -98,37 +97,37 @@ impl Checkpoint {
         Self { book, gates, end: Some(end) }
     }
 
-    /// Where the way to a server begins, in the order in which they were given.
+    /// The address for a server, by its position in the list given to [`Self::before`].
     pub fn gate(&self, index: usize) -> SocketAddr {
         self.gates[index]
     }
 
-    /// Forgets what came by, and lets `accident` happen from the request `number` on, counted from 0.
+    /// Forgets the recorded requests, and plans `accident` from the request `number` on, counted from 0.
     pub fn plan(&self, number: usize, extent: Extent, accident: Accident) {
         *self.book.0.lock().unwrap() = Book { plan: Some((number, extent, accident)), ..Book::default() };
     }
 
-    /// Answers that hang come now.
+    /// Releases held answers.
     pub fn let_go(&self) {
         self.book.0.lock().unwrap().is_over = true;
     }
 
-    /// Forgets what came by, and lets everything through.
+    /// Forgets the recorded requests, and lets all later ones pass.
     pub fn heal(&self) {
         *self.book.0.lock().unwrap() = Book::default();
     }
 
-    /// What came by.
+    /// The recorded requests.
     pub fn passed(&self) -> Vec<Passed> {
         self.book.0.lock().unwrap().passed.clone()
     }
 
-    /// How often it went wrong.
+    /// How many requests have failed.
     pub fn accidents(&self) -> usize {
         self.book.0.lock().unwrap().accidents
     }
 
-    /// Waits until it goes wrong.
+    /// Waits until a request fails.
     pub fn until_accident(&self) {
         let book = self.book.0.lock().unwrap();
         let waited = self.book.1.wait_timeout_while(book, BOUND, |book| book.accidents == 0).unwrap();
@@ -157,7 +156,7 @@ async fn serve(listener: std::net::TcpListener, gate: Gate) {
         let gate = gate.clone();
         tokio::spawn(async move {
             let service = service_fn(move |request| gate.clone().pass(request));
-            // Whoever breaks it off, or is broken off, knows.
+            // An error means a broken connection, which its client or this plan has caused.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
         });
     }
@@ -229,7 +228,8 @@ impl Gate {
         Ok(passed)
     }
 
-    /// In the words of both: an API server's `Status`, and a staging server's problem (RFC 9457).
+    /// A refusal that both kinds of clients understand: an API server's `Status`, or a staging server's problem (RFC
+    /// 9457).
     fn refusal(&self, code: u16) -> Response<Full<Bytes>> {
         let message = format!("the test wants a {code}");
         let (content_type, body) = if self.name == STAGING {
@@ -248,7 +248,7 @@ impl Gate {
 /// The name of a gate to a staging server, whose refusals look different.
 pub const STAGING: &str = "staging";
 
-/// What belongs to one connection is not handed on (RFC 9110, 7.6.1).
+/// Removes the headers that belong to one connection (RFC 9110, 7.6.1).
 fn end_to_end(mut headers: HeaderMap) -> HeaderMap {
     for name in [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING] {
         headers.remove(name);

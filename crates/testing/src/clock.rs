@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloakroom_core::clock::Clock;
 use jiff::Timestamp;
 
-/// Stands still until it is moved; both of its faces move together.
+/// A clock that stands still until a test moves it. Wall time and monotonic time move together.
 pub struct ManualClock(Mutex<(Timestamp, Duration)>);
 
 impl ManualClock {
@@ -20,7 +20,7 @@ impl ManualClock {
         *times = (times.0.checked_add(by).unwrap(), times.1 + by);
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock alone, as an administrator might.
     pub fn set_wall(&self, to: &str) {
         self.0.lock().unwrap().0 = to.parse().unwrap();
     }

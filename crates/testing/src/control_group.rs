@@ -1,20 +1,20 @@
-//! A control group with as much memory as a container of the manifests may have, and no swap.
+//! A control group with the memory limit of a container in the manifests, and without swap.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Removed when dropped; its processes must have ended then.
+/// A control group. It is removed when dropped; its processes must have ended by then.
 pub struct ControlGroup {
     folder: PathBuf,
     files: &'static Files,
 }
 
-/// What the files of one version of control groups are called.
+/// The names of the files in one version of control groups.
 struct Files {
     limit: &'static str,
-    /// Of memory and swap in version 1, of swap alone in version 2.
+    /// The limit of memory and swap together in version 1, of swap alone in version 2.
     swap: &'static str,
     swap_is_a_sum: bool,
     peak: &'static str,
@@ -38,14 +38,14 @@ const SECOND: Files = Files {
 };
 
 impl ControlGroup {
-    /// Fails where this machine has no such groups, or lets nobody make any.
+    /// Fails if this machine has no such groups, or does not let this user make one.
     pub fn make(name: &str, limit_bytes: u64) -> std::io::Result<Self> {
         let (parent, files) = parent().ok_or_else(|| std::io::Error::other("no memory controller"))?;
         let group = Self { folder: parent.join(format!("cloakroom-{name}-{}", std::process::id())), files };
         std::fs::create_dir(&group.folder)?;
         std::fs::write(group.folder.join(files.limit), limit_bytes.to_string())?;
         let swap = group.folder.join(files.swap);
-        // Absent where the kernel does not count swap.
+        // The file is absent if the kernel does not count swap.
         if swap.exists() {
             let most = if files.swap_is_a_sum { limit_bytes } else { 0 };
             std::fs::write(swap, most.to_string())?;
@@ -53,22 +53,22 @@ impl ControlGroup {
         Ok(group)
     }
 
-    /// Whether one can be made here.
+    /// Whether a group can be made on this machine.
     pub fn can_be_made() -> bool {
         Self::make("probe", 64 << 20).is_ok()
     }
 
-    /// Where a process writes its id to get in.
+    /// The file into which a process writes its id to join the group.
     pub fn door(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
-    /// The most that was ever in use, page cache included; nothing where the kernel does not keep it.
+    /// The peak of memory in use, page cache included; `None` if the kernel does not record it.
     pub fn peak_bytes(&self) -> Option<u64> {
         self.read(self.files.peak).trim().parse().ok()
     }
 
-    /// How many processes were killed because there was not enough.
+    /// How many processes were killed for lack of memory.
     pub fn killed(&self) -> u64 {
         let events = self.read(self.files.events);
         let line = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
@@ -92,7 +92,7 @@ impl Drop for ControlGroup {
     }
 }
 
-/// Where a group can be made beside or below this process's own, and by which files.
+/// The folder in which a group can be made, beside or below this process's own, and its file names.
 fn parent() -> Option<(PathBuf, &'static Files)> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     for line in own.lines() {
@@ -104,7 +104,7 @@ fn parent() -> Option<(PathBuf, &'static Files)> {
         if controllers.split(',').any(|controller| controller == "memory") {
             return Some((Path::new(ROOT).join("memory").join(path), &FIRST));
         }
-        // Of the second version, a group has either processes or groups: so it is made beside.
+        // In version 2, a group contains either processes or other groups, so the new group is a sibling.
         let group = Path::new(ROOT).join(path);
         let beside = if path.is_empty() { group } else { group.parent()?.to_owned() };
         let controlled = std::fs::read_to_string(beside.join("cgroup.subtree_control")).unwrap_or_default();

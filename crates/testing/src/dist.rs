@@ -1,22 +1,22 @@
-//! The release's files, where `packaging/release` has made them: what is tried then is what users get.
+//! The files of a release, if `packaging/release` has made them: then tests use the files that users get.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{process, project};
 
-/// Names the folder of the files.
+/// The variable that names the folder of the files.
 const DIST: &str = "CLOAKROOM_TEST_DIST";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The static binary for this machine. Without a release, the one that cargo made for the tests.
+/// The static binary for this machine. Without a release, the binary that cargo built for the tests.
 pub fn binary() -> PathBuf {
     let name = format!("cloakroom-{VERSION}-linux-{}", std::env::consts::ARCH);
     of_the_release(&name).unwrap_or_else(process::binary)
 }
 
-/// The image as an archive. Without a release, of that binary, packed below `work` by the release's script.
+/// The image as an archive. Without a release, the release's script packs it from that binary below `work`.
 pub fn image(work: &Path) -> PathBuf {
     let name = format!("cloakroom-{VERSION}-oci.tar");
     of_the_release(&name).unwrap_or_else(|| {
@@ -33,7 +33,8 @@ pub fn image(work: &Path) -> PathBuf {
     })
 }
 
-/// Manifests, chart and documentation: what the release's archive has, unpacked below `work`. Without a release, the source.
+/// A folder with manifests, chart and documentation: the release's archive, unpacked below `work`. Without a release,
+/// the source.
 pub fn tree(work: &Path) -> PathBuf {
     let name = format!("cloakroom-{VERSION}-linux-{}", std::env::consts::ARCH);
     let Some(archive) = of_the_release(&format!("{name}.tar.gz")) else { return project() };

@@ -1,4 +1,4 @@
-//! What is transferred, and by which programs.
+//! Files to transfer, and the programs that measurements run.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Writes `bytes` of noise, which no layer below can make smaller.
+/// Writes `bytes` of noise, which no layer below can compress.
 pub fn noise(path: &Path, bytes: u64) {
     let mut random = File::open("/dev/urandom").unwrap().take(bytes);
     std::io::copy(&mut random, &mut File::create(path).unwrap()).unwrap();
@@ -22,12 +22,12 @@ pub fn time(script: &str) -> Duration {
     started.elapsed()
 }
 
-/// Lets the disk finish what earlier runs left to it, so that no run pays for another.
+/// Waits until the disk has written what earlier runs left, so that no run pays for another.
 pub fn settle() {
     assert!(Command::new("sync").status().unwrap().success());
 }
 
-/// Whether all programs are there; says what is missing otherwise.
+/// Whether all programs are installed; prints those that are missing.
 pub fn have(programs: &[&str]) -> bool {
     let missing: Vec<&&str> = programs.iter().filter(|program| !is_on_path(program)).collect();
     if !missing.is_empty() {

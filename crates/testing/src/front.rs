@@ -1,5 +1,5 @@
-//! What stands between clients and a server that is being replaced: it lets requests pass, says that the server is about to
-//! stop, holds a connection in the middle until the server is gone, or refuses all connections from then on.
+//! A proxy before a server that is being replaced. It lets requests pass, answers that the server is about to stop, holds
+//! a connection in the middle until the server is gone, or refuses all connections from then on.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,13 +12,14 @@ const STOPPING: &str =
     "{\"status\":503,\"code\":\"shutting-down\",\"detail\":\"this server is about to stop\"}";
 const LONGEST_HEAD: usize = 64 << 10;
 
-/// What becomes of a request.
+/// How the proxy treats a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     Pass,
-    /// 503, before its body is read.
+    /// It gets a 503 before its body is read.
     Stopping,
-    /// It passes until so many bytes went in one direction; then nothing moves until [`Front::let_go`], which cuts it.
+    /// It passes until this many bytes went in one direction. Then nothing moves until [`Front::let_go`], which cuts
+    /// it.
     Hold {
         after: usize,
     },
@@ -91,14 +92,14 @@ impl Front {
         self.line.changed.notify_all();
     }
 
-    /// What has passed in both directions.
+    /// The bytes that have passed in both directions.
     pub fn passed_bytes(&self) -> usize {
         self.line.passed_bytes.load(Ordering::Relaxed)
     }
 }
 
 impl Line {
-    /// A server that is not there: the client sees its connection closed.
+    /// Serves one connection. If the server does not listen, the client sees its connection closed.
     fn serve(&self, client: &TcpStream) {
         let Some(head) = read_head(client) else { return };
         let text = String::from_utf8_lossy(&head);
@@ -125,7 +126,7 @@ impl Line {
         while TcpStream::connect(self.address).is_ok() {}
     }
 
-    /// Ends both directions where this one ends in an error or is cut.
+    /// Carries one direction. If it ends in an error or is cut, both directions end.
     fn carry(&self, mut from: &TcpStream, mut to: &TcpStream, most: usize) {
         let (mut bytes, mut carried) = ([0; 16 << 10], 0);
         loop {
@@ -158,7 +159,7 @@ impl Line {
     }
 }
 
-/// The head, and what came with it.
+/// The head of the request, with the bytes that came with it.
 fn read_head(mut client: &TcpStream) -> Option<Vec<u8>> {
     let (mut head, mut bytes) = (Vec::new(), [0; 4096]);
     while !head.windows(4).any(|four| four == b"\r\n\r\n") && head.len() < LONGEST_HEAD {
@@ -168,7 +169,7 @@ fn read_head(mut client: &TcpStream) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// Closed only once the client has closed, which else might never see the answer.
+/// Answers 503. It closes only after the client, which might not see the answer otherwise.
 fn refuse(mut client: &TcpStream) {
     let length = STOPPING.len();
     let answer = format!(

@@ -1,24 +1,25 @@
-//! The applications that Spark runs here: how they are made from their sources (tests/runs/jobs), and what they must say.
+//! The Spark applications of the tests: how they are built from their sources (tests/runs/jobs), and what they must
+//! print.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// For a JVM that runs for seconds: the optimising compiler costs it more than it brings.
+/// Options for a JVM that runs for seconds: for it, the optimising compiler costs more than it saves.
 pub const SHORT_LIVED_JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
-/// What `words.txt` says.
+/// The content of `words.txt`.
 const WORDS: &str = "words of a file";
 
-/// What `page.txt` in `books.tar.gz` says.
+/// The content of `page.txt` in `books.tar.gz`.
 const PAGE: &str = "a page of a book";
 
-/// A class in `greeting.jar` that executors may be told to serialize with.
+/// A class in `greeting.jar` that executors can use as their serializer.
 pub const SERIALIZER: &str = "cloakroom.runs.Greeting$Serializer";
 
 /// How many tasks each application has.
 const TASKS: usize = 8;
 
-/// The exit code that the applications are told to end with: theirs, and nobody else's.
+/// The exit code that the applications end with. No other program uses it.
 pub const EXIT_CODE: i32 = 3;
 
 /// An application.
@@ -46,7 +47,7 @@ impl Job {
         }
     }
 
-    /// spark-submit's arguments, with `place` telling where each file is.
+    /// spark-submit's arguments; `place` returns where a file is.
     pub fn arguments(self, place: impl Fn(&str) -> String) -> Vec<String> {
         let arguments = match self {
             Self::Java => vec![
@@ -73,7 +74,8 @@ impl Job {
         [arguments, vec![EXIT_CODE.to_string()]].concat()
     }
 
-    /// What is wrong with a driver's log, if anything: the driver and all tasks, on executors, must have seen everything.
+    /// What is wrong with a driver's log, if anything. The driver and all tasks, which run on executors, must have seen
+    /// every file.
     pub fn complaint(log: &str) -> Option<String> {
         let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("seen by ")).collect();
         let on_driver = format!("seen by driver: {}", seen(0));
@@ -87,7 +89,7 @@ impl Job {
         })
     }
 
-    /// What is wrong with the log of a driver of [`Job::Java`] that was told where executors find what was staged.
+    /// The same for a driver of [`Job::Java`] whose executors were told where to find the staged files.
     pub fn complaint_of_executors(log: &str) -> Option<String> {
         let opened = format!(": file {WORDS}, by {SERIALIZER}");
         let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("opened by ")).collect();
@@ -103,8 +105,8 @@ fn seen(task: usize) -> String {
     format!("hello task {task}, file {WORDS}, beside {WORDS}, archive {PAGE}")
 }
 
-/// Puts into a folder, for the Spark in `home`: `words.jar` and `greeting.jar`, `main.py`, `one_module.py` and `zipped.zip`,
-/// `words.txt` and `books.tar.gz`.
+/// Builds the files of all applications in a folder, for the Spark in `home`: `words.jar` and `greeting.jar`,
+/// `main.py`, `one_module.py` and `zipped.zip`, `words.txt` and `books.tar.gz`.
 pub fn prepare(home: &Path, folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     let work = tempfile::tempdir().unwrap();
@@ -121,7 +123,7 @@ pub fn prepare(home: &Path, folder: &Path) {
     run(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(work.path()).arg("page.txt"));
 }
 
-/// One Java class, without those that it uses, in a folder below `work`.
+/// Compiles one Java class, without the classes that it uses, into a folder below `work`.
 fn compile(home: &Path, class: &str, work: &Path) -> PathBuf {
     let target = work.join(class);
     let class_path = format!("{}/jars/*:{}", home.display(), work.join("Greeting").display());
@@ -132,7 +134,7 @@ fn compile(home: &Path, class: &str, work: &Path) -> PathBuf {
     target
 }
 
-/// A folder, under its own name, into an archive.
+/// Zips a folder, under its own name.
 fn zip(parent: &Path, folder: &str, archive: &Path) {
     run(Command::new("python3").current_dir(parent).args(["-m", "zipfile", "-c"]).arg(archive).arg(folder));
 }

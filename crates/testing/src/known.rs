@@ -1,4 +1,4 @@
-//! What manifests are held against: what the code knows, and the YAML they are written in.
+//! What tests compare manifests with: flags, defaults and rights from the code, and helpers for their YAML.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What `cloakroom serve --help` says.
+/// The text of `cloakroom serve --help`.
 pub fn help() -> String {
     String::from_utf8(process::run(&["serve", "--help"]).stdout).unwrap()
 }
@@ -36,7 +36,7 @@ pub fn environment_names() -> BTreeSet<String> {
     names
 }
 
-/// A default that the help names.
+/// The default of a flag, from the help.
 pub fn default_of(flag: &str) -> String {
     let help = help();
     let (_, after) = help.split_once(&format!("{flag} <")).unwrap();
@@ -44,8 +44,8 @@ pub fn default_of(flag: &str) -> String {
     value.split(']').next().unwrap().to_owned()
 }
 
-/// What the API server must allow for the default owner kinds, as `group/resource verb`: who exists is listed and watched, and an
-/// owner with a name is looked at again.
+/// What the API server must allow for the default owner kinds, as `group/resource verb`. The server lists and watches
+/// owners, and reads an owner with a name again before a deletion.
 pub fn rights_for_owner_kinds() -> BTreeSet<String> {
     let kinds = OwnerKinds::DEFAULT.split(',');
     kinds

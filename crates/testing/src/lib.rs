@@ -1,13 +1,13 @@
-//! What tests of several crates are made of; it uses the words of the core and no other room.
+//! Builders for the tests of several crates. This crate depends on `core` and on no other room.
 //!
-//! - the program: [`process`] starts it, [`dist`] finds the release's, [`logs`] has what the libraries log in a test
-//! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] either of them to a test, and
-//!   [`runner`] has the pods of one that has no nodes; [`scenarios`] run on both
-//! - HTTP: [`scripted`] servers, [`wire`] for what no well-behaved client sends, [`half`] of an upload, [`tls`]; what is between a client and a server
-//!   is a [`cable`], a [`checkpoint`] or a [`front`]
+//! - the program: [`process`] starts it, [`dist`] finds that of a release, [`logs`] captures the log lines of a test
+//! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] stands for either of them,
+//!   and [`runner`] runs the pods of one without nodes; [`scenarios`] run on both
+//! - HTTP: [`scripted`] servers, [`wire`] for invalid requests, [`half`] of an upload, [`tls`]; [`cable`], [`checkpoint`]
+//!   and [`front`] are proxies that fail as planned
 //! - input: [`bundles`], honest and hostile, [`noise`], the [`jobs`] that Spark runs
-//! - people: a [`terminal`], and a [`page_shell`] that types what the [`documentation`] says
-//! - manifests: [`known`] has what they are held against
+//! - users: a [`terminal`], and a [`page_shell`] that types the commands of the [`documentation`]
+//! - manifests: [`known`] has what tests compare them with
 //! - time: a [`clock`] that is moved by hand, [`wait`]
 //! - the machine: what a test [`needs`], [`port`], [`control_group`]; [`files`] and [`spread`] for measurements
 #![expect(

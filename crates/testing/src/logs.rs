@@ -1,4 +1,4 @@
-//! Everything that the library logs in this process, and the secrets that must not be in it.
+//! The log lines of this process, and the check that no secret is in them.
 
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock, Mutex, Once};
@@ -24,7 +24,7 @@ pub fn text() -> String {
     String::from_utf8_lossy(&LOG.lock().unwrap()).into_owned()
 }
 
-/// The lines that have `needle`, such as a resource id.
+/// The lines that contain `needle`, such as a resource id.
 pub fn lines_with(needle: &str) -> Vec<String> {
     text().lines().filter(|line| line.contains(needle)).map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! What a test needs of the machine.
+//! What a test needs of the machine: programs, paths, rights.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,19 +9,19 @@ use libtest_mimic::Trial;
 pub enum Need {
     /// A program on the PATH.
     Program(&'static str),
-    /// A path, in an environment variable.
+    /// A path in an environment variable.
     Path(&'static str, &'static str),
     /// A path below the one in an environment variable.
     Below(&'static str, String),
-    /// A file of this machine, and the package that brings it.
+    /// A file of this machine, and the package that contains it.
     File(&'static str, &'static str),
-    /// kubectl, on the PATH or where the controller world keeps its programs.
+    /// kubectl, on the PATH or in `KUBEBUILDER_ASSETS`.
     Kubectl,
     /// Root, for mounts and chroot.
     Root,
-    /// Namespaces of one's own, for what containers are.
+    /// New namespaces of the kernel, which containers are made of.
     Namespaces,
-    /// Something that can be tried.
+    /// Anything else, with a check whether it works.
     Working(&'static str, fn() -> bool),
 }
 
@@ -56,7 +56,8 @@ pub fn path(variable: &str) -> PathBuf {
     std::env::var_os(variable).map(PathBuf::from).unwrap_or_default()
 }
 
-/// A test that runs if its needs are met, fails if they are not and must be, and is skipped loudly otherwise.
+/// A test that runs if its needs are met. Otherwise it fails if they are required, and is skipped with a message if
+/// not.
 pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -> Trial {
     let missing = missing(needs);
     let run = move || {
@@ -74,12 +75,12 @@ pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -
     Trial::test(name, run).with_ignored_flag(true)
 }
 
-/// Which needs are not met, in words.
+/// The needs that are not met, in words.
 pub fn missing(needs: &[Need]) -> Vec<String> {
     needs.iter().filter_map(Need::missing).collect()
 }
 
-/// kubectl: the one beside the other programs of $KUBEBUILDER_ASSETS before the machine's own.
+/// kubectl: that of $KUBEBUILDER_ASSETS, else that of the machine.
 pub fn kubectl() -> Option<PathBuf> {
     let beside = path("KUBEBUILDER_ASSETS").join("kubectl");
     if beside.is_absolute() && beside.is_file() {

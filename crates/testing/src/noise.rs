@@ -1,6 +1,6 @@
 //! Bytes that look random.
 
-/// What cannot be packed any smaller: xorshift64.
+/// Bytes that cannot be compressed (xorshift64), the same at each call.
 pub fn noise(size_bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let mut next = || {

@@ -1,4 +1,4 @@
-//! A shell that is typed into, and what it says.
+//! A shell for the commands of the documentation.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,23 +11,23 @@ use tempfile::TempDir;
 use crate::documentation::{Block, Shown};
 use crate::wait::BOUND;
 
-/// Begins the line behind all that a command said; its exit code follows.
+/// Begins the line after the output of a command; its exit code follows.
 const ENDED: &str = "=== ended with ";
 
-/// A shell in a folder of its own, with the program where it is installed, in `/usr/local/bin`.
+/// A shell in a folder of its own, with the program in `/usr/local/bin`, where users install it.
 pub struct Terminal {
     shell: Child,
     input: Option<ChildStdin>,
     said: Receiver<String>,
     folder: TempDir,
-    /// The ids that pages show, and those that came in their place.
+    /// The ids that pages show, and the real ids in their place.
     ids: BTreeMap<String, String>,
-    /// What pages write for the places that each reader has others for.
+    /// Placeholders of the pages, and the reader's values for them.
     places: Vec<(String, String)>,
 }
 
 impl Terminal {
-    /// Opens it in namespaces of its own, one of mounts among them.
+    /// Opens it in new namespaces, which include one for mounts.
     pub fn open(namespaces: &[&str], program: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut shell = Command::new("unshare")
@@ -57,19 +57,20 @@ impl Terminal {
         self.folder.path()
     }
 
-    /// What the reader puts where a page has a sign for it.
+    /// Sets the reader's value for a placeholder.
     pub fn replace(&mut self, sign: &str, place: &str) {
         self.places.push((sign.to_owned(), place.to_owned()));
     }
 
-    /// Types what is on no page, which has to succeed.
+    /// Types a command that is on no page. It has to succeed.
     #[track_caller]
     pub fn prepare(&mut self, command: &str) {
         let (said, code) = self.say(command);
         assert_eq!(code, 0, "{command}: {}", said.join("\n"));
     }
 
-    /// Types the commands of a block. Each says what the page shows, and fails only where the page shows that.
+    /// Types the commands of a block. Each must print what the page shows, and may fail only if the page shows an
+    /// error.
     #[track_caller]
     pub fn type_block(&mut self, block: &Block) {
         let commands = block.commands();
@@ -97,7 +98,7 @@ impl Terminal {
         signs.fold(command.to_owned(), |command, (shown, own)| command.replace(shown, own))
     }
 
-    /// Whether a line of the page was said. A page may break what is one line, and leave the rest out.
+    /// Whether a line of the page was printed. A page may break a long line, and leave out the rest after `…`.
     fn is_said(&mut self, line: &str, said: &[String]) -> bool {
         let line = self.as_of_the_reader(line.split('…').next().unwrap_or_default());
         let shown = words(&line);
@@ -115,10 +116,10 @@ impl Terminal {
         shown.is_empty()
     }
 
-    /// All lines up to the end of a command, and its exit code.
+    /// Types a command, and returns its output and its exit code.
     fn say(&mut self, command: &str) -> (Vec<String>, i32) {
         let input = self.input.as_mut().unwrap();
-        // The next command sees the exit code of this one.
+        // The subshell passes the exit code on to the next command.
         let script =
             format!("{{ {command}\n}} 2>&1 </dev/null\ncode=$?; echo \"\n{ENDED}$code\"; (exit $code)\n");
         input.write_all(script.as_bytes()).unwrap();
@@ -137,7 +138,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // The shell reads its end, and ends what it has started.
+        // The shell reads the end of its input, and ends what it has started.
         drop(self.input.take());
         let _ = self.shell.wait();
     }
@@ -148,7 +149,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split(separators).filter(|word| !word.is_empty()).collect()
 }
 
-/// What stays the same: ids, times, sizes and the like become a sign.
+/// The word as it is compared: ids, times, sizes and the like, which differ each time, become a placeholder.
 fn lasting(word: &str) -> &str {
     if word.contains(|c: char| c.is_ascii_digit()) || word.len() > 24 { "#" } else { word }
 }

@@ -1,11 +1,11 @@
-//! A port of the loopback interface that stays free for one server, also while that server is down.
+//! A port of the loopback interface that stays reserved for one server, even while that server is down.
 
 use std::net::SocketAddr;
 
 use tokio::net::TcpSocket;
 
-/// A bound socket that never listens: the system gives its port to nobody who asks for any port, and connections are
-/// refused until a server that sets `SO_REUSEADDR`, as nearly all do, binds it and listens.
+/// A bound socket that never listens. The system gives its port to no process that asks for any free port, and refuses
+/// connections to it. A server that sets `SO_REUSEADDR`, as nearly all do, can still bind it and listen.
 pub struct ReservedPort(TcpSocket);
 
 impl ReservedPort {

@@ -1,4 +1,4 @@
-//! The real binary.
+//! The real binary as a process.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
@@ -27,13 +27,13 @@ pub fn run(args: &[&str]) -> Output {
     command().args(args).output().unwrap()
 }
 
-/// Runs a command to its end, which has to come in time. It may not say more than a pipe holds.
+/// Runs a command that has to end in time. Its output must fit into a pipe.
 pub fn output_in_time(command: &mut Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     ended_in_time(child)
 }
 
-/// What a process said that has to end in time.
+/// The output of a process that has to end in time.
 pub fn ended_in_time(mut child: Child) -> Output {
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
@@ -46,18 +46,18 @@ pub fn ended_in_time(mut child: Child) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What a help text says of flags, without what comes behind it.
+/// The part of a help text about flags, without the examples and notes after it.
 pub fn flags_in(help: &str) -> &str {
     let ends = ["\nLocal files:\n", "\nExamples:\n", "\nExample:\n"].map(|heading| help.find(heading));
     &help[..ends.into_iter().flatten().min().unwrap_or(help.len())]
 }
 
-/// What a finished command said on stderr.
+/// The stderr of a finished command.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Reads what a process says until it has said `needle`.
+/// Reads the output of a process until it contains `needle`.
 pub fn read_until(from: &mut impl Read, needle: &str) -> String {
     let (mut text, mut bytes) = (Vec::new(), [0; 4096]);
     loop {
@@ -80,32 +80,32 @@ pub struct Cloakroom {
 }
 
 impl Cloakroom {
-    /// Starts `cloakroom serve` on a free port of the loopback interface with this data directory and these flags,
-    /// and waits until it says that it serves.
+    /// Starts `cloakroom serve` on a free port of the loopback interface with this data directory and these flags, and
+    /// waits until it serves.
     pub fn serve(data_dir: &Path, flags: &[&str]) -> Self {
         Self::serve_at(SocketAddr::from(([127, 0, 0, 1], 0)), data_dir, flags)
     }
 
-    /// The same at an address that is free.
+    /// The same at a given address, which must be free.
     pub fn serve_at(address: SocketAddr, data_dir: &Path, flags: &[&str]) -> Self {
         let mut command = command();
         command.args(["serve", "--listen", &address.to_string(), "--data-dir"]).arg(data_dir).args(flags);
         Self::start(command)
     }
 
-    /// Starts any command line that serves, and waits until it says that it does.
+    /// Starts any command line that serves, and waits until it serves.
     pub fn start(command: Command) -> Self {
         let mut server = Self::launch(command);
         server.wait_until_it_serves();
         server
     }
 
-    /// Starts any command line that serves. Its address is not known yet.
+    /// Starts any command line that serves, and does not wait for its address.
     pub fn launch(command: Command) -> Self {
         Self::launch_with(command, Stdio::null())
     }
 
-    /// The same, with its stdout.
+    /// The same, with this stdout.
     pub fn launch_with(mut command: Command, stdout: Stdio) -> Self {
         let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new((Mutex::new(String::new()), Condvar::new()));
@@ -124,7 +124,7 @@ impl Cloakroom {
         Self { child, log, scheme: "http", address: String::new() }
     }
 
-    /// Waits for the line that has its address.
+    /// Waits for the log line with its address.
     pub fn wait_until_it_serves(&mut self) {
         let line = self.wait_for_log("serves on http");
         if line.contains("serves on https") {
@@ -147,7 +147,7 @@ impl Cloakroom {
         self.log.0.lock().unwrap().clone()
     }
 
-    /// Waits for a line that has `needle`, and returns it.
+    /// Waits for a log line that contains `needle`, and returns it.
     pub fn wait_for_log(&mut self, needle: &str) -> String {
         let text = self.log.0.lock().unwrap();
         let found = |text: &str| text.lines().find(|line| line.contains(needle)).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server that does what a test tells it to: cuts bodies, refuses ranges, answers early, hangs.
+//! An HTTP/1.1 server that follows a test's script: cuts bodies, refuses ranges, answers early, hangs.
 
 mod wire;
 
@@ -17,7 +17,7 @@ use wire::{drain, read_chunked, read_head, send};
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: String,
-    /// As it stands in the request line: with the query, and with scheme and host if it is for a proxy.
+    /// The target of the request line: with the query, and with scheme and host if the request is for a proxy.
     pub target: String,
     /// Names in lower case.
     pub headers: BTreeMap<String, String>,
@@ -28,13 +28,13 @@ impl Request {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// Where `Range: bytes=N-` begins.
+    /// The N of `Range: bytes=N-`.
     pub fn range_start(&self) -> Option<usize> {
         self.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     }
 }
 
-/// What the server sends.
+/// An answer of the server.
 #[derive(Debug, Clone)]
 pub struct Answer {
     status: u16,
@@ -65,29 +65,29 @@ impl Answer {
         self
     }
 
-    /// Closes the connection after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     pub fn cut_after(mut self, bytes: usize) -> Self {
         self.end = End::CutAfter(bytes);
         self
     }
 
-    /// Sends nothing more after so many bytes of the body, and keeps the connection.
+    /// Stops after this many bytes of the body, and keeps the connection open.
     pub fn hang_after(mut self, bytes: usize) -> Self {
         self.end = End::HangAfter(bytes);
         self
     }
 }
 
-/// Makes the answer to a body.
+/// Makes the answer from a request's body.
 pub type AnswerToBody = Box<dyn Fn(&[u8]) -> Answer + Send + Sync>;
 
-/// What to do with a request.
+/// How to treat a request.
 pub enum Reply {
-    /// Answer before its body was read.
+    /// Answer before its body is read.
     Send(Answer),
     /// Read its body, then answer.
     TakeBody(AnswerToBody),
-    /// Read so much of its body, then close the connection.
+    /// Read this much of its body, then close the connection.
     BreakBody(usize),
     /// Never answer.
     Hang,
@@ -200,7 +200,7 @@ impl Scripted {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Waits until so many requests came.
+    /// Waits until this many requests came.
     pub async fn wait_for_requests(&self, count: usize) {
         self.seen.clone().wait_for(|seen| *seen >= count).await.unwrap();
     }
@@ -212,7 +212,7 @@ impl Drop for Scripted {
     }
 }
 
-/// A port of this machine on which nobody listens.
+/// A port of this machine on which no process listens.
 pub fn closed_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -225,10 +225,10 @@ struct State {
 }
 
 impl State {
-    /// One request for each connection. An error is the client's going away.
+    /// Serves one request for each connection. An error means that the client has gone.
     async fn serve(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         let Some((request, rest)) = read_head(&mut stream).await else {
-            // What every HTTP server says to something that is not HTTP.
+            // The usual answer to bytes that are not HTTP.
             send(&mut stream, &Answer::new(400, "")).await;
             return;
         };

@@ -1,9 +1,9 @@
-//! A figure of several runs: its median and its spread.
+//! The median and the spread of several runs.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Times of several runs of one thing.
+/// The times of several runs.
 #[derive(Default)]
 pub struct Spread(Vec<Duration>);
 
@@ -34,7 +34,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// How many times faster the first is, by medians.
+/// How many times faster `ours` is, by medians.
 pub fn ratio(ours: &Spread, theirs: &Spread) -> f64 {
     theirs.median().as_secs_f64() / ours.median().as_secs_f64()
 }

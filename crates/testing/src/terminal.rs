@@ -1,4 +1,4 @@
-//! A terminal: a program has one end, a test the other one, and sees what somebody in front of it would see.
+//! A pseudo-terminal. A program has one end. A test has the other one, and sees what a user would see.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -15,7 +15,7 @@ use super::wait::BOUND;
 /// Columns between two tabulator stops.
 const TAB: usize = 8;
 
-/// What came out of a program.
+/// The output of a program so far.
 #[derive(Default)]
 struct Written {
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl Terminal {
             .unwrap();
         let written = Arc::<(Mutex<Written>, Condvar)>::default();
         let kept = Arc::clone(&written);
-        // Once nobody has the other end any more, reading is an error.
+        // Reading fails once the other end is closed everywhere.
         let mut controller = File::from(controller);
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
@@ -62,12 +62,12 @@ impl Terminal {
         File::options().read(true).write(true).open(path).unwrap().into()
     }
 
-    /// Everything that was written, once there is `needle` in it.
+    /// Waits until the output contains `needle`, and returns all output.
     pub fn until(&self, needle: &str) -> String {
         self.wait(needle, |written| String::from_utf8_lossy(&written.bytes).contains(needle))
     }
 
-    /// Everything that was written, once nobody has the other end any more.
+    /// Waits until the other end is closed everywhere, and returns all output.
     pub fn until_closed(&self) -> String {
         self.wait("the end", |written| written.is_all)
     }
@@ -80,7 +80,7 @@ impl Terminal {
         text
     }
 
-    /// What is to be seen after all of `written`, line by line, without what follows the last one that has something.
+    /// The lines on the screen after `written`, without empty lines at the end.
     pub fn seen(&self, written: &str) -> Vec<String> {
         let mut seen =
             Seen { columns: usize::from(self.columns), lines: vec![Vec::new()], row: 0, column: 0 };
@@ -98,7 +98,7 @@ impl Terminal {
     }
 }
 
-/// Lines since the beginning, and where the next letter goes.
+/// All lines since the beginning, and the cursor's position.
 struct Seen {
     columns: usize,
     lines: Vec<Vec<char>>,
@@ -124,7 +124,7 @@ impl Seen {
         self.lines.resize(needed, Vec::new());
     }
 
-    /// The control sequences that are used here (ECMA-48): up, down, erase a line, erase what follows.
+    /// Obeys the control sequences that this project uses (ECMA-48): up, down, erase a line, erase below.
     fn obey(&mut self, letters: &mut impl Iterator<Item = char>) {
         assert_eq!(letters.next(), Some('['));
         let mut number = String::new();
@@ -142,7 +142,7 @@ impl Seen {
                 self.lines[self.row].truncate(self.column);
                 self.lines.truncate(self.row + 1);
             }
-            order => panic!("nobody expects {order:?}"),
+            order => panic!("an unexpected control sequence: {order:?}"),
         }
     }
 

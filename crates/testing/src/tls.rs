@@ -1,4 +1,4 @@
-//! Certificates made on the spot.
+//! Certificates for tests, made when needed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// A CA, or a self-signed certificate, and what it signed, as PEM files.
+/// PEM files of a CA and a certificate that it signed, or of a self-signed certificate.
 pub struct Pem {
     pub ca: PathBuf,
     pub cert: PathBuf,
@@ -29,7 +29,7 @@ pub fn signed_by_ca(folder: &Path, names: &[&str]) -> Pem {
     write(folder, &ca_cert.pem(), &cert.pem(), &key.serialize_pem())
 }
 
-/// A certificate that signed itself and says that it is a CA, as `openssl req -x509` makes them.
+/// A self-signed certificate that says it is a CA, as `openssl req -x509` makes them.
 pub fn self_signed(folder: &Path, names: &[&str]) -> Pem {
     let key = KeyPair::generate().unwrap();
     let mut params = params(names);
@@ -38,7 +38,7 @@ pub fn self_signed(folder: &Path, names: &[&str]) -> Pem {
     write(folder, &cert.pem(), &cert.pem(), &key.serialize_pem())
 }
 
-/// A client configuration that trusts nobody, for clients that speak plain HTTP.
+/// A client configuration without trusted CAs, for clients that speak plain HTTP.
 pub fn no_roots() -> ClientConfig {
     client_config(rustls::RootCertStore::empty())
 }
@@ -73,7 +73,7 @@ fn write(folder: &Path, ca: &str, cert: &str, key: &str) -> Pem {
     pem
 }
 
-/// TLS with this certificate; clients must show one that `clients` signed, if that is given.
+/// TLS with this certificate. If `clients` is given, clients must show a certificate that this CA signed.
 pub fn server_config(pem: &Pem, clients: Option<&Path>) -> ServerConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
@@ -91,8 +91,8 @@ pub fn server_config(pem: &Pem, clients: Option<&Path>) -> ServerConfig {
     builder.with_single_cert(chain, PrivateKeyDer::from_pem_file(&pem.key).unwrap()).unwrap()
 }
 
-/// A client certificate as `openssl x509 -req` makes it unless it is told more, and who signed it: without extensions, which
-/// came with version 3.
+/// A client certificate as `openssl x509 -req` makes it by default, and its CA. It has no extensions, which came with
+/// version 3.
 pub mod of_version_1 {
     pub const CA: &str = include_str!("../fixtures/client-of-version-1/ca.pem");
     pub const CERTIFICATE: &str = include_str!("../fixtures/client-of-version-1/cert.pem");

@@ -3,10 +3,10 @@
 use std::future::Future;
 use std::time::Duration;
 
-/// Far more than anything here takes; reached only when a test fails.
+/// Far longer than any wait here takes: only a failing test reaches it.
 pub const BOUND: Duration = Duration::from_secs(30);
 
-/// Looks again and again until `condition` holds, and fails with `what` if it does not in time.
+/// Waits until `condition` holds. If it does not hold in time, the test fails with `what`.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let looking = async {
         while !condition().await {
@@ -16,7 +16,7 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnM
     assert!(tokio::time::timeout(BOUND, looking).await.is_ok(), "waited in vain until {what}");
 }
 
-/// [`until`] for conditions that need no waiting themselves.
+/// [`until`] for conditions that are not asynchronous.
 pub async fn until_true(what: &str, mut condition: impl FnMut() -> bool) {
     until(what, || std::future::ready(condition())).await;
 }

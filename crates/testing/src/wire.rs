@@ -1,4 +1,4 @@
-//! Bytes on a socket, for what no well-behaved client sends.
+//! Bytes on a socket, for requests that no well-behaved client sends.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::net::TcpStream;
 
 use super::wait::BOUND;
 
-/// A connection that says exactly what it is told.
+/// A connection that sends exactly the given bytes.
 pub struct Wire(pub TcpStream);
 
-/// An answer as it came.
+/// An answer as received.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -21,7 +21,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The value of a header, or an empty text.
+    /// The value of a header; empty if the answer has none.
     pub fn header(&self, name: &str) -> &str {
         let lines = self.head.lines().filter_map(|line| line.split_once(':'));
         lines
@@ -50,13 +50,13 @@ impl Wire {
         tokio::time::timeout(BOUND, self.read_answer()).await.expect("no answer came in time")
     }
 
-    /// Waits until an answer has begun, and leaves all of it to be read.
+    /// Waits until an answer begins, and reads nothing of it.
     pub async fn begins(&mut self) {
         let peeked = tokio::time::timeout(BOUND, self.0.peek(&mut [0])).await;
         assert!(peeked.expect("no answer came in time").unwrap() > 0, "the server closed without an answer");
     }
 
-    /// Waits until the server closes, and returns what it said before.
+    /// Waits until the server closes, and returns the bytes that it sent before.
     pub async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let read = tokio::time::timeout(BOUND, self.0.read_to_end(&mut rest)).await;
@@ -89,7 +89,7 @@ impl Wire {
     }
 }
 
-/// The head of an upload, with the header lines of its own, each with its line end.
+/// The head of an upload with additional header lines, each with its line end.
 pub fn upload_head(headers: &str) -> String {
     format!(
         "PUT /api/v1/resources/deps.tgz?namespace=demo&label=app%3Ddemo HTTP/1.1\r\nHost: x\r\n{headers}\r\n"
@@ -111,7 +111,7 @@ pub async fn ask(address: SocketAddr, request: impl AsRef<[u8]>) -> Answer {
     wire.answer().await
 }
 
-/// A client that has closed is a client that has gone: waits so long for nothing.
+/// How long a test waits to see that nothing comes.
 pub const SOON: Duration = Duration::from_millis(100);
 
 fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! Writes what every fuzz target begins with, from the tests' own cases, into `FOLDER/TARGET/`.
+//! Writes the first inputs of every fuzz target, from the tests' own cases, into `FOLDER/TARGET/`.
 
 mod sets;
 mod texts;
@@ -8,7 +8,7 @@ use std::{env, fs, io};
 
 use cloakroom_testing::bundles;
 
-/// Larger ones make a fuzzer slow, and say nothing new.
+/// Larger inputs make a fuzzer slow, and show nothing new.
 const LARGEST_BYTES: usize = 16 << 10;
 
 fn main() -> io::Result<()> {
@@ -36,14 +36,14 @@ fn write(folder: &Path, target: &str, seeds: impl IntoIterator<Item = Vec<u8>>) 
     Ok(())
 }
 
-/// FNV-1a: the same seed has the same name, and is there once.
+/// A name by FNV-1a: equal seeds have the same name, and are written once.
 fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// The template with some values replaced, in the form that the target has for it.
+/// The template with some values replaced, in the target's input format.
 fn with_values(template: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let values = ["!1.5", "/-1", "=null", "Ktrue", "Y0644", "g\"\"", "u{}", "~[a]"];
     values.into_iter().map(move |value| [template, b"\0\0", value.as_bytes()].concat())
@@ -70,7 +70,7 @@ fn tars() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The same compressed, then as members, then as something to be packed.
+/// The same compressed, then as members, then as a file to pack.
 fn gzips() -> Vec<Vec<u8>> {
     let bundles: Vec<_> = honest().into_iter().chain(hostile()).collect();
     let as_they_are = bundles.iter().map(|bundle| [b"\x00", bundle.as_slice()].concat());
@@ -93,7 +93,7 @@ fn hostile() -> Vec<Vec<u8>> {
     bundles::hostile().into_iter().map(|(_, bundle)| bundle).filter(is_small).collect()
 }
 
-/// A tar as it is where there is no gzip.
+/// The tar inside gzip; bytes that are no gzip stay as they are.
 fn inflated(bundle: &[u8]) -> Vec<u8> {
     use std::io::Read as _;
     let mut tar = Vec::new();

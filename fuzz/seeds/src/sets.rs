@@ -8,7 +8,7 @@ use serde_json::Value;
 const BASE: &[&str] =
     &["--master", "k8s://https://127.0.0.1:6443", "--deploy-mode", "cluster", "--class", "a.B"];
 
-/// What is in the sets.
+/// The content of the sets.
 #[derive(Default)]
 pub struct Sets {
     /// One argument a line.

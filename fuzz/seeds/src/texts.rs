@@ -1,4 +1,4 @@
-//! Texts of the tests, for the targets whose input is text.
+//! Texts from the tests, for the targets whose input is text.
 
 /// Values of `Range`.
 pub const RANGES: &[&str] = &[
@@ -34,7 +34,7 @@ pub const FORMS: &[&str] = &[
     "--3f2a--",
 ];
 
-/// For every target whose input begins with no more than a byte of choice.
+/// For every target whose input is a text after at most one byte that selects a form.
 pub const ALL: &[(&str, &[&str])] = &[
     ("digests", DIGESTS),
     ("quantities", QUANTITIES),

@@ -1,29 +1,29 @@
-//! Who calls, and what they may: bearer tokens, and RBAC rules that are bound to users.
+//! Authentication and authorization: bearer tokens, and RBAC rules that are bound to users.
 
 use serde_json::{Value, json};
 
 use crate::cluster::{CLOAKROOM_USER, NOBODY_USER, rights};
 
-/// Somebody whose token is known.
+/// A user with a known token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     pub name: String,
     pub groups: Vec<String>,
 }
 
-/// What is to be done with what.
+/// The verb and the object of a call, as RBAC sees them.
 #[derive(Debug, Clone, Default)]
 pub struct Attributes {
     pub verb: String,
     pub group: String,
-    /// With a subresource: `pods/status`.
+    /// May include a subresource: `pods/status`.
     pub resource: String,
-    /// Empty for all namespaces, or for what is in none.
+    /// Empty for all namespaces, and for objects without a namespace.
     pub namespace: String,
     pub name: String,
 }
 
-/// Rules in a user's hands, in all namespaces or in one.
+/// The rules that a user has, in all namespaces or in one.
 #[derive(Debug, Clone)]
 struct Binding {
     user: String,

@@ -1,4 +1,4 @@
-//! What the API server sends: objects in full or only their metadata, lists, and what went wrong.
+//! Answers of the API server: objects in full or only their metadata, lists, and errors.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -95,7 +95,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The first of several media types decides, as clients put what they prefer first.
+    /// The first of several media types decides, because clients put the preferred one first.
     pub fn of(accept: &str) -> Self {
         let first = accept.split(',').next().unwrap_or_default();
         if first.contains("as=PartialObjectMetadata") { Self::Metadata } else { Self::Full }
@@ -117,14 +117,14 @@ impl Form {
             Self::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
         };
         let items: Value = match self {
-            // Go's encoding of a list that was never begun.
+            // Go encodes an empty (nil) list as null.
             Self::Metadata if items.is_empty() => Value::Null,
             _ => items.iter().map(|item| self.item(kind, item)).collect(),
         };
         json!({"kind": list, "apiVersion": version, "metadata": metadata, "items": items})
     }
 
-    /// Items of built-in kinds come without their kind.
+    /// An item of a list. Items of built-in kinds do not name their kind.
     fn item(self, kind: &Kind, item: &Value) -> Value {
         let mut item = self.object(item);
         if self == Self::Full && kind.is_built_in() {
@@ -135,7 +135,7 @@ impl Form {
         item
     }
 
-    /// An object that has nothing but a resource version.
+    /// A bookmark: an object with nothing but a resource version.
     pub fn bookmark(self, kind: &Kind, version: u64, ends_initial_events: bool) -> Value {
         let mut metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
         if ends_initial_events {

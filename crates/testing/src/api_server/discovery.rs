@@ -1,10 +1,10 @@
-//! What the API server says about itself: versions, groups, kinds.
+//! Discovery: versions, groups and kinds of the API server.
 
 use serde_json::{Value, json};
 
 use crate::cluster::Kind;
 
-/// The document at a path of discovery; `None` if there is nothing.
+/// The document at a path of discovery; `None` if the path has none.
 pub fn document(kinds: &[Kind], segments: &[&str]) -> Option<Value> {
     match segments {
         ["version"] => Some(json!({"major": "1", "minor": "34", "gitVersion": "v1.34.4"})),
@@ -53,7 +53,7 @@ fn resources(kinds: &[Kind], group: &str, version: &str) -> Value {
     })
 }
 
-/// The kind itself, and its status.
+/// The entries of a kind: itself and its status.
 fn resource(kind: &Kind) -> [Value; 2] {
     let verbs = ["create", "delete", "get", "list", "patch", "watch"];
     [

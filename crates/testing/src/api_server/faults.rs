@@ -1,4 +1,4 @@
-//! What the API server is told to do wrong, and what it was asked.
+//! The faults that a test plans for the API server, and the calls that it got.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cluster::Kind;
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Get,
@@ -19,11 +19,11 @@ pub enum Verb {
     Discovery,
     /// Reviews of tokens and of access.
     Review,
-    /// All of them; only in faults.
+    /// All verbs; only for faults.
     Any,
 }
 
-/// What is done in place of a right answer.
+/// A wrong behaviour in place of the right answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// An error with this HTTP status.
@@ -32,9 +32,9 @@ pub enum Fault {
     TooManyRequests(Duration),
     /// No answer, ever.
     Hang,
-    /// A list without items, at a version that is right; for lists.
+    /// For lists: no items, at the right version.
     Empty,
-    /// The version or the page that is asked for is too old: an ERROR event of a watch, a 410 of a list.
+    /// The requested version or page is too old: a watch gets an ERROR event, a list gets a 410.
     Expired,
     /// The answer begins and the connection breaks in the middle of its first line.
     Cut,
@@ -42,21 +42,21 @@ pub enum Fault {
     NoDryRun,
     /// The call does its work, and the connection breaks in the middle of its answer.
     LostAnswer,
-    /// A watch that is opened, and says nothing, ever: neither events nor bookmarks, nor an end.
+    /// A watch opens and then stays silent: no events, no bookmarks, no end.
     Silent,
 }
 
-/// A call that was made.
+/// A call that the API server got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub verb: Verb,
-    /// Empty for an account that is not known.
+    /// Empty for an unknown account.
     pub user: String,
     pub path: String,
-    /// As it stands in the URL, decoded.
+    /// The query of the URL, decoded.
     pub query: Vec<(String, String)>,
     pub content_type: String,
-    /// Null for a call without one.
+    /// Null for a call without a body.
     pub body: Value,
 }
 
@@ -91,27 +91,27 @@ impl Call {
 #[derive(Debug, Default)]
 pub struct Faults(Vec<Plan>);
 
-/// A fault, and which calls it is for.
+/// A fault, and the calls that it affects.
 #[derive(Debug)]
 struct Plan {
     verb: Verb,
     kind: Option<Kind>,
-    /// Only those that name this parameter.
+    /// Only calls with this parameter in their query.
     parameter: Option<&'static str>,
-    /// So many of them are let through first.
+    /// How many of these calls pass first.
     skip: usize,
-    /// And so many fail then.
+    /// How many of them fail after that.
     times: usize,
     fault: Fault,
 }
 
 impl Faults {
-    /// The latest comes first.
+    /// Adds a fault. The latest one wins.
     pub fn add(&mut self, verb: Verb, kind: Option<Kind>, parameter: Option<&'static str>, fault: Fault) {
         self.0.insert(0, Plan { verb, kind, parameter, skip: 0, times: usize::MAX, fault });
     }
 
-    /// For some calls only, counted from now.
+    /// Adds a fault for some calls only, counted from now.
     pub fn add_some(&mut self, verb: Verb, kind: Kind, skip: usize, times: usize, fault: Fault) {
         self.0.insert(0, Plan { verb, kind: Some(kind), parameter: None, skip, times, fault });
     }

@@ -1,4 +1,4 @@
-//! Answers calls: first the faults, then who it is and what they may, then the objects.
+//! Answers calls. Faults come first, then authentication and authorization, then the objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ fn fail(shared: &Shared, request: &Request, fault: Fault) -> Outcome {
     }
 }
 
-/// Who calls, if that is allowed.
+/// The caller, if the call is allowed.
 fn admit(shared: &Shared, request: &Request, user: Option<&User>) -> Result<User, Refusal> {
     let user = user.ok_or_else(|| Refusal::new(401, "Unauthorized"))?;
     if let Some(wanted) = request.attributes()
@@ -108,7 +108,8 @@ fn handle(shared: &Shared, request: &Request, user: &User, body: &Value) -> Outc
             Ok(found.map_or_else(no_such_path, |document| json_response(200, &document)))
         }
         Route::Objects(target) => objects(shared, request, target, body),
-        // Below a group that is known, what is unknown is a Status; elsewhere it is a line of text.
+        // The real server answers an unknown path below a known group with a Status, and any other one with a line of
+        // text.
         Route::Unknown(wanted) if shared.lock().kinds.iter().any(|kind| kind.group == wanted.group) => {
             Err(Refusal::new(404, "the server could not find the requested resource"))
         }
@@ -166,7 +167,7 @@ fn objects(shared: &Shared, request: &Request, target: &Target, body: &Value) ->
     }
 }
 
-/// As the kubelet does it: so many lines from the end, and of these so many bytes from their beginning.
+/// As the kubelet does it: the last `tailLines` lines, and of these the first `limitBytes` bytes.
 fn last_lines(request: &Request, text: &str) -> Response {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let wanted = request.parameter("tailLines").parse().unwrap_or(lines.len());

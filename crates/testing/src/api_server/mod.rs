@@ -1,5 +1,5 @@
-//! A fake Kubernetes API server on a real socket: it keeps objects of any kind, lists and watches them as the real one
-//! does (the probes of `scenarios` hold it to that), and does wrong what it is told to do wrong.
+//! A fake Kubernetes API server on a real socket. It keeps objects of any kind. It lists and watches them as the real
+//! one does, and the probes of [`crate::scenarios`] compare the two. It also makes the errors that a test plans.
 //!
 //! It runs on a thread of its own, so that a test may block.
 
@@ -39,7 +39,7 @@ use super::cluster::{
 };
 use super::port::ReservedPort;
 
-/// What happens to objects, as the cluster tells it.
+/// Events of the cluster about objects.
 pub const EVENT: Kind = Kind { plural: "events", kind: "Event", ..POD };
 /// Volcano's, which no API server has by itself.
 pub const POD_GROUP: Kind = Kind {
@@ -49,7 +49,7 @@ pub const POD_GROUP: Kind = Kind {
     kind: "PodGroup",
     is_namespaced: true,
 };
-/// What a submission may make besides.
+/// Other kinds of objects that a submission may create.
 pub const SECRET: Kind = Kind { plural: "secrets", kind: "Secret", ..POD };
 pub const NETWORK_POLICY: Kind =
     Kind { group: "networking.k8s.io", plural: "networkpolicies", kind: "NetworkPolicy", ..POD };
@@ -63,7 +63,7 @@ pub(in crate::api_server) struct Inside {
     calls: Vec<Call>,
     orders: Orders,
     bookmark_interval: Duration,
-    /// What pods have written, by namespace and name.
+    /// The logs of pods, by namespace and name.
     logs: BTreeMap<(String, String), String>,
 }
 
@@ -103,8 +103,8 @@ struct Serving {
 }
 
 impl FakeApiServer {
-    /// Starts one that knows pods, deployments, stateful sets, jobs, namespaces and Spark applications, and has the
-    /// accounts of [`Account`] with the rights that the manifests give them.
+    /// Starts a server that knows pods, deployments, stateful sets, jobs, namespaces and Spark applications. It has the
+    /// accounts of [`Account`], with the rights that the manifests give them.
     pub fn start() -> Self {
         let inside = Inside {
             kinds: vec![NAMESPACE, POD, DEPLOYMENT, STATEFUL_SET, JOB, SPARK_APPLICATION],
@@ -144,12 +144,12 @@ impl FakeApiServer {
         self.shared.lock().kinds.push(kind);
     }
 
-    /// Removes a kind; who asks for it gets a 404.
+    /// Removes a kind: calls for it get a 404.
     pub fn undefine(&self, kind: Kind) {
         self.shared.lock().kinds.retain(|known| *known != kind);
     }
 
-    /// Creates an object, and its namespace where that is missing. Returns its resource version.
+    /// Creates an object, and its namespace if that is missing. Returns its resource version.
     pub fn create(&self, kind: Kind, namespace: &str, name: &str, labels: &[(&str, &str)]) -> u64 {
         let manifest = Object::new(kind, namespace, name, labels).manifest();
         self.shared.change(|world| {
@@ -166,7 +166,7 @@ impl FakeApiServer {
         self.create(POD, namespace, name, labels)
     }
 
-    /// Deletes an object; with a namespace goes everything in it.
+    /// Deletes an object. A namespace is deleted with everything in it.
     pub fn delete(&self, kind: Kind, namespace: &str, name: &str) {
         self.shared.change(|world| world.delete(&kind, namespace, name)).unwrap();
     }
@@ -187,17 +187,17 @@ impl FakeApiServer {
         self.shared.change(|world| world.merge(&POD, namespace, pod, &patch, true)).unwrap();
     }
 
-    /// What a pod's containers have written. Without it a pod has no log.
+    /// Sets the log of a pod's containers. Without this call a pod has no log.
     pub fn set_log(&self, namespace: &str, pod: &str, text: &str) {
         self.shared.lock().logs.insert((namespace.to_owned(), pod.to_owned()), text.to_owned());
     }
 
-    /// Creates an object as it is given.
+    /// Creates an object as given.
     pub fn add(&self, kind: Kind, namespace: &str, object: Value) {
         self.shared.change(|world| world.create(&kind, namespace, object)).unwrap();
     }
 
-    /// An object as it is now.
+    /// The current state of an object.
     pub fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
         self.shared.lock().world.get(&kind, namespace, name).map(|object| Value::clone(object))
     }
@@ -214,7 +214,7 @@ impl FakeApiServer {
         inside.kinds.iter().filter(|kind| kind.is_namespaced).flat_map(named).collect()
     }
 
-    /// The pod ran to its end.
+    /// Lets a pod run to its end.
     pub fn finish_pod(&self, namespace: &str, pod: &str) {
         self.set_phase(namespace, pod, "Succeeded");
     }
@@ -234,7 +234,7 @@ impl FakeApiServer {
         self.shared.lock().faults.add(verb, None, Some(parameter), fault);
     }
 
-    /// As [`Self::fail_for`], after so many calls that are let through, and for so many.
+    /// As [`Self::fail_for`], but `skip` calls pass first, and then `times` calls fail.
     pub fn fail_some(&self, kind: Kind, verb: Verb, skip: usize, times: usize, fault: Fault) {
         self.shared.lock().faults.add_some(verb, kind, skip, times, fault);
     }
@@ -254,7 +254,7 @@ impl FakeApiServer {
         self.order(|orders| orders.cut = orders.opened);
     }
 
-    /// All open watches say nothing any more, and do not end.
+    /// All open watches fall silent, and do not end.
     pub fn silence_watches(&self) {
         self.order(|orders| orders.silence = orders.opened);
     }
@@ -264,12 +264,12 @@ impl FakeApiServer {
         self.shared.wake();
     }
 
-    /// A watch that is resumed at a version from before now gets a 410. Open watches go on.
+    /// From now on, a watch that resumes at an earlier version gets a 410. Open watches go on.
     pub fn compact(&self) {
         self.shared.change(World::forget_the_past);
     }
 
-    /// How often watches that want bookmarks get one; for watches to come. A second unless told.
+    /// Sets how often new watches that want bookmarks get one; every second by default.
     pub fn set_bookmark_interval(&self, interval: Duration) {
         self.shared.lock().bookmark_interval = interval;
     }
@@ -279,7 +279,7 @@ impl FakeApiServer {
         self.shared.lock().calls.clone()
     }
 
-    /// Those of one verb.
+    /// The calls of one verb.
     pub fn calls_to(&self, verb: Verb) -> Vec<Call> {
         self.calls().into_iter().filter(|call| call.verb == verb).collect()
     }
@@ -293,7 +293,7 @@ impl FakeApiServer {
         self.shared.lock().access.know(token, user, groups);
     }
 
-    /// From now on a token is a 401.
+    /// From now on, calls with this token get a 401.
     pub fn forget_token(&self, token: &str) {
         self.shared.lock().access.forget(token);
     }

@@ -1,4 +1,4 @@
-//! What a call is about: method, path and query, taken apart as the API server does it.
+//! A call: its method, path and query, parsed as the API server does it.
 
 use axum::http::request::Parts;
 use axum::http::{Method, header};
@@ -15,12 +15,12 @@ pub enum Route {
     TokenReview,
     AccessReview,
     Objects(Target),
-    /// Objects of a kind that is not there; who has no right to them is told that first.
+    /// Objects of an unknown kind. A caller without the right to them gets a 403 before the 404.
     Unknown(Attributes),
     Nothing,
 }
 
-/// Objects, one object, or a part of one.
+/// All objects of a kind, one object, or a subresource.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub kind: Kind,
@@ -37,7 +37,7 @@ pub struct Request {
     pub path: String,
     pub query: Vec<(String, String)>,
     pub form: Form,
-    /// The bearer token; empty without one.
+    /// The bearer token; empty if there is none.
     pub token: String,
     pub content_type: String,
 }
@@ -73,7 +73,7 @@ impl Request {
         }
     }
 
-    /// A parameter of the query; empty if it is not there.
+    /// A parameter of the query; empty if it is absent.
     pub fn parameter(&self, name: &str) -> &str {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
     }
@@ -89,7 +89,7 @@ impl Request {
         }
     }
 
-    /// What the caller must be allowed to do; discovery is open to everybody who is known.
+    /// What the caller must be allowed to do; `None` for discovery, which is open to every known user.
     pub fn attributes(&self) -> Option<Attributes> {
         let verb = match self.verb {
             Verb::Get => "get",
@@ -114,7 +114,7 @@ impl Request {
                 }
             }
         }
-        // What everybody who is known may ask about themselves.
+        // Every known user may ask about their own rights.
         (attributes.resource != "selfsubjectaccessreviews").then_some(attributes)
     }
 }
@@ -129,7 +129,7 @@ impl Target {
         attributes.name = self.name.clone().unwrap_or_default();
         attributes.namespace = match &self.namespace {
             Some(namespace) => namespace.clone(),
-            // A namespace counts as being in itself.
+            // For RBAC, a namespace is in itself.
             None if self.kind.plural == "namespaces" => attributes.name.clone(),
             None => String::new(),
         };

@@ -1,11 +1,11 @@
-//! Label and field selectors, as far as lists and watches use them.
+//! Label and field selectors, as far as this project's lists and watches use them.
 
 use serde_json::Value;
 
 use super::EVENT;
 use crate::cluster::{Kind, NAMESPACE, POD};
 
-/// What both selectors of a request ask for.
+/// The label selector and the field selector of a request.
 #[derive(Debug, Clone, Default)]
 pub struct Selectors {
     labels: Vec<Labels>,
@@ -65,7 +65,7 @@ impl Field {
     }
 }
 
-/// Splits at the commas that are not between parentheses.
+/// Splits at commas outside parentheses.
 fn requirements(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let parts = text.split(|c: char| {

@@ -1,4 +1,4 @@
-//! A watch: the changes since a version, then those to come, until its time is over.
+//! A watch: it sends the changes since a version, and then each new change until its timeout.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::answers::{Form, Refusal};
 use super::selectors::Selectors;
 use crate::cluster::Kind;
 
-/// What a client asked to watch.
+/// The objects that a client watches.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub kind: Kind,
     pub namespace: Option<String>,
     pub selectors: Selectors,
     pub form: Form,
-    /// `None` to begin with what there is.
+    /// The version to begin after; `None` to begin with the existing objects.
     pub since: Option<u64>,
     pub wants_bookmarks: bool,
     /// The initial objects end with a bookmark that says so (`sendInitialEvents`).
@@ -28,7 +28,7 @@ pub struct Subject {
     pub timeout: Duration,
 }
 
-/// What happens to open watches; each is told by its number, which grows.
+/// Orders for open watches. Watches have growing numbers, and an order is for all below a number.
 #[derive(Debug, Default)]
 pub struct Orders {
     pub opened: u64,
@@ -36,11 +36,11 @@ pub struct Orders {
     pub end: u64,
     /// Watches below this number break in the middle of a line.
     pub cut: u64,
-    /// Watches below this number say nothing any more, and do not end.
+    /// Watches below this number fall silent, and do not end.
     pub silence: u64,
 }
 
-/// What a watch is to send now.
+/// The next step of a watch.
 enum Turn {
     Lines(String),
     Nothing,
@@ -73,18 +73,18 @@ pub fn open(inside: &Arc<Mutex<Inside>>, changed: watch::Receiver<u64>, subject:
     Body::from_stream(futures_util::stream::poll_fn(move |context| receiver.poll_recv(context)))
 }
 
-/// A body that begins a line and breaks.
+/// A body that breaks in the middle of a line.
 pub fn cut() -> Body {
     let pieces = [Ok(Bytes::from_static(br#"{"type":"ADDED","object":{"kind":"P"#)), Err(broken())];
     Body::from_stream(paced(pieces))
 }
 
-/// A body that never has anything.
+/// A body that never sends anything.
 pub fn silent() -> Body {
     Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>())
 }
 
-/// Pieces that reach the wire one by one.
+/// A body whose pieces reach the wire one by one.
 fn paced<const N: usize>(
     pieces: [Result<Bytes, std::io::Error>; N],
 ) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
@@ -145,7 +145,7 @@ impl Open {
         }
     }
 
-    /// Everything that there is, as if it had been added now.
+    /// All existing objects, as ADDED events.
     fn initial(&mut self) -> String {
         let inside = self.inside.lock().unwrap();
         let Subject { kind, namespace, selectors, form, .. } = &self.subject;

@@ -1,4 +1,4 @@
-//! The objects, and everything that ever happened to them.
+//! The objects of the cluster, and the history of their changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,20 +16,20 @@ pub struct Change {
     pub version: u64,
     pub namespace: String,
     pub before: Option<Arc<Value>>,
-    /// `None` if it was deleted.
+    /// `None` if the change was a deletion.
     pub after: Option<Arc<Value>>,
 }
 
-/// By namespace (empty for kinds without) and name.
+/// Objects by namespace (empty for kinds without one) and name.
 type Objects = BTreeMap<(String, String), Arc<Value>>;
 
-/// What a later page of a list continues with, so that all pages are of one moment.
+/// The rest of a list for later pages, so that all pages show one moment.
 struct Rest {
     version: u64,
     items: Vec<Arc<Value>>,
 }
 
-/// A page of a list.
+/// One page of a list.
 pub struct Page {
     pub version: u64,
     pub items: Vec<Arc<Value>>,
@@ -40,7 +40,7 @@ pub struct Page {
 #[derive(Default)]
 pub struct World {
     pub version: u64,
-    /// Watches from before this version get a 410.
+    /// Watches that resume before this version get a 410.
     pub oldest: u64,
     objects: BTreeMap<Kind, Objects>,
     history: BTreeMap<Kind, Vec<Change>>,
@@ -49,7 +49,7 @@ pub struct World {
 }
 
 impl World {
-    /// Version 0 has a meaning of its own.
+    /// Versions begin at 1, because 0 has a special meaning in requests.
     pub fn new() -> Self {
         Self { version: 1, ..Self::default() }
     }
@@ -69,12 +69,12 @@ impl World {
             .collect()
     }
 
-    /// A first page of everything that was selected now.
+    /// The first page of the selected objects.
     pub fn page(&mut self, items: Vec<Arc<Value>>, limit: usize) -> Page {
         self.cut(Rest { version: self.version, items }, limit)
     }
 
-    /// A later page.
+    /// The page that a continue token stands for.
     pub fn next_page(&mut self, continue_token: &str, limit: usize) -> Result<Page, Refusal> {
         let expired = "The provided continue parameter is too old to display a consistent list result.";
         let rest = self.rests.remove(continue_token).ok_or_else(|| Refusal::new(410, expired))?;
@@ -98,16 +98,16 @@ impl World {
         &changes[changes.partition_point(|change| change.version <= version)..]
     }
 
-    /// From now on a watch that was opened before cannot be resumed.
+    /// From now on, watches cannot resume at earlier versions.
     pub fn forget_the_past(&mut self) {
-        // As if something else had changed: a version that nobody has seen.
+        // Consumes a version that no client has seen, as a change of another object would.
         self.version += 1;
         self.oldest = self.version;
         self.history.clear();
         self.rests.clear();
     }
 
-    /// What stands in the way of a creation.
+    /// Refuses a creation that the real server would refuse.
     pub fn try_to_create(&mut self, kind: &Kind, namespace: &str, object: &Value) -> Result<(), Refusal> {
         if kind.is_namespaced && self.get(&NAMESPACE, "", namespace).is_none() {
             return Err(Refusal::not_found(&NAMESPACE, namespace));
@@ -183,8 +183,8 @@ impl World {
         Ok(self.put(kind, namespace, name, object))
     }
 
-    /// Server-side apply by the one field manager there is, as far as this project uses it: fields are merged, and
-    /// owners that it applied before and no longer does are gone. Whether the object is new.
+    /// Server-side apply by a single field manager, as far as this project uses it. Fields are merged, and owners that
+    /// were applied before and are now absent are removed. Returns whether the object is new.
     pub fn apply(
         &mut self,
         kind: &Kind,
@@ -201,7 +201,7 @@ impl World {
         self.merge(kind, namespace, name, &owners, false).map(|merged| (false, merged))
     }
 
-    /// [`Self::delete`], of the object with this unique id or of none.
+    /// As [`Self::delete`], but only if the object has this unique id.
     pub fn delete_if(
         &mut self,
         kind: &Kind,
@@ -225,7 +225,7 @@ impl World {
         self.delete(kind, namespace, name)
     }
 
-    /// What an owner leaves behind goes with it, as the garbage collector sees to.
+    /// Deletes the objects of an owner, as the garbage collector does.
     fn collect_garbage(&mut self, owner: &Value) {
         let is_owned = |object: &Value| {
             let owners = object["metadata"]["ownerReferences"].as_array();
@@ -243,7 +243,7 @@ impl World {
         }
     }
 
-    /// Deletes an object at once; with a namespace goes everything in it. Returns what a DELETE answers.
+    /// Deletes an object at once. A namespace is deleted with everything in it. Returns the answer of DELETE.
     pub fn delete(&mut self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Value>, Refusal> {
         let found = self.get(kind, namespace, name).ok_or_else(|| Refusal::not_found(kind, name))?;
         let mut ending = Value::clone(found);
@@ -253,7 +253,7 @@ impl World {
             NAMESPACE => ending["status"]["phase"] = "Terminating".into(),
             _ => return Ok(self.remove(kind, namespace, name)),
         }
-        // These two are seen to be ending before they are gone.
+        // Objects of these two kinds get a deletion timestamp before they are gone.
         let last = self.put(kind, namespace, name, ending);
         if *kind == NAMESPACE {
             self.empty(name);
@@ -285,7 +285,7 @@ impl World {
         object
     }
 
-    /// Only of what is there.
+    /// Removes an object, which must exist.
     fn remove(&mut self, kind: &Kind, namespace: &str, name: &str) -> Arc<Value> {
         let key = (namespace.to_owned(), name.to_owned());
         let last = self.objects.get_mut(kind).unwrap().remove(&key).unwrap();
@@ -313,8 +313,8 @@ impl World {
 }
 
 impl Change {
-    /// The event that a watch with these selectors gets: an object that leaves them is deleted as far as it can see,
-    /// and is shown as it was, at the version of the change.
+    /// The event for a watch with these selectors. If an object no longer matches them, the watch gets DELETED, with
+    /// the old object at the version of the change.
     pub fn event(&self, selectors: &Selectors) -> Option<(&'static str, Value)> {
         let is_selected = |object: &&Arc<Value>| selectors.match_object(object);
         match (self.before.as_ref().filter(is_selected), self.after.as_ref().filter(is_selected)) {
@@ -347,7 +347,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Kubernetes' times have whole seconds.
+/// The current time in whole seconds, as Kubernetes writes times.
 fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -13,7 +13,7 @@ use crate::wait::until;
 /// Longer than any of these calls takes.
 const CALL: Duration = Duration::from_secs(10);
 
-/// How to reach an API server, and as whom.
+/// The address of an API server, and the account for its calls.
 #[derive(Clone)]
 pub struct Api {
     client: Client,
@@ -21,11 +21,11 @@ pub struct Api {
     token: String,
 }
 
-/// Status and body of an answer; text that is no JSON is a JSON string.
+/// Status and body of an answer. A body that is no JSON becomes a JSON string.
 pub type Answer = (u16, Value);
 
 impl Api {
-    /// `base` is a URL without a path. One for each test: connections end with a test's runtime.
+    /// `base` is a URL without a path. Each test needs its own, because connections end with a test's runtime.
     pub fn new(base: &str, token: &str, tls: ClientConfig) -> Self {
         let client = Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap();
         Self { client, base: base.to_owned(), token: token.to_owned() }
@@ -98,7 +98,7 @@ impl Api {
         self.remove(&Object::new(NAMESPACE, "", name, &[])).await;
     }
 
-    /// A pod that ran to its end; `phase` is `Succeeded` or `Failed`.
+    /// Sets the phase of a pod as at its end: `Succeeded` or `Failed`.
     pub async fn finish_pod(&self, pod: &Object, phase: &str) {
         let (status, answer) =
             self.merge(&format!("{}/status", pod.path()), &json!({"status": {"phase": phase}})).await;
@@ -127,7 +127,7 @@ pub struct Watch {
     read: Vec<u8>,
 }
 
-/// How a watch goes on.
+/// The next thing that a watch gets.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     Event(Value),
@@ -135,7 +135,7 @@ pub enum Next {
     End,
     /// The connection broke, after so many bytes of a line.
     Broken(usize),
-    /// Nothing for so long as was waited.
+    /// Nothing came in the time that the test waited.
     Silence,
 }
 
@@ -144,7 +144,7 @@ impl Watch {
         tokio::time::timeout(patience, self.read()).await.unwrap_or(Next::Silence)
     }
 
-    /// What comes after the bookmarks, each of which may take so long.
+    /// What comes after any bookmarks. `patience` is for each of them.
     pub async fn after_bookmarks(&mut self, patience: Duration) -> Next {
         loop {
             match self.next(patience).await {

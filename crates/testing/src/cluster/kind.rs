@@ -22,7 +22,7 @@ pub const JOB: Kind = Kind { group: "batch", plural: "jobs", kind: "Job", ..POD 
 pub const SERVICE: Kind = Kind { plural: "services", kind: "Service", ..POD };
 pub const CONFIG_MAP: Kind = Kind { plural: "configmaps", kind: "ConfigMap", ..POD };
 pub const CLAIM: Kind = Kind { plural: "persistentvolumeclaims", kind: "PersistentVolumeClaim", ..POD };
-/// A kind that no API server has by itself.
+/// A custom kind, which no API server has by itself.
 pub const SPARK_APPLICATION: Kind = Kind {
     group: "sparkoperator.k8s.io",
     version: "v1beta2",
@@ -52,7 +52,7 @@ impl Kind {
         format!("{root}/{}/{place}{}", self.group_version(), self.plural)
     }
 
-    /// As an upload names the kind of its owner: built-in kinds without their group.
+    /// The kind as an upload names it: built-in kinds without their group.
     pub fn as_owner(&self) -> String {
         if self.is_built_in() { self.kind.to_owned() } else { format!("{}.{}", self.kind, self.group) }
     }
@@ -86,7 +86,7 @@ impl Object {
         format!("{}/{}", self.collection(), self.name)
     }
 
-    /// What is sent to create it.
+    /// The object to send for its creation.
     pub fn manifest(&self) -> Value {
         let labels: Value =
             self.labels.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();

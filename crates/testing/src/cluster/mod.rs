@@ -1,4 +1,4 @@
-//! A Kubernetes cluster as tests see it: the fake API server, or a real control plane.
+//! A Kubernetes cluster for tests: the fake API server, or a real control plane.
 
 mod api;
 mod kind;
@@ -19,14 +19,14 @@ pub use kind::{
     STATEFUL_SET,
 };
 
-/// Who calls.
+/// The account that makes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Account {
-    /// May do everything.
+    /// An account that may do everything.
     Admin,
     /// The service account of the server, with the rights that its manifests give it.
     Cloakroom,
-    /// Known, and without rights.
+    /// A known account without rights.
     Nobody,
 }
 
@@ -35,13 +35,13 @@ pub const CLOAKROOM_USER: &str = "system:serviceaccount:cloakroom:cloakroom";
 /// The name of the account without rights.
 pub const NOBODY_USER: &str = "system:serviceaccount:cloakroom:nobody";
 
-/// What a scenario needs of a cluster. Everything that is plain HTTP goes through [`Cluster::api`].
+/// What a scenario needs of a cluster. Plain HTTP calls go through [`Cluster::api`].
 #[async_trait]
 pub trait Cluster: Send + Sync {
     /// Where the API server listens.
     fn address(&self) -> SocketAddr;
 
-    /// Whose certificates it has, as PEM; `None` where it speaks plain HTTP.
+    /// The CA of its certificate, as PEM; `None` if it speaks plain HTTP.
     fn ca(&self) -> Option<&Path>;
 
     /// The bearer token of an account.
@@ -56,24 +56,24 @@ pub trait Cluster: Send + Sync {
         Api::new(&url(self.ca(), self.address()), token, tls)
     }
 
-    /// The kubeconfig of an account, for an API server that is reached at another address (through a proxy).
+    /// The kubeconfig of an account, with another address for the API server (that of a proxy).
     fn kubeconfig(&self, account: Account, address: SocketAddr) -> String {
         kubeconfig(self.ca(), address, &self.token(account))
     }
 
-    /// Takes all rights from the server's account; returns when that is in force.
+    /// Takes all rights from the server's account. Returns when this is in force.
     async fn revoke(&self);
 
-    /// Gives them back; returns when that is in force.
+    /// Gives them back. Returns when this is in force.
     async fn grant(&self);
 
     /// Ends the API server: connections break, new ones are refused.
     async fn stop(&self);
 
-    /// Starts it again, with its data, at the same address; returns when it answers.
+    /// Starts it again, with its data, at the same address. Returns when it answers.
     async fn start(&self);
 
-    /// Ends all watches, and forgets the past: who resumes a watch gets a 410.
+    /// Ends all watches, and forgets old versions: a watch that resumes at one gets a 410.
     async fn forget_the_past(&self);
 }
 

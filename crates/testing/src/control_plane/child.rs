@@ -1,4 +1,4 @@
-//! Programs that end with this process, however it ends.
+//! Programs that end with this process, even if it is killed.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock};
 
 use rustix::process::{Pid, setpriority_process};
 
-/// As nice has it.
+/// The niceness, in the scale of `nice`.
 const LOWEST_PRIORITY: i32 = 19;
 
 /// A program that runs in the background, with its output in a file. Killed when dropped.
@@ -32,12 +32,12 @@ impl Program {
         }
     }
 
-    /// Lets all others go first, with its threads of now and those that they start.
+    /// Lowers the priority of the program: of its present threads, and of those that they start.
     pub fn give_way(&self) {
         let process = self.child.lock().unwrap().id();
         for thread in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
             let thread = thread.unwrap().file_name().into_string().unwrap().parse().unwrap();
-            // One that has ended meanwhile is no loss.
+            // A thread may have ended meanwhile.
             let _ = setpriority_process(Pid::from_raw(thread), LOWEST_PRIORITY);
         }
     }
@@ -58,7 +58,7 @@ impl Drop for Program {
     }
 }
 
-/// Where setpriv (util-linux) is present, the kernel kills the program when its parent ends, even by SIGKILL.
+/// If setpriv (util-linux) is present, the kernel kills the program when its parent ends, even by SIGKILL.
 fn tied_to_this_process(path: &Path) -> Command {
     let setpriv = Path::new("/usr/bin/setpriv");
     if setpriv.exists() {
@@ -72,8 +72,8 @@ fn tied_to_this_process(path: &Path) -> Command {
 
 type Order = (Command, Sender<std::io::Result<Child>>);
 
-/// Starts it on a thread that lasts as long as this process: to the kernel a parent is a thread, and threads of tests
-/// end early.
+/// Starts it on a thread that lasts as long as this process. For the kernel the parent is a thread, and threads of
+/// tests end early.
 fn spawn(command: Command) -> Child {
     static PARENT: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let parent = PARENT.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The files that the programs read: certificates, keys, tokens, kubeconfigs.
+//! The files that the programs of the control plane read: certificates, keys, tokens, kubeconfigs.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use crate::tls;
 /// The token of the group system:masters.
 pub const ADMIN_TOKEN: &str = "admin-of-the-tests";
 
-/// A token of the server's service account that every cluster with these files takes, as one with the same client CA takes
-/// the same certificates.
+/// A token of the server's service account that every cluster with these files accepts, just as clusters with the same
+/// client CA accept the same certificates.
 pub const LASTING_TOKEN: &str = "cloakroom-of-the-tests";
 
-/// Signed the client certificate of version 1 that stands beside it.
+/// The CA that signed the client certificate of version 1 beside it.
 const CLIENTS_CA: &str = tls::of_version_1::CA;
 
-/// What was written.
+/// The paths of the files.
 pub struct Files {
     pub ca: PathBuf,
-    /// Who may sign certificates of clients.
+    /// The CAs that may sign certificates of clients.
     pub client_cas: PathBuf,
     pub cert: PathBuf,
     pub key: PathBuf,

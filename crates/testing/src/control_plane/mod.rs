@@ -23,15 +23,16 @@ use crate::wait::until;
 use child::Program;
 use files::{ADMIN_TOKEN, Files, LASTING_TOKEN};
 
-/// Names the folder with the programs; the convention of Kubernetes' controller tests.
+/// Names the folder with the programs, as in Kubernetes' own controller tests.
 pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// Controllers that a test needs: what a namespace holds goes with it, accounts exist and their pods know the API server's
-/// CA, owned objects go, the role `edit` is made of its parts.
+/// The controllers that tests need. They empty deleted namespaces, create service accounts and the CA for their pods,
+/// delete owned objects, and build the role `edit` from its parts.
 const CONTROLLERS: &str = "namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,\
                            garbage-collector-controller,clusterrole-aggregation-controller";
 
-/// Whether the API server keeps recent changes in memory. Without, an old version is what etcd's compaction says.
+/// Whether the API server keeps recent changes in memory. Without, etcd's compaction decides which versions are too
+/// old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchCache {
     On,
@@ -40,16 +41,16 @@ pub enum WatchCache {
 
 /// A running control plane. Its processes end with it.
 pub struct ControlPlane {
-    // Fields are dropped in this order: who calls ends before who is called.
+    // Fields are dropped in this order: clients before servers.
     controllers: Mutex<Option<Program>>,
     api_server: Mutex<Option<Program>>,
     etcd: Mutex<Option<Program>>,
     ports: Ports,
     files: Files,
-    /// Admission plugins that it does without.
+    /// Admission plugins that are turned off.
     without: &'static [&'static str],
     folder: TempDir,
-    /// Of the server's service account, and of one without rights.
+    /// Tokens of the server's service account, and of one without rights.
     tokens: (String, String),
     /// Whether manifests/submitter was applied.
     shipped_roles: OnceCell<()>,
@@ -62,8 +63,8 @@ struct Ports {
 }
 
 impl ControlPlane {
-    /// Starts it, without some admission plugins, with the server's account and rights, and the kind SparkApplication;
-    /// ready when this returns.
+    /// Starts it without some admission plugins, with the server's account and rights, and with the kind
+    /// SparkApplication. It is ready when this returns.
     pub async fn start(without: &'static [&'static str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ports = Ports {
@@ -115,7 +116,7 @@ impl ControlPlane {
         .await;
     }
 
-    /// Kills the API server: what it acknowledged is in etcd.
+    /// Kills the API server. Everything that it acknowledged is in etcd.
     pub async fn stop_api_server(&self) {
         drop(self.api_server.lock().await.take());
     }
@@ -139,7 +140,7 @@ impl ControlPlane {
             format!("--service-account-signing-key-file={}", files.service_account_key.display()),
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
             format!("--disable-admission-plugins={}", self.without.join(",")),
-            // Nobody looks for this API server through its service.
+            // No client uses this API server's service.
             "--endpoint-reconciler-type=none".to_owned(),
         ];
         if watch_cache == WatchCache::Off {
@@ -174,15 +175,15 @@ impl ControlPlane {
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// Lets all others go first: in a cluster it has processors of its own.
+    /// Lowers its priority, because in a real cluster it has processors of its own.
     pub async fn give_way(&self) {
         for program in [&self.controllers, &self.api_server, &self.etcd] {
             program.lock().await.iter().for_each(Program::give_way);
         }
     }
 
-    /// Another cluster takes its place: an empty one, at the same address, with the same certificates and tokens, and the
-    /// manifests applied. It has no controllers.
+    /// Replaces it by another cluster: an empty one at the same address, with the same certificates and tokens, and
+    /// with the manifests applied. It has no controllers.
     pub async fn replace(&self) {
         self.end().await;
         std::fs::remove_dir_all(self.folder.path().join("etcd")).unwrap();
@@ -191,7 +192,7 @@ impl ControlPlane {
         self.apply_manifests();
     }
 
-    /// A kubeconfig of the server's account for this cluster and those that take its place.
+    /// A kubeconfig of the server's account for this cluster and for those that replace it.
     pub fn lasting_kubeconfig(&self) -> String {
         kubeconfig(Some(&self.files.ca), self.address(), LASTING_TOKEN)
     }
@@ -203,8 +204,8 @@ impl ControlPlane {
         drop(self.etcd.lock().await.take());
     }
 
-    /// The manifests as an admin applies them: the server's namespace, account and role, and its Deployment, of which
-    /// nobody here makes pods.
+    /// Applies the manifests as an admin does: the server's namespace, account, role and Deployment. This control plane
+    /// makes no pods of the Deployment.
     pub fn apply_manifests(&self) {
         self.apply("manifests/base");
     }
@@ -261,7 +262,7 @@ fn start_etcd(folder: &TempDir, ports: &Ports) -> Program {
         (format!("http://{}", ports.etcd.address()), format!("http://{}", ports.etcd_peers.address()));
     let args = [
         format!("--data-dir={}", folder.path().join("etcd").display()),
-        // The data is worth nothing once the test is over.
+        // The data need not survive the test.
         "--unsafe-no-fsync".to_owned(),
         "--log-level=error".to_owned(),
         format!("--listen-client-urls={clients}"),
@@ -313,7 +314,7 @@ impl Cluster for ControlPlane {
 
     /// The watch cache of a new process knows nothing from before its start.
     async fn forget_the_past(&self) {
-        // A version that no watch has seen yet.
+        // Makes a version that no watch has seen yet.
         let mark = Timestamp::now().as_millisecond().to_string();
         let patch = json!({"metadata": {"annotations": {"cloakroom.test/mark": mark}}});
         let (status, answer) = self.api(Account::Admin).merge("/api/v1/namespaces/default", &patch).await;

@@ -9,13 +9,13 @@ const NAMESPACE: &str = "cloakroom";
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/cloakroom";
 const BINDING: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/cloakroom";
 
-/// Makes another account, beside the server's.
+/// Creates the account without rights.
 pub async fn make_nobody(admin: &Api) {
     let accounts = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
     created(admin.post(&accounts, &json!({"metadata": {"name": "nobody"}})).await);
 }
 
-/// Takes the role away.
+/// Removes the binding of the server's role.
 pub async fn unbind(admin: &Api) {
     let (status, answer) = admin.delete(BINDING).await;
     assert_eq!(status, 200, "{answer}");
@@ -28,7 +28,7 @@ pub async fn rules(admin: &Api) -> Value {
     answer["rules"].clone()
 }
 
-/// RBAC follows its objects a moment later.
+/// Waits until RBAC follows its objects, which takes a moment.
 pub async fn until_in_force(cloakroom: &Api, may_list_pods: bool) {
     let expected = if may_list_pods { 200 } else { 403 };
     let path = POD.path(None);
@@ -40,7 +40,7 @@ pub async fn token(admin: &Api, account: Account) -> String {
     token_of(admin, NAMESPACE, if account == Account::Cloakroom { "cloakroom" } else { "nobody" }).await
 }
 
-/// The same for any of them.
+/// The same for any service account.
 pub async fn token_of(admin: &Api, namespace: &str, name: &str) -> String {
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -63,7 +63,7 @@ fn definition(kind: &Kind) -> Value {
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": format!("{}.{}", kind.plural, kind.group),
-            // *.k8s.io is Kubernetes' own; the operator's definition says this too.
+            // Groups below k8s.io need this annotation; the operator's definition has it too.
             "annotations": {"api-approved.kubernetes.io": "https://github.com/kubeflow/spark-operator/pull/1298"},
         },
         "spec": {

@@ -1,17 +1,17 @@
-//! The code blocks of the pages, and which test types each of them.
+//! The code blocks of the documentation, and the test that types each of them.
 
 pub mod table;
 
-/// A block of code of a page, without its indentation.
+/// A code block of a page, without its indentation.
 #[derive(Debug)]
 pub struct Block {
     pub page: String,
-    /// The headings that it is below, the page's own first.
+    /// The headings above it, beginning with the page's title.
     pub headings: Vec<String>,
     pub text: String,
 }
 
-/// A command, and what the page shows below it.
+/// A command, and the output that the page shows below it.
 #[derive(Debug)]
 pub struct Shown {
     pub command: String,
@@ -19,18 +19,18 @@ pub struct Shown {
 }
 
 impl Block {
-    /// Whether its chapter has this heading.
+    /// Whether its own chapter has this heading.
     pub fn is_in(&self, heading: &str) -> bool {
         self.headings.last().is_some_and(|last| last == heading)
     }
 
-    /// The same, or a chapter around it.
+    /// Whether its own chapter or one around it has this heading.
     pub fn is_inside(&self, heading: &str) -> bool {
         self.headings.iter().any(|above| above == heading)
     }
 
-    /// What is behind each `$`, with the lines that a backslash joins to it. Without any, the block is a script, of which every
-    /// line has to succeed.
+    /// The commands after each `$`, with the lines that a backslash joins to them. A block without `$` is one script,
+    /// in which every line has to succeed.
     pub fn commands(&self) -> Vec<Shown> {
         if !self.text.lines().any(|line| line.starts_with("$ ")) {
             return vec![Shown { command: format!("set -e\n{}\nset +e", self.text), output: Vec::new() }];
@@ -58,12 +58,12 @@ pub fn page(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The blocks of a page, fenced and indented, in its order.
+/// The blocks of a page, fenced and indented, in order.
 pub fn blocks(name: &str) -> Vec<Block> {
     blocks_of(name, &page(name))
 }
 
-/// The only block of a chapter that begins so.
+/// The only block of a chapter with this beginning.
 #[track_caller]
 pub fn block(name: &str, heading: &str, beginning: &str) -> String {
     let is_meant = |block: &Block| block.is_in(heading) && block.text.starts_with(beginning);
@@ -73,7 +73,7 @@ pub fn block(name: &str, heading: &str, beginning: &str) -> String {
     block.text
 }
 
-/// Blank lines alone do not part two indented blocks, as in Markdown.
+/// The blocks of a text. As in Markdown, blank lines alone do not separate two indented blocks.
 pub fn blocks_of(name: &str, text: &str) -> Vec<Block> {
     let (mut blocks, mut headings) = (Vec::new(), Vec::<(usize, String)>::new());
     let (mut open, mut is_fenced) = (Vec::<&str>::new(), false);

@@ -1,27 +1,27 @@
-//! Every block of code of every page, and the test that types it or the reason why none does.
+//! Every code block of every page, with the test that types it, or the reason why no test does.
 //!
 //! `documents::every_block_of_the_pages_is_typed_by_a_test_or_listed_with_a_reason` holds this table against the pages.
 
 use super::Block;
 
-/// Who types a block.
+/// The test that types a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// `tests/real/pages.rs`, in the order of the page, in a network without anything else.
+    /// `tests/real/pages.rs`, in the order of the page, in an empty network.
     Reader,
-    /// `tests/real/pages.rs`, likewise, with an API server and a staging server that are reached by https.
+    /// `tests/real/pages.rs`, likewise, with an API server and a staging server that speak https.
     Member,
     /// This file of tests, which reads it from the page.
     Test(&'static str),
-    /// The test of another chapter, given by page and heading, which has all its lines.
+    /// The test of another chapter, given by page and heading, whose block contains all its lines.
     Chapter(&'static str, &'static str),
-    /// None: it is no command and no file, and only shows something.
+    /// No test: the block is neither a command nor a file, and only illustrates.
     Text,
-    /// None, for this reason.
+    /// No test, for this reason.
     None(&'static str),
 }
 
-/// The blocks of a chapter that begin so. Without a beginning, those of the chapters inside it as well.
+/// The blocks of a chapter with a given beginning. Without a beginning, also those of the chapters inside it.
 #[derive(Debug)]
 pub struct Row {
     pub page: &'static str,

@@ -1,4 +1,4 @@
-//! One container of a pod: what its spec and its image make of a process, and how it ends.
+//! One container of a pod: starts its process from spec and image, and reports its end.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::cluster::text;
 /// The longest name of a host (RFC 1123).
 const LONGEST_HOST_NAME: usize = 63;
 
-/// The most of a termination message that the kubelet reports.
+/// The longest termination message that the kubelet reports.
 const LONGEST_MESSAGE: usize = 4096;
 
-/// What a container gets from its pod.
+/// The parts of a pod that its containers use.
 pub struct Surroundings<'a> {
     pub node: &'a Node,
     pub pod: &'a Value,
@@ -38,11 +38,11 @@ pub struct Running {
     since: Timestamp,
     message: PathBuf,
     log: PathBuf,
-    /// Whether the end of the log stands in for a message.
+    /// Whether the end of the log replaces a missing message.
     is_log_a_message: bool,
 }
 
-/// What a pod's containers see as their host's name.
+/// The host name in a pod's containers.
 pub fn host_name(pod: &Value) -> String {
     let given = text(&pod["spec"]["hostname"]);
     let name = if given.is_empty() { text(&pod["metadata"]["name"]) } else { given };
@@ -98,7 +98,7 @@ impl Surroundings<'_> {
         let working_folder = text(&spec["workingDir"]);
         Ok(Plan {
             user: user.unwrap_or(image.user),
-            // An image's group is its user's: another user has none but root's.
+            // The group of an image belongs to its user: another user gets root's group.
             group: of_either("runAsGroup").unwrap_or(if user.is_some() { 0 } else { image.group }),
             groups: groups.filter_map(number).collect(),
             host_name: host_name(self.pod),
@@ -112,7 +112,7 @@ impl Surroundings<'_> {
         })
     }
 
-    /// The service of the API server, what the image says, what the spec says.
+    /// The environment: the API server's service, then that of the image, then that of the spec.
     async fn environment(&self, spec: &Value, image: &Image) -> Result<Environment, Waiting> {
         let (address, port) = self.node.network.service();
         let mut environment = vec![
@@ -125,7 +125,7 @@ impl Surroundings<'_> {
         Ok(environment)
     }
 
-    /// What the image shows, then the names of the cluster, then the volumes, outer mounts before inner ones.
+    /// The mounts: the image's files, the hosts file, then the volumes, outer mounts before inner ones.
     fn binds(&self, spec: &Value, image: &Image) -> Vec<Bind> {
         let read_only = |source: PathBuf, target: String| Bind { source, target, is_writable: false };
         let mut binds: Vec<Bind> =
@@ -154,7 +154,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// The container's own files, before it starts.
+/// Lays out the container's own files before it starts.
 fn lay_out(plan: &Plan, image: &Image, message: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     for folder in [plan.log.parent().unwrap(), &plan.folder] {
@@ -171,7 +171,7 @@ impl Running {
         State::Running { since: self.since }
     }
 
-    /// Waits for the end, which may be asked for.
+    /// Waits for the end, which `stop` may ask for.
     pub async fn end(&mut self, stop: &Stop) -> State {
         let code = self.process.end(stop).await;
         State::Terminated(End {

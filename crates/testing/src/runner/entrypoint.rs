@@ -1,4 +1,5 @@
-//! What an image starts: what Spark's own entrypoint script makes of `driver …` and `executor`.
+//! The entrypoint of an image. For Spark's image, it does what Spark's entrypoint script does with `driver …` and
+//! `executor`.
 
 use super::environment::Environment;
 use super::image::Entrypoint;
@@ -36,7 +37,7 @@ fn driver(args: &[String], environment: &Environment) -> Vec<String> {
     [&head, args].concat()
 }
 
-/// The executor's JVM, all of whose settings are in the environment.
+/// The executor's JVM. All its settings are in the environment.
 fn executor(environment: &Environment) -> Vec<String> {
     let get = |name: &str| value(environment, name).unwrap_or_default().to_owned();
     let memory = get("SPARK_EXECUTOR_MEMORY");
@@ -70,7 +71,7 @@ fn java_options(environment: &Environment) -> Vec<String> {
     options.into_iter().map(|(_, value)| value.clone()).collect()
 }
 
-/// Settings first, then what the user adds, then Spark.
+/// The class path: configuration first, then the user's additions, then Spark.
 fn class_path(environment: &Environment) -> String {
     let home = value(environment, "SPARK_HOME").unwrap();
     let conf = value(environment, "SPARK_CONF_DIR").map_or(format!("{home}/conf"), str::to_owned);

@@ -1,4 +1,5 @@
-//! A container's environment, arguments included: references to the pod, to config maps and secrets, and `$(NAME)`.
+//! A container's environment: values from the pod, config maps and secrets, and `$(NAME)`, which arguments may contain
+//! too.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,10 +9,10 @@ use super::objects::{Objects, items};
 use super::waiting::Waiting;
 use crate::cluster::text;
 
-/// Names and values; of two of a name the later one counts.
+/// Names and values. If a name occurs twice, the later value counts.
 pub type Environment = Vec<(String, String)>;
 
-/// Adds what a container's spec says to what is there already.
+/// Adds the variables of a container's spec.
 pub async fn extend(
     environment: &mut Environment,
     container: &Value,
@@ -30,7 +31,7 @@ pub async fn extend(
     Ok(())
 }
 
-/// `None` for what is optional and not there.
+/// The value of a reference; `None` if it is optional and absent.
 async fn referred(source: &Value, pod: &Value, objects: &Objects) -> Result<Option<String>, Waiting> {
     let (kind, reference) = source.as_object().and_then(|source| source.iter().next()).unwrap();
     let plural = match kind.as_str() {
@@ -52,7 +53,7 @@ async fn referred(source: &Value, pod: &Value, objects: &Objects) -> Result<Opti
     Err(Waiting::new("CreateContainerConfigError", format!("{plural} \"{name}\" with key {key} not found")))
 }
 
-/// What the downward API knows of a pod.
+/// A field of a pod, as the downward API gives it.
 pub fn field(path: &str, pod: &Value) -> String {
     let of_map = |map: &str| {
         let key = path.strip_prefix(map)?.strip_prefix("['")?.strip_suffix("']")?;
@@ -66,7 +67,7 @@ pub fn field(path: &str, pod: &Value) -> String {
     text(value)
 }
 
-/// Puts the value of what is defined in the place of `$(NAME)`; `$$` stands for one `$`.
+/// Replaces `$(NAME)` by the value of a defined variable; `$$` means one `$`.
 pub fn expand(text: &str, environment: &Environment) -> String {
     let mut expanded = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What containers are made of: a root file system, who runs in it, and what it starts.
+//! Images: a root file system, its user, and its entrypoint.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,9 +8,9 @@ use crate::jobs::SHORT_LIVED_JAVA;
 /// An image that the runner knows by its name.
 pub struct Image {
     pub name: String,
-    /// Copied, by hard links, for each container.
+    /// The files that are copied by hard links for each container.
     pub root: PathBuf,
-    /// Folders and files of this machine that the image shows, and where.
+    /// Folders and files of this machine that the image shows, with their targets.
     pub shown: Vec<(PathBuf, String)>,
     pub environment: Vec<(String, String)>,
     pub user: u32,
@@ -19,16 +19,17 @@ pub struct Image {
     pub entrypoint: Entrypoint,
 }
 
-/// What an image starts with a container's arguments.
+/// The program that an image starts with a container's arguments.
 pub enum Entrypoint {
-    /// A program, before the arguments.
+    /// A program that gets all arguments.
     Program(Vec<String>),
-    /// What the first argument names, as in Spark's own image.
+    /// The first argument decides, as in Spark's own image.
     Spark,
 }
 
 impl Image {
-    /// This machine's programs, and nothing else of it: a user's files are seen only where a volume or `shown` brings them.
+    /// An image with this machine's programs only: a user's files are visible only through a volume or
+    /// [`Self::showing`].
     pub fn of_this_machine(name: &str, folder: &Path) -> Self {
         let root = folder.join(name.replace(['/', ':'], "_"));
         let mut shown = vec![(PathBuf::from("/usr"), "/usr".to_owned())];
@@ -103,7 +104,7 @@ impl Image {
         }
     }
 
-    /// The same image with something more in it.
+    /// The same image with another file or folder of this machine in it.
     pub fn showing(mut self, source: &Path, target: &str) -> Self {
         self.shown.push((source.to_owned(), target.to_owned()));
         self
@@ -113,7 +114,7 @@ impl Image {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Where it is not below `/usr`, it is shown at its own path.
+    /// Shows Java at its own path if it is not below `/usr`.
     fn show_java(&mut self) {
         let program = which("java").canonicalize().unwrap();
         let home = program.ancestors().nth(2).unwrap().to_str().unwrap().to_owned();
@@ -140,7 +141,7 @@ impl Image {
 /// The user of Spark's own images.
 const SPARK_USER: u32 = 185;
 
-/// What programs below `/usr` read: who is who, where libraries are, Java's settings, certificates.
+/// Copies the settings that programs below `/usr` read: users, library paths, Java's settings, certificates.
 fn copy_settings(etc: &Path) {
     std::fs::write(etc.join("passwd"), "root:x:0:0:root:/root:/bin/sh\n").unwrap();
     std::fs::write(etc.join("group"), "root:x:0:\n").unwrap();

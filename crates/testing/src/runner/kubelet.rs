@@ -1,4 +1,4 @@
-//! Where the API server asks a node for the logs of its containers.
+//! The kubelet's endpoint from which the API server reads the logs of containers.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 use super::{NODE, Node};
 use crate::tls::self_signed;
 
-/// Registers the node, and serves what its containers have written.
+/// Registers the node, and serves the logs of its containers.
 pub async fn serve(node: Arc<Node>) -> JoinHandle<()> {
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = tcp.local_addr().unwrap();
@@ -32,7 +32,7 @@ pub async fn serve(node: Arc<Node>) -> JoinHandle<()> {
     tokio::spawn(async move { axum::serve(Listener { tcp, tls }, router).await.unwrap() })
 }
 
-/// Only so that the API server finds the way: pods are bound by name.
+/// Registers the node with this address, so that the API server can reach it. Pods are bound by its name.
 async fn register(node: &Node, address: SocketAddr) {
     let (status, answer) = node.api.post("/api/v1/nodes", &json!({"metadata": {"name": NODE}})).await;
     assert_eq!(status, 201, "{answer}");
@@ -43,7 +43,7 @@ async fn register(node: &Node, address: SocketAddr) {
     assert_eq!(status, 200, "{answer}");
 }
 
-/// The API server was given no CA of kubelets, and takes any certificate.
+/// TLS with any certificate: this API server has no CA for kubelets, and checks none.
 fn acceptor(folder: &Path) -> TlsAcceptor {
     let pem = self_signed(folder, &["127.0.0.1"]);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -59,7 +59,7 @@ fn acceptor(folder: &Path) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// So many lines from the end, and of these so many bytes from their beginning, as the kubelet does it.
+/// The last `tailLines` lines, and of these the first `limitBytes` bytes, as the kubelet does it.
 async fn log(
     State(node): State<Arc<Node>>,
     InPath((namespace, pod, container)): InPath<(String, String, String)>,

@@ -1,6 +1,8 @@
-//! Scheduler and kubelet of a control plane that has neither: pods are processes of this machine, in namespaces of their own.
+//! Scheduler and kubelet for a control plane without nodes: pods are processes of this machine, in namespaces of their
+//! own.
 //!
-//! It knows what Spark's pods are made of, and panics, which the pod's status tells, at what it does not know.
+//! It supports the fields that Spark's pods use. It panics at any other field, and reports the panic in the pod's
+//! status.
 
 mod container;
 mod entrypoint;
@@ -32,13 +34,13 @@ use process::Stop;
 /// The one node of the cluster.
 const NODE: &str = "node-1";
 
-/// What the pods' lives need of the node.
+/// The parts of the node that all pods use.
 struct Node {
     api: Api,
     network: Network,
     images: Vec<Image>,
     folder: PathBuf,
-    /// The pods that are there, by their uids: their paths at the API server, and what is to become of them.
+    /// The existing pods by their uids: their paths at the API server, and their stop signals.
     running: Mutex<HashMap<String, (String, Arc<Stop>)>>,
 }
 
@@ -49,7 +51,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Runs all pods of the control plane, with what it keeps about them below `folder`.
+    /// Runs all pods of the control plane, and keeps their files below `folder`.
     pub async fn start(plane: &impl Cluster, images: Vec<Image>, folder: &Path) -> Self {
         let network = Network::start(folder, plane.address()).await;
         let api = plane.api(Account::Admin);
@@ -73,14 +75,14 @@ impl Runner {
         Self { node, tasks: vec![tokio::spawn(learn), tokio::spawn(run), logs] }
     }
 
-    /// Has all containers of a pod killed because they took too much memory.
+    /// Kills all containers of a pod, as the kernel does if they take too much memory.
     pub fn out_of_memory(&self, namespace: &str, pod: &str) {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}");
         let running = self.node.running.lock().unwrap();
         running.values().find(|(of, _)| *of == path).unwrap().1.out_of_memory();
     }
 
-    /// What a container has written; empty if it never ran.
+    /// The log of a container; empty if it never ran.
     pub fn log(&self, namespace: &str, pod: &str, container: &str) -> String {
         std::fs::read_to_string(self.node.log(namespace, pod, container)).unwrap_or_default()
     }
@@ -118,7 +120,8 @@ impl Node {
     }
 }
 
-/// Lists, then watches, from the beginning whenever a watch ends; tells what is there, what changes and what is gone.
+/// Lists and then watches; when a watch ends, it begins again with a list. `tell` gets each existing, changed or
+/// deleted object.
 async fn follow(api: &Api, path: &str, mut tell: impl FnMut(&str, &Value)) {
     let mut known: HashMap<String, Value> = HashMap::new();
     loop {
@@ -153,7 +156,7 @@ fn uid(object: &Value) -> String {
     text(&object["metadata"]["uid"])
 }
 
-/// Begins a pod's life, and tells it of its end.
+/// Starts the life of a new pod, or asks a deleted one to end.
 fn seen(node: &Arc<Node>, event: &str, pod: &Value) {
     let mut running = node.running.lock().unwrap();
     if event == "DELETED" {
@@ -173,7 +176,7 @@ fn seen(node: &Arc<Node>, event: &str, pod: &Value) {
     }
 }
 
-/// A pod's life; what this runner cannot do is the end of it, and said in its status.
+/// Runs a pod's life. If the runner panics at an unsupported field, the pod fails with that message in its status.
 async fn guarded(node: Arc<Node>, pod: Value, stop: Arc<Stop>) {
     let path = format!("{}/status", pod::path(&pod));
     let api = node.api.clone();

@@ -1,4 +1,4 @@
-//! Addresses and names of the pods: all on the loopback interface, each pod with an address of its own.
+//! Addresses and host names of the pods. Each pod has its own address on the loopback interface.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 
 use crate::cluster::text;
 
-/// Where in-cluster clients look for the API server.
+/// The port of the API server's service.
 const API_SERVER_PORT: u16 = 443;
 
 /// A range of addresses, the names for them, and the API server's service at the first of them.
 pub struct Network {
     /// The first one is the API server's service.
     service: Ipv4Addr,
-    /// What every container has as its `/etc/hosts`. It only grows, so that a reader never sees half of it.
+    /// The file that every container sees as `/etc/hosts`. It only grows, so that a reader never sees half of it.
     hosts: PathBuf,
     names: Mutex<Names>,
     gate: JoinHandle<()>,
@@ -45,7 +45,7 @@ struct Pod {
 }
 
 impl Network {
-    /// Claims a range, and leads its first address to the API server.
+    /// Claims a range of addresses, and forwards its first address to the API server.
     pub async fn start(folder: &Path, api_server: SocketAddr) -> Self {
         let (service, listener) = claim().await;
         let hosts = folder.join("hosts");
@@ -65,12 +65,12 @@ impl Network {
         (self.service.into(), API_SERVER_PORT)
     }
 
-    /// The file for `/etc/hosts`.
+    /// The path of the file for `/etc/hosts`.
     pub fn hosts(&self) -> &Path {
         &self.hosts
     }
 
-    /// Gives a pod an address, and its host name to the address.
+    /// Assigns an address to a pod, and writes its host name.
     pub fn address(&self, pod: &Value, host_name: &str) -> IpAddr {
         let mut names = self.names.lock().unwrap();
         names.last_octet = names.last_octet.checked_add(1).unwrap();
@@ -87,7 +87,7 @@ impl Network {
         address.into()
     }
 
-    /// Gives a service's name to the pods that it selects, now and later.
+    /// Adds the name of a service for the pods that it selects, now and later.
     pub fn service_changed(&self, service: &Value) {
         let selector = labels(&service["spec"]["selector"]);
         if selector.is_empty() {
@@ -101,7 +101,7 @@ impl Network {
 }
 
 impl Names {
-    /// Writes the names that are new.
+    /// Writes new names to the file.
     fn publish(&mut self) {
         let mut lines = Vec::new();
         for ((name, namespace), selector) in &self.services {
@@ -137,7 +137,7 @@ fn labels(value: &Value) -> Labels {
     pairs.map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
-/// The first free one of some hundred ranges: whoever listens at its first address has it.
+/// Claims the first free one of some hundred ranges. The process that listens at the first address of a range owns it.
 async fn claim() -> (Ipv4Addr, TcpListener) {
     for third in 1..=250 {
         let address = Ipv4Addr::new(127, 80, third, 1);

@@ -15,13 +15,13 @@ impl Objects {
         Self { api, namespace }
     }
 
-    /// `None` if there is none.
+    /// The object; `None` if it does not exist.
     pub async fn get(&self, plural: &str, name: &str) -> Option<Value> {
         let (status, object) = self.api.get(&self.path(plural, name)).await;
         (status == 200).then_some(object)
     }
 
-    /// A token of a service account for a pod, as long as the pod is there.
+    /// A token of a service account that is bound to a pod.
     pub async fn token(&self, account: &str, pod: &Value) -> Option<String> {
         let path = format!("{}/token", self.path("serviceaccounts", account));
         let metadata = &pod["metadata"];

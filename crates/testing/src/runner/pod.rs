@@ -1,4 +1,4 @@
-//! The life of one pod: bound to the node, its volumes made, its containers run, its end reported.
+//! The life of one pod: binds it to the node, makes its volumes, runs its containers, and reports its end.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use super::waiting::Waiting;
 use super::{NODE, Node, volume};
 use crate::cluster::text;
 
-/// How often it is tried again to start what has to wait.
+/// How often the start of a waiting container is tried again.
 const RETRY: Duration = Duration::from_millis(100);
 
 struct Life {
     node: Arc<Node>,
-    /// As it was first seen, with the address and the node that it got.
+    /// The pod as it was first seen, with its address and its node.
     pod: Value,
     objects: Objects,
     folder: PathBuf,
@@ -31,7 +31,7 @@ struct Life {
     stop: Arc<Stop>,
 }
 
-/// Someone asked for the end.
+/// The pod was asked to end.
 struct Stopped;
 
 /// The pod's path at the API server.
@@ -40,7 +40,7 @@ pub fn path(pod: &Value) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
-/// From the pod's creation to its deletion.
+/// Runs the pod from its creation to its deletion.
 pub async fn live(node: Arc<Node>, pod: Value, stop: Arc<Stop>) {
     let mut life = Life::begin(node, pod, stop).await;
     if life.run().await.is_err() {
@@ -57,7 +57,7 @@ impl Life {
         let target = json!({"apiVersion": "v1", "kind": "Node", "name": NODE});
         let metadata = json!({"name": pod["metadata"]["name"]});
         let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target});
-        // Who deleted it meanwhile has asked for the end as well.
+        // If the pod was deleted meanwhile, `stop` is set as well.
         node.api.post(&format!("{}/binding", path(&pod)), &binding).await;
         let address = node.network.address(&pod, &container::host_name(&pod));
         pod["spec"]["nodeName"] = NODE.into();
@@ -113,7 +113,7 @@ impl Life {
         Ok(())
     }
 
-    /// What the volumes are made of may come later than the pod.
+    /// Makes the volumes. It waits for their sources, which may come later than the pod.
     async fn make_volumes(&mut self) -> Result<(), Stopped> {
         let group = self.pod["spec"]["securityContext"]["fsGroup"].as_u64().map(|group| group as u32);
         let folder = self.folder.join("volumes");
@@ -134,7 +134,7 @@ impl Life {
         Ok(())
     }
 
-    /// Starts a container as soon as that can be.
+    /// Starts a container as soon as possible.
     async fn start(
         &mut self,
         spec: &Value,
@@ -173,8 +173,8 @@ impl Life {
         if asked.is_ok() { Err(Stopped) } else { Ok(()) }
     }
 
-    /// What was never started is reported as the kubelet does (`TerminatePod` in its status manager): lost, once the pod is
-    /// initialized, else still waiting.
+    /// Reports containers that never started as the kubelet does (`TerminatePod` in its status manager): as lost if the
+    /// pod is initialized, else as still waiting.
     fn never_started(&mut self) {
         if !self.status.is_initialized() {
             return;
@@ -205,7 +205,7 @@ impl Life {
         self.node.api.post(&format!("/api/v1/namespaces/{namespace}/events"), &event).await;
     }
 
-    /// The last word of a deletion is the kubelet's.
+    /// Deletes the pod object, which is the kubelet's last step of a deletion.
     async fn remove(&self) {
         let options = json!({
             "apiVersion": "v1",

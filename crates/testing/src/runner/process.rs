@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::environment::Environment;
 
-/// What is to be started.
+/// The process to start.
 pub struct Plan {
-    /// A folder of its own, for the root file system and what the runner notes.
+    /// The container's folder, with its root file system and the runner's notes.
     pub folder: PathBuf,
     pub user: u32,
     pub group: u32,
@@ -34,7 +34,7 @@ pub struct Bind {
     pub is_writable: bool,
 }
 
-/// Whether a pod is to end, and how long it may take; whether its containers have taken too much memory.
+/// The stop signal of a pod, with its grace period. It can also mean that the containers took too much memory.
 #[derive(Default)]
 pub struct Stop {
     asked: CancellationToken,
@@ -49,12 +49,12 @@ impl Stop {
         self.asked.cancel();
     }
 
-    /// Returns when the end was asked for.
+    /// Returns when the pod is asked to end.
     pub async fn asked(&self) {
         self.asked.cancelled().await;
     }
 
-    /// Ends the containers that run as the kernel does, without asking.
+    /// Kills the running containers, as the kernel does for lack of memory.
     pub fn out_of_memory(&self) {
         self.out_of_memory.cancel();
     }
@@ -72,7 +72,7 @@ impl Stop {
     }
 }
 
-/// A container that runs. It is killed when dropped.
+/// The process of a running container. It is killed when dropped.
 pub struct Process {
     pid: u32,
     pid_file: PathBuf,
@@ -115,21 +115,21 @@ impl Plan {
     }
 }
 
-/// Starts it on a thread that lasts as long as it does: to the kernel a parent is a thread.
+/// Starts it on a thread that lasts as long as the process, because for the kernel the parent is a thread.
 fn spawn(mut command: Command) -> (u32, oneshot::Receiver<i32>) {
     let (started, pid) = std::sync::mpsc::channel();
     let (ending, ended) = oneshot::channel();
     std::thread::spawn(move || {
         let mut child = command.spawn().unwrap();
         started.send(child.id()).unwrap();
-        // Nobody may wait for it any more.
+        // The receiver may be gone.
         let _ = ending.send(code(child.wait().unwrap()));
     });
     (pid.recv().unwrap(), ended)
 }
 
 impl Process {
-    /// Waits for the end; told to stop, it asks for it, and insists when the grace is over. The exit code.
+    /// Waits for the end, and returns the exit code. On `stop` it sends SIGTERM, and SIGKILL after the grace period.
     pub async fn end(&mut self, stop: &Stop) -> i32 {
         let code = tokio::select! {
             code = &mut self.ended => code.unwrap(),
@@ -148,7 +148,8 @@ impl Process {
         self.kill().await
     }
 
-    /// By the first process, which lives to tell: unshare has no exit code for one that was killed itself.
+    /// Kills through the container's first process, which survives and reports: unshare reports no exit code if that
+    /// process itself is killed.
     async fn kill(&mut self) -> i32 {
         self.signal("USR1");
         (&mut self.ended).await.unwrap()

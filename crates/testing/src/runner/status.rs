@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::waiting::Waiting;
 use crate::cluster::text;
 
-/// The kubelet's word for the end of what it does not find.
+/// The kubelet's reason for a container that it does not find.
 const LOST: i32 = 137;
 
-/// Where a container is in its life.
+/// The state of a container.
 #[derive(Debug, Clone)]
 pub enum State {
     Waiting(Waiting),
@@ -19,7 +19,7 @@ pub enum State {
         since: Timestamp,
     },
     Terminated(End),
-    /// Ended, and nobody knows when and how.
+    /// Ended, at an unknown time and in an unknown way.
     Lost,
 }
 
@@ -41,7 +41,7 @@ pub struct Container {
     pub state: State,
 }
 
-/// All that is reported.
+/// The whole status of a pod.
 #[derive(Debug, Clone)]
 pub struct Status {
     pub started: Timestamp,
@@ -55,7 +55,7 @@ impl State {
         matches!(self, Self::Running { .. })
     }
 
-    /// The exit code, if it has ended.
+    /// The exit code; `None` if it has not ended.
     pub fn code(&self) -> Option<i32> {
         match self {
             Self::Terminated(end) => Some(end.code),
@@ -118,12 +118,12 @@ impl Container {
 }
 
 impl Status {
-    /// All init-containers have ended well.
+    /// Whether all init-containers have succeeded.
     pub fn is_initialized(&self) -> bool {
         self.init.iter().all(|container| container.state.code() == Some(0))
     }
 
-    /// The phase of a pod whose containers are never started again.
+    /// The phase, for a pod whose containers are never restarted.
     pub fn phase(&self) -> &'static str {
         if self.init.iter().any(|container| container.state.code().is_some_and(|code| code != 0)) {
             return "Failed";
@@ -169,7 +169,7 @@ impl Status {
     }
 }
 
-/// Kubernetes' times have whole seconds.
+/// A time in whole seconds, as Kubernetes writes times.
 fn time(at: Timestamp) -> String {
     Timestamp::from_second(at.as_second()).unwrap().to_string()
 }

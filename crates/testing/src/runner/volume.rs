@@ -1,4 +1,4 @@
-//! A pod's volumes, as folders: empty ones, config maps, secrets, and projections with a token of the service account.
+//! A pod's volumes as folders: emptyDir, config maps, secrets, and projections with a token of the service account.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::cluster::text;
 /// Content and mode by path in the volume.
 type Files = BTreeMap<String, (Vec<u8>, u32)>;
 
-/// A mode that no spec names.
+/// The mode of files whose spec names none.
 const MODE: u32 = 0o644;
 
-/// Makes a volume below `folder`, for a pod whose volumes belong to a group or not.
+/// Makes a volume below `folder`; its files belong to `group` if the pod has an fsGroup.
 pub async fn make(
     volume: &Value,
     pod: &Value,
@@ -63,7 +63,7 @@ async fn files(volume: &Value, pod: &Value, objects: &Objects) -> Result<Files, 
     Ok(files)
 }
 
-/// Adds what one source holds: a volume, or a part of a projection.
+/// Adds the files of one source, which is a volume or a part of a projection.
 async fn add(
     files: &mut Files,
     source: &Value,
@@ -95,7 +95,7 @@ async fn add_object(files: &mut Files, source: &Value, mode: u32, objects: &Obje
     } else {
         ("configmaps", &source["configMap"])
     };
-    // A volume of a secret calls it `secretName`, a projection `name`.
+    // The field is `secretName` in a secret volume, and `name` in a projection.
     let name = text(if source["name"].is_null() { &source["secretName"] } else { &source["name"] });
     let Some(object) = objects.get(plural, &name).await else {
         let is_optional = source["optional"] == true;
@@ -135,9 +135,9 @@ fn contents(plural: &str, object: &Value) -> BTreeMap<String, Vec<u8>> {
     plain.chain(binary).collect()
 }
 
-/// The folders that the kubelet makes in a volume of files for mounts below the volume's own, before it writes the files
-/// (`getNestedMountpoints` in `pkg/volume/util/nested_volumes.go` of Kubernetes 1.34). It compares the paths of each container as
-/// they are written: a relative one is below no absolute one.
+/// The folders that the kubelet makes in a volume of files for nested mounts, before it writes the files
+/// (`getNestedMountpoints` in `pkg/volume/util/nested_volumes.go` of Kubernetes 1.34). It compares the paths of each
+/// container as they are written, so a relative path is never below an absolute one.
 fn nested_mount_points(volume: &str, pod: &Value) -> Vec<String> {
     let spec = &pod["spec"];
     let mut nested = Vec::new();
@@ -179,13 +179,13 @@ fn cleaned(path: &str) -> String {
     }
 }
 
-/// What the kubelet tells the container runtime of a mount path (`MakeAbsolutePath`).
+/// A mount path as the kubelet passes it on to the container runtime (`MakeAbsolutePath`).
 pub fn absolute(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { cleaned(&format!("/{path}")) }
 }
 
-/// As the kubelet writes them: each name is a link into a folder that a link names, to be exchanged at once. Where a mount point
-/// has the name already, it stays a folder.
+/// Writes files as the kubelet does: each name is a link into the folder `..data`, which is a link itself, so that all
+/// files are exchanged at once. If a mount point has the name already, it stays a folder.
 fn write(place: &Path, files: Files, group: Option<u32>) {
     let version = place.join("..version");
     std::fs::create_dir_all(&version).unwrap();

@@ -1,6 +1,6 @@
-//! Why a container does not start yet, in the kubelet's words.
+//! The reason why a container does not start yet, in the kubelet's words.
 
-/// A reason that tools know, and a message for people.
+/// A reason for tools, and a message for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     pub reason: &'static str,

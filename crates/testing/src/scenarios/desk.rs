@@ -1,4 +1,4 @@
-//! A running `cloakroom serve` that asks a cluster about owners, and what a user sees of it.
+//! A running `cloakroom serve` that asks a cluster about owners, and the view of its users.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::process::Cloakroom;
 use crate::tls;
 use crate::wait::{BOUND, until};
 
-/// The orphan grace of all scenarios that do not say another.
+/// The orphan grace of all scenarios that set no other.
 pub const GRACE: Duration = Duration::from_millis(1500);
 
 pub struct Desk {
@@ -34,18 +34,18 @@ pub struct Gone {
 }
 
 impl Desk {
-    /// Starts it with the rights of its manifests, and makes the owner's namespace.
+    /// Starts the server with the rights of its manifests, and creates the owner's namespace.
     pub async fn open(cluster: &dyn Cluster, namespace: &str, flags: &[&str]) -> Self {
         cluster.api(Account::Admin).create_namespace(namespace).await;
         Self::open_through(cluster, cluster.address(), flags)
     }
 
-    /// Starts it with an API server that it reaches at another address.
+    /// Starts the server with another address for the API server.
     pub fn open_through(cluster: &dyn Cluster, address: SocketAddr, flags: &[&str]) -> Self {
         Self::open_trusted(cluster, address, flags, tls::no_roots())
     }
 
-    /// Likewise, with flags that make it serve https, and what its clients trust.
+    /// Likewise, with flags that make it serve https, and the CA that its clients trust.
     pub fn open_trusted(
         cluster: &dyn Cluster,
         address: SocketAddr,
@@ -66,7 +66,7 @@ impl Desk {
         Self { admin: cluster.api(Account::Admin), server, client, _folder: folder }
     }
 
-    /// Stages a bundle for whatever has the object's kind, namespace and labels.
+    /// Stages a bundle for the owners with the object's kind, namespace and labels.
     pub async fn stage(&self, owner: &Object) -> Ticket {
         let response = self.try_stage(owner).await;
         let status = response.status();
@@ -90,7 +90,7 @@ impl Desk {
         assert_eq!(response.text().await.unwrap(), "a bundle");
     }
 
-    /// What the server says about it, now.
+    /// The server's present answer about the resource.
     pub async fn look(&self, ticket: &Ticket) -> Result<Metadata, Gone> {
         let response = self.get(&metadata_path(&ticket.resource_id), ticket).await;
         let status = response.status();
@@ -103,7 +103,7 @@ impl Desk {
         Err(Gone { reason: problem.deletion_reason.unwrap().to_string(), at: problem.deleted_at.unwrap() })
     }
 
-    /// Waits until it is kept for this reason.
+    /// Waits until the server keeps the resource for this reason.
     pub async fn until_kept_because(&self, ticket: &Ticket, reason: &str) {
         let is_so = async || self.look(ticket).await.unwrap().kept_because.as_deref() == Some(reason);
         until(&format!("it is kept because {reason}"), is_so).await;
@@ -116,7 +116,7 @@ impl Desk {
         until("a sweep has seen the owner", is_seen).await;
     }
 
-    /// It is there, all the time.
+    /// Checks that the resource exists all the time.
     pub async fn stays(&self, ticket: &Ticket, for_so_long: Duration) {
         let end = Instant::now() + for_so_long;
         while Instant::now() < end {
@@ -127,7 +127,7 @@ impl Desk {
         }
     }
 
-    /// Waits until it is gone.
+    /// Waits until the server has deleted the resource.
     pub async fn goes(&self, ticket: &Ticket) -> Gone {
         let end = Instant::now() + BOUND;
         loop {
@@ -141,8 +141,8 @@ impl Desk {
         }
     }
 
-    /// How often watches of pods had to list anew: because their version was forgotten (410), or, where that takes a
-    /// restart of the API server, because it was away.
+    /// How often watches of pods had to list again: because their version was forgotten (410), or because the API
+    /// server was away, if forgetting takes its restart.
     pub async fn expired_watches(&self) -> f64 {
         let text = self.client.get(self.server.url("/metrics")).send().await.unwrap().text().await.unwrap();
         let is_wanted = |line: &&str| {
@@ -163,7 +163,7 @@ impl Desk {
 }
 
 impl Gone {
-    /// It went for this reason, and not earlier than that.
+    /// Checks that it was deleted for this reason, and not before this time.
     pub fn assert(&self, reason: &str, not_before: Timestamp) {
         assert_eq!(self.reason, reason);
         assert!(self.at >= not_before, "it went at {}, before {not_before}", self.at);

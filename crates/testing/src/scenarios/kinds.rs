@@ -28,7 +28,7 @@ pub async fn an_owner_may_be_of_any_kind(cluster: &dyn Cluster) {
     }
 }
 
-/// The cluster knows its kinds; who asks for another one is told so at once.
+/// The server refuses an unknown kind at once.
 pub async fn a_kind_that_the_cluster_does_not_have_is_refused(cluster: &dyn Cluster) {
     let banana = Kind {
         group: "fruit.example.com",

@@ -1,4 +1,4 @@
-//! When the API server cannot be asked, or does not tell: a deletion needs knowledge.
+//! Outages of the API server: the server deletes nothing without knowledge.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::wait::until;
 
 const APP: &[(&str, &str)] = &[("app", "outage")];
 
-/// 403 to everything: the watch that is open still tells that the pod is gone, and the fresh read may not confirm it.
+/// The API server answers everything with 403. An open watch still reports that the pod is gone, but the fresh read
+/// cannot confirm it.
 pub async fn without_rights_nothing_goes(cluster: &dyn Cluster) {
     let cable = Cable::to(cluster.address());
     cluster.api(Account::Admin).create_namespace("no-rights").await;
@@ -32,7 +33,7 @@ pub async fn without_rights_nothing_goes(cluster: &dyn Cluster) {
     desk.goes(&ticket).await.assert("orphaned", before);
 }
 
-/// Nothing goes while the API server is down; what is orphaned goes once it is back.
+/// The server deletes nothing while the API server is down. Once it is back, orphaned resources are deleted.
 pub async fn while_the_api_server_is_down_nothing_goes(cluster: &dyn Cluster) {
     let grace = Duration::from_secs(3);
     let desk = Desk::open(cluster, "api-down", &["--orphan-grace", "3s"]).await;
@@ -56,7 +57,7 @@ pub async fn while_the_api_server_is_down_nothing_goes(cluster: &dyn Cluster) {
     desk.until_seen(&kept).await;
 }
 
-/// Uploads and downloads need no API server, and the lifecycle begins when it comes.
+/// Uploads and downloads need no API server. The lifecycle begins when it is up.
 pub async fn an_api_server_may_be_down_at_the_start(cluster: &dyn Cluster) {
     let admin = cluster.api(Account::Admin);
     admin.create_namespace("down-at-start").await;
@@ -75,7 +76,7 @@ pub async fn an_api_server_may_be_down_at_the_start(cluster: &dyn Cluster) {
     desk.goes(&ticket).await.assert("orphaned", before + GRACE);
 }
 
-/// A real 410: the watch is resumed at a version that is forgotten, and everything is listed anew.
+/// A real 410: the watch resumes at a forgotten version, and the server lists everything again.
 pub async fn a_watch_that_expired_begins_anew(cluster: &dyn Cluster) {
     let desk = Desk::open(cluster, "watch-expires", &[]).await;
     let pod = Object::pod("watch-expires", "driver", APP);
@@ -92,7 +93,7 @@ pub async fn a_watch_that_expired_begins_anew(cluster: &dyn Cluster) {
     desk.goes(&ticket).await.assert("orphaned", before + GRACE);
 }
 
-/// The watch is open and dead, and does not tell of the owner: the fresh read before the deletion finds it.
+/// The watch is open but dead, and does not report the owner: the fresh read before the deletion finds it.
 pub async fn an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource(cluster: &dyn Cluster) {
     let cable = Cable::to(cluster.address());
     cluster.api(Account::Admin).create_namespace("dead-watch").await;

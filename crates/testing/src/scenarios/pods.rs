@@ -27,7 +27,7 @@ pub async fn a_resource_goes_after_the_grace_and_not_before(cluster: &dyn Cluste
     desk.goes(&ticket).await.assert("orphaned", before + GRACE);
 }
 
-/// What a namespace holds goes with it.
+/// Deleting a namespace deletes its pods, and with them the owners.
 pub async fn a_resource_goes_with_its_owners_namespace(cluster: &dyn Cluster) {
     let desk = Desk::open(cluster, "namespace-goes", &[]).await;
     let pod = Object::pod("namespace-goes", "driver", APP);
@@ -40,7 +40,7 @@ pub async fn a_resource_goes_with_its_owners_namespace(cluster: &dyn Cluster) {
     desk.goes(&ticket).await.assert("orphaned", before + GRACE);
 }
 
-/// A pod that ran to its end may still be looked at, and run again from.
+/// A finished pod still counts as an owner for a time: its user may look at it, and run it again.
 pub async fn a_finished_pod_keeps_its_resource_for_the_retention(cluster: &dyn Cluster) {
     let flags = ["--finished-owner-retention", "4s"];
     let desk = Desk::open(cluster, "pod-finishes", &flags).await;
@@ -55,7 +55,7 @@ pub async fn a_finished_pod_keeps_its_resource_for_the_retention(cluster: &dyn C
     desk.goes(&ticket).await.assert("owner-finished", before + Duration::from_secs(4));
 }
 
-/// Somebody tries the ticket before the pod is there.
+/// A user tries the ticket before the pod exists.
 pub async fn an_owner_may_come_after_a_trial_download(cluster: &dyn Cluster) {
     let timeout = Duration::from_secs(4);
     let desk = Desk::open(cluster, "pod-comes-late", &["--unused-timeout", "4s"]).await;
@@ -75,7 +75,7 @@ pub async fn an_owner_may_come_after_a_trial_download(cluster: &dyn Cluster) {
     desk.goes(&ticket).await.assert("orphaned", before + GRACE);
 }
 
-/// A pod that a queue holds back, as Kueue does: it is pending, and whatever it needs stays.
+/// A queue such as Kueue holds the pod back. The pod is pending, and its resources stay.
 pub async fn a_gated_pod_keeps_its_resource(cluster: &dyn Cluster) {
     let desk = Desk::open(cluster, "pod-waits", &["--unused-timeout", "1s"]).await;
     let pod = Object::pod("pod-waits", "driver", APP);

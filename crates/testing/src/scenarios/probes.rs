@@ -136,7 +136,7 @@ pub async fn a_forgotten_version_is_a_410(cluster: &dyn Cluster) {
     assert_eq!(names(&list), ["a"]);
 }
 
-/// Who may not is told so, and who is not known too.
+/// An account without the right gets a 403, and an unknown token a 401.
 pub async fn rights_are_asked_for(cluster: &dyn Cluster) {
     let (admin, api) = (cluster.api(Account::Admin), cluster.api(Account::Cloakroom));
     admin.create_namespace("probe-rights").await;
@@ -197,7 +197,7 @@ pub async fn reviews_say_who_it_is_and_what_they_may(cluster: &dyn Cluster) {
     assert_eq!(status, 403);
 }
 
-/// Objects come and go, and what a namespace holds goes with it.
+/// Objects come and go, and a namespace is deleted with its content.
 pub async fn objects_come_and_go(cluster: &dyn Cluster) {
     let (admin, api) = (cluster.api(Account::Admin), cluster.api(Account::Cloakroom));
     let orphan = Object::pod("probe-nowhere", "a", &[]);
@@ -236,7 +236,7 @@ pub async fn objects_come_and_go(cluster: &dyn Cluster) {
     assert_eq!(api.get("/api/v1/namespaces/probe-objects").await.0, 404);
 }
 
-/// Discovery names the kinds; what it does not name is not there.
+/// Discovery names all kinds: a kind that it does not name does not exist.
 pub async fn discovery_names_the_kinds(cluster: &dyn Cluster) {
     let api = cluster.api(Account::Cloakroom);
     for kind in [POD, DEPLOYMENT, JOB, SPARK_APPLICATION] {
@@ -260,7 +260,7 @@ pub async fn discovery_names_the_kinds(cluster: &dyn Cluster) {
     for path in ["/apis/nope.example.com", "/apis/nope.example.com/v1"] {
         assert_eq!(api.get(path).await, (404, json!("404 page not found\n")), "{path}");
     }
-    // Who may not list a kind that is not there learns only that.
+    // An account without the right to list an unknown kind gets the 403, and does not learn that the kind is unknown.
     let admin = cluster.api(Account::Admin);
     for path in ["/api/v1/bananas", "/apis/apps/v1/bananas", "/apis/nope.example.com/v1/bananas"] {
         assert_eq!(api.get(path).await.0, 403, "{path}");

@@ -1,4 +1,4 @@
-//! HTTP/1.1 as it goes over a connection, as far as tests need it.
+//! HTTP/1.1 on a connection, as far as tests need it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{Answer, End, Request};
 
-/// After an early answer so much of the body is still taken, as the real server does.
+/// How much of the body is still read after an early answer, as the real server does.
 const DRAIN_BYTES: usize = 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
@@ -30,7 +30,7 @@ pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<(Request
     Some((Request { method, target, headers: lines.filter_map(header).collect() }, bytes[end + 4..].to_vec()))
 }
 
-/// A chunked body (RFC 9112 section 7.1) without trailers; `None` if it breaks off.
+/// Reads a chunked body (RFC 9112 section 7.1) without trailers; `None` if it breaks off.
 pub async fn read_chunked(stream: &mut (impl AsyncRead + Unpin), mut buffer: Vec<u8>) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
@@ -71,7 +71,7 @@ pub async fn send(stream: &mut (impl AsyncWrite + Unpin), answer: &Answer) {
         End::Whole => &answer.body[..],
         End::CutAfter(bytes) | End::HangAfter(bytes) => &answer.body[..bytes],
     };
-    // The client may be gone already: that is its affair.
+    // Errors are ignored: the client may be gone already.
     let _ = stream.write_all(head.as_bytes()).await;
     let _ = stream.write_all(body).await;
     let _ = stream.flush().await;
@@ -80,7 +80,7 @@ pub async fn send(stream: &mut (impl AsyncWrite + Unpin), answer: &Answer) {
     }
 }
 
-/// Takes a bounded part of what still comes, so that the client sees the answer and not a reset.
+/// Reads a bounded part of the remaining body, so that the client sees the answer and not a reset.
 pub async fn drain(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let _ = stream.shutdown().await;
     let mut rest = stream.take(DRAIN_BYTES as u64);
