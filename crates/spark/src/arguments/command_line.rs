@@ -286,7 +286,7 @@ mod tests {
         let told = line.ignored();
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].starts_with("--dry-run comes after the application"), "{told:?}");
-        assert!(told[1].starts_with("--kubernetes-namespace stands"), "{told:?}");
+        assert!(told[1].starts_with("--kubernetes-namespace comes after"), "{told:?}");
         assert_eq!(line.arguments().len(), 4, "they are the application's all the same");
     }
 }
