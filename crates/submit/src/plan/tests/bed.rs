@@ -16,7 +16,7 @@ use crate::run::planned;
 use crate::stage::NamedServer;
 use crate::{Drawn, Log, Submission};
 
-/// SparkPi in its simplest form. Tests add settings and files to it.
+/// `SparkPi` in its simplest form. Tests add settings and files to it.
 pub(super) struct Bed {
     folder: TempDir,
     pub arguments: SubmitArguments,
