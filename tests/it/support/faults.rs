@@ -15,23 +15,36 @@ use cloakroom_staging::ledger::{
 use cloakroom_staging::store::{
     Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
 };
+use cloakroom_testing::wait::BOUND;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// A step of ledger or store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
+    /// How much room is taken; asked only if there are shares.
+    LedgerCharged,
+    /// Whether there is room; asked only if this server has no place for another upload.
+    LedgerCheckRoom,
     LedgerBegin,
     StoreBegin,
     LedgerNoteHandle,
+    /// Of an upload whose length was not announced.
+    LedgerCharge,
     StoreWrite,
+    /// Between the sync and the rename of a disk, others see what they see before it: bytes that are not visible yet.
     StoreCommit,
     LedgerRenew,
     LedgerComplete,
     LedgerGiveUp,
     LedgerHold,
+    StoreOpen,
     LedgerMarkUsed,
+    LedgerTerm,
     LedgerCondemn,
+    /// Asked only without a disk.
+    LedgerIsDownloading,
     StoreAbort,
     StoreDelete,
     LedgerBury,
@@ -57,7 +70,8 @@ pub struct Stop {
 
 impl Stop {
     pub async fn reached(&self) {
-        self.is_reached.acquire().await.unwrap().forget();
+        let is_reached = timeout(BOUND, self.is_reached.acquire()).await;
+        is_reached.expect("the step is reached").unwrap().forget();
     }
 
     pub fn go_on(&self) {
@@ -191,19 +205,19 @@ impl Ledger for FaultyLedger {
     }
 
     async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.inner.check_room(charges).await
+        self.faults.of_ledger(Step::LedgerCheckRoom, self.inner.check_room(charges)).await
     }
 
     async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.inner.charge(id, lease, charges).await
+        self.faults.of_ledger(Step::LedgerCharge, self.inner.charge(id, lease, charges)).await
     }
 
     async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
-        self.inner.charged(account).await
+        self.faults.of_ledger(Step::LedgerCharged, self.inner.charged(account)).await
     }
 
     async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.inner.is_downloading(id).await
+        self.faults.of_ledger(Step::LedgerIsDownloading, self.inner.is_downloading(id)).await
     }
 
     async fn note_handle(
@@ -236,7 +250,7 @@ impl Ledger for FaultyLedger {
     }
 
     async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
-        self.inner.term().await
+        self.faults.of_ledger(Step::LedgerTerm, self.inner.term()).await
     }
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
@@ -370,7 +384,7 @@ impl BlobStore for FaultyStore {
     }
 
     async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
-        self.inner.blobs.open(key).await
+        self.faults.of_store(Step::StoreOpen, self.inner.blobs.open(key)).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@ pub mod owners;
 pub mod pod;
 pub mod requests;
 pub mod submitter;
+pub mod two_servers;
 pub mod watched;
 
 pub use app::TestApp;
