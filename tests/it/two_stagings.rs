@@ -4,15 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{LEASE_RENEWAL, LEASE_TIME};
 use cloakroom_staging::{AccessError, Limits, NewUpload, Recovered, StageError};
 use cloakroom_testing::wait::until;
+use futures_util::FutureExt as _;
 
 use crate::support::app::Options;
 use crate::support::faults::{Fault, Side, Step};
-use crate::support::two_servers::{BUNDLE, House, SIDES, STORES, Server, Store, UNUSED_TIMEOUT, read};
+use crate::support::two_servers::{
+    BUNDLE, House, SIDES, STORES, Server, Store, UNUSED_TIMEOUT, finish, read,
+};
 
 /// Every step of an upload, before and after it, in both stores. Only the one that has handles notes them.
 fn upload_steps() -> impl Iterator<Item = (Store, Step, Side)> {
@@ -101,6 +105,27 @@ async fn a_renewal_that_comes_too_late_brings_nothing_back() {
     before_complete.go_on();
     assert!(matches!(upload.await.unwrap(), Err(StageError::GivenUp)));
     house.assert_nothing_left("renewed too late").await;
+}
+
+#[tokio::test]
+async fn a_lease_that_begins_during_a_renewal_is_not_lost() {
+    for store in STORES {
+        let (house, late, other) = House::two(store).await;
+        let before_begin = late.stopped_at(Step::LedgerBegin, Side::Before);
+        let begins = late.begins();
+        before_begin.reached().await;
+        let after_renewal = late.stopped_at(Step::LedgerRenew, Side::After);
+        let sweep = late.sweeps();
+        after_renewal.reached().await;
+        before_begin.go_on();
+        let mut upload = begins.await.unwrap().unwrap();
+        after_renewal.go_on();
+        assert_eq!(sweep.await.unwrap().unwrap(), Recovered::default(), "{store:?}");
+        assert!(upload.ended().now_or_never().is_none(), "{store:?}");
+        upload.write(Bytes::from_static(BUNDLE)).await.unwrap();
+        other.assert_downloads(&finish(upload).await.unwrap(), "begun during a renewal").await;
+        assert_eq!(house.rows().await, BTreeMap::from([("ready", 1)]), "{store:?}");
+    }
 }
 
 #[tokio::test]

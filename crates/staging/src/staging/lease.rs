@@ -41,14 +41,18 @@ impl Leases {
         Lease { id, lost, leases: Arc::clone(self) }
     }
 
-    /// Renews all leases. A transfer that has lost its lease is told to end.
+    /// Renews all leases. A transfer that has lost its lease is told to end. A lease that the ledger confirms during
+    /// the call is not lost: the ledger may have looked before it had the lease.
     pub(super) async fn renew(&self) -> Result<(), LedgerError> {
-        let held: Vec<LeaseId> = self.held().keys().copied().collect();
-        if held.is_empty() {
+        let before: HashMap<LeaseId, bool> =
+            self.held().iter().map(|(id, held)| (*id, held.is_taken)).collect();
+        if before.is_empty() {
             return Ok(());
         }
-        for lost in self.ledger.renew(&held).await? {
-            if let Some(held) = self.held().get(&lost).filter(|held| held.is_taken) {
+        let all: Vec<LeaseId> = before.keys().copied().collect();
+        for lost in self.ledger.renew(&all).await? {
+            let was_taken = before.get(&lost) == Some(&true);
+            if was_taken && let Some(held) = self.held().get(&lost) {
                 held.lost.cancel();
             }
         }
