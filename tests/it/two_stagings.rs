@@ -9,8 +9,9 @@ use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{LEASE_RENEWAL, LEASE_TIME};
 use cloakroom_staging::{AccessError, Limits, NewUpload, Recovered, StageError};
-use cloakroom_testing::wait::until;
+use cloakroom_testing::wait::{BOUND, until};
 use futures_util::FutureExt as _;
+use tokio::time::timeout;
 
 use crate::support::app::Options;
 use crate::support::faults::{Fault, Side, Step};
@@ -126,6 +127,33 @@ async fn a_lease_that_begins_during_a_renewal_is_not_lost() {
         other.assert_downloads(&finish(upload).await.unwrap(), "begun during a renewal").await;
         assert_eq!(house.rows().await, BTreeMap::from([("ready", 1)]), "{store:?}");
     }
+}
+
+#[tokio::test]
+async fn leases_are_renewed_again_and_again_without_a_sweep() {
+    let (house, late, other) = House::two(Store::Disk).await;
+    let mut upload = late.begins().await.unwrap().unwrap();
+    let renewed = async || {
+        let stop = late.stopped_at(Step::LedgerRenew, Side::After);
+        late.faults.renewal_is_due();
+        stop.reached().await;
+        stop.go_on();
+    };
+    for round in 0..5 {
+        house.clock.advance(LEASE_RENEWAL);
+        renewed().await;
+        assert_eq!(other.recovers().await, Recovered::default(), "round {round}");
+    }
+    // A renewal that fails is not the last one.
+    late.faults.set(Step::LedgerRenew, Fault::FailAfter);
+    renewed().await;
+    renewed().await;
+    late.faults.clear();
+    house.clock.advance(LEASE_TIME);
+    assert_eq!(other.recovers().await.uploads, 1);
+    renewed().await;
+    let ended = timeout(BOUND, upload.ended()).await.expect("a lost lease ends the upload");
+    assert!(matches!(ended, StageError::GivenUp));
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use cloakroom_staging::store::{
 };
 use cloakroom_testing::wait::BOUND;
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 /// A step of ledger or store.
@@ -99,6 +99,7 @@ pub enum Fault {
 pub struct Faults {
     faults: Arc<Mutex<BTreeMap<Step, Fault>>>,
     stops: Arc<Mutex<BTreeMap<(Step, Side), Stop>>>,
+    renewal: Arc<Notify>,
 }
 
 impl Faults {
@@ -116,6 +117,11 @@ impl Faults {
         let stop = Stop { is_reached: closed(), goes_on: closed() };
         self.stops.lock().unwrap().insert((step, side), stop.clone());
         stop
+    }
+
+    /// Lets the server renew its leases now.
+    pub fn renewal_is_due(&self) {
+        self.renewal.notify_one();
     }
 
     async fn reach(&self, step: Step, side: Side) {
@@ -239,6 +245,13 @@ impl Ledger for FaultyLedger {
 
     async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError> {
         self.faults.of_ledger(Step::LedgerRenew, self.inner.renew(leases)).await
+    }
+
+    async fn until_renewal(&self) {
+        tokio::select! {
+            () = self.inner.until_renewal() => {}
+            () = self.faults.renewal.notified() => {}
+        }
     }
 
     async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError> {

@@ -113,6 +113,11 @@ pub trait Ledger: Send + Sync {
     /// Renews leases for [`LEASE_TIME`]. Returns the leases that no longer exist.
     async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError>;
 
+    /// Waits until the holders of leases should renew them again.
+    async fn until_renewal(&self) {
+        tokio::time::sleep(LEASE_RENEWAL).await;
+    }
+
     /// Takes a lease for a download. Returns `false` if the deletion of that resource is decided.
     async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError>;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio_util::sync::CancellationToken;
 
 use super::{Parts, StageError};
-use crate::ledger::{Authority, LEASE_RENEWAL, LeaseId, Ledger, LedgerError};
+use crate::ledger::{Authority, LeaseId, Ledger, LedgerError};
 use crate::store::StoreError;
 use cloakroom_core::text::chain;
 
@@ -104,7 +104,8 @@ impl Drop for Lease {
 /// Renews all leases until the server is closed.
 pub(super) async fn keep_renewing(parts: Weak<Parts>) {
     loop {
-        tokio::time::sleep(LEASE_RENEWAL).await;
+        let Some(ledger) = parts.upgrade().map(|parts| Arc::clone(&parts.ledger)) else { return };
+        ledger.until_renewal().await;
         let Some(parts) = parts.upgrade() else { return };
         if let Err(error) = parts.leases.renew().await {
             tracing::warn!(error = %chain(&error), "could not renew the leases of transfers in flight");
