@@ -100,7 +100,7 @@ impl Parts {
         let mut finished = 0;
         for id in self.all_in(State::Deleting).await? {
             match self.finish_deletion(id).await {
-                Ok(()) => finished += 1,
+                Ok(is_finished) => finished += u64::from(is_finished),
                 // One bundle that cannot be removed must not hold up all the others.
                 Err(error) if error.is_of_one() => tracing::warn!(
                     resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"
