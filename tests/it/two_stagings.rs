@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cloakroom_core::resource::{RowName, UploadHandle};
 use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{LEASE_RENEWAL, LEASE_TIME};
@@ -183,6 +184,40 @@ async fn an_upload_for_which_there_is_no_place_leaves_nothing_whatever_happens_m
         first.abandon().await;
         house.assert_nothing_left("the check failed").await;
     }
+}
+
+#[tokio::test]
+async fn an_upload_whose_row_was_damaged_and_discarded_is_aborted_by_its_handle() {
+    for is_discarded in [true, false] {
+        let (house, late, other) = House::two(Store::Memory).await;
+        let dead = late.stopped_at(Step::StoreWrite, Side::After);
+        let _never_ends = late.uploads();
+        dead.reached().await;
+        house.change_ledger("UPDATE resources SET id = 'no id'").await;
+        house.clock.advance(LEASE_TIME);
+        if is_discarded {
+            assert!(other.staging.remove_unreadable(&RowName::damaged(b"no id")).await.unwrap());
+        }
+        assert_eq!(other.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
+        assert_eq!(other.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
+        assert_eq!(house.blobs().await, 0);
+        // The handle is gone as well.
+        assert_eq!(other.recovers().await, Recovered::default());
+        assert_eq!(house.rows().await.is_empty(), is_discarded);
+    }
+}
+
+#[tokio::test]
+async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_handle() {
+    let (house, late, _other) = House::two(Store::Memory).await;
+    let stop = late.stopped_at(Step::LedgerComplete, Side::Before);
+    let upload = late.uploads();
+    stop.reached().await;
+    house.change_ledger("UPDATE resources SET id = 'no id'").await;
+    stop.go_on();
+    assert!(matches!(upload.await.unwrap(), Err(StageError::GivenUp)));
+    assert_eq!(late.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
+    assert_eq!(house.blobs().await, 0);
 }
 
 #[tokio::test]

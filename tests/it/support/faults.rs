@@ -100,6 +100,7 @@ pub struct Faults {
     faults: Arc<Mutex<BTreeMap<Step, Fault>>>,
     stops: Arc<Mutex<BTreeMap<(Step, Side), Stop>>>,
     renewal: Arc<Notify>,
+    aborted: Arc<Mutex<Vec<Option<UploadHandle>>>>,
 }
 
 impl Faults {
@@ -122,6 +123,11 @@ impl Faults {
     /// Lets the server renew its leases now.
     pub fn renewal_is_due(&self) {
         self.renewal.notify_one();
+    }
+
+    /// The handles that the store was given to abort uploads.
+    pub fn aborted(&self) -> Vec<Option<UploadHandle>> {
+        self.aborted.lock().unwrap().clone()
     }
 
     async fn reach(&self, step: Step, side: Side) {
@@ -393,6 +399,7 @@ impl BlobStore for FaultyStore {
     }
 
     async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
+        self.faults.aborted.lock().unwrap().push(handle.cloned());
         self.faults.of_store(Step::StoreAbort, self.inner.blobs.abort(key, handle)).await
     }
 

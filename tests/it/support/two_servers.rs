@@ -18,7 +18,7 @@ use futures_util::TryStreamExt as _;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use super::app::Options;
+use super::app::{Options, change_ledger};
 use super::faults::{Faults, FaultyLedger, FaultyStore, Side, Step, Stop};
 
 pub const BUNDLE: &[u8] = b"jars that must not get lost";
@@ -30,7 +30,7 @@ pub struct House {
     pub clock: Arc<ManualClock>,
     pub ledger: Arc<dyn Ledger>,
     pub storage: Storage,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// One of the two.
@@ -57,7 +57,7 @@ impl House {
             Store::Disk => Storage::on_disk(Arc::new(DiskStore::new(directory))),
             Store::Memory => Storage::elsewhere(Arc::new(MemoryStore::default())),
         };
-        Self { clock, ledger: Arc::new(ledger), storage, _folder: folder }
+        Self { clock, ledger: Arc::new(ledger), storage, folder }
     }
 
     /// A server with shares, so that its uploads ask for the room of their holder.
@@ -84,6 +84,11 @@ impl House {
         let house = Self::new(store).await;
         let (late, other) = (house.server().await, house.server().await);
         (house, late, other)
+    }
+
+    /// A change of the ledger that no server makes.
+    pub async fn change_ledger(&self, sql: &str) {
+        change_ledger(self.folder.path(), sql).await;
     }
 
     pub async fn rows(&self) -> BTreeMap<&'static str, u64> {

@@ -107,7 +107,7 @@ pub trait Ledger: Send + Sync {
 
     /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::bury`]. The cleaner
     /// may give up an upload whose lease has ended, and an uploader may give up its own. Returns `None` if the upload
-    /// is still in flight, or is complete. An upload without a row counts as given up.
+    /// is still in flight, or is complete. An upload without a row can be given up, too; its handle may still be there.
     async fn give_up(&self, id: ResourceId, by: Authority) -> Result<Option<GivenUp>, LedgerError>;
 
     /// Renews leases for [`LEASE_TIME`]. Returns the leases that no longer exist.
@@ -172,7 +172,8 @@ pub trait Ledger: Send + Sync {
     /// Tombstones that this version cannot read are left out.
     async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
 
-    /// Up to `limit` ids in `state`, after `after`, in order. Empty if there are no more. Damaged ids are left out.
+    /// Up to `limit` ids in `state`, after `after`, in order. Empty if there are no more. Damaged ids are left out. An
+    /// upload that has a handle and no row counts as pending: its row was damaged or discarded.
     async fn ids_in(
         &self,
         state: State,
