@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cloakroom_core::resource::{RowName, UploadHandle};
+use cloakroom_core::resource::{BlobKey, ResourceId, RowName, UploadHandle};
 use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{LEASE_RENEWAL, LEASE_TIME};
@@ -183,6 +183,26 @@ async fn an_upload_for_which_there_is_no_place_leaves_nothing_whatever_happens_m
         assert_eq!(house.rows().await, BTreeMap::from([("pending", 1)]), "{store:?}");
         first.abandon().await;
         house.assert_nothing_left("the check failed").await;
+    }
+}
+
+#[tokio::test]
+async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_without_a_row() {
+    for store in STORES {
+        let (house, late, other) = House::two(store).await;
+        let another = House::new(store).await.ledger.term().await.unwrap().unwrap();
+        let without_row = BlobKey::of(ResourceId::generate(&mut rand::rng()));
+        let mut writer = house.storage.blobs.begin(without_row, None).await.unwrap().writer;
+        writer.write(Bytes::from_static(BUNDLE)).await.unwrap();
+        writer.commit().await.unwrap();
+        let mut upload = late.begins().await.unwrap().unwrap();
+        upload.write(Bytes::from_static(BUNDLE)).await.unwrap();
+        house.clock.advance(LEASE_TIME);
+        assert_eq!(other.staging.recover(another, true).await.unwrap(), Recovered::default(), "{store:?}");
+        assert_eq!((house.rows().await, house.blobs().await), (BTreeMap::from([("pending", 1)]), 2));
+        let expected = Recovered { uploads: 1, orphans: 1, deletions: 0 };
+        assert_eq!(other.recovers().await, expected, "{store:?}");
+        house.assert_nothing_left("in its own term").await;
     }
 }
 

@@ -292,8 +292,8 @@ impl Ledger for FaultyLedger {
         self.inner.trim_tombstones(most).await
     }
 
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
-        self.inner.discard(row).await
+    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError> {
+        self.inner.discard(row, by).await
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {

@@ -140,8 +140,8 @@ pub trait Ledger: Send + Sync {
     async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
     /// Records that the bytes are removed: `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone)
-    /// remains, and the room is free. A row whose upload was given up is removed without one. Returns `false` if there was
-    /// nothing to bury.
+    /// remains, and the room is free. A row whose upload was given up is removed without one. This needs no authority:
+    /// it finishes what [`Self::condemn`] or [`Self::give_up`] has decided. Returns `false` if there was nothing to bury.
     async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
     /// Removes tombstones of resources that were deleted before `before`. Returns how many.
@@ -151,9 +151,10 @@ pub trait Ledger: Send + Sync {
     /// Returns how many.
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
 
-    /// Removes a row that this version cannot read, by the name of its [`UnreadableRow`]. If several damaged ids begin
-    /// alike, all their rows are removed. Their room is free afterwards. Returns `false` if there is no such row.
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError>;
+    /// Removes a row that this version cannot read, by the name of its [`UnreadableRow`]. Only an admin has that
+    /// right. If several damaged ids begin alike, all their rows are removed. Their room is free afterwards. Returns
+    /// `false` if there is no such row.
+    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError>;
 
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;

@@ -253,8 +253,8 @@ impl Ledger for SqliteLedger {
         }
     }
 
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
-        self.change(Operation::Discard(row)).await.map(Outcome::changed)
+    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError> {
+        self.change(Operation::Discard(row, by)).await.map(Outcome::changed)
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {

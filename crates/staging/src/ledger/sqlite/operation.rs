@@ -30,7 +30,7 @@ pub(super) enum Operation {
     Bury(ResourceId),
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
-    Discard(RowName),
+    Discard(RowName, Authority),
     Observe(Vec<(ResourceId, OwnerHistory)>),
     RememberCluster(Option<String>),
 }
@@ -90,7 +90,8 @@ impl Operation {
             Self::Bury(id) => return bury(*id, connection, memory).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
-            Self::Discard(row) => return discard(row, connection).await,
+            Self::Discard(_, by) if *by != Authority::Admin => Ok(0),
+            Self::Discard(row, _) => return discard(row, connection).await,
             Self::Observe(histories) => observe(histories, connection).await,
             Self::RememberCluster(uid) => remember_cluster(uid.as_deref(), connection).await,
         }?;
@@ -109,7 +110,7 @@ impl Operation {
             Self::Condemn(deletion, _) if is_done => memory.condemned(deletion.id),
             Self::Condemn(..) => index.doubt(),
             Self::Bury(id) if is_done => memory.buried(*id),
-            Self::Discard(name) if is_done => memory.discarded(name),
+            Self::Discard(name, _) if is_done => memory.discarded(name),
             Self::Observe(histories) => {
                 for (id, owner_history) in histories {
                     index.observed(*id, *owner_history);
