@@ -9,14 +9,22 @@ use cloakroom_staging::ledger::Stored;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::wait::until;
 use cloakroom_testing::wire::Wire;
+use futures_util::stream;
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
 use crate::support::faults::{Fault, Step};
 
-const UPLOAD: [Step; 5] =
-    [Step::LedgerBegin, Step::StoreBegin, Step::StoreWrite, Step::StoreCommit, Step::LedgerComplete];
+const UPLOAD: [Step; 6] = [
+    Step::LedgerBegin,
+    Step::StoreBegin,
+    Step::LedgerCharge,
+    Step::StoreWrite,
+    Step::StoreCommit,
+    Step::LedgerComplete,
+];
+const DOWNLOAD: [Step; 3] = [Step::LedgerFind, Step::LedgerHold, Step::StoreOpen];
 const DELETION: [Step; 3] = [Step::LedgerCondemn, Step::StoreDelete, Step::LedgerBury];
 const FAULTS: [Fault; 3] = [Fault::FailBefore, Fault::FailAfter, Fault::Full];
 
@@ -69,6 +77,11 @@ async fn assert_whole(app: &TestApp, what: &str) {
     assert_eq!(app.staging.in_flight(), (0, 0), "{what}");
 }
 
+/// A body whose length is not announced, so its room is charged as it comes.
+fn unannounced(text: &'static str) -> reqwest::Body {
+    reqwest::Body::wrap_stream(stream::iter([Ok::<_, std::io::Error>(text)]))
+}
+
 async fn assert_downloads(app: &TestApp, ticket: &Ticket, bundle: &str) {
     let response = app.download(ticket).send().await.unwrap();
     assert_eq!(response.status(), 200);
@@ -95,7 +108,7 @@ async fn an_upload_that_fails_at_any_step_is_gone_after_a_sweep_or_a_restart() {
             app.faults.set(Step::LedgerGiveUp, Fault::FailBefore);
             app.faults.set(Step::StoreAbort, Fault::FailBefore);
         }
-        let refused = problem(app.put("", "not acknowledged").send().await.unwrap()).await;
+        let refused = problem(app.put("", unannounced("not acknowledged")).send().await.unwrap()).await;
         let expected = if fault == Fault::Full { (507, "insufficient-storage") } else { (500, "internal") };
         assert_eq!((refused.status, refused.code.as_str()), expected, "{what}");
         assert!(!refused.detail.contains("injected"), "{what}: {}", refused.detail);
@@ -121,6 +134,22 @@ async fn what_a_failed_clean_up_leaves_the_next_sweep_removes() {
             app.sweep().await;
             app.assert_nothing_kept().await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_download_that_fails_at_any_step_is_no_use_and_the_next_one_succeeds() {
+    for (step, fault, then) in cases(&DOWNLOAD) {
+        let what = format!("{step:?} {fault:?} {then:?}");
+        let app = TestApp::start().await;
+        let acknowledged = app.stage("acknowledged before").await;
+        app.faults.set(step, fault);
+        let status = app.download(&acknowledged).send().await.unwrap().status();
+        assert!(status.is_server_error(), "{what}: {status}");
+        let app = then.recover(app).await;
+        assert!(!app.ready_row(&acknowledged.resource_id).await.is_used(), "{what}");
+        assert_whole(&app, &what).await;
+        assert_goes_on(&app, &acknowledged).await;
     }
 }
 

@@ -107,11 +107,16 @@ pub trait Ledger: Send + Sync {
 
     /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::bury`]. The cleaner
     /// may give up an upload whose lease has ended, and an uploader may give up its own. Returns `None` if the upload
-    /// is still in flight, or is complete. An upload without a row counts as given up.
+    /// is still in flight, or is complete. An upload without a row can be given up, too; its handle may still be there.
     async fn give_up(&self, id: ResourceId, by: Authority) -> Result<Option<GivenUp>, LedgerError>;
 
     /// Renews leases for [`LEASE_TIME`]. Returns the leases that no longer exist.
     async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError>;
+
+    /// Waits until the holders of leases should renew them again.
+    async fn until_renewal(&self) {
+        tokio::time::sleep(LEASE_RENEWAL).await;
+    }
 
     /// Takes a lease for a download. Returns `false` if the deletion of that resource is decided.
     async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError>;
@@ -135,8 +140,8 @@ pub trait Ledger: Send + Sync {
     async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
     /// Records that the bytes are removed: `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone)
-    /// remains, and the room is free. A row whose upload was given up is removed without one. Returns `false` if there was
-    /// nothing to bury.
+    /// remains, and the room is free. A row whose upload was given up is removed without one. This needs no authority:
+    /// it finishes what [`Self::condemn`] or [`Self::give_up`] has decided. Returns `false` if there was nothing to bury.
     async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
     /// Removes tombstones of resources that were deleted before `before`. Returns how many.
@@ -146,9 +151,10 @@ pub trait Ledger: Send + Sync {
     /// Returns how many.
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
 
-    /// Removes a row that this version cannot read, by the name of its [`UnreadableRow`]. If several damaged ids begin
-    /// alike, all their rows are removed. Their room is free afterwards. Returns `false` if there is no such row.
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError>;
+    /// Removes a row that this version cannot read, by the name of its [`UnreadableRow`]. Only an admin has that
+    /// right. If several damaged ids begin alike, all their rows are removed. Their room is free afterwards. Returns
+    /// `false` if there is no such row.
+    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError>;
 
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
@@ -167,7 +173,8 @@ pub trait Ledger: Send + Sync {
     /// Tombstones that this version cannot read are left out.
     async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
 
-    /// Up to `limit` ids in `state`, after `after`, in order. Empty if there are no more. Damaged ids are left out.
+    /// Up to `limit` ids in `state`, after `after`, in order. Empty if there are no more. Damaged ids are left out. An
+    /// upload that has a handle and no row counts as pending: its row was damaged or discarded.
     async fn ids_in(
         &self,
         state: State,

@@ -253,8 +253,8 @@ impl Ledger for SqliteLedger {
         }
     }
 
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
-        self.change(Operation::Discard(row)).await.map(Outcome::changed)
+    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError> {
+        self.change(Operation::Discard(row, by)).await.map(Outcome::changed)
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -328,9 +328,10 @@ impl Ledger for SqliteLedger {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError> {
         let rows = sqlx::query(concat!(
-            "SELECT id FROM resources WHERE state = ? AND id > ? AND ",
+            "SELECT id FROM resources WHERE state = ?1 AND id > ?2 AND ",
             has_id!(),
-            " ORDER BY id LIMIT ?"
+            " UNION ALL SELECT resource FROM upload_handles WHERE ?1 = 'pending' AND resource > ?2 \
+             AND NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = resource) ORDER BY id LIMIT ?3"
         ))
         .bind(state.as_str())
         .bind(after.map(|id| id.to_string()).unwrap_or_default())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio_util::sync::CancellationToken;
 
 use super::{Parts, StageError};
-use crate::ledger::{Authority, LEASE_RENEWAL, LeaseId, Ledger, LedgerError};
+use crate::ledger::{Authority, LeaseId, Ledger, LedgerError};
 use crate::store::StoreError;
 use cloakroom_core::text::chain;
 
@@ -41,14 +41,18 @@ impl Leases {
         Lease { id, lost, leases: Arc::clone(self) }
     }
 
-    /// Renews all leases. A transfer that has lost its lease is told to end.
+    /// Renews all leases. A transfer that has lost its lease is told to end. A lease that the ledger confirms during
+    /// the call is not lost: the ledger may have looked before it had the lease.
     pub(super) async fn renew(&self) -> Result<(), LedgerError> {
-        let held: Vec<LeaseId> = self.held().keys().copied().collect();
-        if held.is_empty() {
+        let before: HashMap<LeaseId, bool> =
+            self.held().iter().map(|(id, held)| (*id, held.is_taken)).collect();
+        if before.is_empty() {
             return Ok(());
         }
-        for lost in self.ledger.renew(&held).await? {
-            if let Some(held) = self.held().get(&lost).filter(|held| held.is_taken) {
+        let all: Vec<LeaseId> = before.keys().copied().collect();
+        for lost in self.ledger.renew(&all).await? {
+            let was_taken = before.get(&lost) == Some(&true);
+            if was_taken && let Some(held) = self.held().get(&lost) {
                 held.lost.cancel();
             }
         }
@@ -100,7 +104,8 @@ impl Drop for Lease {
 /// Renews all leases until the server is closed.
 pub(super) async fn keep_renewing(parts: Weak<Parts>) {
     loop {
-        tokio::time::sleep(LEASE_RENEWAL).await;
+        let Some(ledger) = parts.upgrade().map(|parts| Arc::clone(&parts.ledger)) else { return };
+        ledger.until_renewal().await;
         let Some(parts) = parts.upgrade() else { return };
         if let Err(error) = parts.leases.renew().await {
             tracing::warn!(error = %chain(&error), "could not renew the leases of transfers in flight");

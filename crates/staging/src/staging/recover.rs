@@ -1,6 +1,6 @@
 //! Finishes what a crash or a failure interrupted.
 
-use super::{AccessError, Parts, Staging};
+use super::{AccessError, Parts, StageError, Staging};
 use crate::ledger::{Authority, Epoch};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
@@ -30,9 +30,10 @@ impl Recovered {
 }
 
 impl Staging {
-    /// Finishes interrupted uploads and deletions, in the cleaner's `term`. If `thorough`, it also removes bytes that
-    /// belong to no row, and reads again what the ledger keeps in memory. It also reads again if a failure of the
-    /// ledger left something uncertain. A transfer with a live lease is left alone.
+    /// Finishes interrupted uploads and deletions. If `thorough`, it also removes bytes that belong to no row, and
+    /// reads again what the ledger keeps in memory. It also reads again if a failure of the ledger left something
+    /// uncertain. A transfer with a live lease is left alone. The cleaner's `term` is the right to give up uploads and to
+    /// remove bytes without a row. A deletion was decided before, so finishing it needs no right.
     pub async fn recover(&self, term: Epoch, thorough: bool) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
         parts.keep_reserve().await?;
@@ -47,29 +48,36 @@ impl Staging {
         parts.tell_of_unreadable().await?;
         // This comes last, because the rows that were just read tell whether bytes without a row may belong to a
         // damaged one.
-        Ok(Recovered { uploads, deletions, orphans: parts.remove_orphans(with_bytes).await? })
+        Ok(Recovered { uploads, deletions, orphans: parts.remove_orphans(with_bytes, term).await? })
     }
 }
 
 impl Parts {
-    /// Removes bytes without a row. While the id of any row is damaged, they may be the bytes of that row, and stay.
-    async fn remove_orphans(&self, with_bytes: Vec<BlobKey>) -> Result<u64, AccessError> {
+    /// Removes bytes without a row, and bytes of tombstones. While the id of any row is damaged, they may be the bytes
+    /// of that row, and stay.
+    async fn remove_orphans(&self, with_bytes: Vec<BlobKey>, term: Epoch) -> Result<u64, AccessError> {
         let are_kept = self.ledger.unreadable().await?.has_damaged_ids;
         let (mut removed, mut kept) = (0_u64, 0_u64);
         for key in with_bytes {
             let id = key.resource();
-            if self.ledger.state(id).await?.is_some_and(|state| state != State::Deleted) {
+            let state = self.ledger.state(id).await?;
+            if state.is_some_and(|state| state != State::Deleted) {
                 continue;
             }
             if are_kept {
                 kept += 1;
                 continue;
             }
-            match self.storage.blobs.abort(key, None).await {
-                Ok(()) => {
+            let is_removed = match state {
+                Some(_) => self.storage.blobs.abort(key, None).await.map(|()| true).map_err(StageError::from),
+                None => self.remove_unacknowledged(id, Authority::Cleaner(term)).await,
+            };
+            match is_removed {
+                Ok(true) => {
                     tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
                     removed += 1;
                 }
+                Ok(false) => {}
                 Err(error) => tracing::warn!(
                     resource_id = %id, error = %chain(&error),
                     "could not remove bytes that the ledger does not know"
@@ -100,7 +108,7 @@ impl Parts {
         let mut finished = 0;
         for id in self.all_in(State::Deleting).await? {
             match self.finish_deletion(id).await {
-                Ok(()) => finished += 1,
+                Ok(is_finished) => finished += u64::from(is_finished),
                 // One bundle that cannot be removed must not hold up all the others.
                 Err(error) if error.is_of_one() => tracing::warn!(
                     resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"

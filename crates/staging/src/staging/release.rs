@@ -94,9 +94,9 @@ impl Parts {
         Ok(true)
     }
 
-    /// Removes a row without a tombstone. Returns `false` if there is none.
+    /// Removes a row without a tombstone, for an admin. Returns `false` if there is none.
     async fn discard(&self, row: &RowName) -> Result<bool, AccessError> {
-        if !self.ledger.discard(row.clone()).await? {
+        if !self.ledger.discard(row.clone(), Authority::Admin).await? {
             return Ok(false);
         }
         let reason = DeletionReason::Removed;
@@ -124,15 +124,15 @@ impl Parts {
         }
     }
 
-    /// Removes the bytes of a `deleting` row, and leaves the tombstone. It is safe to repeat. On a disk, a download in
-    /// flight can read on. Elsewhere a later sweep removes the bytes, when no download holds a lease.
-    pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<(), AccessError> {
+    /// Removes the bytes of a `deleting` row, and leaves the tombstone. It is safe to repeat, and any server may do it.
+    /// On a disk, a download in flight can read on. Elsewhere a later sweep removes the bytes, when no download holds a
+    /// lease. Returns `false` if the bytes stay for that, or if another server was faster.
+    pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<bool, AccessError> {
         if self.storage.disk.is_none() && self.ledger.is_downloading(id).await? {
-            return Ok(());
+            return Ok(false);
         }
         self.storage.blobs.delete(BlobKey::of(id)).await?;
-        self.ledger.bury(id).await?;
-        Ok(())
+        Ok(self.ledger.bury(id).await?)
     }
 
     /// Writes the reserve again if there is room for it. A read-only disk is an error: all that a sweep does would fail

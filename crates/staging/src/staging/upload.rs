@@ -322,7 +322,11 @@ impl Parts {
     /// Gives the upload up first, so that it can no longer be acknowledged, and only then removes its bytes. No step
     /// before that needs disk space, so this makes room on a full disk. If the commit succeeded but its answer got
     /// lost, the upload is acknowledged: it cannot be given up, and keeps its bytes.
-    async fn remove_unacknowledged(&self, id: ResourceId, by: Authority) -> Result<bool, StageError> {
+    pub(super) async fn remove_unacknowledged(
+        &self,
+        id: ResourceId,
+        by: Authority,
+    ) -> Result<bool, StageError> {
         let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
         self.storage.blobs.abort(BlobKey::of(id), given_up.handle.as_ref()).await?;
         self.ledger.bury(id).await?;

@@ -42,6 +42,7 @@ suite!(
     a_deletion_that_was_refused_keeps_no_download_off,
     only_the_cleaner_of_this_term_deletes,
     an_uploader_deletes_nothing_that_is_complete,
+    only_an_admin_discards_a_row,
     a_lease_that_there_is_not_is_told_by_its_renewal,
     an_upload_that_goes_on_is_not_buried,
 );
@@ -205,6 +206,17 @@ async fn an_uploader_deletes_nothing_that_is_complete(it: Leased) {
     it.complete(upload).await.unwrap();
     assert!(!it.is_condemned(upload.0, Condition::Always, Authority::Uploader(upload.1)).await);
     assert!(!it.is_given_up_by(upload.0, Authority::Uploader(upload.1)).await);
+}
+
+async fn only_an_admin_discards_a_row(it: Leased) {
+    let upload = it.uploading().await;
+    it.complete(upload).await.unwrap();
+    for by in [Authority::Ticket, Authority::Uploader(upload.1), it.cleaner().await] {
+        assert!(!it.ledger.discard(upload.0.into(), by).await.unwrap(), "{by:?}");
+        assert!(it.ledger.find(upload.0).await.unwrap().is_some(), "{by:?}");
+    }
+    assert!(it.ledger.discard(upload.0.into(), Authority::Admin).await.unwrap());
+    assert!(it.ledger.find(upload.0).await.unwrap().is_none());
 }
 
 async fn a_lease_that_there_is_not_is_told_by_its_renewal(it: Leased) {

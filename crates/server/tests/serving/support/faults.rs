@@ -15,23 +15,36 @@ use cloakroom_staging::ledger::{
 use cloakroom_staging::store::{
     Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
 };
+use cloakroom_testing::wait::BOUND;
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
 
 /// A step of ledger or store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
+    /// How much room is taken; asked only if there are shares.
+    LedgerCharged,
+    /// Whether there is room; asked only if this server has no place for another upload.
+    LedgerCheckRoom,
     LedgerBegin,
     StoreBegin,
     LedgerNoteHandle,
+    /// Of an upload whose length was not announced.
+    LedgerCharge,
     StoreWrite,
+    /// Between the sync and the rename of a disk, others see what they see before it: bytes that are not visible yet.
     StoreCommit,
     LedgerRenew,
     LedgerComplete,
     LedgerGiveUp,
     LedgerHold,
+    StoreOpen,
     LedgerMarkUsed,
+    LedgerTerm,
     LedgerCondemn,
+    /// Asked only without a disk.
+    LedgerIsDownloading,
     StoreAbort,
     StoreDelete,
     LedgerBury,
@@ -57,7 +70,8 @@ pub struct Stop {
 
 impl Stop {
     pub async fn reached(&self) {
-        self.is_reached.acquire().await.unwrap().forget();
+        let is_reached = timeout(BOUND, self.is_reached.acquire()).await;
+        is_reached.expect("the step is reached").unwrap().forget();
     }
 
     pub fn go_on(&self) {
@@ -85,6 +99,8 @@ pub enum Fault {
 pub struct Faults {
     faults: Arc<Mutex<BTreeMap<Step, Fault>>>,
     stops: Arc<Mutex<BTreeMap<(Step, Side), Stop>>>,
+    renewal: Arc<Notify>,
+    aborted: Arc<Mutex<Vec<Option<UploadHandle>>>>,
 }
 
 impl Faults {
@@ -102,6 +118,16 @@ impl Faults {
         let stop = Stop { is_reached: closed(), goes_on: closed() };
         self.stops.lock().unwrap().insert((step, side), stop.clone());
         stop
+    }
+
+    /// Lets the server renew its leases now.
+    pub fn renewal_is_due(&self) {
+        self.renewal.notify_one();
+    }
+
+    /// The handles that the store was given to abort uploads.
+    pub fn aborted(&self) -> Vec<Option<UploadHandle>> {
+        self.aborted.lock().unwrap().clone()
     }
 
     async fn reach(&self, step: Step, side: Side) {
@@ -191,19 +217,19 @@ impl Ledger for FaultyLedger {
     }
 
     async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.inner.check_room(charges).await
+        self.faults.of_ledger(Step::LedgerCheckRoom, self.inner.check_room(charges)).await
     }
 
     async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.inner.charge(id, lease, charges).await
+        self.faults.of_ledger(Step::LedgerCharge, self.inner.charge(id, lease, charges)).await
     }
 
     async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
-        self.inner.charged(account).await
+        self.faults.of_ledger(Step::LedgerCharged, self.inner.charged(account)).await
     }
 
     async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.inner.is_downloading(id).await
+        self.faults.of_ledger(Step::LedgerIsDownloading, self.inner.is_downloading(id)).await
     }
 
     async fn note_handle(
@@ -227,6 +253,13 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerRenew, self.inner.renew(leases)).await
     }
 
+    async fn until_renewal(&self) {
+        tokio::select! {
+            () = self.inner.until_renewal() => {}
+            () = self.faults.renewal.notified() => {}
+        }
+    }
+
     async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError> {
         self.faults.of_ledger(Step::LedgerHold, self.inner.hold(id, lease)).await
     }
@@ -236,7 +269,7 @@ impl Ledger for FaultyLedger {
     }
 
     async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
-        self.inner.term().await
+        self.faults.of_ledger(Step::LedgerTerm, self.inner.term()).await
     }
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
@@ -259,8 +292,8 @@ impl Ledger for FaultyLedger {
         self.inner.trim_tombstones(most).await
     }
 
-    async fn discard(&self, row: RowName) -> Result<bool, LedgerError> {
-        self.inner.discard(row).await
+    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError> {
+        self.inner.discard(row, by).await
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -366,11 +399,12 @@ impl BlobStore for FaultyStore {
     }
 
     async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
+        self.faults.aborted.lock().unwrap().push(handle.cloned());
         self.faults.of_store(Step::StoreAbort, self.inner.blobs.abort(key, handle)).await
     }
 
     async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
-        self.inner.blobs.open(key).await
+        self.faults.of_store(Step::StoreOpen, self.inner.blobs.open(key)).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 pub mod app;
 pub mod faults;
 pub mod owners;
+pub mod two_servers;
 pub mod watched;
 
 pub use app::TestApp;

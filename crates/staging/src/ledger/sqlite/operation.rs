@@ -30,7 +30,7 @@ pub(super) enum Operation {
     Bury(ResourceId),
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
-    Discard(RowName),
+    Discard(RowName, Authority),
     Observe(Vec<(ResourceId, OwnerHistory)>),
     RememberCluster(Option<String>),
 }
@@ -78,10 +78,7 @@ impl Operation {
             Self::NoteHandle(id, lease, _) if !memory.is_uploading(*id, *lease) => Ok(0),
             Self::NoteHandle(id, _, handle) => note_handle(*id, handle, connection).await,
             Self::Complete(completion, lease) if !memory.is_uploading(completion.id, *lease) => Ok(0),
-            Self::Complete(completion, _) => {
-                forget_handle(completion.id, connection).await?;
-                complete(completion, connection).await
-            }
+            Self::Complete(completion, _) => complete(completion, connection).await,
             Self::GiveUp(id, by) => return give_up(*id, *by, connection, memory).await,
             Self::CountRoom => {
                 let counted = Some(row::stored(memory.least_bytes(), connection).await?);
@@ -93,7 +90,8 @@ impl Operation {
             Self::Bury(id) => return bury(*id, connection, memory).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
-            Self::Discard(row) => return discard(row, connection).await,
+            Self::Discard(_, by) if *by != Authority::Admin => Ok(0),
+            Self::Discard(row, _) => return discard(row, connection).await,
             Self::Observe(histories) => observe(histories, connection).await,
             Self::RememberCluster(uid) => remember_cluster(uid.as_deref(), connection).await,
         }?;
@@ -112,7 +110,7 @@ impl Operation {
             Self::Condemn(deletion, _) if is_done => memory.condemned(deletion.id),
             Self::Condemn(..) => index.doubt(),
             Self::Bury(id) if is_done => memory.buried(*id),
-            Self::Discard(name) if is_done => memory.discarded(name),
+            Self::Discard(name, _) if is_done => memory.discarded(name),
             Self::Observe(histories) => {
                 for (id, owner_history) in histories {
                     index.observed(*id, *owner_history);
@@ -143,12 +141,13 @@ async fn begin(pending: &PendingResource, connection: &mut SqliteConnection) -> 
     .map(|done| done.rows_affected())
 }
 
+/// The handle goes only with the completion. Otherwise a later [`give_up`] still needs it.
 async fn complete(completion: &Completion, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     let owner = &completion.owner;
     let lifetime = &completion.lifetime;
     let labels: BTreeMap<&str, &str> = owner.labels().collect();
     let labels = serde_json::to_string(&labels).map_err(|error| sqlx::Error::Encode(error.into()))?;
-    sqlx::query(
+    let rows = sqlx::query(
         "UPDATE resources SET state = 'ready', size_bytes = ?, sha256 = ?, owner_kind = ?, owner_namespace = ?, \
          owner_labels = ?, owner_name = ?, created_at = ?, unused_timeout_millis = ?, ttl_millis = ? \
          WHERE id = ? AND state = 'pending'",
@@ -163,9 +162,13 @@ async fn complete(completion: &Completion, connection: &mut SqliteConnection) ->
     .bind(millis(lifetime.unused_timeout))
     .bind(lifetime.ttl.map(millis))
     .bind(completion.id.to_string())
-    .execute(connection)
-    .await
-    .map(|done| done.rows_affected())
+    .execute(&mut *connection)
+    .await?
+    .rows_affected();
+    if rows > 0 {
+        forget_handle(completion.id, connection).await?;
+    }
+    Ok(rows)
 }
 
 /// The largest number of milliseconds that a [`Timestamp`] can be made of. A larger number in a row is not a time.
@@ -208,19 +211,20 @@ async fn give_up(
     connection: &mut SqliteConnection,
     memory: &Memory,
 ) -> Result<Outcome, sqlx::Error> {
-    let row = sqlx::query(
-        "SELECT id, state, handle FROM resources LEFT JOIN upload_handles ON resource = id WHERE id = ?",
-    )
-    .bind(id.to_string())
-    .fetch_optional(connection)
-    .await?;
-    let is_pending =
-        row.as_ref().is_none_or(|row| row::state(row).is_ok_and(|state| state == State::Pending));
+    let row = sqlx::query("SELECT id, state FROM resources WHERE id = ?")
+        .bind(id.to_string())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let is_pending = row.is_none_or(|row| row::state(&row).is_ok_and(|state| state == State::Pending));
+    let handle = sqlx::query("SELECT handle FROM upload_handles WHERE resource = ?")
+        .bind(id.to_string())
+        .fetch_optional(connection)
+        .await?;
     if !is_pending || !memory.give_up(id, by) {
         return Ok(Outcome::default());
     }
-    let handle = row.and_then(|row| row.try_get("handle").ok()?);
-    Ok(Outcome { given_up: Some(GivenUp { handle: handle.map(UploadHandle) }), ..Outcome::default() })
+    let handle = handle.and_then(|row| row.try_get("handle").ok()).map(UploadHandle);
+    Ok(Outcome { given_up: Some(GivenUp { handle }), ..Outcome::default() })
 }
 
 /// A download that is recorded late does not set an earlier time of use.
@@ -318,7 +322,7 @@ macro_rules! returning_freed {
 }
 
 /// Removes a row by its id, or by the first bytes of its damaged id, which several rows may share. Tombstones are left
-/// to the cleaner.
+/// to the cleaner. So are handles: they are under the true ids, and the stores still have their uploads.
 async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
     let by_id = concat!(
         "DELETE FROM resources WHERE id = ? AND state IS NOT 'pending' AND state IS NOT 'deleted'",

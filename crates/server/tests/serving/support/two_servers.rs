@@ -1,0 +1,195 @@
+//! Two servers on one ledger and one store, as replicas will be. Either can be held up at any step.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cloakroom_core::metrics::Metrics;
+use cloakroom_core::resource::{DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource};
+use cloakroom_staging::ledger::{Authority, Ledger, SqliteLedger};
+use cloakroom_staging::store::{DataDirectory, DiskStore, MemoryStore, Storage, StoreError};
+use cloakroom_staging::{
+    AccessError, Download, Limits, NewUpload, Recovered, Share, StageError, Staged, Staging, Terms, Upload,
+};
+use cloakroom_testing::clock::ManualClock;
+use cloakroom_testing::wait::until;
+use futures_util::TryStreamExt as _;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::app::{Options, change_ledger};
+use super::faults::{Faults, FaultyLedger, FaultyStore, Side, Step, Stop};
+
+pub const BUNDLE: &[u8] = b"jars that must not get lost";
+pub const SIDES: [Side; 2] = [Side::Before, Side::After];
+pub const UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
+
+/// What both work on.
+pub struct House {
+    pub clock: Arc<ManualClock>,
+    pub ledger: Arc<dyn Ledger>,
+    pub storage: Storage,
+    folder: TempDir,
+}
+
+/// One of the two.
+pub struct Server {
+    pub staging: Staging,
+    pub faults: Faults,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Store {
+    Disk,
+    Memory,
+}
+
+pub const STORES: [Store; 2] = [Store::Disk, Store::Memory];
+
+impl House {
+    pub async fn new(store: Store) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new());
+        let directory = DataDirectory::open(folder.path()).unwrap();
+        let ledger = SqliteLedger::open_by(&directory.ledger(), Arc::clone(&clock) as _).await.unwrap();
+        let storage = match store {
+            Store::Disk => Storage::on_disk(Arc::new(DiskStore::new(directory))),
+            Store::Memory => Storage::elsewhere(Arc::new(MemoryStore::default())),
+        };
+        Self { clock, ledger: Arc::new(ledger), storage, folder }
+    }
+
+    /// A server with shares, so that its uploads ask for the room of their holder.
+    pub async fn server(&self) -> Server {
+        self.server_with(Limits { share: Some(Share::DEFAULT), ..Options::default().limits }).await
+    }
+
+    pub async fn server_with(&self, limits: Limits) -> Server {
+        let faults = Faults::default();
+        let ledger = FaultyLedger { inner: Arc::clone(&self.ledger), faults: faults.clone() };
+        let store = Arc::new(FaultyStore {
+            inner: self.storage.clone(),
+            faults: faults.clone(),
+            free_bytes: Mutex::default(),
+        });
+        let storage =
+            if self.storage.disk.is_some() { Storage::on_disk(store) } else { Storage::elsewhere(store) };
+        let clock = Arc::clone(&self.clock) as _;
+        let staging = Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new()).await.unwrap();
+        Server { staging, faults }
+    }
+
+    pub async fn two(store: Store) -> (Self, Server, Server) {
+        let house = Self::new(store).await;
+        let (late, other) = (house.server().await, house.server().await);
+        (house, late, other)
+    }
+
+    /// A change of the ledger that no server makes.
+    pub async fn change_ledger(&self, sql: &str) {
+        change_ledger(self.folder.path(), sql).await;
+    }
+
+    pub async fn rows(&self) -> BTreeMap<&'static str, u64> {
+        self.ledger.count_by_state().await.unwrap()
+    }
+
+    pub async fn blobs(&self) -> usize {
+        self.storage.blobs.list(None, 100).await.unwrap().len()
+    }
+
+    /// Where the upload failed at its caller's, it is cleaned up in the background.
+    pub async fn assert_nothing_left(&self, what: &str) {
+        until(what, async || (self.rows().await, self.blobs().await) == (BTreeMap::new(), 0)).await;
+    }
+}
+
+impl Server {
+    /// Begins an upload whose length is not announced, in a task that can be held up.
+    pub fn begins(&self) -> JoinHandle<Result<Upload, StageError>> {
+        let staging = self.staging.clone();
+        let new = NewUpload { holder: Some(Holder::namespace("demo")), ..NewUpload::default() };
+        tokio::spawn(async move { staging.begin_upload(new).await })
+    }
+
+    /// Uploads all of it, in a task that can be held up.
+    pub fn uploads(&self) -> JoinHandle<Result<Staged, StageError>> {
+        let staging = self.staging.clone();
+        let new = NewUpload { holder: Some(Holder::namespace("demo")), ..NewUpload::default() };
+        tokio::spawn(async move {
+            let mut upload = staging.begin_upload(new).await?;
+            upload.write(Bytes::from_static(BUNDLE)).await?;
+            finish(upload).await
+        })
+    }
+
+    pub async fn staged(&self) -> Staged {
+        self.uploads().await.unwrap().unwrap()
+    }
+
+    pub async fn recovers(&self) -> Recovered {
+        self.sweeps().await.unwrap().unwrap()
+    }
+
+    /// A thorough recovery, as a sweep begins with it, in a task that can be held up.
+    pub fn sweeps(&self) -> JoinHandle<Result<Recovered, AccessError>> {
+        let staging = self.staging.clone();
+        tokio::spawn(async move {
+            let term = staging.term().await?.unwrap();
+            staging.recover(term, true).await
+        })
+    }
+
+    pub async fn row(&self, staged: &Staged) -> Resource<Ready> {
+        self.staging.look_up(staged.id).await.unwrap().unwrap().into_ready().unwrap()
+    }
+
+    /// As a sweep does it that has decided on `seen`.
+    pub fn expires(&self, seen: Resource<Ready>) -> JoinHandle<Result<bool, AccessError>> {
+        let staging = self.staging.clone();
+        tokio::spawn(async move {
+            let by = Authority::Cleaner(staging.term().await?.unwrap());
+            let at = staging.clock().now();
+            staging.expire(&seen, DeletionReason::Unused, at, by).await
+        })
+    }
+
+    pub async fn opens(&self, staged: &Staged) -> Result<Download, AccessError> {
+        self.staging.open_download(staged.id, &staged.secret).await
+    }
+
+    /// The whole of it, as the HTTP edge does it.
+    pub fn downloads(&self, staged: &Staged) -> JoinHandle<Result<Vec<u8>, AccessError>> {
+        let (staging, id, secret) = (self.staging.clone(), staged.id, staged.secret.clone());
+        tokio::spawn(async move {
+            let download = staging.open_download(id, &secret).await?;
+            staging.mark_used(&download).await?;
+            Ok(read(download).await.unwrap())
+        })
+    }
+
+    pub async fn assert_downloads(&self, staged: &Staged, what: &str) {
+        assert_eq!(self.downloads(staged).await.unwrap().unwrap(), BUNDLE, "{what}");
+    }
+
+    pub fn stopped_at(&self, step: Step, side: Side) -> Stop {
+        self.faults.stop_at(step, side)
+    }
+}
+
+pub async fn finish(upload: Upload) -> Result<Staged, StageError> {
+    let labels = [("app".to_owned(), "demo".to_owned())];
+    let terms = Terms {
+        owner: Owner::new(OwnerKind::default(), "demo", labels, None).unwrap(),
+        lifetime: Lifetime { unused_timeout: UNUSED_TIMEOUT, ttl: None },
+        expected_sha256: None,
+    };
+    upload.finish(terms, Metrics::new().upload()).await
+}
+
+pub async fn read(download: Download) -> Result<Vec<u8>, StoreError> {
+    let size_bytes = download.size_bytes();
+    let pieces: Vec<Bytes> = download.read(0..size_bytes).try_collect().await?;
+    Ok(pieces.concat())
+}
