@@ -181,8 +181,8 @@ impl HttpClient {
                 Ok(staged) => return Ok(staged),
                 Err(UploadError::Failed { failure, sent_bytes, may_be_kept }) => {
                     attempts.may_be_kept |= may_be_kept;
-                    let total_bytes = (!may_be_kept).then(|| request.plan.total_bytes());
-                    let progress = how_far(&failure, sent_bytes, total_bytes);
+                    let archive_bytes = (!may_be_kept).then(|| request.plan.archive_bytes());
+                    let progress = how_far(&failure, sent_bytes, archive_bytes);
                     let (ended, has_answered) = (Instant::now(), self.has_answered());
                     let (failure, may_be_done) = (&failure, may_be_kept);
                     let attempt = Attempt { failure, began, ended, has_answered, may_be_done };
@@ -265,15 +265,15 @@ fn is_worth_another(failure: &Failure) -> bool {
     failure.is_transient() && !is_final
 }
 
-/// The progress of an upload that broke, in words for the user. `total_bytes` is the size of the files, and about that
-/// of the bundle; `None` if the whole bundle was sent.
-fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: Option<u64>) -> Option<String> {
+/// The progress of an upload that broke, in words for the user. `archive_bytes` is about the size of the bundle; `None` if
+/// the whole bundle was sent.
+fn how_far(failure: &Failure, sent_bytes: u64, archive_bytes: Option<u64>) -> Option<String> {
     if sent_bytes == 0 {
         return None;
     }
     let sent = format_size(sent_bytes);
-    let progress = match total_bytes {
-        Some(total_bytes) => format!("{sent} of about {}", format_size(total_bytes)),
+    let progress = match archive_bytes {
+        Some(archive_bytes) => format!("{sent} of about {}", format_size(archive_bytes)),
         None => format!("all of it was sent, {sent}"),
     };
     match failure {
