@@ -416,6 +416,7 @@ fn a_failure_at_any_step_leaves_nothing() {
         let said = stderr(&place.output("spark-submit", &WHOLE));
         assert!(said.contains(why) && !said.contains("staged the"), "nothing is uploaded in vain: {said}");
         place.assert_nothing_is_left(&said);
+        assert!(said.contains(": ask the cluster's admin ") && !said.contains("pod template"), "{said}");
     }
     // The first call is the dry run.
     for (kind, fault) in
