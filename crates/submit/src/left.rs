@@ -28,7 +28,14 @@ pub enum Left {
         /// The address of the server.
         server: String,
     },
-    /// A copy in the folder of `spark.kubernetes.file.upload.path`.
+    /// Perhaps the same bundle once more, without a ticket: an earlier upload had no answer.
+    Twice {
+        /// Which one.
+        what: BundleKind,
+        /// The address of the server.
+        server: String,
+    },
+    /// A copy, or a folder that was made for one, in the folder of `spark.kubernetes.file.upload.path`.
     Copy {
         /// Where.
         path: String,

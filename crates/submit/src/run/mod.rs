@@ -7,7 +7,7 @@ mod hand_over;
 mod planned;
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use super::inputs::Inputs;
 use super::left::Left;
 use super::stage::{StagePlan, StagedBundles, Stager};
 use super::submission::Submission;
-use super::upload::Upload;
+use super::upload::{Copies, Upload};
 use cloakroom_cluster::ApiServer;
 use cloakroom_transfer::bundle::Sources;
 
@@ -91,14 +91,19 @@ impl Run<'_> {
         if uploads.is_empty() {
             return Ok(create::make(server, submission, log, stop).await?);
         }
-        let made = match self.heard(copy(uploads.clone(), self.inputs.sources(), stop.clone())).await {
+        let copies = Arc::default();
+        let copying = copy(uploads.clone(), self.inputs.sources(), stop.clone(), Arc::clone(&copies));
+        let made = match self.heard(copying).await {
             Ok(()) => create::make(server, submission, log, stop).await.map_err(RunError::from),
             Err(error) => Err(error),
         };
-        if let Err(error) = &made {
-            let left = uploads.iter().filter_map(Upload::undo);
-            say_taken_back(TakenBack::Removed, left, log, may_leave_pod(error));
+        let copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = &made
+            && !copies.is_empty()
+        {
+            say_taken_back(TakenBack::Removed, copies.undo(), log, may_leave_pod(error));
         }
+        drop(copies);
         made
     }
 
@@ -144,8 +149,12 @@ async fn copy(
     uploads: Vec<Upload>,
     sources: Arc<dyn Sources>,
     stop: CancellationToken,
+    copies: Arc<Mutex<Copies>>,
 ) -> Result<(), RunError> {
-    let copying = move || uploads.iter().try_for_each(|upload| upload.run(&*sources, &stop));
+    let copying = move || {
+        let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+        uploads.iter().try_for_each(|upload| copies.add(upload, &*sources, &stop))
+    };
     Ok(tokio::task::spawn_blocking(copying).await.map_err(RunError::NotCopied)??)
 }
 
