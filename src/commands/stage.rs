@@ -60,6 +60,12 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+    if staged.may_be_twice {
+        tell(&format!(
+            "warning: {} perhaps has it a second time, because an upload of it had no answer; that one expires unused",
+            request.server
+        ));
+    }
 }
 
 fn warn(plan: &PackPlan) {
@@ -102,7 +108,7 @@ fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
         .map_err(|error| UsageError::of(&error))?;
     let token = args.token_file.as_deref();
     let token = token.map(|path| UploadToken::read(path, &token_giver(path).to_string())).transpose()?;
-    Ok(StageRequest {
+    let request = StageRequest {
         server: args.server.clone(),
         owner,
         ttl: args.ttl,
@@ -110,7 +116,9 @@ fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
         token,
         plan: Arc::new(PackPlan::new(&args.files)?),
         sources: Arc::new(Disk),
-    })
+    };
+    request.check_token()?;
+    Ok(request)
 }
 
 fn print(staged: &Staged) -> std::io::Result<()> {

@@ -204,6 +204,7 @@ async fn a_token_is_only_sent_where_nobody_can_read_it() {
         "{}",
         stderr(&refused)
     );
+    assert!(!stderr(&refused).contains("staging 1 file"), "{}", stderr(&refused));
     assert!(server.requests().is_empty());
 
     let mut command = submitter.stage(&server.url());

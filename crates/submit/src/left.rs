@@ -55,6 +55,10 @@ impl fmt::Display for Left {
                 f,
                 "perhaps the {what}, at {server}: all was sent, and no answer came; they expire unused"
             ),
+            Self::Twice { what, server } => write!(
+                f,
+                "perhaps the {what} a second time, at {server}: an upload of them had no answer; they expire unused"
+            ),
             Self::Copy { path, why } => write!(f, "{path} could not be removed: {why}"),
         }
     }
