@@ -484,6 +484,8 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
         ("spark-submit", &["--files", "data.txt,lib/data.txt"], "lib/data.txt does not exist"),
         ("spark-submit", &["--templates-to", "nowhere", "app.jar"], "--templates-to"),
         ("spark-submit", &["--conf", "x=y", "app.jar"], "keys begin with “spark.”"),
+        ("spark-submit", &["--templates-to", "data.txt", "app.jar"], "--templates-to"),
+        ("spark-submit", &["--templates-to", "/proc", "app.jar"], "--templates-to"),
         ("spark-submit", &["--conf", "spark.kubernetes.cloakroom.x=y", "app.jar"], "there is no such key"),
         ("spark-submit", &["--master", "yarn", "app.jar"], "k8s://"),
         ("spark-operator", &["app.jar"], "needs -f with the file of the SparkApplication, or --name"),

@@ -24,13 +24,13 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Writes nothing yet.
+    /// Writes nothing yet, but tries the folder: after the uploads would be late.
     pub fn new(folder: &Path, handover: &Handover) -> anyhow::Result<Self> {
-        let folder = folder.canonicalize().with_context(|| {
-            format!("cannot write pod templates to {} (--templates-to)", folder.display())
-        })?;
+        let refused = || format!("cannot write pod templates to {} (--templates-to)", folder.display());
+        let folder = folder.canonicalize().with_context(refused)?;
         let path = |whose: &str| folder.join(format!("{}-{whose}-pod-template.yaml", handover.prefix));
         let driver = path("driver");
+        File::create_new(&driver).and_then(|_| fs::remove_file(&driver)).with_context(refused)?;
         let mut contents = vec![(driver.clone(), yaml(&Value::Object(handover.driver.clone()))?)];
         let mut executor = None;
         if let Some(text) = &handover.executor {
