@@ -24,13 +24,14 @@ use self::progress::StageProgress;
 use crate::cli::{StageArgs, token_giver};
 use crate::commands::screen::Screen;
 use crate::commands::submit::signals::Signals;
-use crate::commands::{UsageError, tell};
+use crate::commands::{UsageError, stdout, tell};
 
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     if let Some(choice) = args.handover.submitter {
         return handover::run(&args, choice).await;
     }
+    stdout::require()?;
     let request = request(&args)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
     let policy = RetryPolicy { attempts: args.attempts, ..RetryPolicy::default() };
@@ -59,13 +60,13 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
             "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if nobody downloads it"
         ));
     }
-    Ok(ExitCode::SUCCESS)
     if staged.may_be_twice {
         tell(&format!(
             "warning: {} perhaps has it a second time, because an upload of it had no answer; that one expires unused",
             request.server
         ));
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn warn(plan: &PackPlan) {

@@ -16,7 +16,7 @@ use super::words;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
-use crate::commands::tell;
+use crate::commands::{stdout, tell};
 
 use cloakroom_core::size::format_size;
 use cloakroom_submit::inputs::Local;
@@ -30,6 +30,7 @@ const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
 
 /// Stages, makes the objects, writes the templates, prints.
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
+    stdout::require()?;
     let submitter = sources::submitter()?;
     let file = file::read(args, choice)?;
     let defaults = sources::defaults(&submitter)?;
