@@ -1,16 +1,18 @@
 //! What happens while an application is submitted, as data. A program words it; another one may send it on.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::left::Left;
 use super::log::{Level, Lines, Status};
 use super::stage::BundleKind;
 use cloakroom_core::clock::Clock;
-use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
+use cloakroom_transfer::client::{Bound, RetryNotice, StageObserver, StageRequest};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,7 +48,13 @@ pub enum Event {
     },
     /// A server does not do what it is asked to, and is asked again.
     Waits {
-        /// Which, and why.
+        /// The address of the server.
+        server: String,
+        /// What it does instead.
+        why: String,
+        /// For how long it is asked at most. `None` if a number of attempts is the limit.
+        at_most_seconds: Option<f64>,
+        /// The same in one line.
         notice: String,
     },
     /// A bundle is on the staging server.
@@ -65,8 +73,11 @@ pub enum Event {
         /// Which one.
         what: BundleKind,
     },
-    /// It is to stop, and files are under way.
-    Stopping,
+    /// It is to stop, and something is under way that has to end first.
+    Stopping {
+        /// What it is.
+        under_way: UnderWay,
+    },
     /// Something is left that should be gone.
     Left(Left),
     /// What earlier runs of `stage --for` had left is removed, because the server has deleted their files.
@@ -76,16 +87,26 @@ pub enum Event {
         /// The names of the secrets; their config maps are removed as well.
         secrets: Vec<String>,
     },
-    /// Nothing is left of the files.
+    /// Nothing is left of what was brought or made.
     TakenBack {
-        /// What became of them.
+        /// What became of it.
         how: TakenBack,
         /// Whether the pod is left, or may be. It cannot run the application.
         may_leave_pod: bool,
     },
 }
 
-/// How files are taken back.
+/// What has to end before the work stops. It is taken back then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnderWay {
+    /// Files are uploaded or copied.
+    Files,
+    /// A call makes an object of the application.
+    Objects,
+}
+
+/// How something is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TakenBack {
@@ -93,6 +114,8 @@ pub enum TakenBack {
     Released,
     /// The copies are deleted.
     Removed,
+    /// The objects for an application that something else submits are deleted.
+    Deleted,
 }
 
 /// A bundle that is going to be uploaded: what may be shown of it. The token is not in it.
@@ -180,7 +203,33 @@ impl Log {
 
     /// A server is asked again.
     pub(super) fn waits(&self, notice: &RetryNotice) {
-        self.tell(&Event::Waits { notice: notice.to_string() });
+        let at_most_seconds = match notice.bound {
+            Bound::Time(limit) => Some(limit.as_secs_f64()),
+            Bound::Number { .. } => None,
+        };
+        self.tell(&Event::Waits {
+            server: notice.server.to_string(),
+            why: notice.failure.to_string(),
+            at_most_seconds,
+            notice: notice.to_string(),
+        });
+    }
+
+    /// Tells at once that it is to stop, and waits for the work all the same.
+    pub(super) async fn saying_stopping<T>(
+        &self,
+        under_way: UnderWay,
+        stop: &CancellationToken,
+        work: impl Future<Output = T> + Send,
+    ) -> T {
+        let mut work = pin!(work);
+        tokio::select! {
+            biased;
+            outcome = &mut work => return outcome,
+            () = stop.cancelled() => {}
+        }
+        self.tell(&Event::Stopping { under_way });
+        work.await
     }
 
     pub(super) fn tell(&self, event: &Event) {
@@ -200,7 +249,42 @@ impl fmt::Debug for Log {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use cloakroom_transfer::client::{Failure, ServerAddress};
+    use serde_json::json;
+
     use super::*;
+
+    /// The events as data.
+    struct Kept(Arc<Mutex<Vec<serde_json::Value>>>);
+
+    impl Events for Kept {
+        fn happened(&self, event: &Event) {
+            self.0.lock().unwrap().push(serde_json::to_value(event).unwrap());
+        }
+    }
+
+    #[test]
+    fn who_is_waited_for_and_for_how_long_is_data() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let log = Log::to(Arc::new(Kept(Arc::clone(&kept))));
+        let (server, failure) = (ServerAddress::parse("https://h").unwrap(), Failure::Refused);
+        for (bound, at_most_seconds) in [
+            (Bound::Time(Duration::from_secs(90)), json!(90.0)),
+            (Bound::Number { next: 2, most: 3, wait: Duration::ZERO }, json!(null)),
+        ] {
+            let notice =
+                RetryNotice { server: server.clone(), failure: failure.clone(), progress: None, bound };
+            log.waits(&notice);
+            let expected = json!({
+                "event": "waits", "server": server.to_string(), "why": "connection refused",
+                "at_most_seconds": at_most_seconds, "notice": notice.to_string(),
+            });
+            assert_eq!(kept.lock().unwrap().pop().unwrap(), expected);
+        }
+    }
 
     #[test]
     fn an_event_is_data_that_can_be_sent_on() {

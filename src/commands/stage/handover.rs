@@ -23,7 +23,7 @@ use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::handover::Handover;
 use cloakroom_submit::run::{self, HandOver, HandedOver};
 use cloakroom_submit::stage::NamedServer;
-use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, Uploading};
+use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, TakenBack, Uploading};
 use cloakroom_transfer::client::StageObserver;
 
 const UNPRINTED: &str = "what was asked for cannot be printed on stdout";
@@ -109,7 +109,7 @@ struct Progress {
 impl Events for Progress {
     fn happened(&self, event: &Event) {
         match event {
-            Event::Waits { notice } => self.screen.tell(notice),
+            Event::Waits { notice, .. } => self.screen.tell(notice),
             Event::Staged { what, resource_id, size_bytes, seconds } => {
                 self.uploads.end();
                 if !self.is_quiet {
@@ -128,13 +128,15 @@ impl Events for Progress {
                      the secrets {names}, and their config maps"
                 ));
             }
+            Event::Stopping { .. } => {
+                self.screen.tell("stopping: what is under way has to end, and is taken back");
+            }
+            Event::TakenBack { how, .. } => tell(taken_back(*how)),
             // Nothing else happens where no application is made.
             Event::Said { .. }
             | Event::Status { .. }
             | Event::Printed { .. }
-            | Event::Stopping
-            | Event::LeftoversRemoved { .. }
-            | Event::TakenBack { .. } => {}
+            | Event::LeftoversRemoved { .. } => {}
         }
     }
 
@@ -144,5 +146,13 @@ impl Events for Progress {
         } else {
             StageProgress::among_others(&self.screen, what, upload)
         })
+    }
+}
+
+fn taken_back(how: TakenBack) -> &'static str {
+    match how {
+        TakenBack::Released => "what was staged is released again",
+        TakenBack::Removed => "what was copied is removed again",
+        TakenBack::Deleted => "what was made in the cluster is deleted again",
     }
 }

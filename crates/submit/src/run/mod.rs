@@ -6,14 +6,13 @@ mod error;
 mod hand_over;
 mod planned;
 
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::create::{self, Created};
-use super::events::{Event, Log, TakenBack};
+use super::events::{Event, Log, TakenBack, UnderWay};
 use super::follow::{self, FollowError, Outcome, Pace};
 use super::inputs::Inputs;
 use super::left::Left;
@@ -70,10 +69,12 @@ impl Run<'_> {
     pub async fn create(&self, submission: &Submission) -> Result<Created, RunError> {
         create::dry_run(self.server, submission, self.log, self.stop).await?;
         let Some(plan) = &submission.staging else { return self.make(submission).await };
-        let staged = self.heard(self.stager.stage(plan, self.inputs, self.log, self.stop)).await?;
+        let Self { inputs, stager, log, stop, .. } = *self;
+        let staging = stager.stage(plan, inputs, log, stop);
+        let staged = log.saying_stopping(UnderWay::Files, stop, staging).await?;
         let made = self.make(&staged.complete(plan, submission)).await;
         if let Err(error) = &made {
-            take_back(self.stager, plan, &staged, self.log, may_leave_pod(error)).await;
+            take_back(stager, plan, &staged, log, may_leave_pod(error)).await;
         }
         made
     }
@@ -93,7 +94,7 @@ impl Run<'_> {
         }
         let copies = Arc::default();
         let copying = copy(uploads.clone(), self.inputs.sources(), stop.clone(), Arc::clone(&copies));
-        let made = match self.heard(copying).await {
+        let made = match log.saying_stopping(UnderWay::Files, stop, copying).await {
             Ok(()) => create::make(server, submission, log, stop).await.map_err(RunError::from),
             Err(error) => Err(error),
         };
@@ -105,18 +106,6 @@ impl Run<'_> {
         }
         drop(copies);
         made
-    }
-
-    /// Tells at once that it is to stop, and waits for what is under way.
-    async fn heard<T>(&self, work: impl Future<Output = T> + Send) -> T {
-        let mut work = pin!(work);
-        tokio::select! {
-            biased;
-            outcome = &mut work => return outcome,
-            () = self.stop.cancelled() => {}
-        }
-        self.log.tell(&Event::Stopping);
-        work.await
     }
 }
 
