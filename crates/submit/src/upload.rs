@@ -112,7 +112,8 @@ impl Copies {
         self.files.is_empty() && self.folders.is_empty()
     }
 
-    /// Takes the copies away, and those folders that were made for them and have nothing else in them. Returns what stays.
+    /// Takes the copies away, and those folders that were made for them and have nothing else in them. Returns what
+    /// stays.
     pub(super) fn undo(&self) -> Vec<Left> {
         let files = self.files.iter().map(|path| (path, fs::remove_file(path)));
         let folders = self.folders.iter().rev().map(|path| (path, fs::remove_dir(path)));

@@ -88,7 +88,8 @@ impl<'a> Connection<'a> {
         Ok(Self { http: HttpClient::trusting(&plan.trusted, Timeouts::default())?, plan })
     }
 
-    /// Uploads the bundles one after the other. Adds their tickets to `staged`, and to `left` what may be there without one.
+    /// Uploads the bundles one after the other. Adds their tickets to `staged`, and to `left` what may be there without
+    /// one.
     async fn upload(
         &self,
         sources: Arc<dyn Sources>,

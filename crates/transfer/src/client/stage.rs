@@ -280,8 +280,8 @@ fn is_worth_another(failure: &Failure) -> bool {
     failure.is_transient() && !is_final
 }
 
-/// The progress of an upload that broke, in words for the user. `archive_bytes` is about the size of the bundle; `None` if
-/// the whole bundle was sent.
+/// The progress of an upload that broke, in words for the user. `archive_bytes` is about the size of the bundle; `None`
+/// if the whole bundle was sent.
 fn how_far(failure: &Failure, sent_bytes: u64, archive_bytes: Option<u64>) -> Option<String> {
     if sent_bytes == 0 {
         return None;
