@@ -32,10 +32,21 @@ const ROOMS: [(&str, &str); 11] = [
     ("cloakroom::submit", "cloakroom_submit"),
 ];
 
+/// A directive such as `cloakroom::staging::lease=debug`, with the place of its room.
+fn moved(directive: &str) -> String {
+    let directive = directive.trim();
+    let end = directive.find(['=', '[']).unwrap_or(directive.len());
+    let (target, rest) = directive.split_at(end);
+    let within =
+        |room: &str| target.strip_prefix(room).filter(|below| below.is_empty() || below.starts_with("::"));
+    let found = ROOMS.iter().find_map(|(room, path)| Some((path, within(room)?)));
+    found.map_or_else(|| directive.to_owned(), |(path, below)| format!("{path}{below}{rest}"))
+}
+
 /// Starts logging. `filter` is in the syntax of `RUST_LOG`, for example `info`, `cloakroom=debug` or
 /// `cloakroom::staging=debug`.
 pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
-    let filter = ROOMS.iter().fold(filter.to_owned(), |filter, (room, path)| filter.replace(room, path));
+    let filter = filter.split(',').map(moved).collect::<Vec<_>>().join(",");
     let quiet =
         QUIET.into_iter().filter(|target| !filter.contains(target)).map(|target| format!("{target}=off"));
     let filter: Vec<String> = std::iter::once(filter.clone()).chain(quiet).collect();
@@ -57,4 +68,75 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
 /// Whether log lines have colours: on a terminal, unless `NO_COLOR`, `CLICOLOR` or `CLICOLOR_FORCE` says otherwise.
 fn has_colours() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// The files of the crates that log, each by the path of its module, such as `cloakroom_staging::staging::lease`.
+    fn logging() -> BTreeSet<String> {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
+        let mut modules = BTreeSet::new();
+        for name in entries(&crates) {
+            // Nothing of it is in the program.
+            if name.ends_with("testing") {
+                continue;
+            }
+            let krate = format!("cloakroom_{}", name.file_name().unwrap().to_str().unwrap());
+            collect(&name.join("src"), &krate, &mut modules);
+        }
+        modules
+    }
+
+    fn collect(folder: &Path, module: &str, modules: &mut BTreeSet<String>) {
+        for path in entries(folder) {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let below =
+                if ["lib", "mod"].contains(&name) { module.to_owned() } else { format!("{module}::{name}") };
+            if path.is_dir() {
+                collect(&path, &below, modules);
+            } else if fs::read_to_string(&path).unwrap().contains("tracing::") {
+                modules.insert(below);
+            }
+        }
+    }
+
+    fn entries(folder: &Path) -> Vec<PathBuf> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
+    fn is_in(module: &str, room: &str) -> bool {
+        module.strip_prefix(room).is_some_and(|below| below.is_empty() || below.starts_with("::"))
+    }
+
+    #[test]
+    fn each_room_of_the_table_logs_and_each_module_that_logs_is_in_a_room() {
+        let modules = logging();
+        for (room, path) in ROOMS {
+            assert!(modules.iter().any(|module| is_in(module, path)), "{room}: nothing logs in {path}");
+        }
+        for module in &modules {
+            assert!(ROOMS.iter().any(|(_, path)| is_in(module, path)), "no filter names {module}");
+        }
+    }
+
+    #[test]
+    fn a_filter_names_whole_targets() {
+        for (filter, expected) in [
+            ("cloakroom::staging=debug", "cloakroom_staging::staging=debug"),
+            (" cloakroom::staging::lease[x]=trace", "cloakroom_staging::staging::lease[x]=trace"),
+            ("cloakroom::submit", "cloakroom_submit"),
+            ("cloakroom::serverless=debug", "cloakroom::serverless=debug"),
+            ("other[cloakroom::server]=info", "other[cloakroom::server]=info"),
+            ("cloakroom=debug", "cloakroom=debug"),
+            ("info", "info"),
+        ] {
+            assert_eq!(moved(filter), expected);
+        }
+    }
 }

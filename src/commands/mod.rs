@@ -9,6 +9,7 @@ mod old_entrypoint;
 mod screen;
 pub mod serve;
 pub mod stage;
+mod stdout;
 pub mod submit;
 
 use std::io::Write as _;

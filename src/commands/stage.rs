@@ -24,13 +24,14 @@ use self::progress::StageProgress;
 use crate::cli::{StageArgs, token_giver};
 use crate::commands::screen::Screen;
 use crate::commands::submit::signals::Signals;
-use crate::commands::{UsageError, tell};
+use crate::commands::{UsageError, stdout, tell};
 
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     if let Some(choice) = args.external.submitter {
         return external_submitter::run(&args, choice).await;
     }
+    stdout::require()?;
     let request = request(&args)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
     let policy = RetryPolicy { attempts: args.attempts, ..RetryPolicy::default() };
@@ -57,6 +58,12 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         let expires_at = staged.ticket.expires_at;
         tell(&format!(
             "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if it is not downloaded"
+        ));
+    }
+    if staged.may_be_twice {
+        tell(&format!(
+            "warning: {} perhaps has it a second time, because an upload of it had no answer; that one expires unused",
+            request.server
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -102,7 +109,7 @@ fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
         .map_err(|error| UsageError::of(&error))?;
     let token = args.token_file.as_deref();
     let token = token.map(|path| UploadToken::read(path, &token_giver(path).to_string())).transpose()?;
-    Ok(StageRequest {
+    let request = StageRequest {
         server: args.server.clone(),
         owner,
         ttl: args.ttl,
@@ -110,7 +117,9 @@ fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
         token,
         plan: Arc::new(PackPlan::new(&args.files)?),
         sources: Arc::new(Disk),
-    })
+    };
+    request.check_token()?;
+    Ok(request)
 }
 
 fn print(staged: &Staged) -> std::io::Result<()> {

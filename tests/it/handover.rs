@@ -4,6 +4,7 @@
 mod application;
 mod leftovers;
 mod named;
+mod told;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -413,6 +414,7 @@ fn a_failure_at_any_step_leaves_nothing() {
         place.api_server.fail_for(kind, verb, fault);
         let said = stderr(&place.output("spark-submit", &WHOLE));
         assert!(said.contains(why) && !said.contains("staged the"), "nothing is uploaded in vain: {said}");
+        assert!(said.contains(": ask the cluster's admin ") && !said.contains("pod template"), "{said}");
         place.assert_nothing_is_left(&said);
     }
     // The first call is the dry run.
@@ -480,6 +482,8 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
         ("spark-submit", &["--jars", "missing.jar"], "missing.jar does not exist on this machine"),
         ("spark-submit", &["--files", "data.txt,lib/data.txt"], "lib/data.txt does not exist"),
         ("spark-submit", &["--templates-to", "nowhere", "app.jar"], "--templates-to"),
+        ("spark-submit", &["--templates-to", "data.txt", "app.jar"], "--templates-to"),
+        ("spark-submit", &["--templates-to", "/proc", "app.jar"], "--templates-to"),
         ("spark-submit", &["--conf", "x=y", "app.jar"], "keys begin with “spark.”"),
         ("spark-submit", &["--conf", "spark.kubernetes.cloakroom.x=y", "app.jar"], "there is no such key"),
         ("spark-submit", &["--master", "yarn", "app.jar"], "k8s://"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_core::resource::{Owner, OwnerKind};
-use cloakroom_testing::process::{command, read_until, stderr};
+use cloakroom_testing::process::{command, read_until, stderr, with_closed_stdout};
 use cloakroom_testing::scripted::{Answer, Reply, Scripted, closed_port};
 use cloakroom_transfer::bundle::{Disk, PackPlan};
 use cloakroom_transfer::client::{
@@ -204,6 +204,7 @@ async fn a_token_is_only_sent_where_nobody_can_read_it() {
         "{}",
         stderr(&refused)
     );
+    assert!(!stderr(&refused).contains("staging 1 file"), "{}", stderr(&refused));
     assert!(server.requests().is_empty());
 
     let mut command = submitter.stage(&server.url());
@@ -321,4 +322,36 @@ async fn a_ticket_that_nobody_can_have_is_released() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("cannot be printed on stdout; what was staged is released again"), "{said}");
     assert_eq!(server.requests().last().unwrap().method, "DELETE");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_stdout_is_refused_before_anything_is_sent() {
+    let submitter = Submitter::with_file(1000);
+    let server = Scripted::start(|_, _| take()).await;
+    let refused = output(with_closed_stdout(&submitter.stage(&server.url()))).await;
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("error: stdout is closed, ") && server.requests().is_empty(), "{said}");
+    let mut discarded = submitter.stage(&server.url());
+    discarded.stdout(Stdio::from(std::fs::File::options().write(true).open("/dev/null").unwrap()));
+    let discarded = output(discarded).await;
+    assert!(discarded.status.success(), "{}", stderr(&discarded));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_may_be_there_twice_is_told() {
+    let submitter = Submitter::with_file(1000);
+    let server = Scripted::start(|number, _| match number {
+        // A gateway that lost the answer.
+        0 => Reply::TakeBody(Box::new(|_| Answer::new(502, ""))),
+        _ => take(),
+    })
+    .await;
+    for is_first in [true, false] {
+        let output = output(submitter.stage(&server.url())).await;
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let told = format!("warning: {} perhaps has it a second time, because ", server.url());
+        assert_eq!(said.lines().last().unwrap().starts_with(&told), is_first, "{said}");
+    }
 }

@@ -210,6 +210,11 @@ fn an_answer_that_is_lost_once_does_no_harm() {
         assert_is_submitted(step, &output, &state, if step.is_upload { 3 } else { 2 });
         let said = stderr(&output);
         assert_eq!(said.contains("after all of it was sent"), step.is_upload, "{said}");
+        assert_eq!(
+            said.contains(" WARN Staging: perhaps the ") && said.contains(" a second time"),
+            step.is_upload,
+            "{said}"
+        );
         assert_eq!(said.contains("The creation of pod app-driver had no answer"), step.is_pod, "{said}");
         assert!(!said.contains("existed already"), "{said}");
     });
@@ -268,7 +273,8 @@ fn ctrl_c_while_an_answer_does_not_come_leaves_nothing_behind_but_what_is_said()
 fn ctrl_c_just_before_the_answer_to_an_upload_waits_for_it_and_releases_what_was_staged() {
     let place = Place::new(Way::Staged);
     let (passed, _) = good(&place);
-    for number in (0..passed.len()).filter(|number| passed[*number].what == "POST /api/v1/resources") {
+    let uploads = (0..passed.len()).filter(|number| passed[*number].what == "POST /api/v1/resources");
+    for (announced, number) in (1..).zip(uploads) {
         place.checkpoint.plan(number, Extent::Once, Accident::AnswerHangs);
         let mut running = place.submit().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         place.checkpoint.until_accident();
@@ -279,6 +285,8 @@ fn ctrl_c_just_before_the_answer_to_an_upload_waits_for_it_and_releases_what_was
         stderr.read_to_string(&mut said).unwrap();
         assert_eq!(running.wait().unwrap().code(), Some(130), "{said}");
         assert!(said.contains("(nothing is left on the server)"), "{said}");
+        let announcements = said.lines().filter(|line| line.starts_with("staging "));
+        assert_eq!(announcements.count(), announced, "none for a bundle that is not sent: {said}");
         assert_eq!(place.state(), State::default(), "{said}");
     }
 }

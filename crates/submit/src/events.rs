@@ -1,16 +1,18 @@
 //! Everything that happens during a submission, as data. A program puts it into words or sends it on.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::left::Left;
 use super::log::{Level, Lines, Status};
 use super::stage::BundleKind;
 use cloakroom_core::clock::Clock;
-use cloakroom_transfer::client::{RetryNotice, StageObserver, StageRequest};
+use cloakroom_transfer::client::{Bound, RetryNotice, StageObserver, StageRequest};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,7 +48,13 @@ pub enum Event {
     },
     /// A request to a server failed and is made again.
     Waits {
-        /// The server and the reason.
+        /// The address of the server.
+        server: String,
+        /// The reason: what the server did instead.
+        why: String,
+        /// The limit on the time of all attempts. `None` if the number of attempts is limited instead.
+        at_most_seconds: Option<f64>,
+        /// The same in one line.
         notice: String,
     },
     /// A bundle is on the staging server.
@@ -65,9 +73,12 @@ pub enum Event {
         /// The bundle.
         what: BundleKind,
     },
-    /// The user stopped the submission while files are under way.
-    Stopping,
-    /// A file or bundle could not be taken back.
+    /// The user stopped the submission while something is under way that has to end first.
+    Stopping {
+        /// What it is.
+        under_way: UnderWay,
+    },
+    /// Something could not be taken back.
     Left(Left),
     /// Objects of earlier runs of `stage --for` were removed, because the server has deleted their files.
     LeftoversRemoved {
@@ -76,16 +87,26 @@ pub enum Event {
         /// The names of the secrets. Their config maps were removed as well.
         secrets: Vec<String>,
     },
-    /// All files were taken back.
+    /// All that was staged, copied or created was taken back.
     TakenBack {
-        /// How they were taken back.
+        /// How it was taken back.
         how: TakenBack,
         /// Whether the pod is still there, or may be. It cannot run the application without its files.
         may_leave_pod: bool,
     },
 }
 
-/// How files are taken back.
+/// What has to end before the work stops. It is taken back then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnderWay {
+    /// Files are uploaded or copied.
+    Files,
+    /// A call makes an object of the application.
+    Objects,
+}
+
+/// How something is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TakenBack {
@@ -93,6 +114,8 @@ pub enum TakenBack {
     Released,
     /// The copies were deleted.
     Removed,
+    /// The objects for an application that something else submits are deleted.
+    Deleted,
 }
 
 /// The parts of an upload that may be shown; the token is not one.
@@ -180,7 +203,33 @@ impl Log {
 
     /// Sends the notice of a request that is made again.
     pub(super) fn waits(&self, notice: &RetryNotice) {
-        self.tell(&Event::Waits { notice: notice.to_string() });
+        let at_most_seconds = match notice.bound {
+            Bound::Time(limit) => Some(limit.as_secs_f64()),
+            Bound::Number { .. } => None,
+        };
+        self.tell(&Event::Waits {
+            server: notice.server.to_string(),
+            why: notice.failure.to_string(),
+            at_most_seconds,
+            notice: notice.to_string(),
+        });
+    }
+
+    /// Tells at once that it is to stop, and waits for the work all the same.
+    pub(super) async fn saying_stopping<T>(
+        &self,
+        under_way: UnderWay,
+        stop: &CancellationToken,
+        work: impl Future<Output = T> + Send,
+    ) -> T {
+        let mut work = pin!(work);
+        tokio::select! {
+            biased;
+            outcome = &mut work => return outcome,
+            () = stop.cancelled() => {}
+        }
+        self.tell(&Event::Stopping { under_way });
+        work.await
     }
 
     pub(super) fn tell(&self, event: &Event) {
@@ -200,7 +249,42 @@ impl fmt::Debug for Log {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use cloakroom_transfer::client::{Failure, ServerAddress};
+    use serde_json::json;
+
     use super::*;
+
+    /// The events as data.
+    struct Kept(Arc<Mutex<Vec<serde_json::Value>>>);
+
+    impl Events for Kept {
+        fn happened(&self, event: &Event) {
+            self.0.lock().unwrap().push(serde_json::to_value(event).unwrap());
+        }
+    }
+
+    #[test]
+    fn who_is_waited_for_and_for_how_long_is_data() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let log = Log::to(Arc::new(Kept(Arc::clone(&kept))));
+        let (server, failure) = (ServerAddress::parse("https://h").unwrap(), Failure::Refused);
+        for (bound, at_most_seconds) in [
+            (Bound::Time(Duration::from_secs(90)), json!(90.0)),
+            (Bound::Number { next: 2, most: 3, wait: Duration::ZERO }, json!(null)),
+        ] {
+            let notice =
+                RetryNotice { server: server.clone(), failure: failure.clone(), progress: None, bound };
+            log.waits(&notice);
+            let expected = json!({
+                "event": "waits", "server": server.to_string(), "why": "connection refused",
+                "at_most_seconds": at_most_seconds, "notice": notice.to_string(),
+            });
+            assert_eq!(kept.lock().unwrap().pop().unwrap(), expected);
+        }
+    }
 
     #[test]
     fn an_event_is_data_that_can_be_sent_on() {

@@ -28,7 +28,14 @@ pub enum Left {
         /// The address of the server.
         server: String,
     },
-    /// A copy in the folder of `spark.kubernetes.file.upload.path`.
+    /// Perhaps the same bundle once more, without a ticket: an earlier upload had no answer.
+    Twice {
+        /// Which one.
+        what: BundleKind,
+        /// The address of the server.
+        server: String,
+    },
+    /// A copy, or a folder that was made for one, in the folder of `spark.kubernetes.file.upload.path`.
     Copy {
         /// The path of the copy.
         path: String,
@@ -47,6 +54,10 @@ impl fmt::Display for Left {
             Self::Unanswered { what, server } => write!(
                 f,
                 "perhaps the {what}, at {server}: everything was sent, and no answer came; they expire unused"
+            ),
+            Self::Twice { what, server } => write!(
+                f,
+                "perhaps the {what} a second time, at {server}: an upload of them had no answer; they expire unused"
             ),
             Self::Copy { path, why } => write!(f, "{path} could not be removed: {why}"),
         }

@@ -28,7 +28,7 @@ mod submission;
 mod upload;
 
 pub use drawn::Drawn;
-pub use events::{Event, Events, Log, TakenBack, Uploading};
+pub use events::{Event, Events, Log, TakenBack, UnderWay, Uploading};
 pub use left::Left;
 pub use log::{Level, Lines, Status};
 pub use stage::{BundleKind, StagePlan};

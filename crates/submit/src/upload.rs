@@ -1,7 +1,7 @@
 //! Copies local files to `spark.kubernetes.file.upload.path`, a folder that pods see as well.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, Read as _};
+use std::io::{self, BufWriter, ErrorKind, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -53,42 +53,80 @@ impl UploadError {
     }
 }
 
-impl Upload {
-    /// Creates the folder and copies the file. After a failure, a part of the copy may be there.
-    pub fn run(&self, sources: &dyn Sources, stop: &CancellationToken) -> Result<(), UploadError> {
-        let failed = |source| UploadError::Failed { from: self.from.clone(), to: self.to.clone(), source };
-        fs::create_dir_all(self.to.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
-        let mut from = sources.open(&self.from).map_err(failed)?;
-        let to = File::create_new(&self.to).map_err(failed)?;
-        let mut to = BufWriter::with_capacity(BUFFER_BYTES, to);
+/// Copies under way, and what was created for them.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    files: Vec<PathBuf>,
+    /// Each one after the folder that it is in.
+    folders: Vec<PathBuf>,
+}
+
+impl Copies {
+    /// Copies a file, and creates the folders that are missing. After a failure, a part of the copy may be there.
+    pub(super) fn add(
+        &mut self,
+        upload: &Upload,
+        sources: &dyn Sources,
+        stop: &CancellationToken,
+    ) -> Result<(), UploadError> {
+        let Upload { from, to } = upload;
+        let failed = |source| UploadError::Failed { from: from.clone(), to: to.clone(), source };
+        self.make_folder(to.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
+        let mut source = sources.open(from).map_err(failed)?;
+        let copy = File::create_new(to).map_err(failed)?;
+        self.files.push(to.clone());
+        let mut copy = BufWriter::with_capacity(BUFFER_BYTES, copy);
         loop {
             if stop.is_cancelled() {
                 return Err(UploadError::Stopped);
             }
-            if io::copy(&mut from.by_ref().take(PIECE_BYTES), &mut to).map_err(failed)? == 0 {
+            if io::copy(&mut source.by_ref().take(PIECE_BYTES), &mut copy).map_err(failed)? == 0 {
                 break;
             }
         }
         // Some file systems report a full disk only at this point.
-        let to = to.into_inner().map_err(|error| failed(error.into_error()))?;
-        to.sync_all().map_err(failed)?;
-        fs::set_permissions(&self.to, Permissions::from_mode(FILE_MODE)).map_err(failed)
+        let copy = copy.into_inner().map_err(|error| failed(error.into_error()))?;
+        copy.sync_all().map_err(failed)?;
+        fs::set_permissions(to, Permissions::from_mode(FILE_MODE)).map_err(failed)
     }
 
-    /// Removes the copy and its folder. Returns what could not be removed.
-    pub fn undo(&self) -> Option<Left> {
-        let folder = self.to.parent().unwrap_or(Path::new("/"));
-        let removed =
-            absent_is_fine(fs::remove_file(&self.to)).and_then(|()| absent_is_fine(fs::remove_dir(folder)));
-        removed.err().map(|error| Left::Copy { path: self.to.display().to_string(), why: error.to_string() })
+    /// As [`fs::create_dir_all`], and remembers which folders it creates.
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
+        let mut made = fs::create_dir(folder);
+        if let (Err(error), Some(parent)) = (&made, folder.parent())
+            && error.kind() == ErrorKind::NotFound
+        {
+            self.make_folder(parent)?;
+            made = fs::create_dir(folder);
+        }
+        match made {
+            Ok(()) => self.folders.push(folder.to_owned()),
+            Err(_) if folder.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing to remove.
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.folders.is_empty()
+    }
+
+    /// Removes the copies, and those folders that were created for them and hold nothing else. Returns what could not
+    /// be removed.
+    pub(super) fn undo(&self) -> Vec<Left> {
+        let files = self.files.iter().map(|path| (path, fs::remove_file(path)));
+        let folders = self.folders.iter().rev().map(|path| (path, fs::remove_dir(path)));
+        let failed = files.chain(folders).filter_map(|(path, removed)| Some((path, removed.err()?)));
+        let left = failed.filter(|(_, error)| !is_fine(error.kind()));
+        left.map(|(path, error)| Left::Copy { path: path.display().to_string(), why: error.to_string() })
+            .collect()
     }
 }
 
-fn absent_is_fine(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
+/// What is gone need not go, and a folder stays if another program, or a copy that is told as left, is in it.
+fn is_fine(failure: ErrorKind) -> bool {
+    matches!(failure, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::DirectoryNotEmpty)
 }
 
 #[cfg(test)]
@@ -96,52 +134,89 @@ mod tests {
     use super::*;
     use cloakroom_transfer::bundle::Disk;
 
-    #[test]
-    fn a_copy_has_a_folder_of_its_own_and_leaves_nothing_behind_when_it_is_undone() {
-        let folder = tempfile::tempdir().unwrap();
-        let from = folder.path().join("a.jar");
+    /// A file to copy, to this place beside it.
+    fn upload(folder: &Path, to: &str) -> Upload {
+        let from = folder.join("a.jar");
         fs::write(&from, "bytes").unwrap();
         fs::set_permissions(&from, Permissions::from_mode(0o600)).unwrap();
-        let upload = Upload { from, to: folder.path().join("shared/spark-upload-1/a.jar") };
-        let never = CancellationToken::new();
-        upload.run(&Disk, &never).unwrap();
-        assert_eq!(fs::read(&upload.to).unwrap(), b"bytes");
-        assert_eq!(fs::metadata(&upload.to).unwrap().permissions().mode() & 0o777, 0o644);
-        assert_eq!(upload.undo(), None);
-        assert!(
-            !folder.path().join("shared/spark-upload-1").exists() && folder.path().join("shared").exists()
+        Upload { from, to: folder.join(to) }
+    }
+
+    #[test]
+    fn a_copy_is_for_everybody_and_leaves_nothing_behind_when_it_is_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let uploads = ["x/../shared/deep/spark-upload-1/a.jar", "shared/deep/spark-upload-2/a.jar"]
+            .map(|to| upload(folder.path(), to));
+        let mut copies = Copies::default();
+        for upload in &uploads {
+            copies.add(upload, &Disk, &CancellationToken::new()).unwrap();
+            assert_eq!(fs::read(&upload.to).unwrap(), b"bytes");
+            assert_eq!(fs::metadata(&upload.to).unwrap().permissions().mode() & 0o777, 0o644);
+        }
+        assert_eq!((copies.undo(), copies.is_empty()), (Vec::new(), false));
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "the file that was copied is alone again"
         );
+    }
+
+    #[test]
+    fn folders_that_were_there_or_have_something_else_in_them_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("shared")).unwrap();
+        let mut copies = Copies::default();
+        let upload = upload(folder.path(), "shared/deep/spark-upload-1/a.jar");
+        copies.add(&upload, &Disk, &CancellationToken::new()).unwrap();
+        fs::write(folder.path().join("shared/deep/other"), "").unwrap();
+        assert!(copies.undo().is_empty());
+        assert!(!folder.path().join("shared/deep/spark-upload-1").exists());
+        assert!(folder.path().join("shared/deep/other").exists());
     }
 
     #[test]
     fn a_copy_that_is_stopped_is_none() {
         let folder = tempfile::tempdir().unwrap();
-        let from = folder.path().join("a.jar");
-        fs::write(&from, "bytes").unwrap();
-        let upload = Upload { from, to: folder.path().join("x/a.jar") };
         let stop = CancellationToken::new();
         stop.cancel();
-        assert!(upload.run(&Disk, &stop).unwrap_err().is_stopped());
-        assert_eq!(upload.undo(), None);
+        let mut copies = Copies::default();
+        let upload = upload(folder.path(), "x/a.jar");
+        assert!(copies.add(&upload, &Disk, &stop).unwrap_err().is_stopped());
+        assert!(copies.undo().is_empty());
         assert!(!folder.path().join("x").exists());
     }
 
     #[test]
-    fn a_copy_that_cannot_be_taken_away_is_told() {
+    fn a_copy_that_cannot_be_taken_away_is_told_and_one_that_was_not_made_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let to = folder.path().join("x/a.jar");
-        fs::create_dir_all(&to).unwrap();
-        let upload = Upload { from: folder.path().join("a.jar"), to: to.clone() };
-        let left = upload.undo().unwrap().to_string();
-        assert!(left.starts_with(&format!("{} could not be removed: ", to.display())), "{left}");
+        let mut copies = Copies::default();
+        let upload = upload(folder.path(), "x/a.jar");
+        copies.add(&upload, &Disk, &CancellationToken::new()).unwrap();
+        assert!(copies.add(&upload, &Disk, &CancellationToken::new()).is_err(), "it is there already");
+        fs::remove_file(&upload.to).unwrap();
+        fs::create_dir(&upload.to).unwrap();
+        let left: Vec<String> = copies.undo().iter().map(Left::to_string).collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(left[0].starts_with(&format!("{} could not be removed: ", upload.to.display())), "{left:?}");
     }
 
     #[test]
-    fn a_failure_names_both_files() {
-        let upload =
-            Upload { from: "/nowhere/a".into(), to: std::env::temp_dir().join("cloakroom-nothing/a") };
-        let error = upload.run(&Disk, &CancellationToken::new()).unwrap_err();
+    fn a_failure_names_both_files_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copies = Copies::default();
+        let upload = Upload { from: "/nowhere/a".into(), to: folder.path().join("x/a") };
+        let error = copies.add(&upload, &Disk, &CancellationToken::new()).unwrap_err();
         assert!(error.to_string().starts_with("cannot copy /nowhere/a to ") && !error.is_stopped());
-        assert_eq!(upload.undo(), None);
+        assert!(copies.undo().is_empty());
+        assert!(!folder.path().join("x").exists());
+    }
+
+    #[test]
+    fn a_parent_that_is_a_file_is_no_copy_to_take_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copies = Copies::default();
+        let upload = upload(folder.path(), "a.jar/x/a.jar");
+        assert!(copies.add(&upload, &Disk, &CancellationToken::new()).is_err());
+        assert!(copies.is_empty() && copies.undo().is_empty());
     }
 }

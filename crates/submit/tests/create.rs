@@ -379,20 +379,24 @@ async fn whoever_stops_it_is_told_at_once_that_it_is_taken_back() {
     server.fail_some(CONFIG_MAP, Verb::Patch, 0, 1, Fault::Hang);
     let timeouts = Timeouts { call: Duration::from_secs(3), ..Timeouts::default() };
     let submitter = Submitter::with(&server, "admin-token", timeouts);
-    let stopping = async {
+    let (kept, stopping) = (Arc::new(Kept::default()), json!({"event": "stopping", "under_way": "objects"}));
+    let stop_it = async {
         until_true("the config map is asked for", || {
             made(&server).iter().any(|call| call.starts_with("PATCH configmaps"))
         })
         .await;
         submitter.stop.cancel();
-        until_true("it is said", || !submitter.lines.with("what was made is taken back").is_empty()).await;
+        until_true("it is said", || !kept.called("stopping").is_empty()).await;
         assert_eq!(server.calls_to(Verb::Delete).len(), 0, "said before the call that hangs has ended");
     };
-    let planned = submission(NAMESPACE);
-    let (error, ()) = tokio::join!(submitter.create(&planned), stopping);
+    let (planned, log) = (submission(NAMESPACE), kept.log());
+    let (cluster, stop) = (&submitter.server, &submitter.stop);
+    let run =
+        Run { server: cluster, inputs: &Local, stager: &NamedServer, log: &log, stop, pace: Pace::default() };
+    let (error, ()) = tokio::join!(run.create(&planned), stop_it);
     assert!(error.unwrap_err().is_stopped());
     assert_eq!(server.everything_in(NAMESPACE), [""; 0]);
-    assert_eq!(submitter.lines.all().len(), 1);
+    assert_eq!(kept.all(), [stopping]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -84,10 +84,15 @@ impl Place {
 
     /// Everything was staged, and is released again.
     fn assert_is_taken_back(&self) {
+        self.assert_is_taken_back_by(&["released"]);
+    }
+
+    fn assert_is_taken_back_by(&self, ways: &[&str]) {
         assert_eq!(self.stager.ever_staged(), 2, "one bundle of jars, one of files");
         assert_eq!(self.stager.bundles(), [""; 0]);
-        let released = json!({"event": "taken-back", "how": "released", "may_leave_pod": false});
-        assert_eq!(self.events.called("taken-back"), [released]);
+        let taken_back = |how| json!({"event": "taken-back", "how": how, "may_leave_pod": false});
+        let expected: Vec<Value> = ways.iter().map(taken_back).collect();
+        assert_eq!(self.events.called("taken-back"), expected);
         assert_eq!(self.events.called("left"), [] as [Value; 0]);
     }
 }
@@ -143,7 +148,8 @@ async fn it_is_told_at_once_that_an_upload_is_to_stop() {
     };
     let (ended, ()) = tokio::join!(place.submit(), stopping);
     assert_eq!(ended.unwrap_err().kind(), Failed::Stopped);
-    assert_eq!(place.events.called("stopping"), [json!({"event": "stopping"})]);
+    let stopping = json!({"event": "stopping", "under_way": "files"});
+    assert_eq!(place.events.called("stopping"), [stopping]);
     place.assert_nothing_is_left();
 }
 
@@ -179,7 +185,7 @@ async fn what_cannot_be_handed_over_is_taken_back() {
     let place = Place::new();
     let error = place.hand_over(None, |_| Err("no paper")).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (Failed::HandingOver, "no paper"));
-    place.assert_is_taken_back();
+    place.assert_is_taken_back_by(&["deleted", "released"]);
     place.assert_nothing_is_left();
 }
 

@@ -33,6 +33,18 @@ pub fn output_in_time(command: &mut Command) -> Output {
     ended_in_time(child)
 }
 
+/// The same command with a closed stdout, as a shell's `>&-` leaves it.
+pub fn with_closed_stdout(command: &Command) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", r#"exec "$@" >&-"#, "sh"]).arg(command.get_program()).args(command.get_args());
+    shell.env_clear().stdin(Stdio::null());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    shell
+}
+
 /// The output of a process that has to end in time.
 pub fn ended_in_time(mut child: Child) -> Output {
     let began = Instant::now();

@@ -16,20 +16,21 @@ use super::templates::Templates;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
-use crate::commands::tell;
+use crate::commands::{stdout, tell};
 
 use cloakroom_core::size::format_size;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::handover::Handover;
 use cloakroom_submit::run::{self, HandOver, HandedOver};
 use cloakroom_submit::stage::NamedServer;
-use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, Uploading};
+use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, TakenBack, Uploading};
 use cloakroom_transfer::client::StageObserver;
 
 const UNPRINTED: &str = "the result cannot be printed on stdout";
 
 /// Stages, creates the objects, writes the templates, and prints.
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
+    stdout::require()?;
     let submitter = sources::submitter()?;
     let file = file::read(args, choice)?;
     let defaults = sources::defaults(&submitter)?;
@@ -108,7 +109,7 @@ struct Progress {
 impl Events for Progress {
     fn happened(&self, event: &Event) {
         match event {
-            Event::Waits { notice } => self.screen.tell(notice),
+            Event::Waits { notice, .. } => self.screen.tell(notice),
             Event::Staged { what, resource_id, size_bytes, seconds } => {
                 self.uploads.end();
                 if !self.is_quiet {
@@ -127,13 +128,15 @@ impl Events for Progress {
                      deleted their files: the secrets {names}, and their config maps"
                 ));
             }
+            Event::Stopping { .. } => {
+                self.screen.tell("stopping: what is under way has to end, and is taken back");
+            }
+            Event::TakenBack { how, .. } => tell(taken_back(*how)),
             // The others come only from a submission.
             Event::Said { .. }
             | Event::Status { .. }
             | Event::Printed { .. }
-            | Event::Stopping
-            | Event::LeftoversRemoved { .. }
-            | Event::TakenBack { .. } => {}
+            | Event::LeftoversRemoved { .. } => {}
         }
     }
 
@@ -143,5 +146,13 @@ impl Events for Progress {
         } else {
             StageProgress::among_others(&self.screen, what, upload)
         })
+    }
+}
+
+fn taken_back(how: TakenBack) -> &'static str {
+    match how {
+        TakenBack::Released => "what was staged is released again",
+        TakenBack::Removed => "what was copied is removed again",
+        TakenBack::Deleted => "what was made in the cluster is deleted again",
     }
 }

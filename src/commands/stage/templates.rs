@@ -23,13 +23,14 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Renders the templates for `folder`, and writes nothing yet.
+    /// Renders the templates for `folder`. It writes none of them yet, but it tries whether the folder can be written to,
+    /// because a failure after the uploads would come too late.
     pub fn new(folder: &Path, handover: &Handover) -> anyhow::Result<Self> {
-        let folder = folder.canonicalize().with_context(|| {
-            format!("cannot write pod templates to {} (--templates-to)", folder.display())
-        })?;
+        let refused = || format!("cannot write pod templates to {} (--templates-to)", folder.display());
+        let folder = folder.canonicalize().with_context(refused)?;
         let path = |whose: &str| folder.join(format!("{}-{whose}-pod-template.yaml", handover.prefix));
         let driver = path("driver");
+        File::create_new(&driver).and_then(|_| fs::remove_file(&driver)).with_context(refused)?;
         let mut contents = vec![(driver.clone(), yaml(&Value::Object(handover.driver.clone()))?)];
         let mut executor = None;
         if let Some(text) = &handover.executor {

@@ -9,11 +9,15 @@ use crate::commands::screen::Screen;
 use crate::commands::stage::progress::{StageProgress, Uploads};
 
 use cloakroom_core::size::format_size;
-use cloakroom_submit::{BundleKind, Event, Events, Level, Lines, Log, Status, TakenBack, Uploading};
+use cloakroom_submit::{
+    BundleKind, Event, Events, Level, Lines, Log, Status, TakenBack, UnderWay, Uploading,
+};
 use cloakroom_transfer::client::StageObserver;
 
 /// The component that log lines name for uploads.
 const STAGING: &str = "Staging";
+/// Who tells of objects, as in Spark.
+const CREATION: &str = "Client";
 
 /// `Running for 00:03:12, 4 executors`
 const STATUS: &str = "{spinner} {prefix} for {elapsed_precise}{msg}";
@@ -44,6 +48,17 @@ struct Progress {
     uploads: Uploads,
 }
 
+/// The logger and the message for a stop.
+fn stopping(under_way: UnderWay) -> (&'static str, &'static str) {
+    match under_way {
+        UnderWay::Files => (STAGING, "Stopping: no pod was created; undoing what was begun"),
+        UnderWay::Objects => (
+            CREATION,
+            "Stopping: waiting for the call that is under way; then everything that was created is taken back",
+        ),
+    }
+}
+
 /// The log of a submission.
 pub fn log(screen: &Screen) -> Log {
     let written = screen.clone();
@@ -61,6 +76,7 @@ impl Progress {
         let what = match how {
             TakenBack::Released => "What was staged is released again",
             TakenBack::Removed => "What was copied is removed again",
+            TakenBack::Deleted => "What was made is deleted again",
         };
         if may_leave_pod {
             let message = format!(
@@ -77,7 +93,7 @@ impl Events for Progress {
     fn happened(&self, event: &Event) {
         match event {
             Event::Status { status, .. } if self.screen.is_live() => show(&self.screen, &self.status, status),
-            Event::Waits { notice } => self.screen.tell(notice),
+            Event::Waits { notice, .. } => self.screen.tell(notice),
             Event::Staged { what, resource_id, size_bytes, seconds } => {
                 self.uploads.end();
                 let size = format_size(*size_bytes);
@@ -85,9 +101,9 @@ impl Events for Progress {
                 self.lines.say(Level::Info, STAGING, &message);
             }
             Event::NotStaged { .. } => self.uploads.end(),
-            Event::Stopping => {
-                let message = "Stopping: no pod was created; undoing what was begun";
-                self.lines.say(Level::Warn, STAGING, message);
+            Event::Stopping { under_way } => {
+                let (logger, message) = stopping(*under_way);
+                self.lines.say(Level::Warn, logger, message);
             }
             Event::Left(left) => self.lines.say(Level::Warn, STAGING, &left.to_string()),
             // In spark-submit's form.

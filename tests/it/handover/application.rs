@@ -160,6 +160,13 @@ fn who_may_not_look_for_the_application_is_warned_and_a_dry_run_looks_for_nothin
     let bundles = place.bundles();
     let said = stderr(&place.merge(&["-f", "app.yaml"]));
     assert!(said.contains("401") && place.bundles() == bundles, "nothing is uploaded in vain: {said}");
+    for status in [422, 500] {
+        place.api_server.heal();
+        place.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(status));
+        let said = stderr(&place.merge(&["-f", "app.yaml"]));
+        assert!(said.contains(" words in namespace demo could not be looked at: "), "{said}");
+        assert!(!said.contains("could not be created") && !said.contains("does not accept"), "{said}");
+    }
 }
 
 #[test]

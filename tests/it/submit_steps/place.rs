@@ -108,7 +108,9 @@ impl Place {
         ] {
             command.args(["--conf", &format!("{key}={value}")]);
         }
-        let shared = format!("spark.kubernetes.file.upload.path=file://{}", self.path("shared").display());
+        // A folder that the submission makes.
+        let shared =
+            format!("spark.kubernetes.file.upload.path=file://{}", self.path("shared/deep").display());
         let [server, internal] = ["uri", "internal.uri"].map(|key| {
             format!("spark.kubernetes.resourceStagingServer.{key}=http://{}", self.checkpoint.gate(1))
         });

@@ -64,12 +64,14 @@ pub enum Cause {
         message: String,
     },
     /// `403` for another reason: a quota, a pod security standard, an admission webhook.
-    #[error("the cluster refuses {what}: 403 {message}: {}", after_refusal(message, namespace))]
+    #[error("the cluster refuses {what}: 403 {message}: {}", after_refusal(message, namespace, *is_pod))]
     Refused {
         /// The object.
         what: String,
         /// The object's namespace.
         namespace: String,
+        /// Whether it is the pod, which settings and a template change.
+        is_pod: bool,
         /// The API server's message.
         message: String,
     },
@@ -168,6 +170,14 @@ pub enum Cause {
         /// The network's error.
         why: String,
     },
+    /// An object could not be read.
+    #[error("{what} could not be read: {}", said(failure))]
+    NotSeen {
+        /// The object.
+        what: String,
+        /// Why.
+        failure: ApiFailure,
+    },
     /// Any other failure.
     #[error("{what} could not be created: {}", said(failure))]
     Failed {
@@ -182,7 +192,7 @@ pub enum Cause {
 }
 
 /// Advice about a refusal. It depends on the messages of the admission plugins that come with Kubernetes.
-fn after_refusal(message: &str, namespace: &str) -> String {
+fn after_refusal(message: &str, namespace: &str, is_pod: bool) -> String {
     if message.contains("exceeded quota") {
         let is_about_size = ["cpu=", "memory="].iter().any(|resource| message.contains(resource));
         let less =
@@ -194,9 +204,11 @@ fn after_refusal(message: &str, namespace: &str) -> String {
     } else if message.contains("failed quota") {
         "the quota requires a number that the pod does not have: give it by a setting or a pod template"
             .to_owned()
-    } else {
+    } else if is_pod {
         "change the pod by settings or a pod template as the message says, or ask the cluster's admin"
             .to_owned()
+    } else {
+        "ask the cluster's admin what has to change".to_owned()
     }
 }
 
@@ -261,10 +273,16 @@ mod tests {
             ),
             ("violates PodSecurity \"restricted:latest\"", "change the pod by settings"),
         ] {
-            let advice = after_refusal(message, "spark");
+            let advice = after_refusal(message, "spark", true);
             assert!(advice.starts_with(expected), "{message}: {advice}");
             let names_namespace = advice.contains("“kubectl describe quota -n spark”");
             assert_eq!(names_namespace, message.starts_with("exceeded"), "{advice}");
+        }
+        for message in
+            ["admission webhook \"x\" denied the request: no", "exceeded quota: q, requested: secrets=1"]
+        {
+            let advice = after_refusal(message, "spark", false);
+            assert!(!advice.contains("pod"), "{advice}");
         }
     }
 }

@@ -5,6 +5,9 @@ use crate::calls::{Calls, ObjectPath, is_untrusted};
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
 
+/// The kind that settings and templates of a submission change.
+const PODS: &str = "pods";
+
 /// A call, with the words for a message about it.
 struct Call<'a> {
     calls: &'a Calls,
@@ -17,7 +20,7 @@ struct Call<'a> {
 /// The driver pod could not be created.
 pub(super) fn pod(calls: &Calls, submission: &Submission, failure: ApiFailure) -> Cause {
     let called = format!("pod {}", submission.pod_name);
-    Call { calls, verbs: &["create"], resource: "pods".to_owned(), called }.explain(failure)
+    Call { calls, verbs: &["create"], resource: PODS.to_owned(), called }.explain(failure)
 }
 
 /// An object could not be applied. For an object that does not exist yet, an apply needs the right to create it as
@@ -29,7 +32,12 @@ pub(super) fn object(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> C
 
 /// An object could not be read.
 pub(super) fn seen(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> Cause {
-    Call { calls, verbs: &["get"], resource: path.resource(), called: path.called() }.explain(failure)
+    let call = Call { calls, verbs: &["get"], resource: path.resource(), called: path.called() };
+    let what = call.what();
+    match call.explain(failure.clone()) {
+        Cause::Failed { .. } | Cause::Invalid { .. } => Cause::NotSeen { what, failure },
+        cause => cause,
+    }
 }
 
 impl Call<'_> {
@@ -44,7 +52,7 @@ impl Call<'_> {
             ApiFailure::NotFound { message } if message.starts_with("namespaces ") => {
                 Cause::NoNamespace { namespace: self.calls.namespace().to_owned(), address, message }
             }
-            ApiFailure::NotFound { message } if self.resource != "pods" => {
+            ApiFailure::NotFound { message } if self.resource != PODS => {
                 Cause::NoSuchKind { resource: self.resource, address, message }
             }
             ApiFailure::NotFound { message } => Cause::NotKubernetes { address, message },
@@ -66,7 +74,7 @@ impl Call<'_> {
         let what = self.what();
         let namespace = self.calls.namespace().to_owned();
         if !message.contains("\" cannot ") {
-            return Cause::Refused { what, namespace, message };
+            return Cause::Refused { what, namespace, is_pod: self.resource == PODS, message };
         }
         Cause::NotAllowed { verbs: self.verbs, resource: self.resource, namespace, message }
     }

@@ -8,14 +8,13 @@ mod explain;
 mod undo;
 
 use std::fmt;
-use std::pin::pin;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::undo::{Made, Touched};
 use super::calls::{Answer, Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
-use super::events::Log;
+use super::events::{Log, UnderWay};
 use super::log::{Level, in_one_line};
 use super::submission::Submission;
 use cloakroom_cluster::{ApiFailure, ApiServer};
@@ -152,15 +151,7 @@ impl Creation<'_> {
     /// whether the call has created its object.
     async fn run_or_say_stopping(&mut self) -> Result<Created, Cause> {
         let (stop, log) = (self.stop, self.log);
-        let mut running = pin!(self.run());
-        tokio::select! {
-            biased;
-            outcome = &mut running => return outcome,
-            () = stop.cancelled() => {}
-        }
-        let message = "Stopping: waiting for the call that is under way; then everything that was created is taken back";
-        log.say(Level::Warn, LOGGER, message);
-        running.await
+        log.saying_stopping(UnderWay::Objects, stop, self.run()).await
     }
 
     fn go_on(&self) -> Result<(), Cause> {

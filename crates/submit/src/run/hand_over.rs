@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::{NotTaken, RunError};
 use super::take_back;
 use crate::create::{Companions, Existing, Undo, existing, try_companions};
-use crate::events::{Event, Log};
+use crate::events::{Event, Log, TakenBack, UnderWay};
 use crate::inputs::Inputs;
 use crate::leftovers::remove_leftovers;
 use crate::plan::handover::Handover;
@@ -53,7 +53,10 @@ impl HandOver<'_> {
         let uid = self.look(handover).await?;
         let (Self { inputs, stager, log, stop, .. }, plan) = (*self, handover.staging.as_ref());
         let staged = match plan {
-            Some(plan) => stager.stage(plan, inputs, log, stop).await?,
+            Some(plan) => {
+                let staging = stager.stage(plan, inputs, log, stop);
+                log.saying_stopping(UnderWay::Files, stop, staging).await?
+            }
             None => StagedBundles::default(),
         };
         let objects = staged.fill(&handover.objects);
@@ -98,12 +101,16 @@ impl HandOver<'_> {
         let (None, Some(server)) = (&handover.file, self.server) else {
             return take(&to_apply(handover, objects, uid)).map_err(RunError::NotTaken);
         };
-        let companions = Companions::make(server, &handover.namespace, &objects, self.stop).await?;
+        let (log, stop) = (self.log, self.stop);
+        let making = Companions::make(server, &handover.namespace, &objects, stop);
+        let companions = log.saying_stopping(UnderWay::Objects, stop, making).await?;
         let Err(why) = take(&[]) else { return Ok(()) };
-        Err(match companions.undo().await {
-            undo @ Undo::Left(_) => RunError::NotTakenBack { undo, why },
-            Undo::Nothing | Undo::Removed(_) => RunError::NotTaken(why),
-        })
+        let undo = companions.undo().await;
+        if matches!(undo, Undo::Left(_)) {
+            return Err(RunError::NotTakenBack { undo, why });
+        }
+        log.tell(&Event::TakenBack { how: TakenBack::Deleted, may_leave_pod: false });
+        Err(RunError::NotTaken(why))
     }
 
     /// Removes objects of earlier runs whose files are certainly gone. The handover is done at this point, so a failure

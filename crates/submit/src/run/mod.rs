@@ -6,20 +6,19 @@ mod error;
 mod hand_over;
 mod planned;
 
-use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::create::{self, Created};
-use super::events::{Event, Log, TakenBack};
+use super::events::{Event, Log, TakenBack, UnderWay};
 use super::follow::{self, FollowError, Outcome, Pace};
 use super::inputs::Inputs;
 use super::left::Left;
 use super::stage::{StagePlan, StagedBundles, Stager};
 use super::submission::Submission;
-use super::upload::Upload;
+use super::upload::{Copies, Upload};
 use cloakroom_cluster::ApiServer;
 use cloakroom_transfer::bundle::Sources;
 
@@ -71,10 +70,12 @@ impl Run<'_> {
     pub async fn create(&self, submission: &Submission) -> Result<Created, RunError> {
         create::dry_run(self.server, submission, self.log, self.stop).await?;
         let Some(plan) = &submission.staging else { return self.make(submission).await };
-        let staged = self.heard(self.stager.stage(plan, self.inputs, self.log, self.stop)).await?;
+        let Self { inputs, stager, log, stop, .. } = *self;
+        let staging = stager.stage(plan, inputs, log, stop);
+        let staged = log.saying_stopping(UnderWay::Files, stop, staging).await?;
         let made = self.make(&staged.complete(plan, submission)).await;
         if let Err(error) = &made {
-            take_back(self.stager, plan, &staged, self.log, may_leave_pod(error)).await;
+            take_back(stager, plan, &staged, log, may_leave_pod(error)).await;
         }
         made
     }
@@ -93,27 +94,20 @@ impl Run<'_> {
         if uploads.is_empty() {
             return Ok(create::make(server, submission, log, stop).await?);
         }
-        let made = match self.heard(copy(uploads.clone(), self.inputs.sources(), stop.clone())).await {
+        let copies = Arc::default();
+        let copying = copy(uploads.clone(), self.inputs.sources(), stop.clone(), Arc::clone(&copies));
+        let made = match log.saying_stopping(UnderWay::Files, stop, copying).await {
             Ok(()) => create::make(server, submission, log, stop).await.map_err(RunError::from),
             Err(error) => Err(error),
         };
-        if let Err(error) = &made {
-            let left = uploads.iter().filter_map(Upload::undo);
-            say_taken_back(TakenBack::Removed, left, log, may_leave_pod(error));
+        let copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = &made
+            && !copies.is_empty()
+        {
+            say_taken_back(TakenBack::Removed, copies.undo(), log, may_leave_pod(error));
         }
+        drop(copies);
         made
-    }
-
-    /// Waits for `work`, also after `stop`, but reports the request to stop at once. `work` itself heeds `stop`.
-    async fn heard<T>(&self, work: impl Future<Output = T> + Send) -> T {
-        let mut work = pin!(work);
-        tokio::select! {
-            biased;
-            outcome = &mut work => return outcome,
-            () = self.stop.cancelled() => {}
-        }
-        self.log.tell(&Event::Stopping);
-        work.await
     }
 }
 
@@ -146,8 +140,12 @@ async fn copy(
     uploads: Vec<Upload>,
     sources: Arc<dyn Sources>,
     stop: CancellationToken,
+    copies: Arc<Mutex<Copies>>,
 ) -> Result<(), RunError> {
-    let copying = move || uploads.iter().try_for_each(|upload| upload.run(&*sources, &stop));
+    let copying = move || {
+        let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+        uploads.iter().try_for_each(|upload| copies.add(upload, &*sources, &stop))
+    };
     Ok(tokio::task::spawn_blocking(copying).await.map_err(RunError::NotCopied)??)
 }
 

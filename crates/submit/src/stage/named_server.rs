@@ -52,15 +52,19 @@ impl Stager for NamedServer {
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError> {
         let server = Connection::to(plan)?;
-        let mut staged = StagedBundles::default();
-        let done = match server.upload(inputs.sources(), &mut staged, log, stop).await {
+        let (mut staged, mut left) = (StagedBundles::default(), Vec::new());
+        let done = match server.upload(inputs.sources(), &mut staged, &mut left, log, stop).await {
             Ok(()) => server.check(&staged, log, stop).await,
             failed => failed,
         };
-        match done {
-            Ok(()) => Ok(staged),
-            Err(error) => Err(error.with_left(server.release(&staged).await)),
+        if let Err(error) = done {
+            left.extend(server.release(&staged).await);
+            return Err(error.with_left(left));
         }
+        for left in left {
+            log.tell(&Event::Left(left));
+        }
+        Ok(staged)
     }
 
     async fn release(&self, plan: &StagePlan, staged: &StagedBundles) -> Vec<Left> {
@@ -84,25 +88,29 @@ impl<'a> Connection<'a> {
         Ok(Self { http: HttpClient::trusting(&plan.trusted, Timeouts::default())?, plan })
     }
 
-    /// Uploads the bundles one after the other, and adds their tickets to `staged`.
+    /// Uploads the bundles one after the other. Adds their tickets to `staged`, and to `left` what may be there without
+    /// one.
     async fn upload(
         &self,
         sources: Arc<dyn Sources>,
         staged: &mut StagedBundles,
+        left: &mut Vec<Left>,
         log: &Log,
         stop: &CancellationToken,
     ) -> Result<(), StagingError> {
         for (what, bundle) in self.plan.bundles() {
+            if stop.is_cancelled() {
+                return Err(StagingError::Stopped { left: Vec::new() });
+            }
             let request = self.request(bundle, &sources);
+            request.check_token().map_err(|error| self.upload_failed(what, error.into()))?;
             let observer = log.uploading(what, &Uploading::from(&request));
             let began = Instant::now();
-            let uploaded = if stop.is_cancelled() {
-                Err(StageError::Stopped { server: request.server, may_be_kept: false })
-            } else {
-                self.http.stage(stop, &request, self.plan.policy, observer).await
-            };
-            match uploaded {
+            match self.http.stage(stop, &request, self.plan.policy, observer).await {
                 Ok(uploaded) => {
+                    if uploaded.may_be_twice {
+                        left.push(Left::Twice { what, server: self.plan.server.to_string() });
+                    }
                     log.tell(&Event::Staged {
                         what,
                         resource_id: uploaded.ticket.resource_id.clone(),

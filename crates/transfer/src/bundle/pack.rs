@@ -13,6 +13,8 @@ use super::sources::{Source, Sources, Stamp};
 use super::unpack::{BOMB_FLOOR_BYTES, MAX_RATIO};
 
 const TAR_BLOCK_BYTES: usize = 512;
+/// Two empty blocks end an archive.
+const END_BYTES: usize = 2 * TAR_BLOCK_BYTES;
 const READ_BUFFER_BYTES: usize = 256 * 1024;
 /// Half of the ratio that unpacking accepts, so that readers of every version accept the bundle. Zeros then cost one
 /// byte in a hundred.
@@ -35,9 +37,20 @@ pub fn pack<W: Write>(
     for file in plan.files() {
         packer.file(file, sources)?;
     }
-    // Two empty blocks end an archive.
-    packer.put(Method::Deflate, &[0; 2 * TAR_BLOCK_BYTES])?;
+    packer.put(Method::Deflate, &[0; END_BYTES])?;
     packer.gzip.finish().map_err(PackError::Write)
+}
+
+impl PackPlan {
+    /// The size of the archive before it is compressed. The bundle is about as large, or smaller.
+    #[must_use]
+    pub fn archive_bytes(&self) -> u64 {
+        let entry = |file: &PlannedFile| {
+            let parts = [headers(file).len() as u64, file.size_bytes, padding(file.size_bytes).len() as u64];
+            parts.into_iter().fold(0, u64::saturating_add)
+        };
+        self.files().iter().map(entry).fold(END_BYTES as u64, u64::saturating_add)
+    }
 }
 
 struct Packer<'a, W> {

@@ -26,7 +26,7 @@ pub use http::{HttpClient, SetupError, Timeouts};
 pub use pem::{PemError, read_certificates};
 pub use retry::{Bound, GivenUp, RetryNotice, RetryPolicy, Told, Tried};
 pub use secret_file::{AdminToken, SecretFileError, UploadToken, is_secret, read as read_secret};
-pub use stage::{StageError, StageObserver, StageRequest, Staged};
+pub use stage::{StageError, StageObserver, StageRequest, Staged, TokenInClear};
 pub use tls::{TrustError, TrustedCertificates};
 
 pub use reqwest::Url;

@@ -47,6 +47,16 @@ pub struct StageRequest {
     pub sources: Arc<dyn Sources>,
 }
 
+impl StageRequest {
+    /// [`HttpClient::stage`] checks this, too. A caller that checks it first announces no upload in vain.
+    pub fn check_token(&self) -> Result<(), TokenInClear> {
+        if self.token.is_some() && !self.server.is_confidential() {
+            return Err(TokenInClear { server: self.server.clone() });
+        }
+        Ok(())
+    }
+}
+
 /// Receives the events of an upload.
 pub trait StageObserver: Send + Sync + 'static {
     /// This attempt has read `read_bytes` bytes of the files.
@@ -65,6 +75,9 @@ pub struct Staged {
     pub ticket: Ticket,
     /// The ticket as the server wrote it, on one line. It contains the secret.
     pub json: String,
+    /// Whether the server may have stored the bundle once more, in an attempt whose answer was lost. That copy expires
+    /// unused.
+    pub may_be_twice: bool,
 }
 
 /// Leaves out the secret.
@@ -74,18 +87,22 @@ impl fmt::Debug for Staged {
     }
 }
 
+/// An upload token that other machines on the way could read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the upload token would travel unencrypted to {server}, so nothing was sent: \
+     use an https address, or leave the token out if the server wants none"
+)]
+pub struct TokenInClear {
+    server: ServerAddress,
+}
+
 /// The reason why a bundle is not on the server.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// Other machines on the way could read the upload token.
-    #[error(
-        "the upload token would travel unencrypted to {server}, so nothing was sent: \
-         use an https address, or leave the token out if the server wants none"
-    )]
-    TokenInClear {
-        /// The staging server.
-        server: ServerAddress,
-    },
+    #[error(transparent)]
+    TokenInClear(#[from] TokenInClear),
     /// The files could not be packed.
     #[error(transparent)]
     Pack(#[from] PackError),
@@ -170,19 +187,17 @@ impl HttpClient {
         policy: RetryPolicy,
         observer: Arc<dyn StageObserver>,
     ) -> Result<Staged, StageError> {
-        if request.token.is_some() && !request.server.is_confidential() {
-            return Err(StageError::TokenInClear { server: request.server.clone() });
-        }
+        request.check_token()?;
         let retries = Retries::new(policy, MOST_SILENCES);
         let mut attempts = Attempts { request, retries, start: Start::Swift, may_be_kept: false };
         loop {
             let began = Instant::now();
             let wait = match upload(self, request, Arc::clone(&observer), attempts.start, stop).await {
-                Ok(staged) => return Ok(staged),
+                Ok(staged) => return Ok(Staged { may_be_twice: attempts.may_be_kept, ..staged }),
                 Err(UploadError::Failed { failure, sent_bytes, may_be_kept }) => {
                     attempts.may_be_kept |= may_be_kept;
-                    let total_bytes = (!may_be_kept).then(|| request.plan.total_bytes());
-                    let progress = how_far(&failure, sent_bytes, total_bytes);
+                    let archive_bytes = (!may_be_kept).then(|| request.plan.archive_bytes());
+                    let progress = how_far(&failure, sent_bytes, archive_bytes);
                     let (ended, has_answered) = (Instant::now(), self.has_answered());
                     let (failure, may_be_done) = (&failure, may_be_kept);
                     let attempt = Attempt { failure, began, ended, has_answered, may_be_done };
@@ -265,15 +280,15 @@ fn is_worth_another(failure: &Failure) -> bool {
     failure.is_transient() && !is_final
 }
 
-/// The progress of an upload that broke, in words for the user. `total_bytes` is the size of the files, and about that
-/// of the bundle; `None` if the whole bundle was sent.
-fn how_far(failure: &Failure, sent_bytes: u64, total_bytes: Option<u64>) -> Option<String> {
+/// The progress of an upload that broke, in words for the user. `archive_bytes` is about the size of the bundle; `None`
+/// if the whole bundle was sent.
+fn how_far(failure: &Failure, sent_bytes: u64, archive_bytes: Option<u64>) -> Option<String> {
     if sent_bytes == 0 {
         return None;
     }
     let sent = format_size(sent_bytes);
-    let progress = match total_bytes {
-        Some(total_bytes) => format!("{sent} of about {}", format_size(total_bytes)),
+    let progress = match archive_bytes {
+        Some(archive_bytes) => format!("{sent} of about {}", format_size(archive_bytes)),
         None => format!("all of it was sent, {sent}"),
     };
     match failure {

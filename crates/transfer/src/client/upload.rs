@@ -122,7 +122,7 @@ fn staged(body: &[u8]) -> Option<Staged> {
     let ticket = serde_json::from_slice(body).ok()?;
     // In JSON, line breaks are only between tokens, so that a blank can replace them.
     let json = text::harmless_json(&std::str::from_utf8(body).ok()?.trim().replace(['\r', '\n', '\t'], " "));
-    Some(Staged { ticket, json })
+    Some(Staged { ticket, json, may_be_twice: false })
 }
 
 fn check(sent: &Packed, staged: Staged) -> Result<Staged, UploadError> {

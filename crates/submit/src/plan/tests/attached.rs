@@ -17,6 +17,7 @@ use crate::inputs::Inputs;
 use crate::plan::{Asking, Facts, Kind, Needs, Place, PlanError, Request, Submitter, Uncollected, Unread};
 use crate::run::planned;
 use crate::stage::NamedServer;
+use crate::upload::Copies;
 use crate::{Drawn, Log, Submission};
 use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
 use cloakroom_spark::{Properties, SubmitArguments};
@@ -172,8 +173,9 @@ async fn small_files_and_copies_come_out_of_the_request_too() {
 
     let path = format!("spark.kubernetes.file.upload.path=file://{}", shared.path().display());
     let copied = submitted(&attached, &[&["-c", &path][..], &small].concat()).await.unwrap();
+    let mut made = Copies::default();
     for upload in &copied.uploads {
-        upload.run(&*attached.sources(), &CancellationToken::new()).unwrap();
+        made.add(upload, &*attached.sources(), &CancellationToken::new()).unwrap();
         assert_eq!(&std::fs::read(&upload.to).unwrap(), attached.read(&upload.from).unwrap());
     }
     assert_eq!(copied.uploads.len(), 2);

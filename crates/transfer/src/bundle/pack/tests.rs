@@ -47,6 +47,9 @@ fn a_bundle_is_one_gzip_member_of_plain_readable_files() {
     assert_eq!(seen["a.jar"], vec![9; 70_000]);
     assert_eq!(seen["b.txt"], b"text");
     assert_eq!(seen[&long], b"x");
+    let mut archive = Vec::new();
+    flate2::read::GzDecoder::new(&bundle[..]).read_to_end(&mut archive).unwrap();
+    assert_eq!(PackPlan::new(&paths).unwrap().archive_bytes(), archive.len() as u64);
 }
 
 #[test]
