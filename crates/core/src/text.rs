@@ -47,10 +47,20 @@ pub fn shortened(mut text: String, longest: usize) -> String {
     text
 }
 
+/// A part of what a client or a file gave, as an error repeats it: fit to be shown, and of `longest` characters at most.
+pub fn excerpt(text: &str, longest: usize) -> String {
+    shortened(harmless(text), longest)
+}
+
+/// Replaces every character that must not be shown by its escape (`\u{202e}`), where the reader has to see which it is.
+pub fn escaped(text: &str) -> String {
+    escape_unfit(text, is_unfit, |shown, c| write!(shown, "{}", c.escape_debug()))
+}
+
 /// The same JSON, with escapes in place of characters that must not be shown (RFC 8259 section 7). Valid JSON has such
 /// characters only in strings, except for the ends of lines, which stay.
 pub fn harmless_json(json: &str) -> String {
-    escaped(json, |text, c| {
+    escape_unfit(json, is_unfit_in_lines, |text, c| {
         c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(text, "\\u{unit:04x}"))
     })
 }
@@ -58,15 +68,23 @@ pub fn harmless_json(json: &str) -> String {
 /// The same YAML, with escapes in place of characters that must not be shown (YAML 1.2 section 5.7). Strings with such
 /// characters must be in double quotes.
 pub fn harmless_yaml(yaml: &str) -> String {
-    escaped(yaml, |text, c| match u32::from(c) {
+    escape_unfit(yaml, is_unfit_in_lines, |text, c| match u32::from(c) {
         code @ ..=0xffff => write!(text, "\\u{code:04x}"),
         code => write!(text, "\\U{code:08x}"),
     })
 }
 
-fn escaped(text: &str, escape: impl Fn(&mut String, char) -> std::fmt::Result) -> String {
+fn is_unfit_in_lines(c: char) -> bool {
+    is_unfit(c) && c != '\n'
+}
+
+fn escape_unfit(
+    text: &str,
+    is_unfit: impl Fn(char) -> bool,
+    escape: impl Fn(&mut String, char) -> std::fmt::Result,
+) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if is_unfit(c) && c != '\n' {
+        if is_unfit(c) {
             // Writing to a string cannot fail.
             let _ = escape(&mut shown, c);
         } else {
@@ -122,7 +140,11 @@ mod tests {
             assert_eq!(harmless(&format!("a{c}b")), "a\u{fffd}b", "{}", c.escape_unicode());
             assert_eq!(harmless_lines(&format!("a{c}\tb\n")), "a\u{fffd}\tb\n", "{}", c.escape_unicode());
             assert!(!one_line(&format!("a {c} b"), 100).contains(c), "{}", c.escape_unicode());
+            assert_eq!(excerpt(&format!("a{c}bcd"), 3), "a\u{fffd}b…", "{}", c.escape_unicode());
         }
+        let all: String = ('\0'..=char::MAX).filter(|c| is_unfit(*c)).collect();
+        assert!(!escaped(&all).contains(is_unfit));
+        assert_eq!(escaped("a\0b\n\u{202e}\"é"), "a\\0b\\n\\u{202e}\"é");
         assert_eq!(harmless("größe 資源 e\u{301} 🧥"), "größe 資源 e\u{301} 🧥");
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::uri::DependencyUri;
 use super::{Place, Properties, PropertyError};
+use cloakroom_core::text::escaped;
 use cloakroom_core::time::{TimeUnit, parse_duration};
 
 /// Reads typed values; keys that nobody asked for are warned about in the end.
@@ -151,7 +152,7 @@ impl<'a> Reader<'a> {
                 self.warnings.push(format!(
                     "{}: `{}` is ignored: it has no meaning for {command}",
                     self.place(property.key),
-                    property.key.escape_debug()
+                    escaped(property.key)
                 ));
             }
         }
