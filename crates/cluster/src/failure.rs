@@ -88,6 +88,14 @@ impl ApiFailure {
         }
     }
 
+    /// How long the API server asks to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Throttled { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// What an error in a watch's stream or an answer's status stands for.
     pub fn from_status(status: &Status) -> Self {
         let message = shortened(&status.message);

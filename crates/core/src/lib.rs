@@ -4,6 +4,7 @@
 //! - [`protocol`]: what goes over the wire
 //! - [`size`], [`time`]: sizes and times, as people write and read them
 //! - [`text`]: what comes from elsewhere, made fit to be shown
+//! - [`retry`]: waits between attempts, and what is told of them
 //! - [`clock`]: what time it is, as a parameter
 //! - [`metrics`]: what Prometheus is told
 //! - [`oauth_token`]: bearer tokens that settings give
@@ -14,6 +15,7 @@ pub mod oauth_token;
 pub mod protocol;
 mod quantity;
 pub mod resource;
+pub mod retry;
 pub mod size;
 pub mod text;
 pub mod time;

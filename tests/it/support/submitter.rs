@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cloakroom_cluster::{Access, ApiServer, Timeouts};
 use cloakroom_core::clock::SystemClock;
+use cloakroom_core::retry::Backoff;
 use cloakroom_submit::create::{CreateError, Created};
 use cloakroom_submit::follow::{FollowError, Outcome, Pace};
 use cloakroom_submit::inputs::Local;
@@ -99,9 +100,11 @@ impl Submitter {
 /// As [`Pace::default`], in a hurry.
 pub fn hurried() -> Pace {
     Pace {
-        first_pause: Duration::from_millis(20),
-        longest_pause: Duration::from_millis(100),
-        longest_retry_after: Duration::from_secs(1),
+        backoff: Backoff {
+            first: Duration::from_millis(20),
+            longest: Duration::from_millis(100),
+            longest_asked: Duration::from_secs(1),
+        },
         look: Duration::from_secs(30),
         poll: Duration::from_millis(20),
         events: Duration::from_millis(50),

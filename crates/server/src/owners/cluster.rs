@@ -18,6 +18,7 @@ use super::{
 };
 use cloakroom_core::metrics::{LimitUse, Limited, Metrics};
 use cloakroom_core::resource::{Namespaces, Owner, OwnerKind};
+use cloakroom_core::retry::Backoff;
 
 /// How a cluster is watched.
 #[derive(Debug, Clone)]
@@ -37,10 +38,8 @@ pub struct ClusterSettings {
 /// How fast a watch gets over failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// The wait after a first failure; each further one doubles it.
-    pub first_pause: Duration,
-    /// The longest wait.
-    pub longest_pause: Duration,
+    /// The waits after failures.
+    pub backoff: Backoff,
     /// A watch that was taken up again and says nothing wrong for this long works: a success has no other sign.
     pub settled: Duration,
     /// Between two lists that new label keys make necessary.
@@ -50,8 +49,11 @@ pub struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            first_pause: Duration::from_millis(250),
-            longest_pause: Duration::from_secs(8),
+            backoff: Backoff {
+                first: Duration::from_millis(250),
+                longest: Duration::from_secs(8),
+                longest_asked: Duration::from_mins(5),
+            },
             settled: Duration::from_secs(2),
             between_lists: Duration::from_secs(5),
         }

@@ -19,9 +19,7 @@ use super::kinds::Unresolved;
 use super::objects::Source;
 use super::standing::state_after;
 use cloakroom_cluster::{ApiFailure, within};
-
-/// Not even an API server that asks for it is left alone for longer.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(5);
+use cloakroom_core::retry::Failures;
 
 /// Why a watch is made anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +49,13 @@ pub(super) struct Watch {
     /// The version of the label keys that the list in progress has.
     keys_version: u64,
     is_listing: bool,
-    pause: Duration,
+    failures: Failures,
 }
 
 /// Watches until the task is ended from outside.
 pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
-    let pause = follower.settings.pace.first_pause;
-    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, is_listing: true, pause };
+    let failures = Failures::default();
+    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, is_listing: true, failures };
     loop {
         match watch.follower.resource().await {
             Ok(resource) => watch.once(&resource).await,
@@ -183,7 +181,7 @@ impl Watch {
 
     fn listed(&mut self) {
         self.is_listing = false;
-        self.pause = self.pace().first_pause;
+        self.failures.end();
         let version = self.keys_version;
         let changed = self.follower.set(self.scope(), self.source, |standing| {
             standing.listed_keys = Some(version);
@@ -195,7 +193,7 @@ impl Watch {
     }
 
     fn recovered(&mut self) {
-        self.pause = self.pace().first_pause;
+        self.failures.end();
         if self.enter(WatchState::Ready, None) {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known again");
         }
@@ -240,23 +238,16 @@ impl Watch {
                 "owners cannot be watched; what is staged for them stays"
             );
         }
-        let retry_after = match failure {
-            ApiFailure::Throttled { retry_after, .. } => *retry_after,
-            _ => None,
-        };
-        self.rest(retry_after).await;
+        self.rest(failure.retry_after()).await;
     }
 
     fn enter(&self, state: WatchState, failure: Option<&ApiFailure>) -> bool {
         self.follower.set(self.scope(), self.source, |standing| standing.enter(state, failure))
     }
 
-    async fn rest(&mut self, at_least: Option<Duration>) {
-        let asked = at_least.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-        // Not all servers of a cluster at the same moment.
-        let jittered = self.pause.mul_f64(rand::random_range(0.5..1.0));
-        sleep(asked.max(jittered)).await;
-        self.pause = (self.pause * 2).min(self.pace().longest_pause);
+    async fn rest(&mut self, asked: Option<Duration>) {
+        let backoff = self.pace().backoff;
+        sleep(self.failures.wait(&backoff, asked, rand::random())).await;
     }
 }
 

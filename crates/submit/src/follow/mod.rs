@@ -27,6 +27,7 @@ use super::events::Log;
 use super::log::{Level, in_one_line};
 use super::submission::Submission;
 use cloakroom_cluster::{ApiFailure, ApiServer};
+use cloakroom_core::retry::Backoff;
 
 pub use outcome::Outcome;
 
@@ -36,12 +37,9 @@ const LOGGER: &str = "LoggingPodStatusWatcherImpl";
 /// How often and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// Before a watch that ended or broke is resumed, as Spark's client does it.
-    pub first_pause: Duration,
-    /// Pauses grow up to this while the API server is away.
-    pub longest_pause: Duration,
-    /// Not even an API server that asks for it is left alone for longer.
-    pub longest_retry_after: Duration,
+    /// While the API server is away. The first wait is also that before a watch that ended or broke is resumed, as Spark's
+    /// client does it.
+    pub backoff: Backoff,
     /// How often the driver pod is looked at although it is watched: a connection may be dead without a sign.
     pub look: Duration,
     /// How often it is looked at where it may not be watched.
@@ -55,9 +53,11 @@ pub struct Pace {
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            first_pause: Duration::from_secs(1),
-            longest_pause: Duration::from_secs(10),
-            longest_retry_after: Duration::from_mins(1),
+            backoff: Backoff {
+                first: Duration::from_secs(1),
+                longest: Duration::from_secs(10),
+                longest_asked: Duration::from_mins(1),
+            },
             look: Duration::from_mins(1),
             poll: Duration::from_secs(2),
             events: Duration::from_secs(10),

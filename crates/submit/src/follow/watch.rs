@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Pace;
 use crate::calls::{Calls, Select, said};
 use cloakroom_cluster::ApiFailure;
+use cloakroom_core::retry::{Failures, WITHOUT_JITTER};
 
 /// What was seen. `T` is as much of a pod as is of use.
 #[derive(Debug)]
@@ -43,8 +44,8 @@ impl<T: From<Pod> + Send + 'static> Watching<T> {
     /// Watches what is selected, and looks at it every `look_every` as well.
     pub(super) fn start(calls: Calls, select: Select, look_every: Duration, pace: Pace) -> Self {
         let (sender, receiver) = mpsc::channel(16);
-        let pause = pace.first_pause;
-        let watch = Watch { calls, select, look_every, pace, sender, is_away: false, refused: None, pause };
+        let failures = Failures::default();
+        let watch = Watch { calls, select, look_every, pace, sender, refused: None, failures };
         // An error says that nobody listens any more.
         let task = tokio::spawn(async move { drop(watch.run().await) });
         Self { receiver, _task: AbortOnDropHandle::new(task) }
@@ -69,10 +70,9 @@ struct Watch<T> {
     look_every: Duration,
     pace: Pace,
     sender: mpsc::Sender<Seen<T>>,
-    is_away: bool,
     /// Since when the credentials are not accepted.
     refused: Option<Instant>,
-    pause: Duration,
+    failures: Failures,
 }
 
 /// Nobody listens any more, or nothing may be seen any more.
@@ -90,7 +90,7 @@ impl<T: From<Pod>> Watch<T> {
                         self.is_back().await?;
                         since = self.consume(events, since).await?;
                     }
-                    sleep(self.pace.first_pause).await;
+                    sleep(self.pace.backoff.first).await;
                 }
                 Err(ApiFailure::Expired { .. }) if since.is_some() => since = None,
                 Err(failure @ ApiFailure::Forbidden { .. }) => return self.poll(&failure).await,
@@ -183,9 +183,8 @@ impl<T: From<Pod>> Watch<T> {
     }
 
     async fn is_back(&mut self) -> Result<(), Over> {
-        self.pause = self.pace.first_pause;
         self.refused = None;
-        if std::mem::take(&mut self.is_away) { self.send(Seen::Back).await } else { Ok(()) }
+        if self.failures.end() { self.send(Seen::Back).await } else { Ok(()) }
     }
 
     /// Tells of it once, and waits; longer each time.
@@ -202,15 +201,10 @@ impl<T: From<Pod>> Watch<T> {
             self.send(Seen::Refused(failure)).await?;
             return Err(Over);
         }
-        if !std::mem::replace(&mut self.is_away, true) {
+        if self.failures.is_news(()) {
             self.send(Seen::Away(said(&failure))).await?;
         }
-        let asked = match failure {
-            ApiFailure::Throttled { retry_after, .. } => retry_after.unwrap_or_default(),
-            _ => Duration::ZERO,
-        };
-        sleep(self.pause.max(asked.min(self.pace.longest_retry_after))).await;
-        self.pause = (self.pause * 2).min(self.pace.longest_pause);
+        sleep(self.failures.wait(&self.pace.backoff, failure.retry_after(), WITHOUT_JITTER)).await;
         Ok(())
     }
 
