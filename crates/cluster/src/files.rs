@@ -1,12 +1,11 @@
 //! Files that are read now, and looked at again later.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
 
 use super::connect_error::ConnectError;
+use cloakroom_core::reload::Seen;
 
 /// More than any token, certificate or kubeconfig: a file without end is not read to its end.
 const LONGEST: u64 = 4 << 20;
@@ -14,29 +13,6 @@ const LONGEST: u64 = 4 << 20;
 /// Reads files, and remembers how they looked.
 #[derive(Debug, Default)]
 pub(super) struct Files(Seen);
-
-/// Files, and how each looked before it was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen(Vec<(PathBuf, Stamp)>);
-
-/// What changes when a file does: time, length and inode. Kubernetes changes mounted files by another target of a
-/// symbolic link, within the same tick of the clock as the old one if it must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp(Option<(SystemTime, u64, u64)>);
-
-impl Stamp {
-    fn of(path: &Path) -> Self {
-        let metadata = fs::metadata(path).ok();
-        Self(metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))))
-    }
-}
-
-impl Seen {
-    /// The same files as they look now.
-    pub(super) fn again(&self) -> Self {
-        Self(self.0.iter().map(|(path, _)| (path.clone(), Stamp::of(path))).collect())
-    }
-}
 
 /// What was in a file, or what stood in a kubeconfig itself.
 pub(super) struct Content {
@@ -56,8 +32,7 @@ impl Content {
 impl Files {
     /// Reads a file that `setting` names.
     pub(super) fn read(&mut self, path: &Path, setting: &str) -> Result<Content, ConnectError> {
-        // Before the content: a change in between is then seen the next time.
-        self.0.0.push((path.to_owned(), Stamp::of(path)));
+        self.0.add(path);
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)).map_err(|source| {
             ConnectError::Unreadable { path: path.to_owned(), setting: setting.to_owned(), source }
