@@ -8,8 +8,8 @@ mod archive;
 mod catalog;
 mod error;
 mod extract;
+mod file_type;
 mod header;
-mod looks;
 mod pax;
 mod stream;
 

@@ -5,8 +5,8 @@ use std::mem;
 
 use super::UnpackLimits;
 use super::error::UnpackError;
+use super::file_type::file_type;
 use super::header::{BLOCK_BYTES, Block, Header, Kind, has_magic};
-use super::looks::looks_like;
 use super::pax::Records;
 use super::stream::{MAX_END_BYTES, Stream};
 use crate::bundle::policy::{NameFault, clean_path, printable};
@@ -124,7 +124,7 @@ impl<R: Read> Archive<R> {
             return Ok(None);
         }
         if self.entries == 0 && !has_magic(&block) && Header::parse(&block).is_err() {
-            return Err(UnpackError::NotATar { looks_like: looks_like(&block[..read]) });
+            return Err(UnpackError::NotATar { looks_like: file_type(&block[..read]) });
         }
         if read < BLOCK_BYTES {
             return Err(UnpackError::Truncated);

@@ -9,8 +9,8 @@ use flate2::bufread::GzDecoder;
 
 use super::UnpackLimits;
 use super::error::UnpackError;
+use super::file_type::file_type;
 use super::header::has_magic;
-use super::looks::looks_like;
 
 const INPUT_BUFFER_BYTES: usize = 128 * 1024;
 /// What has to be seen to recognise a tar archive: its first header.
@@ -52,7 +52,7 @@ impl<R: Read> Stream<R> {
         input.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(UnpackError::from_io)?;
         let gzip = head.starts_with(GZIP_MAGIC);
         if !gzip && !has_magic(&head) {
-            return Err(UnpackError::NotABundle { looks_like: looks_like(&head) });
+            return Err(UnpackError::NotABundle { looks_like: file_type(&head) });
         }
         let input = BufReader::with_capacity(INPUT_BUFFER_BYTES, Cursor::new(head).chain(input));
         let layer = if gzip { Layer::Gzip(Box::new(GzDecoder::new(input))) } else { Layer::Plain(input) };

@@ -19,7 +19,7 @@ const MAGIC: &[(&[u8], &str)] = &[
 ];
 
 /// A name for it, with its article.
-pub(super) fn looks_like(head: &[u8]) -> &'static str {
+pub(super) fn file_type(head: &[u8]) -> &'static str {
     if head.is_empty() {
         return "an empty file";
     }
@@ -41,13 +41,13 @@ mod tests {
 
     #[test]
     fn wrong_files_are_called_by_their_name() {
-        assert_eq!(looks_like(b""), "an empty file");
-        assert_eq!(looks_like(b"PK\x03\x04rest"), "a zip or jar file");
+        assert_eq!(file_type(b""), "an empty file");
+        assert_eq!(file_type(b"PK\x03\x04rest"), "a zip or jar file");
         assert_eq!(
-            looks_like(b"\n<!DOCTYPE html>\n<HTML>"),
+            file_type(b"\n<!DOCTYPE html>\n<HTML>"),
             "a web page, perhaps an error page or a login page"
         );
-        assert_eq!(looks_like(b"hello\n"), "plain text");
-        assert_eq!(looks_like(b"\0\x01\x02"), "binary data of no known kind");
+        assert_eq!(file_type(b"hello\n"), "plain text");
+        assert_eq!(file_type(b"\0\x01\x02"), "binary data of no known kind");
     }
 }
