@@ -4,6 +4,7 @@
 
 mod driver_properties;
 mod error;
+mod install;
 mod lock;
 mod observer;
 mod own_file;
@@ -13,7 +14,6 @@ mod receipt;
 mod remote;
 mod resume;
 mod run;
-mod settle;
 mod source;
 mod stream;
 mod termination;

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::error::FetchError;
+use super::install::{Prepared, clean, install, prepare};
 use super::lock::SourceLock;
 use super::observer::{FetchObserver, SourceReport};
 use super::plan::FetchPlan;
-use super::settle::{Prepared, clean, prepare, settle};
 use super::source::{Fetched, Tools, fetch};
 use crate::bundle::UnpackLimits;
 use crate::client::{HttpClient, RetryPolicy};
@@ -78,7 +78,7 @@ pub async fn run(
     threads.close();
     let _ = tokio::time::timeout(WIND_DOWN, threads.wait()).await;
     in_thread(move || {
-        let settled = outcome.and_then(|fetched| settle(&sources, fetched));
+        let settled = outcome.and_then(|fetched| install(&sources, fetched));
         clean(&sources);
         drop(locks);
         settled

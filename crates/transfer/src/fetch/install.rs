@@ -67,7 +67,7 @@ pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
 
 /// Puts everything into place, or nothing if two sources bring the same name. `fetched` has an entry for each of
 /// `sources` that was not there.
-pub(super) fn settle(
+pub(super) fn install(
     sources: &[Prepared],
     mut fetched: BTreeMap<usize, Fetched>,
 ) -> Result<Vec<SourceReport>, FetchError> {
@@ -75,11 +75,11 @@ pub(super) fn settle(
     for (index, fetched) in &fetched {
         check_folder(&sources[*index], fetched)?;
     }
-    let settle_one = |(index, prepared): (usize, &Prepared)| match fetched.remove(&index) {
+    let install_one = |(index, prepared): (usize, &Prepared)| match fetched.remove(&index) {
         Some(fetched) => install(prepared, &fetched),
         None => Ok(already_there(prepared)),
     };
-    sources.iter().enumerate().map(settle_one).collect()
+    sources.iter().enumerate().map(install_one).collect()
 }
 
 /// Every name is one source's file, and no other source's folder. Paths are compared, as one target can be in another.
