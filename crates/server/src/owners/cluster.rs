@@ -11,8 +11,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::follower::{Follower, Scope, lock};
 use super::kinds::Unresolved;
-use super::standing::WatchReport;
 use super::wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE, TooManyKeys};
+use super::watch_status::WatchReport;
 use super::{
     Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, WatchState, fresh, watch,
 };

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::kinds::{self, Unresolved};
 use super::objects::{Found, Objects, Source};
-use super::standing::{Standing, WatchReport};
 use super::wanted::TooManyKeys;
+use super::watch_status::{WatchRecord, WatchReport};
 use super::{ClusterSettings, Presence, Unknown, WatchState};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
@@ -33,7 +33,7 @@ pub(super) struct Follower {
 pub(super) struct Scope {
     pub(super) namespace: Option<String>,
     /// For all objects, and for pods also for those that are not finished.
-    standings: [Mutex<Standing>; 2],
+    records: [Mutex<WatchRecord>; 2],
     /// Wakes the watches, to see whether they must begin anew.
     pub(super) anew: [Notify; 2],
     /// A fresh read knew better.
@@ -48,7 +48,7 @@ impl Follower {
         };
         let scope = |namespace| Scope {
             namespace,
-            standings: [Mutex::new(Standing::new()), Mutex::new(Standing::new())],
+            records: [Mutex::new(WatchRecord::new()), Mutex::new(WatchRecord::new())],
             anew: Default::default(),
             contradicted: Default::default(),
         };
@@ -88,7 +88,7 @@ impl Follower {
 
     /// Whether the cluster was asked and does not have this kind.
     pub(super) fn lacks_kind(&self) -> bool {
-        self.scopes.iter().all(|scope| scope.standing(Source::All).state == WatchState::NoSuchKind)
+        self.scopes.iter().all(|scope| scope.record(Source::All).state == WatchState::NoSuchKind)
     }
 
     /// Asks for the labels of a resource's owner. If there are new keys among them, everything is listed again. Without room
@@ -141,7 +141,7 @@ impl Follower {
     /// A fresh read knew better: nothing that the watches of this scope say counts until they have listed again.
     pub(super) fn contradict(&self, scope: &Scope) {
         for source in self.sources() {
-            self.set(scope, *source, |standing| standing.enter(WatchState::Starting, None));
+            self.set(scope, *source, |record| record.enter(WatchState::Starting, None));
             scope.contradicted[*source as usize].store(true, Ordering::SeqCst);
             scope.anew[*source as usize].notify_one();
         }
@@ -158,7 +158,7 @@ impl Follower {
             return Presence::Unknown(Unknown::OtherNamespace);
         };
         let (state, listed_keys) = {
-            let all = scope.standing(Source::All);
+            let all = scope.record(Source::All);
             (all.state, all.listed_keys)
         };
         match state {
@@ -173,7 +173,7 @@ impl Follower {
         let is_full = objects.wanted.is_full_for(owner);
         drop(objects);
         let unfinished =
-            self.sources().contains(&Source::Unfinished).then(|| scope.standing(Source::Unfinished).state);
+            self.sources().contains(&Source::Unfinished).then(|| scope.record(Source::Unfinished).state);
         match (unfinished, found) {
             (None, Found { only_in_all: true, .. })
             | (Some(_), Found { in_both: true, .. })
@@ -189,8 +189,13 @@ impl Follower {
     }
 
     /// Writes down how a watch is, and tells whoever waits for that.
-    pub(super) fn set<T>(&self, scope: &Scope, source: Source, change: impl FnOnce(&mut Standing) -> T) -> T {
-        let changed = change(&mut scope.standing(source));
+    pub(super) fn set<T>(
+        &self,
+        scope: &Scope,
+        source: Source,
+        change: impl FnOnce(&mut WatchRecord) -> T,
+    ) -> T {
+        let changed = change(&mut scope.record(source));
         self.changes.send_replace(());
         changed
     }
@@ -200,7 +205,7 @@ impl Follower {
         let scope = self.scope_of(namespace)?;
         let mut changes = self.changes.subscribe();
         loop {
-            let state = scope.standing(Source::All).state;
+            let state = scope.record(Source::All).state;
             if state != WatchState::Starting {
                 return Some(state);
             }
@@ -211,14 +216,14 @@ impl Follower {
     pub(super) fn reports(&self) -> Vec<WatchReport> {
         let sources = self.sources();
         let of = |scope: &Scope, source: Source| {
-            let standing = scope.standing(source).clone();
+            let record = scope.record(source).clone();
             WatchReport {
                 kind: self.kind.to_string(),
                 namespace: scope.namespace.clone(),
                 unfinished_only: source == Source::Unfinished,
-                state: standing.state,
-                since: standing.since,
-                last_failure: standing.last_failure,
+                state: record.state,
+                since: record.since,
+                last_failure: record.last_failure,
             }
         };
         self.scopes.iter().flat_map(|scope| sources.iter().map(move |source| of(scope, *source))).collect()
@@ -226,8 +231,8 @@ impl Follower {
 }
 
 impl Scope {
-    pub(super) fn standing(&self, source: Source) -> MutexGuard<'_, Standing> {
-        lock(&self.standings[source as usize])
+    pub(super) fn record(&self, source: Source) -> MutexGuard<'_, WatchRecord> {
+        lock(&self.records[source as usize])
     }
 
     /// Whether a fresh read knew better since the last time this was asked.
@@ -237,7 +242,7 @@ impl Scope {
 
     /// Whether the watch has ever completed a list.
     pub(super) fn was_ready(&self) -> bool {
-        self.standing(Source::All).listed_keys.is_some()
+        self.record(Source::All).listed_keys.is_some()
     }
 }
 

@@ -10,9 +10,9 @@ mod kinds;
 mod names;
 mod objects;
 
-mod standing;
 mod wanted;
 mod watch;
+mod watch_status;
 
 use async_trait::async_trait;
 
@@ -23,9 +23,9 @@ use cloakroom_core::resource::Owner;
 pub use cloakroom_core::protocol::status::WatchState;
 pub use cloakroom_core::resource::Unknown;
 pub use cluster::{ClusterOwners, ClusterSettings, Pace};
-pub use standing::WatchReport;
 use wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE};
 pub use watch::RESTART_CAUSES;
+pub use watch_status::WatchReport;
 
 /// Whether the owner of a resource is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
 use super::kinds::Unresolved;
 use super::objects::Source;
-use super::standing::state_after;
+use super::watch_status::state_after;
 use cloakroom_cluster::{ApiFailure, within};
 use cloakroom_core::retry::Failures;
 
@@ -183,9 +183,9 @@ impl Watch {
         self.is_listing = false;
         self.failures.end();
         let version = self.keys_version;
-        let changed = self.follower.set(self.scope(), self.source, |standing| {
-            standing.listed_keys = Some(version);
-            standing.enter(WatchState::Ready, None)
+        let changed = self.follower.set(self.scope(), self.source, |record| {
+            record.listed_keys = Some(version);
+            record.enter(WatchState::Ready, None)
         });
         if changed && self.source == Source::All {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known");
@@ -242,7 +242,7 @@ impl Watch {
     }
 
     fn enter(&self, state: WatchState, failure: Option<&ApiFailure>) -> bool {
-        self.follower.set(self.scope(), self.source, |standing| standing.enter(state, failure))
+        self.follower.set(self.scope(), self.source, |record| record.enter(state, failure))
     }
 
     async fn rest(&mut self, asked: Option<Duration>) {

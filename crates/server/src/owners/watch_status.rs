@@ -33,7 +33,7 @@ pub struct WatchReport {
 
 /// How one watch is, as its task writes it down.
 #[derive(Debug, Clone)]
-pub(super) struct Standing {
+pub(super) struct WatchRecord {
     pub(super) state: WatchState,
     pub(super) since: Timestamp,
     pub(super) last_failure: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Standing {
     pub(super) listed_keys: Option<u64>,
 }
 
-impl Standing {
+impl WatchRecord {
     pub(super) fn new() -> Self {
         Self { state: WatchState::Starting, since: Timestamp::now(), last_failure: None, listed_keys: None }
     }
