@@ -3,9 +3,9 @@
 mod asked;
 mod file;
 mod handover;
+mod messages;
 pub(super) mod progress;
 mod templates;
-mod words;
 
 use std::io::Write;
 use std::process::ExitCode;

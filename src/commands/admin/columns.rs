@@ -8,7 +8,7 @@ use cloakroom_core::protocol::admin::StagedResource;
 use cloakroom_core::size::format_size;
 
 use super::table::Table;
-use super::{age, words};
+use super::{age, messages};
 
 pub(super) use super::table::terminal_width;
 
@@ -74,7 +74,7 @@ fn staged(rows: &[StagedResource], now: Timestamp) -> Table {
             // A user of the cluster may have a name with blanks.
             by.split_whitespace().collect::<Vec<_>>().join("_"),
             row.kept_because.as_deref().unwrap_or("-").to_owned(),
-            words::goes(row, now),
+            messages::goes(row, now),
         ]);
     }
     table
@@ -85,7 +85,7 @@ fn narrow(rows: &[StagedResource], now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "GOES"]);
     for row in rows {
         let [namespace, owner, size, age, used] = common(row, now);
-        let goes = words::goes(row, now);
+        let goes = messages::goes(row, now);
         // The most that time allows is in the wide table.
         let goes = goes.split(',').next().unwrap_or_default().to_owned();
         table.push(&[beginning(&row.resource_id, length), namespace, owner, size, age, used, goes]);
@@ -107,7 +107,7 @@ fn deleted(rows: &[StagedResource], now: Timestamp, id_length: usize) -> Table {
 fn common(row: &StagedResource, now: Timestamp) -> [String; 5] {
     [
         row.owner.namespace.clone(),
-        words::owner(&row.owner),
+        messages::owner(&row.owner),
         format_size(row.size_bytes).replace(' ', ""),
         age::between(row.created_at, now),
         row.last_used_at.map_or_else(|| "never".to_owned(), |at| age::between(at, now)),

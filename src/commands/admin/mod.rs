@@ -4,13 +4,13 @@ mod age;
 mod clean;
 mod columns;
 mod ls;
+mod messages;
 mod rm;
 mod show;
 mod structured;
 mod sums;
 mod table;
 mod warnings;
-mod words;
 
 use std::io::Write as _;
 use std::path::Path;

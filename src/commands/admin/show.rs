@@ -9,7 +9,7 @@ use cloakroom_core::protocol::admin::ResourceDetails;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::harmless;
 
-use super::{age, connect, print, print_as, resolve, words};
+use super::{age, connect, messages, print, print_as, resolve};
 use crate::cli::ShowArgs;
 
 /// Shows one.
@@ -49,7 +49,7 @@ fn text(details: &ResourceDetails) -> String {
     let resource = &details.resource;
     let ago = |at: Timestamp| ago(at, details);
     let since = |at: Option<Timestamp>| at.map(ago);
-    let owner = format!("{} in namespace {}", words::owner(&resource.owner), resource.owner.namespace);
+    let owner = format!("{} in namespace {}", messages::owner(&resource.owner), resource.owner.namespace);
     let staged = match &resource.uploaded_by {
         Some(by) => format!("{} by {by}", ago(resource.created_at)),
         None => ago(resource.created_at),
@@ -78,8 +78,8 @@ fn text(details: &ResourceDetails) -> String {
         ("owner seen", owner_seen(details)),
         ("owner gone", since(details.owner_absent_since.filter(|_| details.owner_seen_at.is_some()))),
         ("owner done", since(details.owner_finished_since)),
-        ("kept", is_kept.map(|why| format!("because {} ({why})", words::because(why, details)))),
-        ("goes", is_ready.then(|| words::end(details))),
+        ("kept", is_kept.map(|why| format!("because {} ({why})", messages::because(why, details)))),
+        ("goes", is_ready.then(|| messages::end(details))),
         ("deleted", deleted),
     ];
     lines.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).fold(
@@ -95,7 +95,7 @@ fn text(details: &ResourceDetails) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::admin::words::tests::details;
+    use crate::commands::admin::messages::tests::details;
 
     /// The lines about the owner, by when it was seen.
     fn owner_lines(seen_at: Option<&str>) -> Vec<String> {

@@ -9,7 +9,7 @@ use cloakroom_core::protocol::admin::{
 use cloakroom_core::protocol::status::ClusterMatch;
 use cloakroom_core::size::format_size;
 
-use super::{age, words};
+use super::{age, messages};
 
 /// What else an admin must know.
 pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
@@ -25,7 +25,7 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
             which.join(", ")
         )
     });
-    let blind = server.watches.iter().filter(|watch| words::is_blind(&watch.state));
+    let blind = server.watches.iter().filter(|watch| messages::is_blind(&watch.state));
     let watches = blind.map(|watch| hint(watch, server.now));
     cluster.into_iter().chain(unreadable).chain(watches).collect()
 }

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::asked;
 use super::file;
+use super::messages;
 use super::progress::{StageProgress, Uploads};
 use super::templates::Templates;
-use super::words;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
 use crate::commands::submit::{connect, signals::Signals, sources};
@@ -75,13 +75,13 @@ fn give(
     templates: Option<&Templates>,
     to_apply: &[Value],
 ) -> anyhow::Result<()> {
-    let documents = words::documents(to_apply)?;
+    let documents = messages::documents(to_apply)?;
     if handover.file.is_some() {
-        return words::show(&documents).context(UNPRINTED);
+        return messages::show(&documents).context(UNPRINTED);
     }
-    let given = words::given(choice, handover, templates)?;
+    let given = messages::given(choice, handover, templates)?;
     templates.map_or(Ok(()), Templates::write)?;
-    let printed = words::show(if to_apply.is_empty() { &given } else { &documents }).context(UNPRINTED);
+    let printed = messages::show(if to_apply.is_empty() { &given } else { &documents }).context(UNPRINTED);
     if printed.is_err() {
         templates.inspect(|templates| templates.take_back());
     } else if !to_apply.is_empty() {
@@ -93,8 +93,8 @@ fn give(
 
 fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, handed_over: &HandedOver) {
     match &handover.file {
-        Some(file) => words::explain_merged(handover, file, handed_over),
-        None => words::explain(handover, choice, are_made, handed_over.expires_at),
+        Some(file) => messages::explain_merged(handover, file, handed_over),
+        None => messages::explain(handover, choice, are_made, handed_over.expires_at),
     }
 }
 

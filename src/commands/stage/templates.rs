@@ -64,5 +64,5 @@ impl Templates {
 }
 
 fn yaml(pod: &Value) -> anyhow::Result<String> {
-    Ok(format!("{HEAD}{}", super::words::yaml(pod)?))
+    Ok(format!("{HEAD}{}", super::messages::yaml(pod)?))
 }
