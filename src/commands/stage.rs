@@ -1,10 +1,10 @@
 //! `cloakroom stage`: the ticket goes to stdout, everything else to stderr.
 
-mod asked;
 mod file;
 mod handover;
 mod messages;
 pub(super) mod progress;
+mod request;
 mod templates;
 
 use std::io::Write;

@@ -1,12 +1,12 @@
 //! `cloakroom submit`: spark-submit's command line, words and exit codes. Everything is told on stderr; stdout is for
 //! what was asked for (`--help`, `--dry-run`).
 
-mod asked;
 pub(super) mod connect;
 mod dry_run;
 mod failure;
 mod hand_over;
 mod progress;
+mod request;
 pub(super) mod signals;
 pub(super) mod sources;
 mod usage;
@@ -21,8 +21,8 @@ use anyhow::Context as _;
 
 use crate::cli::submit_help;
 use crate::commands::tell;
-use asked::Asked;
 use hand_over::Successor;
+use request::SubmitRequest;
 
 use cloakroom_spark::SubmitArguments;
 use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
@@ -37,28 +37,28 @@ pub async fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
         tell(&submit_help().to_string());
         return Ok(ExitCode::from(EXIT_NOTHING_ASKED));
     }
-    let asked = Asked::read(arguments);
-    if asked.is_for_help() {
+    let request = SubmitRequest::read(arguments);
+    if request.is_for_help() {
         return show_help();
     }
-    let done = go(&asked).await;
-    if asked.is_about_a_driver() { done } else { done.map_err(failure::of) }
+    let done = go(&request).await;
+    if request.is_about_a_driver() { done } else { done.map_err(failure::of) }
 }
 
-async fn go(asked: &Asked) -> anyhow::Result<ExitCode> {
+async fn go(request: &SubmitRequest) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
-    let settings = settings(&asked.known(), &submitter);
+    let settings = settings(&request.known(), &submitter);
     if let Ok(Settings { conf, .. }) = &settings
-        && let Some(successor) = Successor::of(asked, conf, &submitter)?
+        && let Some(successor) = Successor::of(request, conf, &submitter)?
     {
-        return Err(successor.take_over(asked).into());
+        return Err(successor.take_over(request).into());
     }
-    let line = asked.line()?;
+    let line = request.line()?;
     if line.has(Switch::Version) {
         tell(&usage::version());
         return Ok(ExitCode::SUCCESS);
     }
-    asked.check_text()?;
+    request.check_text()?;
     let settings = settings?;
     settings.warnings.iter().for_each(|warning| warn(warning));
     if line.has(Switch::Verbose) {

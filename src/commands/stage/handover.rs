@@ -8,10 +8,10 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::asked;
 use super::file;
 use super::messages;
 use super::progress::{StageProgress, Uploads};
+use super::request;
 use super::templates::Templates;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
@@ -33,7 +33,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let submitter = sources::submitter()?;
     let file = file::read(args, choice)?;
     let defaults = sources::defaults(&submitter)?;
-    let mut request = asked::request(args, choice, defaults.as_ref(), file.as_ref(), submitter.clone())?;
+    let mut request = request::request(args, choice, defaults.as_ref(), file.as_ref(), submitter.clone())?;
     request.conf.fill_in(submitter.surroundings())?;
     let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
     let (seen, uploads) = (screen.clone(), Uploads::default());

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::asked::Asked;
+use super::request::SubmitRequest;
 
 use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
 use cloakroom_spark::conf::Surroundings;
@@ -27,13 +27,17 @@ pub struct Successor {
 
 impl Successor {
     /// The spark-submit that a command line is for: none where it is for this program, or where none is named.
-    pub fn of(asked: &Asked, conf: &SparkConf, submitter: &Submitter) -> Result<Option<Self>, SettingError> {
+    pub fn of(
+        request: &SubmitRequest,
+        conf: &SparkConf,
+        submitter: &Submitter,
+    ) -> Result<Option<Self>, SettingError> {
         let mut conf = conf.clone();
         if let Some(path) = submitter.variables.get(VARIABLE) {
             conf.set(KEY, path, Origin::Variable(VARIABLE));
         }
         let Some(named) = conf.get(KEY).filter(|path| !path.is_empty()) else { return Ok(None) };
-        if asked.is_for_kubernetes(&conf) {
+        if request.is_for_kubernetes(&conf) {
             return Ok(None);
         }
         let program = submitter.working_folder.join(named);
@@ -44,8 +48,8 @@ impl Successor {
     }
 
     /// Becomes that program, with the same arguments and the same environment. Gives why that failed, if it did.
-    pub fn take_over(&self, asked: &Asked) -> SettingError {
-        let error = Command::new(&self.program).args(&asked.arguments).exec();
+    pub fn take_over(&self, request: &SubmitRequest) -> SettingError {
+        let error = Command::new(&self.program).args(&request.arguments).exec();
         self.conf.refuse(KEY, format!("it cannot be started: {error}"))
     }
 }

@@ -8,14 +8,14 @@ use cloakroom_spark::arguments::{CommandLine, CommandLineError, Purpose, Script,
 use cloakroom_spark::{SparkConf, keys};
 
 /// A command line.
-pub struct Asked {
+pub struct SubmitRequest {
     /// As they were given: they may be no text.
     pub arguments: Vec<OsString>,
     script: Option<Script>,
     line: Result<CommandLine, CommandLineError>,
 }
 
-impl Asked {
+impl SubmitRequest {
     /// Splits the arguments behind `spark-submit`.
     pub fn read(arguments: Vec<OsString>) -> Self {
         let words: Vec<String> =
@@ -88,7 +88,7 @@ mod tests {
         for (key, value) in settings {
             conf.set(key, *value, Origin::Conf);
         }
-        Asked::read(arguments.iter().map(OsString::from).collect()).is_for_kubernetes(&conf)
+        SubmitRequest::read(arguments.iter().map(OsString::from).collect()).is_for_kubernetes(&conf)
     }
 
     #[test]
