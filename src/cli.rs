@@ -2,8 +2,8 @@
 
 mod admin;
 mod completions;
+mod external_submitter;
 mod fetch;
-mod handover;
 mod retention;
 mod serve;
 mod stage;
@@ -23,8 +23,8 @@ pub use admin::{
     TOKEN_FLAG as ADMIN_TOKEN_FLAG, token_giver as admin_token_giver,
 };
 pub use completions::{CompletionsArgs, ManArgs};
+pub use external_submitter::SubmitterChoice;
 pub use fetch::FetchArgs;
-pub use handover::SubmitterChoice;
 pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::{StageArgs, ca_giver, token_giver};
 pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::external_submitter::ExternalSubmitterArgs;
 use super::giver;
-use super::handover::HandoverArgs;
 
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 use cloakroom_core::time::SparkDuration;
@@ -84,7 +84,7 @@ pub struct StageArgs {
     pub files: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub handover: HandoverArgs,
+    pub external: ExternalSubmitterArgs,
 }
 
 impl StageArgs {

@@ -1,7 +1,7 @@
 //! `cloakroom stage`: the ticket goes to stdout, everything else to stderr.
 
+mod external_submitter;
 mod file;
-mod handover;
 mod messages;
 pub(super) mod progress;
 mod request;
@@ -28,8 +28,8 @@ use crate::commands::{UsageError, tell};
 
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
-    if let Some(choice) = args.handover.submitter {
-        return handover::run(&args, choice).await;
+    if let Some(choice) = args.external.submitter {
+        return external_submitter::run(&args, choice).await;
     }
     let request = request(&args)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;

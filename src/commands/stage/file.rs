@@ -8,14 +8,14 @@ use anyhow::Context as _;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::refuse;
 
-use cloakroom_submit::plan::handover::operator::ApplicationFile;
+use cloakroom_submit::plan::external_submitter::operator::ApplicationFile;
 
 /// Stands for stdin.
 const STDIN: &str = "-";
 
 /// The file that `-f` names, if it names one.
 pub fn read(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Option<ApplicationFile>> {
-    let Some(path) = &args.handover.filename else { return Ok(None) };
+    let Some(path) = &args.external.filename else { return Ok(None) };
     if choice != SubmitterChoice::SparkOperator {
         refuse!("-f takes the file of a SparkApplication: it goes with --for spark-operator");
     }

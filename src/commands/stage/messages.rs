@@ -12,19 +12,19 @@ use crate::cli::SubmitterChoice;
 use crate::commands::tell;
 
 use cloakroom_spark::keys;
-use cloakroom_submit::plan::handover::operator::{self, ApplicationFile};
-use cloakroom_submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
+use cloakroom_submit::plan::external_submitter::operator::{self, ApplicationFile};
+use cloakroom_submit::plan::external_submitter::{ExternalSubmission, FOUND_IN_JARS, LABEL};
 use cloakroom_submit::run::HandedOver;
 
 /// What the submitter is to be given.
 pub fn given(
     choice: SubmitterChoice,
-    handover: &Handover,
+    external: &ExternalSubmission,
     templates: Option<&Templates>,
 ) -> anyhow::Result<String> {
     match choice {
-        SubmitterChoice::SparkSubmit => Ok(arguments(handover, templates)),
-        SubmitterChoice::SparkOperator => fields(handover),
+        SubmitterChoice::SparkSubmit => Ok(arguments(external, templates)),
+        SubmitterChoice::SparkOperator => fields(external),
     }
 }
 
@@ -69,20 +69,20 @@ pub fn yaml(value: &Value) -> anyhow::Result<String> {
 }
 
 /// Arguments of spark-submit, the application behind all options: lines that a shell takes as one command.
-fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
+fn arguments(external: &ExternalSubmission, templates: Option<&Templates>) -> String {
     let file = |path: &Path| path.display().to_string();
-    let mut settings = vec![(keys::NAMESPACE.name(), handover.namespace.clone())];
-    settings.extend(handover.pod_name.iter().map(|name| (keys::DRIVER_POD_NAME.name(), name.clone())));
+    let mut settings = vec![(keys::NAMESPACE.name(), external.namespace.clone())];
+    settings.extend(external.pod_name.iter().map(|name| (keys::DRIVER_POD_NAME.name(), name.clone())));
     if let Some(templates) = templates {
         settings.push((keys::DRIVER_POD_TEMPLATE.name(), file(&templates.driver)));
         if let Some(executor) = &templates.executor {
             settings.push((keys::EXECUTOR_POD_TEMPLATE.name(), file(executor)));
         }
     }
-    settings.extend(handover.containers.iter().cloned());
-    settings.extend(handover.lists.iter().cloned());
+    settings.extend(external.containers.iter().cloned());
+    settings.extend(external.lists.iter().cloned());
     let options = settings.iter().map(|(key, value)| format!("--conf {key}={}", quoted(value)));
-    let application = handover.application.iter().map(|application| quoted(application));
+    let application = external.application.iter().map(|application| quoted(application));
     options.chain(application).collect::<Vec<_>>().join(" \\\n") + "\n"
 }
 
@@ -97,27 +97,32 @@ fn quoted(argument: &str) -> String {
 }
 
 /// The part of a `SparkApplication` that says the same.
-fn fields(handover: &Handover) -> anyhow::Result<String> {
-    let spec = operator::fields(handover).context("the fields cannot be written")?;
+fn fields(external: &ExternalSubmission) -> anyhow::Result<String> {
+    let spec = operator::fields(external).context("the fields cannot be written")?;
     yaml(&json!({"spec": spec}))
 }
 
 /// What to know, and what is left to do.
-pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
-    let names = handover.objects.names().join(" and ");
-    let namespace = &handover.namespace;
+pub fn explain(
+    external: &ExternalSubmission,
+    choice: SubmitterChoice,
+    are_made: bool,
+    expires_at: Option<Timestamp>,
+) {
+    let names = external.objects.names().join(" and ");
+    let namespace = &external.namespace;
     let made = if are_made { "made" } else { "not made yet:" };
     tell(&format!(
         "{made} {names} in namespace {namespace}; nothing owns them: once the application has ended, remove them with {}",
-        removal(handover)
+        removal(external)
     ));
     let next = match choice {
         SubmitterChoice::SparkSubmit => "submit the application",
         SubmitterChoice::SparkOperator => "apply the SparkApplication",
     };
     expires(next, expires_at);
-    if handover.application.as_deref() == Some(FOUND_IN_JARS) {
-        let hint = match (choice, &handover.main_class) {
+    if external.application.as_deref() == Some(FOUND_IN_JARS) {
+        let hint = match (choice, &external.main_class) {
             (SubmitterChoice::SparkSubmit, Some(class)) => format!("give --class {class} as well"),
             (SubmitterChoice::SparkSubmit, None) => "give --class as well".to_owned(),
             (SubmitterChoice::SparkOperator, None) => "give mainClass as well".to_owned(),
@@ -128,15 +133,15 @@ pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, exp
 }
 
 /// The same where the application was printed with everything that it needs.
-pub fn explain_merged(handover: &Handover, file: &ApplicationFile, handed_over: &HandedOver) {
+pub fn explain_merged(external: &ExternalSubmission, file: &ApplicationFile, handed_over: &HandedOver) {
     let (kind, name) = (file.kind(), file.name());
-    let (names, namespace) = (handover.objects.names().join(" and "), &handover.namespace);
+    let (names, namespace) = (external.objects.names().join(" and "), &external.namespace);
     let owned = if handed_over.is_owned {
         format!(
             "they belong to the {kind} that is there, and go with it: do not delete it before you apply this"
         )
     } else {
-        format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(handover))
+        format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(external))
     };
     tell(&format!(
         "printed the {kind} {name} with {names} for “kubectl apply -f -” (namespace {namespace}); {owned}"
@@ -144,8 +149,8 @@ pub fn explain_merged(handover: &Handover, file: &ApplicationFile, handed_over: 
     expires("apply it", handed_over.expires_at);
 }
 
-fn removal(handover: &Handover) -> String {
-    format!("“kubectl delete secret,configmap -n {} -l {LABEL}={}”", handover.namespace, handover.id)
+fn removal(external: &ExternalSubmission) -> String {
+    format!("“kubectl delete secret,configmap -n {} -l {LABEL}={}”", external.namespace, external.id)
 }
 
 fn expires(next: &str, expires_at: Option<Timestamp>) {

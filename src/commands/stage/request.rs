@@ -6,8 +6,8 @@ use crate::commands::{UsageError, refuse};
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_spark::arguments::master;
 use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, keys, split_list};
-use cloakroom_submit::plan::handover::HandoverRequest;
-use cloakroom_submit::plan::handover::operator::{ApplicationFile, FileSetting};
+use cloakroom_submit::plan::external_submitter::ExternalRequest;
+use cloakroom_submit::plan::external_submitter::operator::{ApplicationFile, FileSetting};
 use cloakroom_submit::plan::{Asking, Submitter};
 
 /// The Kubeflow Spark Operator's kind.
@@ -20,7 +20,7 @@ pub fn request(
     defaults: Option<&Properties>,
     file: Option<&ApplicationFile>,
     submitter: Submitter,
-) -> anyhow::Result<HandoverRequest> {
+) -> anyhow::Result<ExternalRequest> {
     let given = args.namespace.as_deref();
     let namespace = match file {
         Some(file) => file.namespace(given)?,
@@ -37,7 +37,7 @@ pub fn request(
     };
     let names_containers = choice == SubmitterChoice::SparkOperator;
     let asking = Asking::Allowed { attempts: args.attempts };
-    Ok(HandoverRequest {
+    Ok(ExternalRequest {
         conf,
         application,
         name,
@@ -87,14 +87,14 @@ fn conf(
     file: Option<&ApplicationFile>,
 ) -> anyhow::Result<SparkConf> {
     let mut conf = file.map(of_file).transpose()?.unwrap_or_default();
-    for (key, value) in &args.handover.settings {
+    for (key, value) in &args.external.settings {
         let is_of_file = matches!(conf.origin(key), Some(Origin::Field { .. }));
         if is_of_file && conf.get(key).is_some_and(|there| there != value) {
             return Err(conf.refuse(key, "--conf says something else: leave one of them out").into());
         }
         conf.set(key, value, Origin::Conf);
     }
-    let handover = &args.handover;
+    let external = &args.external;
     let (ca_file, token_file) = (args.ca_files.first(), args.token_file.as_ref());
     if args.ca_files.len() > 1 {
         refuse!(
@@ -110,12 +110,12 @@ fn conf(
     }
     for (flag, key, value) in [
         ("--namespace", keys::NAMESPACE.name(), Some(namespace.to_owned())),
-        ("--jars", keys::JARS.name(), list(&conf, &keys::JARS, handover.jars.as_deref())),
-        ("--files", keys::FILES.name(), list(&conf, &keys::FILES, handover.files.as_deref())),
-        ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, handover.archives.as_deref())),
-        ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, handover.py_files.as_deref())),
-        ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), handover.fetch_image.clone()),
-        ("--master", keys::MASTER.name(), handover.master.clone()),
+        ("--jars", keys::JARS.name(), list(&conf, &keys::JARS, external.jars.as_deref())),
+        ("--files", keys::FILES.name(), list(&conf, &keys::FILES, external.files.as_deref())),
+        ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, external.archives.as_deref())),
+        ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, external.py_files.as_deref())),
+        ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), external.fetch_image.clone()),
+        ("--master", keys::MASTER.name(), external.master.clone()),
     ] {
         if let Some(value) = value {
             conf.set(key, value, Origin::Option(flag));

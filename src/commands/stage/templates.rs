@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde_json::Value;
 
-use cloakroom_submit::plan::handover::Handover;
+use cloakroom_submit::plan::external_submitter::ExternalSubmission;
 
 /// The first line, for whoever finds such a file.
 const HEAD: &str =
@@ -25,15 +25,15 @@ pub struct Templates {
 
 impl Templates {
     /// Writes nothing yet.
-    pub fn new(folder: &Path, handover: &Handover) -> anyhow::Result<Self> {
+    pub fn new(folder: &Path, external: &ExternalSubmission) -> anyhow::Result<Self> {
         let folder = folder.canonicalize().with_context(|| {
             format!("cannot write pod templates to {} (--templates-to)", folder.display())
         })?;
-        let path = |whose: &str| folder.join(format!("{}-{whose}-pod-template.yaml", handover.prefix));
+        let path = |whose: &str| folder.join(format!("{}-{whose}-pod-template.yaml", external.prefix));
         let driver = path("driver");
-        let mut contents = vec![(driver.clone(), yaml(&Value::Object(handover.driver.clone()))?)];
+        let mut contents = vec![(driver.clone(), yaml(&Value::Object(external.driver.clone()))?)];
         let mut executor = None;
-        if let Some(text) = &handover.executor {
+        if let Some(text) = &external.executor {
             let path = path("executor");
             contents.push((path.clone(), yaml(&serde_json::from_str(text)?)?));
             executor = Some(path);

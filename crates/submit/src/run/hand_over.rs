@@ -11,7 +11,7 @@ use crate::create::{Companions, Existing, Undo, existing, try_companions};
 use crate::events::{Event, Log};
 use crate::inputs::Inputs;
 use crate::leftovers::remove_leftovers;
-use crate::plan::handover::Handover;
+use crate::plan::external_submitter::ExternalSubmission;
 use crate::stage::{StagedBundles, Stager};
 use cloakroom_cluster::ApiServer;
 
@@ -46,31 +46,31 @@ impl HandOver<'_> {
     /// or the error says what.
     pub async fn run(
         &self,
-        handover: &Handover,
+        external: &ExternalSubmission,
         take: impl FnOnce(&[Value]) -> Result<(), NotTaken> + Send,
     ) -> Result<HandedOver, RunError> {
-        let uid = self.look(handover).await?;
-        let (Self { inputs, stager, log, stop, .. }, plan) = (*self, handover.staging.as_ref());
+        let uid = self.look(external).await?;
+        let (Self { inputs, stager, log, stop, .. }, plan) = (*self, external.staging.as_ref());
         let staged = match plan {
             Some(plan) => stager.stage(plan, inputs, log, stop).await?,
             None => StagedBundles::default(),
         };
-        let objects = staged.fill(&handover.objects);
-        let handed_over = self.hand_over(handover, objects, uid.as_deref(), take).await;
+        let objects = staged.fill(&external.objects);
+        let handed_over = self.hand_over(external, objects, uid.as_deref(), take).await;
         if let (Err(_), Some(plan)) = (&handed_over, plan) {
             take_back(stager, plan, &staged, log, false).await;
         }
         handed_over?;
-        self.tidy(handover).await;
+        self.tidy(external).await;
         Ok(HandedOver { is_owned: uid.is_some(), expires_at: staged.expires_at() })
     }
 
     /// The unique id of the file's application, if that is in the cluster. Objects without a file are tried.
-    async fn look(&self, handover: &Handover) -> Result<Option<String>, RunError> {
+    async fn look(&self, external: &ExternalSubmission) -> Result<Option<String>, RunError> {
         let Some(server) = self.server else { return Ok(None) };
-        let (namespace, stop) = (&handover.namespace, self.stop);
-        let Some(file) = &handover.file else {
-            try_companions(server, namespace, &handover.objects.unticketed(), stop).await?;
+        let (namespace, stop) = (&external.namespace, self.stop);
+        let Some(file) = &external.file else {
+            try_companions(server, namespace, &external.objects.unticketed(), stop).await?;
             return Ok(None);
         };
         Ok(match existing(server, namespace, file.application(), stop).await? {
@@ -89,15 +89,15 @@ impl HandOver<'_> {
 
     async fn hand_over(
         &self,
-        handover: &Handover,
+        external: &ExternalSubmission,
         objects: Vec<Value>,
         uid: Option<&str>,
         take: impl FnOnce(&[Value]) -> Result<(), NotTaken> + Send,
     ) -> Result<(), RunError> {
-        let (None, Some(server)) = (&handover.file, self.server) else {
-            return take(&to_apply(handover, objects, uid)).map_err(RunError::NotTaken);
+        let (None, Some(server)) = (&external.file, self.server) else {
+            return take(&to_apply(external, objects, uid)).map_err(RunError::NotTaken);
         };
-        let companions = Companions::make(server, &handover.namespace, &objects, self.stop).await?;
+        let companions = Companions::make(server, &external.namespace, &objects, self.stop).await?;
         let Err(why) = take(&[]) else { return Ok(()) };
         Err(match companions.undo().await {
             undo @ Undo::Left(_) => RunError::NotTakenBack { undo, why },
@@ -106,9 +106,9 @@ impl HandOver<'_> {
     }
 
     /// Removes what earlier runs left, as far as that is certain. What was asked for is done: this can fail nothing.
-    async fn tidy(&self, handover: &Handover) {
-        let (Some(server), Some(plan)) = (self.server, &handover.staging) else { return };
-        let namespace = handover.namespace.clone();
+    async fn tidy(&self, external: &ExternalSubmission) {
+        let (Some(server), Some(plan)) = (self.server, &external.staging) else { return };
+        let namespace = external.namespace.clone();
         let secrets = tokio::select! {
             removed = remove_leftovers(server, &namespace, plan) => removed,
             () = self.stop.cancelled() => return,
@@ -120,14 +120,14 @@ impl HandOver<'_> {
 }
 
 /// The objects, and with them the application of the file. Where that is in the cluster already, it owns them.
-fn to_apply(handover: &Handover, mut objects: Vec<Value>, uid: Option<&str>) -> Vec<Value> {
+fn to_apply(external: &ExternalSubmission, mut objects: Vec<Value>, uid: Option<&str>) -> Vec<Value> {
     for object in &mut objects {
-        object["metadata"]["namespace"] = json!(handover.namespace);
-        if let (Some(file), Some(uid)) = (&handover.file, uid) {
+        object["metadata"]["namespace"] = json!(external.namespace);
+        if let (Some(file), Some(uid)) = (&external.file, uid) {
             object["metadata"]["ownerReferences"] = file.owner_reference(uid);
         }
     }
-    match &handover.file {
+    match &external.file {
         Some(file) => file.with_objects(objects),
         None => objects,
     }

@@ -155,7 +155,7 @@ mod tests {
     use crate::Drawn;
     use crate::inputs::Local;
     use crate::plan::Request;
-    use crate::plan::handover::{Handover, HandoverRequest};
+    use crate::plan::external_submitter::{ExternalRequest, ExternalSubmission};
     use crate::stage::NamedServer;
 
     fn is_send<T: Send>(_: &T) {}
@@ -167,15 +167,15 @@ mod tests {
     }
 
     /// The same for what is handed over.
-    fn handed(run: &HandOver<'_>, handover: &Handover, request: &HandoverRequest, drawn: &Drawn) {
-        is_send(&run.run(handover, |_| Ok(())));
+    fn handed(run: &HandOver<'_>, external: &ExternalSubmission, request: &ExternalRequest, drawn: &Drawn) {
+        is_send(&run.run(external, |_| Ok(())));
         is_send(&handed_over(request, &Local, &NamedServer, drawn, run.log));
     }
 
     #[test]
     fn the_futures_can_move_to_another_thread() {
         let _: fn(&Run<'_>, &Submission, &Request, &Drawn) = moved;
-        let _: fn(&HandOver<'_>, &Handover, &HandoverRequest, &Drawn) = handed;
+        let _: fn(&HandOver<'_>, &ExternalSubmission, &ExternalRequest, &Drawn) = handed;
     }
 
     #[test]

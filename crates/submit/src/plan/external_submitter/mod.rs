@@ -60,7 +60,7 @@ const LONGEST_NAME: usize = 100;
 
 /// What to stage for an application that is not submitted here.
 #[derive(Clone)]
-pub struct HandoverRequest {
+pub struct ExternalRequest {
     /// The lists of files and the settings of staging, by Spark's keys.
     pub conf: SparkConf,
     /// The application itself, if it travels as well.
@@ -84,7 +84,7 @@ pub struct HandoverRequest {
 }
 
 /// What was checked, and nothing sent of.
-pub struct Handover {
+pub struct ExternalSubmission {
     /// Where the application will be.
     pub namespace: String,
     /// What the names of everything here begin with.
@@ -117,7 +117,7 @@ pub struct Handover {
 
 /// What is known once it is known where files stand: what travels, and how.
 pub struct Begun<'a> {
-    request: &'a HandoverRequest,
+    request: &'a ExternalRequest,
     conf: SparkConf,
     resource: MainResource,
     names: Names,
@@ -139,14 +139,14 @@ pub struct Gathered<'a> {
 }
 
 /// Where the files stand that are to be handed over.
-pub fn needs(request: &HandoverRequest) -> Result<Needs, PlanError> {
+pub fn needs(request: &ExternalRequest) -> Result<Needs, PlanError> {
     let (conf, _) = settings(request)?;
     Ok(Needs::places(&conf, |key| READ_KEYS.contains(&key), &resource(request), &request.submitter))
 }
 
 impl<'a> Begun<'a> {
     /// Finds the files. The facts are those that [`needs`] asks for.
-    pub fn new(request: &'a HandoverRequest, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
+    pub fn new(request: &'a ExternalRequest, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
         let machine = Machine { submitter: &request.submitter, facts };
         let (mut conf, mut warnings) = settings(request)?;
         let short: String = request.name.chars().take(LONGEST_NAME).collect();
@@ -206,18 +206,21 @@ impl Gathered<'_> {
 
 /// Checks everything that is to be staged, makes the templates, and merges the file of the application with them.
 /// `advertised` is the staging server's answer, if there was a question.
-pub fn hand_over(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Handover, PlanError> {
+pub fn hand_over(
+    gathered: Gathered<'_>,
+    advertised: Option<String>,
+) -> Result<ExternalSubmission, PlanError> {
     let request = gathered.begun.request;
-    let mut handover = templates(gathered, advertised)?;
-    if let Some(staging) = &mut handover.staging {
+    let mut external = templates(gathered, advertised)?;
+    if let Some(staging) = &mut external.staging {
         (staging.ttl, staging.unused_timeout) = (request.ttl, request.unused_timeout);
     }
-    let merged = request.file.as_ref().map(|file| file.merged(&handover)).transpose();
-    handover.file = merged.map_err(|error| PlanError::ApplicationFile { problem: error.to_string() })?;
-    Ok(handover)
+    let merged = request.file.as_ref().map(|file| file.merged(&external)).transpose();
+    external.file = merged.map_err(|error| PlanError::ApplicationFile { problem: error.to_string() })?;
+    Ok(external)
 }
 
-fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Handover, PlanError> {
+fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<ExternalSubmission, PlanError> {
     let Gathered { begun, mut init, main_class, driver, executor } = gathered;
     let Begun { request, conf, resource, names, namespace, dependencies, warnings } = begun;
     init.set_image(advertised)?;
@@ -227,7 +230,7 @@ fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Hando
     };
     let application =
         request.application.as_ref().map(|_| for_spark_submit(&resource, &dependencies.resource));
-    Ok(Handover {
+    Ok(ExternalSubmission {
         main_class,
         staging: stage_plan(&init, &dependencies, owner.clone()),
         lists: lists(&conf, &dependencies),
@@ -256,7 +259,7 @@ fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Hando
 }
 
 /// The settings with today's names, and warnings.
-fn settings(request: &HandoverRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
+fn settings(request: &ExternalRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
     let mut conf = request.conf.clone();
     let warnings = aliases::apply(&mut conf)?;
     if request.names_containers {
@@ -266,7 +269,7 @@ fn settings(request: &HandoverRequest) -> Result<(SparkConf, Vec<String>), PlanE
     Ok((conf, warnings))
 }
 
-fn resource(request: &HandoverRequest) -> MainResource {
+fn resource(request: &ExternalRequest) -> MainResource {
     request.application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()))
 }
 

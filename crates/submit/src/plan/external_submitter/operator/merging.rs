@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use super::document::{ApplicationFile, FileError};
-use super::{Handover, fields};
+use super::{ExternalSubmission, fields};
 
 /// Lists whose elements are told apart, and by what.
 const KEYED: [(&str, &str); 5] = [
@@ -24,9 +24,9 @@ const NOBODY: u32 = 65532;
 
 impl ApplicationFile {
     /// The same with what was staged in it.
-    pub(in crate::plan) fn merged(&self, handover: &Handover) -> Result<Self, FileError> {
+    pub(in crate::plan) fn merged(&self, external: &ExternalSubmission) -> Result<Self, FileError> {
         let unwritable = |error: serde_json::Error| self.refuse(self.spec_field(), error.to_string());
-        self.merged_with(fields(handover).map_err(unwritable)?, &handover.namespace)
+        self.merged_with(fields(external).map_err(unwritable)?, &external.namespace)
     }
 
     /// The same with fields of `spec`.

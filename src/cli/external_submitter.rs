@@ -18,7 +18,7 @@ pub enum SubmitterChoice {
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "For a Spark application that something else submits")]
-pub struct HandoverArgs {
+pub struct ExternalSubmitterArgs {
     /// Stage for an application that this will submit, make the Secret and the ConfigMap that its init-container reads, and
     /// print what it has to be given
     #[arg(long = "for", value_name = "SUBMITTER", value_enum)]
