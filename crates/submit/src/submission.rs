@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::file_copy::FileCopy;
 use super::stage::StagePlan;
-use super::upload::Upload;
 
 /// A submission that was checked as far as it can be checked here: the objects, in the order in which they are made.
 ///
@@ -29,7 +29,7 @@ pub struct Submission {
     /// Applied after the pod was made, in this order, with it as their owner. They have no `ownerReferences` yet.
     pub after_pod: Vec<Value>,
     /// Files of this machine to copy before the pod is made, once nothing else can be refused.
-    pub uploads: Vec<Upload>,
+    pub uploads: Vec<FileCopy>,
     /// Files of this machine that go to a staging server before the pod is made. Their tickets are filled in then.
     pub staging: Option<StagePlan>,
     /// What happens once everything was made.

@@ -18,7 +18,16 @@ const OF_OTHERS: [(&str, &[&str]); 12] = [
     ("spark/jar", &[]),
     (
         "submit",
-        &["ExitCodeRule", "FollowSettings", "StagePlan", "Submission", "advice", "drawn", "plan", "upload"],
+        &[
+            "ExitCodeRule",
+            "FollowSettings",
+            "StagePlan",
+            "Submission",
+            "advice",
+            "drawn",
+            "plan",
+            "file_copy",
+        ],
     ),
     ("transfer", &["bundle", "client"]),
     ("transfer/bundle", &["PackPlan", "PlannedFile", "check_file_name", "unique_names"]),

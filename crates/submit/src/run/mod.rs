@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::create::{self, Created};
 use super::events::{Event, Log, TakenBack};
+use super::file_copy::FileCopy;
 use super::follow::{self, FollowError, Outcome, Pace};
 use super::inputs::Inputs;
 use super::left::Left;
 use super::stage::{StagePlan, StagedBundles, Stager};
 use super::submission::Submission;
-use super::upload::Upload;
 use cloakroom_cluster::ApiServer;
 use cloakroom_transfer::bundle::Sources;
 
@@ -96,7 +96,7 @@ impl Run<'_> {
             Err(error) => Err(error),
         };
         if let Err(error) = &made {
-            let left = uploads.iter().filter_map(Upload::undo);
+            let left = uploads.iter().filter_map(FileCopy::undo);
             say_taken_back(TakenBack::Removed, left, log, may_leave_pod(error));
         }
         made
@@ -141,7 +141,7 @@ fn say_taken_back(how: TakenBack, left: impl IntoIterator<Item = Left>, log: &Lo
 
 /// Not on the thread that hears signals: a shared folder may be slow.
 async fn copy(
-    uploads: Vec<Upload>,
+    uploads: Vec<FileCopy>,
     sources: Arc<dyn Sources>,
     stop: CancellationToken,
 ) -> Result<(), RunError> {

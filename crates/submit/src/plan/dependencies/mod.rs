@@ -17,7 +17,7 @@ use super::error::PlanError;
 use super::facts::Kind;
 use super::machine::Machine;
 use crate::drawn::Drawn;
-use crate::upload::Upload;
+use crate::file_copy::FileCopy;
 use cloakroom_core::text::chain;
 use cloakroom_spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
 use cloakroom_spark::{MainResource, SparkConf, keys};
@@ -37,7 +37,7 @@ pub(super) struct Dependencies {
     /// The application itself.
     pub resource: String,
     /// To `spark.kubernetes.file.upload.path`.
-    pub uploads: Vec<Upload>,
+    pub uploads: Vec<FileCopy>,
     /// To the staging server.
     pub jars: Option<PackPlan>,
     /// Likewise.

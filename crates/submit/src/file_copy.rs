@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// A file to copy once everything else was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upload {
+pub struct FileCopy {
     /// On the submitting machine.
     pub from: PathBuf,
     /// In a folder of its own.
@@ -29,7 +29,7 @@ pub struct Upload {
 
 /// A file that was not copied.
 #[derive(Debug, Error)]
-pub enum UploadError {
+pub enum FileCopyError {
     /// It cannot be.
     #[error("cannot copy {} to {}", from.display(), to.display())]
     Failed {
@@ -46,24 +46,24 @@ pub enum UploadError {
     Stopped,
 }
 
-impl UploadError {
+impl FileCopyError {
     /// Whether it is so because somebody asked for it.
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped)
     }
 }
 
-impl Upload {
+impl FileCopy {
     /// Copies it; its folder is made. A part of it may be there after a failure.
-    pub fn run(&self, sources: &dyn Sources, stop: &CancellationToken) -> Result<(), UploadError> {
-        let failed = |source| UploadError::Failed { from: self.from.clone(), to: self.to.clone(), source };
+    pub fn run(&self, sources: &dyn Sources, stop: &CancellationToken) -> Result<(), FileCopyError> {
+        let failed = |source| FileCopyError::Failed { from: self.from.clone(), to: self.to.clone(), source };
         fs::create_dir_all(self.to.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
         let mut from = sources.open(&self.from).map_err(failed)?;
         let to = File::create_new(&self.to).map_err(failed)?;
         let mut to = BufWriter::with_capacity(BUFFER_BYTES, to);
         loop {
             if stop.is_cancelled() {
-                return Err(UploadError::Stopped);
+                return Err(FileCopyError::Stopped);
             }
             if io::copy(&mut from.by_ref().take(PIECE_BYTES), &mut to).map_err(failed)? == 0 {
                 break;
@@ -102,7 +102,7 @@ mod tests {
         let from = folder.path().join("a.jar");
         fs::write(&from, "bytes").unwrap();
         fs::set_permissions(&from, Permissions::from_mode(0o600)).unwrap();
-        let upload = Upload { from, to: folder.path().join("shared/spark-upload-1/a.jar") };
+        let upload = FileCopy { from, to: folder.path().join("shared/spark-upload-1/a.jar") };
         let never = CancellationToken::new();
         upload.run(&Disk, &never).unwrap();
         assert_eq!(fs::read(&upload.to).unwrap(), b"bytes");
@@ -118,7 +118,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let from = folder.path().join("a.jar");
         fs::write(&from, "bytes").unwrap();
-        let upload = Upload { from, to: folder.path().join("x/a.jar") };
+        let upload = FileCopy { from, to: folder.path().join("x/a.jar") };
         let stop = CancellationToken::new();
         stop.cancel();
         assert!(upload.run(&Disk, &stop).unwrap_err().is_stopped());
@@ -131,7 +131,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("x/a.jar");
         fs::create_dir_all(&to).unwrap();
-        let upload = Upload { from: folder.path().join("a.jar"), to: to.clone() };
+        let upload = FileCopy { from: folder.path().join("a.jar"), to: to.clone() };
         let left = upload.undo().unwrap().to_string();
         assert!(left.starts_with(&format!("{} could not be removed: ", to.display())), "{left}");
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_failure_names_both_files() {
         let upload =
-            Upload { from: "/nowhere/a".into(), to: std::env::temp_dir().join("cloakroom-nothing/a") };
+            FileCopy { from: "/nowhere/a".into(), to: std::env::temp_dir().join("cloakroom-nothing/a") };
         let error = upload.run(&Disk, &CancellationToken::new()).unwrap_err();
         assert!(error.to_string().starts_with("cannot copy /nowhere/a to ") && !error.is_stopped());
         assert_eq!(upload.undo(), None);
