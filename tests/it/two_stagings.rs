@@ -12,7 +12,7 @@ use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{Authority, LEASE_RENEWAL, LEASE_TIME, Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, MemoryStore, Storage, StoreError};
-use cloakroom_staging::{AccessError, Download, NewUpload, Recovered, StageError, Staged, Staging, Terms};
+use cloakroom_staging::{AccessError, Download, NewUpload, Recovered, Staged, Staging, Terms, UploadError};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::wait::until;
 use futures_util::TryStreamExt as _;
@@ -99,7 +99,7 @@ impl House {
 
 impl Server {
     /// Uploads all of it, in a task that can be held up.
-    fn uploads(&self) -> JoinHandle<Result<Staged, StageError>> {
+    fn uploads(&self) -> JoinHandle<Result<Staged, UploadError>> {
         let staging = self.staging.clone();
         tokio::spawn(async move {
             let mut upload = staging.begin_upload(NewUpload::default()).await?;
@@ -203,7 +203,7 @@ async fn an_upload_that_is_held_up_beyond_its_lease_is_acknowledged_whole_or_fai
                 other.assert_downloads(&staged, &what).await;
             }
             Err(error) => {
-                assert!(!is_untouched && matches!(error, StageError::GivenUp), "{what}: {error:?}");
+                assert!(!is_untouched && matches!(error, UploadError::GivenUp), "{what}: {error:?}");
                 assert!(error.to_string().contains("send it again"), "{error}");
                 house.assert_nothing_left(&what).await;
             }
@@ -249,7 +249,7 @@ async fn a_renewal_that_comes_too_late_brings_nothing_back() {
     before_renewal.go_on();
     assert_eq!(sweep.await.unwrap(), Recovered::default());
     before_complete.go_on();
-    assert!(matches!(upload.await.unwrap(), Err(StageError::GivenUp)));
+    assert!(matches!(upload.await.unwrap(), Err(UploadError::GivenUp)));
     house.assert_nothing_left("renewed too late").await;
 }
 
@@ -459,7 +459,7 @@ async fn an_upload_that_was_given_up_ends_before_it_has_sent_everything() {
     assert_eq!(other.recovers().await.uploads, 1);
     // A renewal tells it.
     late.recovers().await;
-    assert!(matches!(upload.ended().await, StageError::GivenUp));
+    assert!(matches!(upload.ended().await, UploadError::GivenUp));
     upload.abandon().await;
     house.assert_nothing_left("given up").await;
 }
