@@ -32,12 +32,12 @@ pub struct ClusterSettings {
     /// After so many seconds the API server is asked to end a watch, and a new one begins where it ended.
     pub watch_timeout_seconds: u32,
     /// How fast a watch gets over failures.
-    pub pace: Pace,
+    pub intervals: WatchIntervals,
 }
 
 /// How fast a watch gets over failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct WatchIntervals {
     /// The waits after failures.
     pub backoff: Backoff,
     /// A watch that was taken up again and says nothing wrong for this long works: a success has no other sign.
@@ -46,7 +46,7 @@ pub struct Pace {
     pub between_lists: Duration,
 }
 
-impl Default for Pace {
+impl Default for WatchIntervals {
     fn default() -> Self {
         Self {
             backoff: Backoff {
@@ -68,7 +68,7 @@ impl Default for ClusterSettings {
             call_timeout: Duration::from_secs(10),
             admission_timeout: Duration::from_secs(3),
             watch_timeout_seconds: 200,
-            pace: Pace::default(),
+            intervals: WatchIntervals::default(),
         }
     }
 }

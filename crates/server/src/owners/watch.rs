@@ -11,7 +11,7 @@ use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::time::{Instant, sleep};
 
-use super::Pace;
+use super::WatchIntervals;
 use super::WatchState;
 use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
@@ -69,8 +69,8 @@ pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
 }
 
 impl Watch {
-    fn pace(&self) -> &Pace {
-        &self.follower.settings.pace
+    fn intervals(&self) -> &WatchIntervals {
+        &self.follower.settings.intervals
     }
 
     fn scope(&self) -> &Scope {
@@ -95,7 +95,7 @@ impl Watch {
             .metrics
             .owner_watch_restarted(self.follower.kind.as_str(), RESTART_CAUSES[anew as usize]);
         match anew {
-            Anew::Asked => sleep(self.pace().between_lists.saturating_sub(began.elapsed())).await,
+            Anew::Asked => sleep(self.intervals().between_lists.saturating_sub(began.elapsed())).await,
             Anew::Expired | Anew::Away => {}
             Anew::NoSuchKind => {
                 self.follower.forget_resource();
@@ -123,7 +123,7 @@ impl Watch {
                     }
                     continue;
                 }
-                () = sleep(self.pace().settled), if settling => {
+                () = sleep(self.intervals().settled), if settling => {
                     self.recovered();
                     settling = false;
                     continue;
@@ -246,7 +246,7 @@ impl Watch {
     }
 
     async fn rest(&mut self, asked: Option<Duration>) {
-        let backoff = self.pace().backoff;
+        let backoff = self.intervals().backoff;
         sleep(self.failures.wait(&backoff, asked, rand::random())).await;
     }
 }
