@@ -9,7 +9,7 @@ use std::time::Duration;
 use cloakroom_cluster::Timeouts;
 use cloakroom_submit::Submission;
 use cloakroom_submit::create::{CreateError, Undo};
-use cloakroom_submit::follow::Pace;
+use cloakroom_submit::follow::FollowIntervals;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::run::{Ended, Run};
 use cloakroom_submit::stage::NamedServer;
@@ -404,8 +404,14 @@ async fn the_whole_use_case_runs_on_another_thread_and_tells_what_happens_as_dat
     planned.follow.wait = false;
     let ended = tokio::spawn(async move {
         let (server, stop) = (&submitter.server, &submitter.stop);
-        let run =
-            Run { server, inputs: &Local, stager: &NamedServer, log: &log, stop, pace: Pace::default() };
+        let run = Run {
+            server,
+            inputs: &Local,
+            stager: &NamedServer,
+            log: &log,
+            stop,
+            intervals: FollowIntervals::default(),
+        };
         run.run(&planned).await.unwrap()
     });
     assert_eq!(ended.await.unwrap(), Ended::Deployed);

@@ -54,8 +54,9 @@ impl Place {
 
     async fn submit(&self) -> Result<Ended, RunError> {
         let submission = self.submission().await;
-        let (server, stop, pace) = (&self.submitter.server, &self.submitter.stop, follow::Pace::default());
-        let run = Run { server, inputs: &Local, stager: &self.stager, log: &self.log, stop, pace };
+        let (server, stop, intervals) =
+            (&self.submitter.server, &self.submitter.stop, follow::FollowIntervals::default());
+        let run = Run { server, inputs: &Local, stager: &self.stager, log: &self.log, stop, intervals };
         run.run(&submission).await
     }
 

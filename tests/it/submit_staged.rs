@@ -419,7 +419,7 @@ async fn refused_after(
     let drawn = requests::drawn();
     let submission = planned(&request, &Local, &NamedServer, &drawn, &log).await.unwrap();
     let Submitter { server, stop, .. } = &Submitter::new(api_server);
-    let run = Run { server, inputs: &Local, stager: &NamedServer, log: &log, stop, pace: hurried() };
+    let run = Run { server, inputs: &Local, stager: &NamedServer, log: &log, stop, intervals: hurried() };
     run.run(&submission).await.unwrap_err().to_string()
 }
 

@@ -36,7 +36,7 @@ const LOGGER: &str = "LoggingPodStatusWatcherImpl";
 
 /// How often and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct FollowIntervals {
     /// While the API server is away. The first wait is also that before a watch that ended or broke is resumed, as Spark's
     /// client does it.
     pub backoff: Backoff,
@@ -50,7 +50,7 @@ pub struct Pace {
     pub credentials: Duration,
 }
 
-impl Default for Pace {
+impl Default for FollowIntervals {
     fn default() -> Self {
         Self {
             backoff: Backoff {
@@ -84,7 +84,7 @@ pub struct FollowError {
 
 /// Tells what happens to the application until it has ended, or `stop` is cancelled.
 pub(super) async fn follow(
-    pace: Pace,
+    intervals: FollowIntervals,
     server: &ApiServer,
     submission: &Submission,
     created: &Created,
@@ -95,13 +95,13 @@ pub(super) async fn follow(
     let driver = Driver::new(submission, created, log);
     let watched = Select::Name(submission.pod_name.clone());
     let following = Following {
-        pods: Some(Watching::start(calls.clone(), watched, pace.look, pace)),
+        pods: Some(Watching::start(calls.clone(), watched, intervals.look, intervals)),
         executor_pods: None,
-        events: Some(Events::start(calls.clone(), created.uid.clone(), pace)),
+        events: Some(Events::start(calls.clone(), created.uid.clone(), intervals)),
         executors: Executors::default(),
         began: Instant::now(),
         calls,
-        pace,
+        intervals,
         submission,
         driver,
         log,
@@ -116,7 +116,7 @@ struct Following<'a> {
     executors: Executors,
     began: Instant,
     calls: Calls,
-    pace: Pace,
+    intervals: FollowIntervals,
     submission: &'a Submission,
     driver: Driver<'a>,
     log: &'a Log,
@@ -189,7 +189,7 @@ impl Following<'_> {
     fn watch_executors(&self) -> Watching<Executor> {
         let labels = format!("spark-app-selector={},spark-role=executor", self.submission.app_id);
         let every = self.submission.follow.executor_poll_interval.max(Duration::from_millis(1));
-        Watching::start(self.calls.clone(), Select::Labels(labels), every, self.pace)
+        Watching::start(self.calls.clone(), Select::Labels(labels), every, self.intervals)
     }
 
     fn executor(&mut self, seen: Seen<Executor>) {

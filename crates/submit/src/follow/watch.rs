@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Pace;
+use super::FollowIntervals;
 use crate::calls::{Calls, Select, said};
 use cloakroom_cluster::ApiFailure;
 use cloakroom_core::retry::{Failures, WITHOUT_JITTER};
@@ -42,10 +42,15 @@ pub(super) struct Watching<T> {
 
 impl<T: From<Pod> + Send + 'static> Watching<T> {
     /// Watches what is selected, and looks at it every `look_every` as well.
-    pub(super) fn start(calls: Calls, select: Select, look_every: Duration, pace: Pace) -> Self {
+    pub(super) fn start(
+        calls: Calls,
+        select: Select,
+        look_every: Duration,
+        intervals: FollowIntervals,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(16);
         let failures = Failures::default();
-        let watch = Watch { calls, select, look_every, pace, sender, refused: None, failures };
+        let watch = Watch { calls, select, look_every, intervals, sender, refused: None, failures };
         // An error says that nobody listens any more.
         let task = tokio::spawn(async move { drop(watch.run().await) });
         Self { receiver, _task: AbortOnDropHandle::new(task) }
@@ -68,7 +73,7 @@ struct Watch<T> {
     calls: Calls,
     select: Select,
     look_every: Duration,
-    pace: Pace,
+    intervals: FollowIntervals,
     sender: mpsc::Sender<Seen<T>>,
     /// Since when the credentials are not accepted.
     refused: Option<Instant>,
@@ -90,7 +95,7 @@ impl<T: From<Pod>> Watch<T> {
                         self.is_back().await?;
                         since = self.consume(events, since).await?;
                     }
-                    sleep(self.pace.backoff.first).await;
+                    sleep(self.intervals.backoff.first).await;
                 }
                 Err(ApiFailure::Expired { .. }) if since.is_some() => since = None,
                 Err(failure @ ApiFailure::Forbidden { .. }) => return self.poll(&failure).await,
@@ -171,7 +176,7 @@ impl<T: From<Pod>> Watch<T> {
     async fn poll(mut self, why: &ApiFailure) -> Result<(), Over> {
         self.send(Seen::Polling(said(why))).await?;
         let pause = match self.select {
-            Select::Name(_) => self.pace.poll,
+            Select::Name(_) => self.intervals.poll,
             Select::Labels(_) => self.look_every,
         };
         loop {
@@ -193,7 +198,7 @@ impl<T: From<Pod>> Watch<T> {
             ApiFailure::Forbidden { .. } => true,
             // A token may just be on its way to be renewed.
             ApiFailure::Unauthorized { .. } => {
-                self.refused.get_or_insert_with(Instant::now).elapsed() >= self.pace.credentials
+                self.refused.get_or_insert_with(Instant::now).elapsed() >= self.intervals.credentials
             }
             _ => false,
         };
@@ -204,7 +209,7 @@ impl<T: From<Pod>> Watch<T> {
         if self.failures.is_news(()) {
             self.send(Seen::Away(said(&failure))).await?;
         }
-        sleep(self.failures.wait(&self.pace.backoff, failure.retry_after(), WITHOUT_JITTER)).await;
+        sleep(self.failures.wait(&self.intervals.backoff, failure.retry_after(), WITHOUT_JITTER)).await;
         Ok(())
     }
 

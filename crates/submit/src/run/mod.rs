@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::create::{self, Created};
 use super::events::{Event, Log, TakenBack};
 use super::file_copy::FileCopy;
-use super::follow::{self, FollowError, Outcome, Pace};
+use super::follow::{self, FollowError, FollowIntervals, Outcome};
 use super::inputs::Inputs;
 use super::left::Left;
 use super::stage::{StagePlan, StagedBundles, Stager};
@@ -41,7 +41,7 @@ pub struct Run<'a> {
     /// Once it is cancelled, everything is taken back, or the application is left alone where it is there already.
     pub stop: &'a CancellationToken,
     /// How the application is followed.
-    pub pace: Pace,
+    pub intervals: FollowIntervals,
 }
 
 /// How it ended.
@@ -80,8 +80,8 @@ impl Run<'_> {
 
     /// Tells what happens to an application until it has ended.
     pub async fn follow(&self, submission: &Submission, created: &Created) -> Result<Outcome, FollowError> {
-        let Self { server, log, stop, pace, .. } = *self;
-        follow::follow(pace, server, submission, created, log, stop).await
+        let Self { server, log, stop, intervals, .. } = *self;
+        follow::follow(intervals, server, submission, created, log, stop).await
     }
 
     /// Copies what goes to `spark.kubernetes.file.upload.path`, makes the objects. Copies do not outlive a failure.
