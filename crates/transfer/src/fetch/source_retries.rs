@@ -9,8 +9,8 @@ use crate::client::Failure;
 use cloakroom_core::retry::{Backoff, Failures};
 use cloakroom_core::size::format_size;
 
-/// The pace of one source.
-pub(super) struct Pace {
+/// The retries of one source.
+pub(super) struct SourceRetries {
     what: String,
     backoff: Backoff,
     observer: Arc<dyn FetchObserver>,
@@ -26,7 +26,7 @@ struct State {
     total_bytes: Option<u64>,
 }
 
-impl Pace {
+impl SourceRetries {
     pub(super) fn new(what: String, backoff: Backoff, observer: Arc<dyn FetchObserver>) -> Self {
         Self { what, backoff, observer, state: Mutex::default() }
     }
