@@ -28,7 +28,7 @@ mod read_keys;
 mod request;
 mod source;
 mod spec;
-mod staging;
+mod stage_plan;
 mod steps;
 mod submitter;
 mod template;
@@ -111,7 +111,7 @@ fn submission(
         before_pod,
         after_pod,
         warnings,
-        staging: staging::staging(&application)?,
+        staging: stage_plan::staging(&application)?,
         namespace: application.namespace,
         app_id: application.names.app_id,
         uploads: application.dependencies.uploads,

@@ -23,7 +23,7 @@ use super::names::Names;
 use super::needs::Needs;
 use super::parts::executor_template;
 use super::request::{Asking, Question};
-use super::staging::stage_plan;
+use super::stage_plan::stage_plan;
 use super::submitter::Submitter;
 use super::{aliases, checks, source};
 use crate::StagePlan;
