@@ -103,6 +103,17 @@ pub fn without<'a>(text: &'a str, secrets: &[&str]) -> Cow<'a, str> {
     })
 }
 
+/// A word as a POSIX shell reads it back. The crate shlex has other marks around more characters, and these lines are shown
+/// to people.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./#-".contains(c);
+    // A number sign begins a comment.
+    if word.chars().all(is_plain) && !word.is_empty() && !word.starts_with('#') {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// An error and what caused it, in one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -174,6 +185,20 @@ mod tests {
         assert_eq!(shown, "a: \"x\\u202ey\\U000e0041\"\n");
         let value = |yaml: &str| serde_saphyr::from_str::<serde_json::Value>(yaml).unwrap();
         assert_eq!(value(&shown), value(yaml));
+    }
+
+    #[test]
+    fn a_shell_reads_the_same_word_back() {
+        for (word, shown) in [
+            ("spark.a=b,c/#d", "spark.a=b,c/#d"),
+            ("", "''"),
+            ("#a", "'#a'"),
+            ("a b", "'a b'"),
+            ("~", "'~'"),
+            ("it's $HOME", r"'it'\''s $HOME'"),
+        ] {
+            assert_eq!(shell_word(word), shown);
+        }
     }
 
     #[test]

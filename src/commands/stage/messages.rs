@@ -11,6 +11,7 @@ use super::templates::Templates;
 use crate::cli::SubmitterChoice;
 use crate::commands::tell;
 
+use cloakroom_core::text::shell_word;
 use cloakroom_spark::keys;
 use cloakroom_submit::plan::external_submitter::operator::{self, ApplicationFile};
 use cloakroom_submit::plan::external_submitter::{ExternalSubmission, FOUND_IN_JARS, LABEL};
@@ -81,19 +82,9 @@ fn arguments(external: &ExternalSubmission, templates: Option<&Templates>) -> St
     }
     settings.extend(external.containers.iter().cloned());
     settings.extend(external.lists.iter().cloned());
-    let options = settings.iter().map(|(key, value)| format!("--conf {key}={}", quoted(value)));
-    let application = external.application.iter().map(|application| quoted(application));
+    let options = settings.iter().map(|(key, value)| format!("--conf {key}={}", shell_word(value)));
+    let application = external.application.iter().map(|application| shell_word(application));
     options.chain(application).collect::<Vec<_>>().join(" \\\n") + "\n"
-}
-
-/// For a POSIX shell.
-fn quoted(argument: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./#-".contains(c);
-    if argument.chars().all(is_plain) {
-        argument.to_owned()
-    } else {
-        format!("'{}'", argument.replace('\'', r"'\''"))
-    }
 }
 
 /// The part of a `SparkApplication` that says the same.

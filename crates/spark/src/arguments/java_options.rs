@@ -29,7 +29,8 @@ pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
 
 /// Words as the launcher takes them apart (`CommandBuilderUtils.parseOptionString`): quotation marks of both kinds hold
 /// blanks together, and a backslash stands for the character behind it, except within single ones. None where one of them
-/// has no end.
+/// has no end. The crate shlex follows a POSIX shell instead: `#` begins a comment, and within double quotes a backslash
+/// stays before most characters.
 pub(crate) fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut characters = text.chars();
