@@ -1,5 +1,8 @@
 //! Logs: text for people, JSON for machines, always on stderr.
 
+use std::io::{self, Write};
+
+use cloakroom_core::text::{harmless_json, is_unfit};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
@@ -53,7 +56,7 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
     let filter = EnvFilter::builder().parse(filter.join(","))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(move || Harmless { format, to: io::stderr() })
         .with_target(false)
         // By default the subscriber reports its own failures on stderr, and panics if stderr is closed.
         .log_internal_errors(false);
@@ -68,6 +71,31 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
 /// Whether log lines have colours: on a terminal, unless `NO_COLOR`, `CLICOLOR` or `CLICOLOR_FORCE` says otherwise.
 fn has_colours() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
+/// Makes whole log lines safe to show, because they have names of users and text from other programs. The subscriber
+/// itself escapes only control characters.
+struct Harmless<W> {
+    format: LogFormat,
+    to: W,
+}
+
+/// The subscriber writes each line with one call.
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let shown = match self.format {
+            LogFormat::Json => harmless_json(&text),
+            // The subscriber's own colours begin with U+001B.
+            LogFormat::Text => text.replace(|c| is_unfit(c) && !matches!(c, '\n' | '\u{1b}'), "\u{fffd}"),
+        };
+        self.to.write_all(shown.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 #[cfg(test)]
@@ -137,6 +165,25 @@ mod tests {
             ("info", "info"),
         ] {
             assert_eq!(moved(filter), expected);
+        }
+    }
+
+    #[test]
+    fn a_log_line_has_no_character_that_is_invisible_or_turns_text_round() {
+        let name = "a\u{202e}b\u{2028}c\u{200b}d";
+        let line = format!("{{\"by\":\"{name}\"}}\n");
+        for format in [LogFormat::Json, LogFormat::Text] {
+            let mut to = Vec::new();
+            Harmless { format, to: &mut to }.write_all(line.as_bytes()).unwrap();
+            let shown = String::from_utf8(to).unwrap();
+            assert!(!shown.contains(|c| is_unfit(c) && c != '\n'), "{shown:?}");
+            match format {
+                LogFormat::Text => assert_eq!(shown, "{\"by\":\"a\u{fffd}b\u{fffd}c\u{fffd}d\"}\n"),
+                LogFormat::Json => {
+                    let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
+                    assert_eq!(read["by"], name);
+                }
+            }
         }
     }
 }

@@ -13,8 +13,9 @@ use kube::Config;
 
 use super::address::Address;
 use super::connect_error::ConnectError;
-use super::files::{Files, Seen};
+use super::files::Files;
 use super::identity;
+use cloakroom_core::reload::Seen;
 
 pub use credentials::{Credentials, Given, TokenSource};
 pub use submission::SubmissionAccess;

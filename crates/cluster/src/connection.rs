@@ -5,7 +5,6 @@
 
 use std::process::Output;
 use std::sync::Arc;
-use std::time::Instant;
 
 use hyper::http::{Request, Response};
 use kube::Client;
@@ -16,8 +15,8 @@ use super::access::{Access, Reading};
 use super::api_server::Timeouts;
 use super::client_keys;
 use super::connect_error::ConnectError;
-use super::files::Seen;
 use super::throttled::with_retry_after;
+use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::text::{chain, one_line};
 
 /// How long before its expiry the certificate of a plugin is renewed.
@@ -33,19 +32,15 @@ pub(super) struct Connection {
 
 struct Current {
     client: Client,
-    seen: Seen,
-    looked: Instant,
-    /// The stamps of files that could not be used, so that the log has one line for each such state.
-    unusable: Option<Seen>,
+    files: Reload,
 }
 
 impl Connection {
     /// Reads the files and builds the first client.
     pub(super) fn open(access: &Access, timeouts: Timeouts) -> Result<Self, ConnectError> {
         let reading = access.read()?;
-        let (address, seen) = (reading.address.clone(), reading.seen.clone());
-        let client = build(reading, timeouts)?;
-        let current = Mutex::new(Current { client, seen, looked: Instant::now(), unusable: None });
+        let (address, files) = (reading.address.clone(), Reload::new(reading.seen.clone()));
+        let current = Mutex::new(Current { client: build(reading, timeouts)?, files });
         Ok(Self { access: access.clone(), timeouts, address, current })
     }
 
@@ -66,10 +61,9 @@ impl Connection {
 
     async fn newest(&self) -> Client {
         let mut current = self.current.lock().await;
-        if current.looked.elapsed() >= self.timeouts.look_again {
-            current.looked = Instant::now();
-            let now = current.seen.again();
-            if now != current.seen || is_expiring(&current.client) {
+        if current.files.is_due(self.timeouts.look_again) {
+            let now = current.files.look();
+            if current.files.has_changed(&now) || is_expiring(&current.client) {
                 self.renew(&mut current, now).await;
             }
         }
@@ -79,24 +73,21 @@ impl Connection {
     /// Reads all files again, even if they have not changed.
     pub(super) async fn look(&self) {
         let mut current = self.current.lock().await;
-        current.looked = Instant::now();
-        let now = current.seen.again();
-        current.unusable = None;
+        let now = current.files.look_anew();
         self.renew(&mut current, now).await;
     }
 
     /// Builds a new client. If the files cannot be used, for example half-written ones, the old client stays.
     async fn renew(&self, current: &mut Current, now: Seen) {
-        match self.read_again().await {
-            Ok((client, seen)) => {
+        match current.files.take(now, self.read_again().await) {
+            Some(Ok(client)) => {
                 tracing::info!("read the credentials for the API server again");
-                (current.client, current.seen, current.unusable) = (client, seen, None);
+                current.client = client;
             }
-            Err(error) if current.unusable.as_ref() != Some(&now) => {
+            Some(Err(error)) => {
                 tracing::warn!(error = %chain(&error), "the credentials for the API server stay as they were");
-                current.unusable = Some(now);
             }
-            Err(_) => {}
+            None => {}
         }
     }
 

@@ -88,6 +88,14 @@ impl ApiFailure {
         }
     }
 
+    /// The time that the API server asks to wait before the next try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Throttled { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// Maps the status of an answer, or of an error in a watch's stream, to a failure.
     pub fn from_status(status: &Status) -> Self {
         let message = shortened(&status.message);

@@ -1,12 +1,11 @@
 //! Files that are read once and checked for changes later.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
 
 use super::connect_error::ConnectError;
+use cloakroom_core::reload::Seen;
 
 /// Longer than any token, certificate or kubeconfig, in bytes. The limit also ends the reading of a file that has no
 /// end.
@@ -15,29 +14,6 @@ const LONGEST: u64 = 4 << 20;
 /// Reads files, and remembers the stamp of each.
 #[derive(Debug, Default)]
 pub(super) struct Files(Seen);
-
-/// Files, each with the stamp that it had before it was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen(Vec<(PathBuf, Stamp)>);
-
-/// The properties of a file that change with its content: time, length and inode. The inode is needed because
-/// Kubernetes updates a mounted file by changing a symbolic link, perhaps within one tick of the file system's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp(Option<(SystemTime, u64, u64)>);
-
-impl Stamp {
-    fn of(path: &Path) -> Self {
-        let metadata = fs::metadata(path).ok();
-        Self(metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))))
-    }
-}
-
-impl Seen {
-    /// The same files with their present stamps.
-    pub(super) fn again(&self) -> Self {
-        Self(self.0.iter().map(|(path, _)| (path.clone(), Stamp::of(path))).collect())
-    }
-}
 
 /// The content of a file, or of a field in a kubeconfig.
 pub(super) struct Content {
@@ -57,8 +33,7 @@ impl Content {
 impl Files {
     /// Reads a file that `setting` names.
     pub(super) fn read(&mut self, path: &Path, setting: &str) -> Result<Content, ConnectError> {
-        // The stamp is taken before the content, so that a change in between is noticed the next time.
-        self.0.0.push((path.to_owned(), Stamp::of(path)));
+        self.0.add(path);
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)).map_err(|source| {
             ConnectError::Unreadable { path: path.to_owned(), setting: setting.to_owned(), source }

@@ -1,9 +1,11 @@
-//! Words that the server and its clients share; nothing here reads a file or asks the network.
+//! Words that the server and its clients share. Nothing here asks the network, and only [`reload`] looks at files.
 //!
 //! - [`resource`]: ids, secrets, owners, states
 //! - [`protocol`]: what goes over the wire
 //! - [`size`], [`time`]: sizes and times, as people write and read them
 //! - [`text`]: what comes from elsewhere, made fit to be shown
+//! - [`retry`]: waits between attempts, and what is told of them
+//! - [`reload`]: files that are read again when they change
 //! - [`clock`]: what time it is, as a parameter
 //! - [`metrics`]: what Prometheus is told
 //! - [`oauth_token`]: bearer tokens that settings give
@@ -13,7 +15,9 @@ pub mod metrics;
 pub mod oauth_token;
 pub mod protocol;
 mod quantity;
+pub mod reload;
 pub mod resource;
+pub mod retry;
 pub mod size;
 pub mod text;
 pub mod time;

@@ -47,10 +47,21 @@ pub fn shortened(mut text: String, longest: usize) -> String {
     text
 }
 
+/// The beginning of text from a client or a file, as an error repeats it: safe to show, and at most `longest`
+/// characters.
+pub fn excerpt(text: &str, longest: usize) -> String {
+    shortened(harmless(text), longest)
+}
+
+/// Replaces every character that must not be shown by its escape (`\u{202e}`), where the reader has to see which it is.
+pub fn escaped(text: &str) -> String {
+    escape_unfit(text, is_unfit, |shown, c| write!(shown, "{}", c.escape_debug()))
+}
+
 /// The same JSON, with escapes in place of characters that must not be shown (RFC 8259 section 7). Valid JSON has such
 /// characters only in strings, except for the ends of lines, which stay.
 pub fn harmless_json(json: &str) -> String {
-    escaped(json, |text, c| {
+    escape_unfit(json, is_unfit_in_lines, |text, c| {
         c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(text, "\\u{unit:04x}"))
     })
 }
@@ -58,15 +69,23 @@ pub fn harmless_json(json: &str) -> String {
 /// The same YAML, with escapes in place of characters that must not be shown (YAML 1.2 section 5.7). Strings with such
 /// characters must be in double quotes.
 pub fn harmless_yaml(yaml: &str) -> String {
-    escaped(yaml, |text, c| match u32::from(c) {
+    escape_unfit(yaml, is_unfit_in_lines, |text, c| match u32::from(c) {
         code @ ..=0xffff => write!(text, "\\u{code:04x}"),
         code => write!(text, "\\U{code:08x}"),
     })
 }
 
-fn escaped(text: &str, escape: impl Fn(&mut String, char) -> std::fmt::Result) -> String {
+fn is_unfit_in_lines(c: char) -> bool {
+    is_unfit(c) && c != '\n'
+}
+
+fn escape_unfit(
+    text: &str,
+    is_unfit: impl Fn(char) -> bool,
+    escape: impl Fn(&mut String, char) -> std::fmt::Result,
+) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
-        if is_unfit(c) && c != '\n' {
+        if is_unfit(c) {
             // Writing to a string cannot fail.
             let _ = escape(&mut shown, c);
         } else {
@@ -83,6 +102,16 @@ pub fn without<'a>(text: &'a str, secrets: &[&str]) -> Cow<'a, str> {
     long.fold(Cow::Borrowed(text), |text, secret| {
         if text.contains(secret) { Cow::Owned(text.replace(secret, HIDDEN)) } else { text }
     })
+}
+
+/// Quotes a word for a POSIX shell. The crate shlex quotes more words, and in another way than the documentation shows.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./#-".contains(c);
+    // A number sign begins a comment.
+    if word.chars().all(is_plain) && !word.is_empty() && !word.starts_with('#') {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// An error and what caused it, in one line.
@@ -122,7 +151,11 @@ mod tests {
             assert_eq!(harmless(&format!("a{c}b")), "a\u{fffd}b", "{}", c.escape_unicode());
             assert_eq!(harmless_lines(&format!("a{c}\tb\n")), "a\u{fffd}\tb\n", "{}", c.escape_unicode());
             assert!(!one_line(&format!("a {c} b"), 100).contains(c), "{}", c.escape_unicode());
+            assert_eq!(excerpt(&format!("a{c}bcd"), 3), "a\u{fffd}b…", "{}", c.escape_unicode());
         }
+        let all: String = ('\0'..=char::MAX).filter(|c| is_unfit(*c)).collect();
+        assert!(!escaped(&all).contains(is_unfit));
+        assert_eq!(escaped("a\0b\n\u{202e}\"é"), "a\\0b\\n\\u{202e}\"é");
         assert_eq!(harmless("größe 資源 e\u{301} 🧥"), "größe 資源 e\u{301} 🧥");
     }
 
@@ -152,6 +185,20 @@ mod tests {
         assert_eq!(shown, "a: \"x\\u202ey\\U000e0041\"\n");
         let value = |yaml: &str| serde_saphyr::from_str::<serde_json::Value>(yaml).unwrap();
         assert_eq!(value(&shown), value(yaml));
+    }
+
+    #[test]
+    fn a_shell_reads_the_same_word_back() {
+        for (word, shown) in [
+            ("spark.a=b,c/#d", "spark.a=b,c/#d"),
+            ("", "''"),
+            ("#a", "'#a'"),
+            ("a b", "'a b'"),
+            ("~", "'~'"),
+            ("it's $HOME", r"'it'\''s $HOME'"),
+        ] {
+            assert_eq!(shell_word(word), shown);
+        }
     }
 
     #[test]

@@ -4,9 +4,11 @@
 
 use std::path::Path;
 
+use cloakroom_core::text::shell_word;
+
 /// The commands that write `key.pem` and `cert.pem` from a key store. Without a type, `keytool` detects it.
 pub(super) fn key_store_to_pem(store: &Path, store_type: Option<&str>) -> String {
-    let store = quoted(&store.display().to_string());
+    let store = shell_word(&store.display().to_string());
     let (first, pkcs12) = match store_type {
         Some(kind) if kind.eq_ignore_ascii_case("PKCS12") => (String::new(), store),
         kind => (
@@ -27,22 +29,13 @@ pub(super) fn key_store_to_pem(store: &Path, store_type: Option<&str>) -> String
 pub fn trust_store_to_pem(store: &Path, store_type: Option<&str>) -> String {
     format!(
         "    keytool -list -rfc -keystore {}{} > ca.pem",
-        quoted(&store.display().to_string()),
+        shell_word(&store.display().to_string()),
         option("-storetype", store_type)
     )
 }
 
 fn option(name: &str, value: Option<&str>) -> String {
-    value.map_or_else(String::new, |value| format!(" {name} {}", quoted(value)))
-}
-
-/// Quotes a word for a POSIX shell.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    value.map_or_else(String::new, |value| format!(" {name} {}", shell_word(value)))
 }
 
 #[cfg(test)]

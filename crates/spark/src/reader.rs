@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::uri::DependencyUri;
 use super::{Place, Properties, PropertyError};
+use cloakroom_core::text::escaped;
 use cloakroom_core::time::{TimeUnit, parse_duration};
 
 /// The reader. At its end it warns about every key that was not read.
@@ -151,7 +152,7 @@ impl<'a> Reader<'a> {
                 self.warnings.push(format!(
                     "{}: `{}` is ignored: it has no meaning for {command}",
                     self.place(property.key),
-                    property.key.escape_debug()
+                    escaped(property.key)
                 ));
             }
         }

@@ -10,6 +10,6 @@ pub mod store;
 
 pub use staging::{
     AccessError, CapacityLimits, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom,
-    OWNER_MEMORY_BYTES, Recovered, Share, ShareError, StageError, Staged, Staging, TOMBSTONE_LIFE,
-    TOMBSTONES_FOR_EACH, Terms, Upload,
+    OWNER_MEMORY_BYTES, Recovered, Share, ShareError, Staged, Staging, TOMBSTONE_LIFE, TOMBSTONES_FOR_EACH,
+    Terms, Upload, UploadError,
 };

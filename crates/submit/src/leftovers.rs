@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::calls::{Calls, ObjectPath};
-use super::plan::handover::{LABEL, MANAGED_BY, MANAGER};
+use super::plan::external_submitter::{LABEL, MANAGED_BY, MANAGER};
 use super::plan::{Tickets, tickets_of};
 use super::stage::StagePlan;
 use cloakroom_cluster::{ApiFailure, ApiServer};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::events::{Event, Events};
 use cloakroom_core::clock::{Clock, SystemClock};
-use cloakroom_core::text::{is_unfit, one_line};
+use cloakroom_core::text::{is_unfit, one_line, shortened};
 
 /// The level of a line, with log4j's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -105,10 +105,7 @@ pub(super) fn quoted(line: &str) -> String {
     ] {
         text = text.replace(theirs, ours);
     }
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    shortened(text, LONGEST)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::file_copy::FileCopy;
 use super::stage::StagePlan;
-use super::upload::Upload;
 
 /// A checked submission: its objects, in the order of their creation.
 ///
@@ -32,7 +32,7 @@ pub struct Submission {
     /// `ownerReferences` yet.
     pub after_pod: Vec<Value>,
     /// Local files to copy just before the pod is created.
-    pub uploads: Vec<Upload>,
+    pub uploads: Vec<FileCopy>,
     /// Local files for a staging server. They are uploaded before the pod is created, and then their tickets go into
     /// `after_pod`.
     pub staging: Option<StagePlan>,

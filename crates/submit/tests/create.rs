@@ -9,7 +9,7 @@ use std::time::Duration;
 use cloakroom_cluster::Timeouts;
 use cloakroom_submit::Submission;
 use cloakroom_submit::create::{CreateError, Undo};
-use cloakroom_submit::follow::Pace;
+use cloakroom_submit::follow::FollowIntervals;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::run::{Ended, Run};
 use cloakroom_submit::stage::NamedServer;
@@ -391,8 +391,14 @@ async fn whoever_stops_it_is_told_at_once_that_it_is_taken_back() {
     };
     let (planned, log) = (submission(NAMESPACE), kept.log());
     let (cluster, stop) = (&submitter.server, &submitter.stop);
-    let run =
-        Run { server: cluster, inputs: &Local, stager: &NamedServer, log: &log, stop, pace: Pace::default() };
+    let run = Run {
+        server: cluster,
+        inputs: &Local,
+        stager: &NamedServer,
+        log: &log,
+        stop,
+        intervals: FollowIntervals::default(),
+    };
     let (error, ()) = tokio::join!(run.create(&planned), stop_it);
     assert!(error.unwrap_err().is_stopped());
     assert_eq!(server.everything_in(NAMESPACE), [""; 0]);
@@ -408,8 +414,14 @@ async fn the_whole_use_case_runs_on_another_thread_and_tells_what_happens_as_dat
     planned.follow.wait = false;
     let ended = tokio::spawn(async move {
         let (server, stop) = (&submitter.server, &submitter.stop);
-        let run =
-            Run { server, inputs: &Local, stager: &NamedServer, log: &log, stop, pace: Pace::default() };
+        let run = Run {
+            server,
+            inputs: &Local,
+            stager: &NamedServer,
+            log: &log,
+            stop,
+            intervals: FollowIntervals::default(),
+        };
         run.run(&planned).await.unwrap()
     });
     assert_eq!(ended.await.unwrap(), Ended::Deployed);

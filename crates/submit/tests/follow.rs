@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cloakroom_submit::Submission;
 use cloakroom_submit::create::Created;
-use cloakroom_submit::follow::{FollowError, Outcome, Pace};
+use cloakroom_submit::follow::{FollowError, FollowIntervals, Outcome};
 use cloakroom_testing::api_server::{EVENT, FakeApiServer, Fault, Verb};
 use cloakroom_testing::cluster::POD;
 use cloakroom_testing::wait::{BOUND, until_true};
@@ -34,7 +34,11 @@ impl Followed {
         Self::with(hurried(), quick(), |_| {}).await
     }
 
-    async fn with(pace: Pace, planned: Submission, before: impl FnOnce(&FakeApiServer)) -> Self {
+    async fn with(
+        intervals: FollowIntervals,
+        planned: Submission,
+        before: impl FnOnce(&FakeApiServer),
+    ) -> Self {
         let server = FakeApiServer::start();
         server.define(EVENT);
         server.create_pod(NAMESPACE, "somebody-elses", &[]);
@@ -44,7 +48,7 @@ impl Followed {
         before(&server);
         let submitter = Arc::new(Submitter::new(&server));
         let follower = Arc::clone(&submitter);
-        let following = tokio::spawn(async move { follower.follow(pace, &planned, &created).await });
+        let following = tokio::spawn(async move { follower.follow(intervals, &planned, &created).await });
         Self { server, submitter, following }
     }
 
@@ -280,8 +284,8 @@ async fn an_api_server_that_is_away_is_waited_for_and_told_once() {
 
 #[tokio::test]
 async fn a_dead_watch_is_made_up_for_by_looks() {
-    let pace = Pace { look: Duration::from_millis(50), ..hurried() };
-    let followed = Followed::with(pace, quick(), |server| server.fail(Verb::Watch, Fault::Silent)).await;
+    let intervals = FollowIntervals { look: Duration::from_millis(50), ..hurried() };
+    let followed = Followed::with(intervals, quick(), |server| server.fail(Verb::Watch, Fault::Silent)).await;
     followed.said("Waiting for application", 1).await;
     followed.finish(0, "Completed");
     assert_eq!(followed.outcome().await.0, Outcome::Succeeded);

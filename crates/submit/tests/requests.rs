@@ -5,8 +5,8 @@ use std::path::Path;
 
 use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
 use cloakroom_submit::Drawn;
-use cloakroom_submit::plan::handover::HandoverRequest;
-use cloakroom_submit::plan::handover::operator::ApplicationFile;
+use cloakroom_submit::plan::external_submitter::ExternalRequest;
+use cloakroom_submit::plan::external_submitter::operator::ApplicationFile;
 use cloakroom_submit::plan::{Asking, Request, Submitter};
 use jiff::Timestamp;
 
@@ -29,12 +29,12 @@ pub fn application(folder: &Path, server: &str) -> Request {
 }
 
 /// The same application, where something else submits it: by its file, if there is one.
-pub fn handover(folder: &Path, server: &str, file: Option<ApplicationFile>) -> HandoverRequest {
+pub fn external(folder: &Path, server: &str, file: Option<ApplicationFile>) -> ExternalRequest {
     let mut conf = conf(folder, server);
     for key in ["spark.jars", "spark.app.name"] {
         conf.remove(key);
     }
-    HandoverRequest {
+    ExternalRequest {
         conf,
         application: Some(jar()),
         name: "app".to_owned(),

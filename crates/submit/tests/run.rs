@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cloakroom_submit::inputs::Local;
-use cloakroom_submit::plan::handover::operator::ApplicationFile;
+use cloakroom_submit::plan::external_submitter::operator::ApplicationFile;
 use cloakroom_submit::run::{Ended, Failed, HandOver, HandedOver, Run, RunError, handed_over, planned};
 use cloakroom_submit::{Log, Submission, follow};
 use serde_json::{Value, json};
@@ -54,8 +54,9 @@ impl Place {
 
     async fn submit(&self) -> Result<Ended, RunError> {
         let submission = self.submission().await;
-        let (server, stop, pace) = (&self.submitter.server, &self.submitter.stop, follow::Pace::default());
-        let run = Run { server, inputs: &Local, stager: &self.stager, log: &self.log, stop, pace };
+        let (server, stop, intervals) =
+            (&self.submitter.server, &self.submitter.stop, follow::FollowIntervals::default());
+        let run = Run { server, inputs: &Local, stager: &self.stager, log: &self.log, stop, intervals };
         run.run(&submission).await
     }
 
@@ -66,12 +67,12 @@ impl Place {
         take: impl FnOnce(&[Value]) -> Result<(), &'static str> + Send,
     ) -> Result<HandedOver, RunError> {
         let file = file.map(|text| ApplicationFile::parse("app.yaml", text, None).unwrap());
-        let request = requests::handover(self.folder.path(), STAGING, file);
+        let request = requests::external(self.folder.path(), STAGING, file);
         let drawn = requests::drawn();
-        let handover = handed_over(&request, &Local, &self.stager, &drawn, &self.log).await.unwrap();
+        let external = handed_over(&request, &Local, &self.stager, &drawn, &self.log).await.unwrap();
         let (server, stop) = (Some(&self.submitter.server), &self.submitter.stop);
         let work = HandOver { server, inputs: &Local, stager: &self.stager, log: &self.log, stop };
-        work.run(&handover, |to_apply| Ok(take(to_apply)?)).await
+        work.run(&external, |to_apply| Ok(take(to_apply)?)).await
     }
 
     fn objects(&self) -> Vec<String> {

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use cloakroom_cluster::{Access, ApiServer, Timeouts};
 use cloakroom_core::clock::SystemClock;
+use cloakroom_core::retry::Backoff;
 use cloakroom_submit::create::{CreateError, Created};
-use cloakroom_submit::follow::{FollowError, Outcome, Pace};
+use cloakroom_submit::follow::{FollowError, FollowIntervals, Outcome};
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::run::{Run, RunError};
 use cloakroom_submit::stage::NamedServer;
@@ -73,9 +74,9 @@ impl Submitter {
         Self { server, lines: Lines::default(), stop: CancellationToken::new(), _folder: folder }
     }
 
-    fn run<'a>(&'a self, log: &'a Log, pace: Pace) -> Run<'a> {
+    fn run<'a>(&'a self, log: &'a Log, intervals: FollowIntervals) -> Run<'a> {
         let (server, stop) = (&self.server, &self.stop);
-        Run { server, inputs: &Local, stager: &NamedServer, log, stop, pace }
+        Run { server, inputs: &Local, stager: &NamedServer, log, stop, intervals }
     }
 
     pub async fn create(&self, submission: &Submission) -> Result<Created, CreateError> {
@@ -88,20 +89,22 @@ impl Submitter {
 
     pub async fn follow(
         &self,
-        pace: Pace,
+        intervals: FollowIntervals,
         submission: &Submission,
         created: &Created,
     ) -> Result<Outcome, FollowError> {
-        self.run(&self.lines.log(), pace).follow(submission, created).await
+        self.run(&self.lines.log(), intervals).follow(submission, created).await
     }
 }
 
-/// As [`Pace::default`], in a hurry.
-pub fn hurried() -> Pace {
-    Pace {
-        first_pause: Duration::from_millis(20),
-        longest_pause: Duration::from_millis(100),
-        longest_retry_after: Duration::from_secs(1),
+/// As [`FollowIntervals::default`], in a hurry.
+pub fn hurried() -> FollowIntervals {
+    FollowIntervals {
+        backoff: Backoff {
+            first: Duration::from_millis(20),
+            longest: Duration::from_millis(100),
+            longest_asked: Duration::from_secs(1),
+        },
         look: Duration::from_secs(30),
         poll: Duration::from_millis(20),
         events: Duration::from_millis(50),

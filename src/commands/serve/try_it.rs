@@ -6,6 +6,7 @@ use super::settings::ServeSettings;
 use super::sockets::Addresses;
 use crate::cli::ServeArgs;
 use crate::telemetry::LogFormat;
+use cloakroom_core::text::shell_word;
 
 /// The default of `cloakroom stage --server`.
 const DEFAULT_URL: &str = "http://127.0.0.1:10000";
@@ -18,17 +19,19 @@ pub fn commands(args: &ServeArgs, settings: &ServeSettings, addresses: &Addresse
     }
     let url = addresses.staging_url(settings);
     let mut flags = if url == DEFAULT_URL { String::new() } else { format!(" --server {url}") };
-    let ca = args.network.tls_cert.as_deref().map(|cert| format!(" --ca-file {}", quoted(&absolute(cert))));
+    let ca =
+        args.network.tls_cert.as_deref().map(|cert| format!(" --ca-file {}", shell_word(&absolute(cert))));
     flags.extend(ca.clone());
     let token = args.access.upload_token_file.as_deref();
-    let token = token.map(|file| format!(" --token-file {}", quoted(&absolute(file)))).unwrap_or_default();
-    let program = quoted(&program());
+    let token =
+        token.map(|file| format!(" --token-file {}", shell_word(&absolute(file)))).unwrap_or_default();
+    let program = shell_word(&program());
     let admin = match &args.access.admin_token_file {
-        None => format!(" --data-dir {}", quoted(&absolute(&args.storage.data_dir))),
+        None => format!(" --data-dir {}", shell_word(&absolute(&args.storage.data_dir))),
         Some(file) => format!(
             " --admin-url {} --admin-token-file {}",
             addresses.admin_url(settings),
-            quoted(&absolute(file))
+            shell_word(&absolute(file))
         ),
     };
     let ca = ca.unwrap_or_default();
@@ -52,26 +55,4 @@ fn program() -> String {
 
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
-}
-
-/// Quotes a text for a shell.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_that_a_shell_would_split_is_quoted() {
-        assert_eq!(quoted("/a/b-c.d"), "/a/b-c.d");
-        assert_eq!(quoted("it's a path"), r"'it'\''s a path'");
-        assert_eq!(quoted(""), "''");
-    }
 }

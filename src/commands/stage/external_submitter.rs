@@ -20,7 +20,7 @@ use crate::commands::{stdout, tell};
 
 use cloakroom_core::size::format_size;
 use cloakroom_submit::inputs::Local;
-use cloakroom_submit::plan::handover::Handover;
+use cloakroom_submit::plan::external_submitter::ExternalSubmission;
 use cloakroom_submit::run::{self, HandOver, HandedOver};
 use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, TakenBack, Uploading};
@@ -40,9 +40,9 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let (seen, uploads) = (screen.clone(), Uploads::default());
     let log = Log::to(Arc::new(Progress { screen: seen, is_quiet: args.quiet, uploads }));
     let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
-    let handover = run::handed_over(&request, &Local, &NamedServer, &drawn, &log).await?;
+    let external = run::handed_over(&request, &Local, &NamedServer, &drawn, &log).await?;
     let templates = match choice {
-        SubmitterChoice::SparkSubmit => Some(Templates::new(&args.external.templates_to, &handover)?),
+        SubmitterChoice::SparkSubmit => Some(Templates::new(&args.external.templates_to, &external)?),
         SubmitterChoice::SparkOperator => None,
     };
     let is_dry_run = args.external.dry_run;
@@ -50,13 +50,13 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let signals = Signals::watch(&screen)?;
     let (server, stop) = (server.as_ref(), &signals.stop);
     let work = HandOver { server, inputs: &Local, stager: &NamedServer, log: &log, stop };
-    let take = |to_apply: &[Value]| Ok(give(choice, &handover, templates.as_ref(), to_apply)?);
-    let ended = work.run(&handover, take).await;
+    let take = |to_apply: &[Value]| Ok(give(choice, &external, templates.as_ref(), to_apply)?);
+    let ended = work.run(&external, take).await;
     screen.clear();
     match ended {
         Ok(handed_over) => {
             if !args.quiet {
-                explain(&handover, choice, server.is_some(), &handed_over);
+                explain(&external, choice, server.is_some(), &handed_over);
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -72,15 +72,15 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
 /// not created are printed for kubectl instead.
 fn give(
     choice: SubmitterChoice,
-    handover: &Handover,
+    external: &ExternalSubmission,
     templates: Option<&Templates>,
     to_apply: &[Value],
 ) -> anyhow::Result<()> {
     let documents = messages::documents(to_apply)?;
-    if handover.file.is_some() {
+    if external.file.is_some() {
         return messages::show(&documents).context(UNPRINTED);
     }
-    let given = messages::given(choice, handover, templates)?;
+    let given = messages::given(choice, external, templates)?;
     templates.map_or(Ok(()), Templates::write)?;
     let printed = messages::show(if to_apply.is_empty() { &given } else { &documents }).context(UNPRINTED);
     if printed.is_err() {
@@ -92,10 +92,10 @@ fn give(
     printed
 }
 
-fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, handed_over: &HandedOver) {
-    match &handover.file {
-        Some(file) => messages::explain_merged(handover, file, handed_over),
-        None => messages::explain(handover, choice, are_made, handed_over.expires_at),
+fn explain(external: &ExternalSubmission, choice: SubmitterChoice, are_made: bool, handed_over: &HandedOver) {
+    match &external.file {
+        Some(file) => messages::explain_merged(external, file, handed_over),
+        None => messages::explain(external, choice, are_made, handed_over.expires_at),
     }
 }
 

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::refuse;
 
-use cloakroom_submit::plan::handover::operator::ApplicationFile;
+use cloakroom_submit::plan::external_submitter::operator::ApplicationFile;
 
 /// The path that means stdin.
 const STDIN: &str = "-";

@@ -11,20 +11,21 @@ use super::templates::Templates;
 use crate::cli::SubmitterChoice;
 use crate::commands::tell;
 
+use cloakroom_core::text::shell_word;
 use cloakroom_spark::keys;
-use cloakroom_submit::plan::handover::operator::{self, ApplicationFile};
-use cloakroom_submit::plan::handover::{FOUND_IN_JARS, Handover, LABEL};
+use cloakroom_submit::plan::external_submitter::operator::{self, ApplicationFile};
+use cloakroom_submit::plan::external_submitter::{ExternalSubmission, FOUND_IN_JARS, LABEL};
 use cloakroom_submit::run::HandedOver;
 
 /// What to pass on to the submitter.
 pub fn given(
     choice: SubmitterChoice,
-    handover: &Handover,
+    external: &ExternalSubmission,
     templates: Option<&Templates>,
 ) -> anyhow::Result<String> {
     match choice {
-        SubmitterChoice::SparkSubmit => Ok(arguments(handover, templates)),
-        SubmitterChoice::SparkOperator => fields(handover),
+        SubmitterChoice::SparkSubmit => Ok(arguments(external, templates)),
+        SubmitterChoice::SparkOperator => fields(external),
     }
 }
 
@@ -70,55 +71,50 @@ pub fn yaml(value: &Value) -> anyhow::Result<String> {
 }
 
 /// Arguments of spark-submit, with the application after all options. A shell reads the lines as one command.
-fn arguments(handover: &Handover, templates: Option<&Templates>) -> String {
+fn arguments(external: &ExternalSubmission, templates: Option<&Templates>) -> String {
     let file = |path: &Path| path.display().to_string();
-    let mut settings = vec![(keys::NAMESPACE.name(), handover.namespace.clone())];
-    settings.extend(handover.pod_name.iter().map(|name| (keys::DRIVER_POD_NAME.name(), name.clone())));
+    let mut settings = vec![(keys::NAMESPACE.name(), external.namespace.clone())];
+    settings.extend(external.pod_name.iter().map(|name| (keys::DRIVER_POD_NAME.name(), name.clone())));
     if let Some(templates) = templates {
         settings.push((keys::DRIVER_POD_TEMPLATE.name(), file(&templates.driver)));
         if let Some(executor) = &templates.executor {
             settings.push((keys::EXECUTOR_POD_TEMPLATE.name(), file(executor)));
         }
     }
-    settings.extend(handover.containers.iter().cloned());
-    settings.extend(handover.lists.iter().cloned());
-    let options = settings.iter().map(|(key, value)| format!("--conf {key}={}", quoted(value)));
-    let application = handover.application.iter().map(|application| quoted(application));
+    settings.extend(external.containers.iter().cloned());
+    settings.extend(external.lists.iter().cloned());
+    let options = settings.iter().map(|(key, value)| format!("--conf {key}={}", shell_word(value)));
+    let application = external.application.iter().map(|application| shell_word(application));
     options.chain(application).collect::<Vec<_>>().join(" \\\n") + "\n"
 }
 
-/// Quotes an argument for a POSIX shell.
-fn quoted(argument: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./#-".contains(c);
-    if argument.chars().all(is_plain) {
-        argument.to_owned()
-    } else {
-        format!("'{}'", argument.replace('\'', r"'\''"))
-    }
-}
-
 /// The same as fields of a `SparkApplication`.
-fn fields(handover: &Handover) -> anyhow::Result<String> {
-    let spec = operator::fields(handover).context("the fields cannot be written")?;
+fn fields(external: &ExternalSubmission) -> anyhow::Result<String> {
+    let spec = operator::fields(external).context("the fields cannot be written")?;
     yaml(&json!({"spec": spec}))
 }
 
 /// Explains what was created, and what the user has to do next.
-pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, expires_at: Option<Timestamp>) {
-    let names = handover.objects.names().join(" and ");
-    let namespace = &handover.namespace;
+pub fn explain(
+    external: &ExternalSubmission,
+    choice: SubmitterChoice,
+    are_made: bool,
+    expires_at: Option<Timestamp>,
+) {
+    let names = external.objects.names().join(" and ");
+    let namespace = &external.namespace;
     let made = if are_made { "made" } else { "not made yet:" };
     tell(&format!(
         "{made} {names} in namespace {namespace}; nothing owns them: once the application has ended, remove them with {}",
-        removal(handover)
+        removal(external)
     ));
     let next = match choice {
         SubmitterChoice::SparkSubmit => "submit the application",
         SubmitterChoice::SparkOperator => "apply the SparkApplication",
     };
     expires(next, expires_at);
-    if handover.application.as_deref() == Some(FOUND_IN_JARS) {
-        let hint = match (choice, &handover.main_class) {
+    if external.application.as_deref() == Some(FOUND_IN_JARS) {
+        let hint = match (choice, &external.main_class) {
             (SubmitterChoice::SparkSubmit, Some(class)) => format!("give --class {class} as well"),
             (SubmitterChoice::SparkSubmit, None) => "give --class as well".to_owned(),
             (SubmitterChoice::SparkOperator, None) => "give mainClass as well".to_owned(),
@@ -129,16 +125,16 @@ pub fn explain(handover: &Handover, choice: SubmitterChoice, are_made: bool, exp
 }
 
 /// The same for a SparkApplication that was printed with everything it needs.
-pub fn explain_merged(handover: &Handover, file: &ApplicationFile, handed_over: &HandedOver) {
+pub fn explain_merged(external: &ExternalSubmission, file: &ApplicationFile, handed_over: &HandedOver) {
     let (kind, name) = (file.kind(), file.name());
-    let (names, namespace) = (handover.objects.names().join(" and "), &handover.namespace);
+    let (names, namespace) = (external.objects.names().join(" and "), &external.namespace);
     let owned = if handed_over.is_owned {
         format!(
             "they belong to the {kind} that exists already, and are deleted with it: do not delete it before you apply \
              this"
         )
     } else {
-        format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(handover))
+        format!("nothing owns them: once the {kind} is gone, remove them with {}", removal(external))
     };
     tell(&format!(
         "printed the {kind} {name} with {names} for “kubectl apply -f -” (namespace {namespace}); {owned}"
@@ -146,8 +142,8 @@ pub fn explain_merged(handover: &Handover, file: &ApplicationFile, handed_over: 
     expires("apply it", handed_over.expires_at);
 }
 
-fn removal(handover: &Handover) -> String {
-    format!("“kubectl delete secret,configmap -n {} -l {LABEL}={}”", handover.namespace, handover.id)
+fn removal(external: &ExternalSubmission) -> String {
+    format!("“kubectl delete secret,configmap -n {} -l {LABEL}={}”", external.namespace, external.id)
 }
 
 fn expires(next: &str, expires_at: Option<Timestamp>) {

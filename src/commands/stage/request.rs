@@ -6,8 +6,8 @@ use crate::commands::{UsageError, refuse};
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_spark::arguments::master;
 use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, keys, split_list};
-use cloakroom_submit::plan::handover::HandoverRequest;
-use cloakroom_submit::plan::handover::operator::{ApplicationFile, FileSetting};
+use cloakroom_submit::plan::external_submitter::ExternalRequest;
+use cloakroom_submit::plan::external_submitter::operator::{ApplicationFile, FileSetting};
 use cloakroom_submit::plan::{Asking, Submitter};
 
 /// The Kubeflow Spark Operator's kind.
@@ -20,7 +20,7 @@ pub fn of_flags(
     defaults: Option<&Properties>,
     file: Option<&ApplicationFile>,
     submitter: Submitter,
-) -> anyhow::Result<HandoverRequest> {
+) -> anyhow::Result<ExternalRequest> {
     let given = args.namespace.as_deref();
     let namespace = match file {
         Some(file) => file.namespace(given)?,
@@ -37,7 +37,7 @@ pub fn of_flags(
     };
     let names_containers = choice == SubmitterChoice::SparkOperator;
     let asking = Asking::Allowed { attempts: args.attempts };
-    Ok(HandoverRequest {
+    Ok(ExternalRequest {
         conf,
         application,
         name,

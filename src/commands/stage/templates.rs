@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde_json::Value;
 
-use cloakroom_submit::plan::handover::Handover;
+use cloakroom_submit::plan::external_submitter::ExternalSubmission;
 
 /// The first line of each file, for a reader who finds it later.
 const HEAD: &str =
@@ -25,15 +25,15 @@ pub struct Templates {
 impl Templates {
     /// Renders the templates for `folder`. It writes none of them yet, but it tries whether the folder can be written to,
     /// because a failure after the uploads would come too late.
-    pub fn new(folder: &Path, handover: &Handover) -> anyhow::Result<Self> {
+    pub fn new(folder: &Path, external: &ExternalSubmission) -> anyhow::Result<Self> {
         let refused = || format!("cannot write pod templates to {} (--templates-to)", folder.display());
         let folder = folder.canonicalize().with_context(refused)?;
-        let path = |whose: &str| folder.join(format!("{}-{whose}-pod-template.yaml", handover.prefix));
+        let path = |whose: &str| folder.join(format!("{}-{whose}-pod-template.yaml", external.prefix));
         let driver = path("driver");
         File::create_new(&driver).and_then(|_| fs::remove_file(&driver)).with_context(refused)?;
-        let mut contents = vec![(driver.clone(), yaml(&Value::Object(handover.driver.clone()))?)];
+        let mut contents = vec![(driver.clone(), yaml(&Value::Object(external.driver.clone()))?)];
         let mut executor = None;
-        if let Some(text) = &handover.executor {
+        if let Some(text) = &external.executor {
             let path = path("executor");
             contents.push((path.clone(), yaml(&serde_json::from_str(text)?)?));
             executor = Some(path);

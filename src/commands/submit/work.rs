@@ -12,7 +12,7 @@ use crate::commands::stdout;
 use cloakroom_cluster::ApiServer;
 use cloakroom_spark::arguments::{java_options, master};
 use cloakroom_spark::{SparkConf, SubmitArguments, keys};
-use cloakroom_submit::follow::Pace;
+use cloakroom_submit::follow::FollowIntervals;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::jobs::{self, SubmissionId};
 use cloakroom_submit::plan::{Asking, Request, Submitter};
@@ -56,7 +56,7 @@ pub async fn submit(
         stager: &NamedServer,
         log: &log,
         stop: &signals.stop,
-        pace: Pace::default(),
+        intervals: FollowIntervals::default(),
     };
     let ended = run.run(&submission).await;
     let ended = match ended {

@@ -8,16 +8,26 @@ use super::source::{Token, code_without_tests, names_below, roots, tokens};
 /// Crates that are pure, but for the parts that [`OF_OTHERS`] names.
 const PURE: [&str; 2] = ["core", "spark"];
 /// What the plan may name of other rooms, and of those parts of pure crates that read or draw.
-const OF_OTHERS: [(&str, &[&str]); 11] = [
+const OF_OTHERS: [(&str, &[&str]); 12] = [
     ("core/clock", &[]),
     ("core/metrics", &[]),
+    ("core/reload", &[]),
     ("core/resource/id", &[]),
     ("core/resource/secret", &[]),
     ("spark/arguments", &["check_amounts"]),
     ("spark/jar", &[]),
     (
         "submit",
-        &["ExitCodeRule", "FollowSettings", "StagePlan", "Submission", "advice", "drawn", "plan", "upload"],
+        &[
+            "ExitCodeRule",
+            "FollowSettings",
+            "StagePlan",
+            "Submission",
+            "advice",
+            "drawn",
+            "plan",
+            "file_copy",
+        ],
     ),
     ("transfer", &["bundle", "client"]),
     ("transfer/bundle", &["PackPlan", "PlannedFile", "check_file_name", "unique_names"]),

@@ -9,10 +9,10 @@ use super::Metrics;
 /// An upload in flight. Clones measure the same upload. If the last clone is dropped before [`stored`](Self::stored) or
 /// [`refused`](Self::refused), the upload counts as failed.
 #[derive(Debug, Clone)]
-pub struct UploadMeasurement(Arc<Upload>);
+pub struct UploadMeasurement(Arc<MeasuredUpload>);
 
 #[derive(Debug)]
-struct Upload {
+struct MeasuredUpload {
     metrics: Metrics,
     began: Instant,
     has_verdict: AtomicBool,
@@ -20,7 +20,7 @@ struct Upload {
 
 impl UploadMeasurement {
     pub(super) fn begin(metrics: Metrics) -> Self {
-        Self(Arc::new(Upload { metrics, began: Instant::now(), has_verdict: AtomicBool::new(false) }))
+        Self(Arc::new(MeasuredUpload { metrics, began: Instant::now(), has_verdict: AtomicBool::new(false) }))
     }
 
     /// The upload is acknowledged.
@@ -39,7 +39,7 @@ impl UploadMeasurement {
     }
 }
 
-impl Upload {
+impl MeasuredUpload {
     /// Counts `outcome`, unless an earlier one was counted. Returns whether it was the first.
     fn end(&self, outcome: &'static str) -> bool {
         let is_first = !self.has_verdict.swap(true, Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Upload {
     }
 }
 
-impl Drop for Upload {
+impl Drop for MeasuredUpload {
     fn drop(&mut self) {
         self.end("failed");
     }

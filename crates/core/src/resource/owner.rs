@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::kind::OwnerKind;
 use super::syntax::{is_dns_label, is_dns_subdomain, is_label_key, is_label_value};
-use crate::text::{harmless, shortened};
+use crate::text::excerpt;
 
 /// Which objects own a resource: all objects of `kind` in `namespace` that carry every one of `labels`. If a name is
 /// given, they must have that name, too.
@@ -267,7 +267,7 @@ fn checked_labels(
 /// Text from a request in the form that an error may show: short, and without control characters.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
-    shortened(harmless(text), LONGEST)
+    excerpt(text, LONGEST)
 }
 
 #[cfg(test)]

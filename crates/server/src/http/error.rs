@@ -16,7 +16,7 @@ use cloakroom_core::resource::{DeletionReason, OwnerError};
 use cloakroom_core::text::chain;
 use cloakroom_staging::ledger::LedgerError;
 use cloakroom_staging::store::StoreError;
-use cloakroom_staging::{AccessError, StageError};
+use cloakroom_staging::{AccessError, UploadError};
 
 /// The value of the metric's label for a refusal that concerns only one namespace or user.
 pub(super) const SHARE: &str = "share";
@@ -135,23 +135,23 @@ impl From<NotAdmitted> for ApiError {
     }
 }
 
-impl From<StageError> for ApiError {
-    fn from(error: StageError) -> Self {
-        let is_share = matches!(&error, StageError::NoRoom(no_room) if no_room.holder().is_some());
+impl From<UploadError> for ApiError {
+    fn from(error: UploadError) -> Self {
+        let is_share = matches!(&error, UploadError::NoRoom(no_room) if no_room.holder().is_some());
         let code = match &error {
-            StageError::TooLarge { .. } => Code::TooLarge,
-            StageError::NoRoom(no_room) if no_room.is_passing() => {
+            UploadError::TooLarge { .. } => Code::TooLarge,
+            UploadError::NoRoom(no_room) if no_room.is_passing() => {
                 return Self { is_share, ..Self::try_again(Code::Overloaded, error.to_string()) };
             }
-            StageError::Overdue { .. } => return Self::too_slow(error.to_string()),
-            StageError::GivenUp => return Self::try_again(Code::Overloaded, error.to_string()),
-            StageError::NoRoom(_) | StageError::DiskFull(_) => Code::InsufficientStorage,
-            StageError::NotWritable(_) => return Self::not_writable(&error),
-            StageError::DigestMismatch => Code::DigestMismatch,
-            StageError::WrongLength { .. } => Code::IncompleteBody,
-            StageError::Store(StoreError::OutOfDescriptors { .. })
-            | StageError::Ledger(LedgerError::OutOfDescriptors) => return Self::out_of_descriptors(&error),
-            StageError::Store(_) | StageError::Ledger(_) => return Self::internal(&error),
+            UploadError::Overdue { .. } => return Self::too_slow(error.to_string()),
+            UploadError::GivenUp => return Self::try_again(Code::Overloaded, error.to_string()),
+            UploadError::NoRoom(_) | UploadError::DiskFull(_) => Code::InsufficientStorage,
+            UploadError::NotWritable(_) => return Self::not_writable(&error),
+            UploadError::DigestMismatch => Code::DigestMismatch,
+            UploadError::WrongLength { .. } => Code::IncompleteBody,
+            UploadError::Store(StoreError::OutOfDescriptors { .. })
+            | UploadError::Ledger(LedgerError::OutOfDescriptors) => return Self::out_of_descriptors(&error),
+            UploadError::Store(_) | UploadError::Ledger(_) => return Self::internal(&error),
         };
         match code {
             Code::InsufficientStorage if is_share => {

@@ -1,9 +1,8 @@
 //! TLS for the server, with PEM files that are read again when they change.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -11,6 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::text::chain;
 
 /// The shortest time between two checks whether the files have changed. They are checked at a handshake.
@@ -75,8 +75,9 @@ impl ServerTls {
 
     /// Reads both files again, even if they have not changed. It blocks.
     pub fn read_again(&self) {
-        let mut looked = self.certificate.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        self.certificate.read_again(&mut looked);
+        let mut files = self.certificate.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = files.look_anew();
+        self.certificate.renew(&mut files, now);
     }
 
     pub(super) fn acceptor(&self) -> tokio_rustls::TlsAcceptor {
@@ -89,42 +90,38 @@ struct ReloadingCertificate {
     cert: PathBuf,
     key: PathBuf,
     current: RwLock<Arc<CertifiedKey>>,
-    looked: Mutex<(Instant, Stamp)>,
+    files: Mutex<Reload>,
 }
-
-/// The times at which the files were changed last.
-type Stamp = [Option<SystemTime>; 2];
 
 impl ReloadingCertificate {
     fn open(cert: &Path, key: &Path) -> Result<Self, ServerTlsError> {
-        // The stamp is taken before the content, so that a change in between is noticed the next time.
-        let stamp = stamp(cert, key);
-        let current = RwLock::new(Arc::new(read(cert, key)?));
-        let looked = Mutex::new((Instant::now(), stamp));
-        Ok(Self { cert: cert.to_owned(), key: key.to_owned(), current, looked })
+        let (certificate, seen) = read(cert, key)?;
+        let (current, files) = (RwLock::new(Arc::new(certificate)), Mutex::new(Reload::new(seen)));
+        Ok(Self { cert: cert.to_owned(), key: key.to_owned(), current, files })
     }
 
     fn refresh(&self) {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.0.elapsed() < LOOK_AGAIN {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if !files.is_due(LOOK_AGAIN) {
             return;
         }
-        looked.0 = Instant::now();
-        if stamp(&self.cert, &self.key) != looked.1 {
-            self.read_again(&mut looked);
+        let now = files.look();
+        if files.has_changed(&now) {
+            self.renew(&mut files, now);
         }
     }
 
     /// Reads both files. If they cannot be used, for example half-written ones, the old certificate stays.
-    fn read_again(&self, looked: &mut (Instant, Stamp)) {
-        let stamp = stamp(&self.cert, &self.key);
-        match read(&self.cert, &self.key) {
-            Ok(certificate) => {
+    fn renew(&self, files: &mut Reload, now: Seen) {
+        match files.take(now, read(&self.cert, &self.key)) {
+            Some(Ok(certificate)) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(certificate);
-                looked.1 = stamp;
                 tracing::info!(path = %self.cert.display(), "read the TLS certificate again");
             }
-            Err(error) => tracing::warn!(error = %chain(&error), "the TLS certificate stays as it was"),
+            Some(Err(error)) => {
+                tracing::warn!(error = %chain(&error), "the TLS certificate stays as it was");
+            }
+            None => {}
         }
     }
 }
@@ -136,11 +133,8 @@ impl ResolvesServerCert for ReloadingCertificate {
     }
 }
 
-fn stamp(cert: &Path, key: &Path) -> Stamp {
-    [cert, key].map(|path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok())
-}
-
-fn read(cert: &Path, key: &Path) -> Result<CertifiedKey, ServerTlsError> {
+fn read(cert: &Path, key: &Path) -> Result<(CertifiedKey, Seen), ServerTlsError> {
+    let seen = Seen::from_iter([cert, key]);
     let unreadable = |what, path: &Path| {
         let path = path.to_owned();
         move |source| ServerTlsError::Unreadable { what, path, source }
@@ -152,6 +146,7 @@ fn read(cert: &Path, key: &Path) -> Result<CertifiedKey, ServerTlsError> {
         return Err(ServerTlsError::NoCertificate { path: cert.to_owned() });
     }
     let private = PrivateKeyDer::from_pem_file(key).map_err(unreadable("private key", key))?;
-    CertifiedKey::from_der(chain, private, &rustls::crypto::ring::default_provider())
-        .map_err(|source| ServerTlsError::Mismatch { key: key.to_owned(), cert: cert.to_owned(), source })
+    let certified = CertifiedKey::from_der(chain, private, &rustls::crypto::ring::default_provider());
+    let mismatch = |source| ServerTlsError::Mismatch { key: key.to_owned(), cert: cert.to_owned(), source };
+    Ok((certified.map_err(mismatch)?, seen))
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::sync::Mutex;
 
 use cloakroom_core::protocol::token_line::{TokenLine, TokenLineError};
+use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::resource::ResourceSecret;
 use cloakroom_core::text::chain;
 
@@ -50,15 +51,11 @@ struct KnownTokens {
     path: Option<PathBuf>,
     usage: TokenUse,
     tokens: RwLock<Tokens>,
-    /// Locked while the file is checked; the time of the last check.
-    looked: Arc<Mutex<Instant>>,
+    /// Locked while the file is checked.
+    file: Arc<Mutex<Reload>>,
 }
 
-#[derive(Debug)]
-struct Tokens {
-    modified: Option<SystemTime>,
-    known: Vec<(TokenHash, KnownToken)>,
-}
+type Tokens = Vec<(TokenHash, KnownToken)>;
 
 /// A token that was found.
 #[derive(Debug, Clone)]
@@ -136,17 +133,19 @@ pub enum TokenFileError {
 impl TokenFile {
     /// Reads the file for the first time.
     pub fn open(path: &Path, usage: TokenUse) -> Result<Self, TokenFileError> {
-        let tokens = RwLock::new(read(path, usage)?);
-        let looked = Arc::new(Mutex::new(Instant::now()));
-        Ok(Self(Arc::new(KnownTokens { path: Some(path.to_owned()), usage, tokens, looked })))
+        let (tokens, seen) = read(path, usage)?;
+        Ok(Self::of(Some(path.to_owned()), usage, tokens, seen))
     }
 
     /// Holds the one token that was made for this run.
     pub fn made(token: &ResourceSecret, usage: TokenUse) -> Self {
         let hash = TokenHash(Sha256::digest(token.expose().as_bytes()).into());
-        let tokens = Tokens { modified: None, known: vec![(hash, KnownToken { name: None })] };
-        let looked = Arc::new(Mutex::new(Instant::now()));
-        Self(Arc::new(KnownTokens { path: None, usage, tokens: RwLock::new(tokens), looked }))
+        Self::of(None, usage, vec![(hash, KnownToken { name: None })], Seen::default())
+    }
+
+    fn of(path: Option<PathBuf>, usage: TokenUse, tokens: Tokens, seen: Seen) -> Self {
+        let file = Arc::new(Mutex::new(Reload::new(seen)));
+        Self(Arc::new(KnownTokens { path, usage, tokens: RwLock::new(tokens), file }))
     }
 
     /// Whether the token was made for this run. Such a token is in the data directory.
@@ -161,10 +160,10 @@ impl TokenFile {
         let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
         // Every token is compared, so that the time does not show which one it was.
         let mut place = u64::MAX;
-        for (at, (hash, _)) in (0_u64..).zip(&tokens.known) {
+        for (at, (hash, _)) in (0_u64..).zip(&*tokens) {
             place.conditional_assign(&at, hash.0.ct_eq(&shown));
         }
-        let (_, known) = tokens.known.get(usize::try_from(place).ok()?)?;
+        let (_, known) = tokens.get(usize::try_from(place).ok()?)?;
         Some(known.clone())
     }
 
@@ -174,62 +173,53 @@ impl TokenFile {
         if self.0.path.is_none() {
             return;
         }
-        let Ok(mut looked) = Arc::clone(&self.0.looked).try_lock_owned() else { return };
-        if looked.elapsed() < LOOK_AGAIN {
+        let Ok(mut file) = Arc::clone(&self.0.file).try_lock_owned() else { return };
+        if !file.is_due(LOOK_AGAIN) {
             return;
         }
         let known = Arc::clone(&self.0);
         let looking = tokio::task::spawn_blocking(move || {
-            if known.path.as_deref().is_some_and(|path| modified(path) != known.modified()) {
-                known.read_again();
+            let now = file.look();
+            if file.has_changed(&now) {
+                known.renew(&mut file, now);
             }
-            *looked = Instant::now();
         });
         let _ = tokio::time::timeout(LOOK_PATIENCE, looking).await;
     }
 
     /// Reads the file again, even if it has not changed. It blocks.
     pub fn read_again(&self) {
-        self.0.read_again();
+        let mut file = self.0.file.blocking_lock();
+        let now = file.look_anew();
+        self.0.renew(&mut file, now);
     }
 }
 
 impl KnownTokens {
-    fn modified(&self) -> Option<SystemTime> {
-        self.tokens.read().unwrap_or_else(PoisonError::into_inner).modified
-    }
-
     /// Reads the file. If that fails, the old tokens stay, because a failed rotation must not lock clients out.
-    fn read_again(&self) {
+    fn renew(&self, file: &mut Reload, now: Seen) {
         let Some(path) = &self.path else { return };
-        let now = modified(path);
-        match read(path, self.usage) {
-            Ok(tokens) => {
+        match file.take(now, read(path, self.usage)) {
+            Some(Ok(tokens)) => {
                 *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
                 tracing::info!(path = %path.display(), "read the {} tokens again", self.usage);
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 tracing::warn!(error = %chain(&error), "the {} tokens stay as they were", self.usage);
-                // The file is not read again before its next change, so that the log has one line for each failure.
-                self.tokens.write().unwrap_or_else(PoisonError::into_inner).modified = now;
             }
+            None => {}
         }
     }
 }
 
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
-}
-
-fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
-    // The time is taken before the content, so that a change in between is noticed the next time.
-    let modified = modified(path);
+fn read(path: &Path, usage: TokenUse) -> Result<(Tokens, Seen), TokenFileError> {
+    let seen = Seen::from_iter([path]);
     let text = fs::read_to_string(path).map_err(|source| TokenFileError::Unreadable {
         usage,
         path: path.to_owned(),
         source,
     })?;
-    let mut known: Vec<(TokenHash, KnownToken)> = Vec::new();
+    let (mut known, mut with_blanks) = (Tokens::new(), Vec::new());
     for (line, read) in TokenLine::of_file(&text) {
         let refused = |source| TokenFileError::Line { usage, path: path.to_owned(), line, source };
         let TokenLine { name, token } = read.map_err(refused)?;
@@ -237,11 +227,7 @@ fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
             return Err(TokenFileError::Short { usage, path: path.to_owned(), line });
         }
         if name.is_none() && token.contains(char::is_whitespace) {
-            tracing::warn!(
-                "the {usage} token file {} has a token with a blank in line {line}: if its first word is a name, write \
-                 name=NAME TOKEN",
-                path.display()
-            );
+            with_blanks.push(line);
         }
         let hash = TokenHash(Sha256::digest(token.as_bytes()).into());
         let is_same = |(other, _): &&(TokenHash, KnownToken)| bool::from(other.0.ct_eq(&hash.0));
@@ -251,8 +237,15 @@ fn read(path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
         known.push((hash, KnownToken { name: name.map(Into::into) }));
     }
     if known.is_empty() {
-        Err(TokenFileError::Empty { usage, path: path.to_owned() })
-    } else {
-        Ok(Tokens { modified, known })
+        return Err(TokenFileError::Empty { usage, path: path.to_owned() });
     }
+    // A file that cannot be used is read again and again.
+    for line in with_blanks {
+        tracing::warn!(
+            "the {usage} token file {} has a token with a blank in line {line}: if its first word is a name, write \
+             name=NAME TOKEN",
+            path.display()
+        );
+    }
+    Ok((known, seen))
 }

@@ -18,6 +18,7 @@ use super::{
 };
 use cloakroom_core::metrics::{LimitUse, Limited, Metrics};
 use cloakroom_core::resource::{Namespaces, Owner, OwnerKind};
+use cloakroom_core::retry::Backoff;
 
 /// The settings for watching a cluster.
 #[derive(Debug, Clone)]
@@ -31,16 +32,14 @@ pub struct ClusterSettings {
     /// The time after which the API server ends a watch, in seconds. A new watch continues where the old one ended.
     pub watch_timeout_seconds: u32,
     /// How fast a watch retries after failures.
-    pub pace: Pace,
+    pub intervals: WatchIntervals,
 }
 
 /// How fast a watch retries after failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// The wait after the first failure. Each further failure doubles it.
-    pub first_pause: Duration,
-    /// The longest wait between two tries.
-    pub longest_pause: Duration,
+pub struct WatchIntervals {
+    /// The waits after failures.
+    pub backoff: Backoff,
     /// How long a resumed watch must run without a failure before it counts as working. The API server sends nothing
     /// that would confirm it earlier.
     pub settled: Duration,
@@ -48,11 +47,14 @@ pub struct Pace {
     pub between_lists: Duration,
 }
 
-impl Default for Pace {
+impl Default for WatchIntervals {
     fn default() -> Self {
         Self {
-            first_pause: Duration::from_millis(250),
-            longest_pause: Duration::from_secs(8),
+            backoff: Backoff {
+                first: Duration::from_millis(250),
+                longest: Duration::from_secs(8),
+                longest_asked: Duration::from_mins(5),
+            },
             settled: Duration::from_secs(2),
             between_lists: Duration::from_secs(5),
         }
@@ -67,7 +69,7 @@ impl Default for ClusterSettings {
             call_timeout: Duration::from_secs(10),
             admission_timeout: Duration::from_secs(3),
             watch_timeout_seconds: 200,
-            pace: Pace::default(),
+            intervals: WatchIntervals::default(),
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::kinds::{self, Unresolved};
 use super::objects::{Found, Objects, Source};
 use super::wanted::TooManyKeys;
-use super::watch_status::{Status, WatchReport};
+use super::watch_status::{WatchRecord, WatchReport};
 use super::{ClusterSettings, Presence, Unknown, WatchState};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
@@ -32,8 +32,8 @@ pub(super) struct Follower {
 /// The part of the cluster in which a kind is watched: one namespace, or all of them.
 pub(super) struct Scope {
     pub(super) namespace: Option<String>,
-    /// The status of each watch, by [`Source`].
-    statuses: [Mutex<Status>; 2],
+    /// The record of each watch, by [`Source`].
+    records: [Mutex<WatchRecord>; 2],
     /// Wakes a watch, so that it checks whether it must start again. By [`Source`].
     pub(super) anew: [Notify; 2],
     /// Set when a fresh read contradicts the watch. By [`Source`].
@@ -48,7 +48,7 @@ impl Follower {
         };
         let scope = |namespace| Scope {
             namespace,
-            statuses: [Mutex::new(Status::new()), Mutex::new(Status::new())],
+            records: [Mutex::new(WatchRecord::new()), Mutex::new(WatchRecord::new())],
             anew: Default::default(),
             contradicted: Default::default(),
         };
@@ -89,7 +89,7 @@ impl Follower {
 
     /// Whether the cluster was asked and does not have this kind.
     pub(super) fn lacks_kind(&self) -> bool {
-        self.scopes.iter().all(|scope| scope.status(Source::All).state == WatchState::NoSuchKind)
+        self.scopes.iter().all(|scope| scope.record(Source::All).state == WatchState::NoSuchKind)
     }
 
     /// Registers the labels of a resource's owner. If one of the keys is new, the watch lists all objects again. If
@@ -144,7 +144,7 @@ impl Follower {
     /// again.
     pub(super) fn contradict(&self, scope: &Scope) {
         for source in self.sources() {
-            self.set(scope, *source, |status| status.enter(WatchState::Starting, None));
+            self.set(scope, *source, |record| record.enter(WatchState::Starting, None));
             scope.contradicted[*source as usize].store(true, Ordering::SeqCst);
             scope.anew[*source as usize].notify_one();
         }
@@ -161,7 +161,7 @@ impl Follower {
             return Presence::Unknown(Unknown::OtherNamespace);
         };
         let (state, listed_keys) = {
-            let all = scope.status(Source::All);
+            let all = scope.record(Source::All);
             (all.state, all.listed_keys)
         };
         match state {
@@ -176,7 +176,7 @@ impl Follower {
         let is_full = objects.wanted.is_full_for(owner);
         drop(objects);
         let unfinished =
-            self.sources().contains(&Source::Unfinished).then(|| scope.status(Source::Unfinished).state);
+            self.sources().contains(&Source::Unfinished).then(|| scope.record(Source::Unfinished).state);
         match (unfinished, found) {
             (None, Found { only_in_all: true, .. })
             | (Some(_), Found { in_both: true, .. })
@@ -191,9 +191,14 @@ impl Follower {
         }
     }
 
-    /// Changes the status of a watch, and wakes the tasks that wait for a change.
-    pub(super) fn set<T>(&self, scope: &Scope, source: Source, change: impl FnOnce(&mut Status) -> T) -> T {
-        let changed = change(&mut scope.status(source));
+    /// Changes the record of a watch, and wakes the tasks that wait for a change.
+    pub(super) fn set<T>(
+        &self,
+        scope: &Scope,
+        source: Source,
+        change: impl FnOnce(&mut WatchRecord) -> T,
+    ) -> T {
+        let changed = change(&mut scope.record(source));
         self.changes.send_replace(());
         changed
     }
@@ -204,7 +209,7 @@ impl Follower {
         let scope = self.scope_of(namespace)?;
         let mut changes = self.changes.subscribe();
         loop {
-            let state = scope.status(Source::All).state;
+            let state = scope.record(Source::All).state;
             if state != WatchState::Starting {
                 return Some(state);
             }
@@ -215,14 +220,14 @@ impl Follower {
     pub(super) fn reports(&self) -> Vec<WatchReport> {
         let sources = self.sources();
         let of = |scope: &Scope, source: Source| {
-            let status = scope.status(source).clone();
+            let record = scope.record(source).clone();
             WatchReport {
                 kind: self.kind.to_string(),
                 namespace: scope.namespace.clone(),
                 unfinished_only: source == Source::Unfinished,
-                state: status.state,
-                since: status.since,
-                last_failure: status.last_failure,
+                state: record.state,
+                since: record.since,
+                last_failure: record.last_failure,
             }
         };
         self.scopes.iter().flat_map(|scope| sources.iter().map(move |source| of(scope, *source))).collect()
@@ -230,8 +235,8 @@ impl Follower {
 }
 
 impl Scope {
-    pub(super) fn status(&self, source: Source) -> MutexGuard<'_, Status> {
-        lock(&self.statuses[source as usize])
+    pub(super) fn record(&self, source: Source) -> MutexGuard<'_, WatchRecord> {
+        lock(&self.records[source as usize])
     }
 
     /// Whether a fresh read has contradicted the watch since the last call.
@@ -241,7 +246,7 @@ impl Scope {
 
     /// Whether the watch has ever completed a list.
     pub(super) fn was_ready(&self) -> bool {
-        self.status(Source::All).listed_keys.is_some()
+        self.record(Source::All).listed_keys.is_some()
     }
 }
 

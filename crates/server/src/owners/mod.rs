@@ -22,7 +22,7 @@ use cloakroom_core::resource::Owner;
 
 pub use cloakroom_core::protocol::status::WatchState;
 pub use cloakroom_core::resource::Unknown;
-pub use cluster::{ClusterOwners, ClusterSettings, Pace};
+pub use cluster::{ClusterOwners, ClusterSettings, WatchIntervals};
 use wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE};
 pub use watch::RESTART_CAUSES;
 pub use watch_status::WatchReport;

@@ -11,7 +11,7 @@ use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::time::{Instant, sleep};
 
-use super::Pace;
+use super::WatchIntervals;
 use super::WatchState;
 use super::follower::{Follower, Scope, lock};
 use super::fresh::{UNFINISHED, is_namespace_gone};
@@ -19,9 +19,7 @@ use super::kinds::Unresolved;
 use super::objects::Source;
 use super::watch_status::state_after;
 use cloakroom_cluster::{ApiFailure, within};
-
-/// The longest wait that an API server can ask for with `Retry-After`.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(5);
+use cloakroom_core::retry::Failures;
 
 /// Why a watch starts again with a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +49,13 @@ pub(super) struct Watch {
     /// The version of the label keys with which the last list began.
     keys_version: u64,
     is_listing: bool,
-    pause: Duration,
+    failures: Failures,
 }
 
 /// Watches until the task is aborted.
 pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
-    let pause = follower.settings.pace.first_pause;
-    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, is_listing: true, pause };
+    let failures = Failures::default();
+    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, is_listing: true, failures };
     loop {
         match watch.follower.resource().await {
             Ok(resource) => watch.once(&resource).await,
@@ -71,8 +69,8 @@ pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
 }
 
 impl Watch {
-    fn pace(&self) -> &Pace {
-        &self.follower.settings.pace
+    fn intervals(&self) -> &WatchIntervals {
+        &self.follower.settings.intervals
     }
 
     fn scope(&self) -> &Scope {
@@ -97,7 +95,9 @@ impl Watch {
             .metrics
             .owner_watch_restarted(self.follower.kind.as_str(), RESTART_CAUSES[anew as usize]);
         match anew {
-            RestartCause::Asked => sleep(self.pace().between_lists.saturating_sub(began.elapsed())).await,
+            RestartCause::Asked => {
+                sleep(self.intervals().between_lists.saturating_sub(began.elapsed())).await
+            }
             RestartCause::Expired | RestartCause::Away => {}
             RestartCause::NoSuchKind => {
                 self.follower.forget_resource();
@@ -126,7 +126,7 @@ impl Watch {
                     }
                     continue;
                 }
-                () = sleep(self.pace().settled), if settling => {
+                () = sleep(self.intervals().settled), if settling => {
                     self.recovered();
                     settling = false;
                     continue;
@@ -184,11 +184,11 @@ impl Watch {
 
     fn listed(&mut self) {
         self.is_listing = false;
-        self.pause = self.pace().first_pause;
+        self.failures.end();
         let version = self.keys_version;
-        let changed = self.follower.set(self.scope(), self.source, |status| {
-            status.listed_keys = Some(version);
-            status.enter(WatchState::Ready, None)
+        let changed = self.follower.set(self.scope(), self.source, |record| {
+            record.listed_keys = Some(version);
+            record.enter(WatchState::Ready, None)
         });
         if changed && self.source == Source::All {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known");
@@ -196,7 +196,7 @@ impl Watch {
     }
 
     fn recovered(&mut self) {
-        self.pause = self.pace().first_pause;
+        self.failures.end();
         if self.enter(WatchState::Ready, None) {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known again");
         }
@@ -242,23 +242,16 @@ impl Watch {
                 "owners cannot be watched; resources that are staged for them stay"
             );
         }
-        let retry_after = match failure {
-            ApiFailure::Throttled { retry_after, .. } => *retry_after,
-            _ => None,
-        };
-        self.rest(retry_after).await;
+        self.rest(failure.retry_after()).await;
     }
 
     fn enter(&self, state: WatchState, failure: Option<&ApiFailure>) -> bool {
-        self.follower.set(self.scope(), self.source, |status| status.enter(state, failure))
+        self.follower.set(self.scope(), self.source, |record| record.enter(state, failure))
     }
 
-    async fn rest(&mut self, at_least: Option<Duration>) {
-        let asked = at_least.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-        // The random part keeps several servers from calling at the same moment.
-        let jittered = self.pause.mul_f64(rand::random_range(0.5..1.0));
-        sleep(asked.max(jittered)).await;
-        self.pause = (self.pause * 2).min(self.pace().longest_pause);
+    async fn rest(&mut self, asked: Option<Duration>) {
+        let backoff = self.intervals().backoff;
+        sleep(self.failures.wait(&backoff, asked, rand::random())).await;
     }
 }
 

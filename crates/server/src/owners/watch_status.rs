@@ -33,7 +33,7 @@ pub struct WatchReport {
 
 /// The status of one watch, which its task updates.
 #[derive(Debug, Clone)]
-pub(super) struct Status {
+pub(super) struct WatchRecord {
     pub(super) state: WatchState,
     pub(super) since: Timestamp,
     pub(super) last_failure: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Status {
     pub(super) listed_keys: Option<u64>,
 }
 
-impl Status {
+impl WatchRecord {
     pub(super) fn new() -> Self {
         Self { state: WatchState::Starting, since: Timestamp::now(), last_failure: None, listed_keys: None }
     }

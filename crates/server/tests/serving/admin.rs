@@ -238,6 +238,8 @@ async fn every_filter_leaves_out_what_it_does_not_mean() {
         ("label=app", "label “app” has no value"),
         ("kind=pod", "kind “pod” is not a Kubernetes kind"),
         ("name=a&name=b", "given more than once"),
+        ("a%E2%80%AEb%E2%80%A8c%E2%80%8Bd=x", "parameter “a\u{fffd}b\u{fffd}c\u{fffd}d” is unknown"),
+        ("olderThan=a%E2%80%AEb", "a\u{fffd}b"),
     ] {
         let refused = problem(server.ask(Method::GET, &format!("/admin/v1/resources?{query}")).await).await;
         assert_eq!((refused.status, refused.code.as_str()), (400, "invalid-parameter"), "{query}");

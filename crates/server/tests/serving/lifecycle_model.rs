@@ -118,7 +118,7 @@ impl Run {
             ..Policy::default()
         };
         let mut watching = Watching { policy, ..Watching::default() };
-        watching.settings.pace.settled = Duration::from_millis(50);
+        watching.settings.intervals.settled = Duration::from_millis(50);
         let watched = WatchedApp::start_with(watching).await;
         let mut run = Self {
             random,

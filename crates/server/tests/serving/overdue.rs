@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cloakroom_core::protocol::problem::Problem;
-use cloakroom_staging::{NewUpload, StageError, Upload};
+use cloakroom_staging::{NewUpload, Upload, UploadError};
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until_true;
 use cloakroom_testing::wire::{Answer, Wire};
@@ -109,5 +109,5 @@ async fn of_two_overdue_uploads_that_need_each_others_room_one_gets_it() {
         panic!("both got room, or none did");
     };
     assert_eq!(upload.received_bytes(), 700);
-    assert!(matches!(error, StageError::Overdue { received: 400 }), "{error}");
+    assert!(matches!(error, UploadError::Overdue { received: 400 }), "{error}");
 }

@@ -91,6 +91,11 @@ async fn a_parameter_that_is_wrong_is_refused_by_name() {
         let refused = refused(&app, query, app.put(query, "jars"), 400, "invalid-parameter").await;
         assert!(refused.detail.contains(says), "{query}: {}", refused.detail);
     }
+    let nasty = "a%E2%80%AEb%E2%80%A8c%E2%80%8Bd";
+    for query in [format!("&{nasty}=x"), format!("&ttl={nasty}")] {
+        let refused = refused(&app, &query, app.put(&query, "jars"), 400, "invalid-parameter").await;
+        assert!(refused.detail.contains("a\u{fffd}b\u{fffd}c\u{fffd}d"), "{:?}", refused.detail);
+    }
     let long = "a".repeat(256);
     for name in ["..", ".", "%2e%2e", "a%2Fb", "a%5Cb", "a%00", "a%0D%0Ab", "%ff", "%7f", &long] {
         let path = format!("PUT /api/v1/resources/{name}?namespace=demo&label=app=x HTTP/1.1");

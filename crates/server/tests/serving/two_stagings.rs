@@ -9,7 +9,7 @@ use cloakroom_core::resource::{BlobKey, ResourceId, RowName, UploadHandle};
 use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{LEASE_RENEWAL, LEASE_TIME};
-use cloakroom_staging::{AccessError, Limits, NewUpload, Recovered, StageError};
+use cloakroom_staging::{AccessError, Limits, NewUpload, Recovered, UploadError};
 use cloakroom_testing::wait::{BOUND, until};
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
@@ -63,7 +63,7 @@ async fn an_upload_that_is_held_up_beyond_its_lease_is_acknowledged_whole_or_fai
                 other.assert_downloads(&staged, &what).await;
             }
             Err(error) => {
-                assert!(!is_untouched && matches!(error, StageError::GivenUp), "{what}: {error:?}");
+                assert!(!is_untouched && matches!(error, UploadError::GivenUp), "{what}: {error:?}");
                 assert!(error.to_string().contains("send it again"), "{error}");
                 house.assert_nothing_left(&what).await;
             }
@@ -105,7 +105,7 @@ async fn a_renewal_that_comes_too_late_brings_nothing_back() {
     before_renewal.go_on();
     assert_eq!(sweep.await.unwrap().unwrap(), Recovered::default());
     before_complete.go_on();
-    assert!(matches!(upload.await.unwrap(), Err(StageError::GivenUp)));
+    assert!(matches!(upload.await.unwrap(), Err(UploadError::GivenUp)));
     house.assert_nothing_left("renewed too late").await;
 }
 
@@ -154,7 +154,7 @@ async fn leases_are_renewed_again_and_again_without_a_sweep() {
     assert_eq!(other.recovers().await.uploads, 1);
     renewed().await;
     let ended = timeout(BOUND, upload.ended()).await.expect("a lost lease ends the upload");
-    assert!(matches!(ended, StageError::GivenUp));
+    assert!(matches!(ended, UploadError::GivenUp));
 }
 
 #[tokio::test]
@@ -172,14 +172,14 @@ async fn an_upload_for_which_there_is_no_place_leaves_nothing_whatever_happens_m
             first.abandon().await;
             stop.go_on();
             let refused = second.await.unwrap().err();
-            assert!(matches!(refused, Some(StageError::NoRoom(_))), "{what}: {refused:?}");
+            assert!(matches!(refused, Some(UploadError::NoRoom(_))), "{what}: {refused:?}");
             house.assert_nothing_left(&what).await;
         }
         let house = House::new(store).await;
         let server = house.server_with(limits).await;
         let first = server.begins().await.unwrap().unwrap();
         server.faults.set(Step::LedgerCheckRoom, Fault::FailBefore);
-        assert!(matches!(server.begins().await.unwrap().err(), Some(StageError::Ledger(_))), "{store:?}");
+        assert!(matches!(server.begins().await.unwrap().err(), Some(UploadError::Ledger(_))), "{store:?}");
         assert_eq!(house.rows().await, BTreeMap::from([("pending", 1)]), "{store:?}");
         first.abandon().await;
         house.assert_nothing_left("the check failed").await;
@@ -235,7 +235,7 @@ async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_h
     stop.reached().await;
     house.change_ledger("UPDATE resources SET id = 'no id'").await;
     stop.go_on();
-    assert!(matches!(upload.await.unwrap(), Err(StageError::GivenUp)));
+    assert!(matches!(upload.await.unwrap(), Err(UploadError::GivenUp)));
     assert_eq!(late.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
     assert_eq!(house.blobs().await, 0);
 }
@@ -448,7 +448,7 @@ async fn an_upload_that_was_given_up_ends_before_it_has_sent_everything() {
     assert_eq!(other.recovers().await.uploads, 1);
     // A renewal tells it.
     late.recovers().await;
-    assert!(matches!(upload.ended().await, StageError::GivenUp));
+    assert!(matches!(upload.ended().await, UploadError::GivenUp));
     upload.abandon().await;
     house.assert_nothing_left("given up").await;
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cloakroom_core::text::is_unfit;
 use cloakroom_server::http::{TokenFile, TokenUse, UploadAuth};
 use cloakroom_testing::wait::until;
 use cloakroom_testing::wire::{Answer, Wire, ask};
@@ -208,6 +209,12 @@ async fn a_form_that_is_not_the_protocols_is_refused_and_leaves_nothing() {
             400,
             "invalid-multipart",
         ),
+        (
+            "a part that is invisible or turns text round",
+            vec![jars.clone(), part("a\u{202e}b\u{2028}c\u{200b}d", None, b""), owned.clone()],
+            400,
+            "invalid-multipart",
+        ),
         ("a large owner", by(&large_owner), 400, "invalid-owner"),
         ("an owner that is no JSON", by("{"), 400, "invalid-owner"),
         ("an owner without labels", by(r#"{"ownerNamespace":"demo"}"#), 400, "invalid-owner"),
@@ -221,6 +228,7 @@ async fn a_form_that_is_not_the_protocols_is_refused_and_leaves_nothing() {
     for (what, parts, status, code) in cases {
         let refused = problem(post(&app, form(&parts)).await).await;
         assert_eq!((refused.status, refused.code.as_str()), (status, code), "{what}: {}", refused.detail);
+        assert!(!refused.detail.contains(is_unfit), "{what}: {:?}", refused.detail);
         app.assert_nothing_kept().await;
     }
 }

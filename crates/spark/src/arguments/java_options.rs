@@ -29,7 +29,8 @@ pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
 
 /// Splits options as Spark's launcher does (`CommandBuilderUtils.parseOptionString`). Quotation marks of both kinds
 /// protect blanks. A backslash protects the next character, except inside single quotation marks. `None` if a quotation
-/// mark or a backslash is left open.
+/// mark or a backslash is left open. The crate shlex follows a POSIX shell instead: `#` begins a comment, and inside
+/// double quotation marks a backslash stays before most characters.
 pub(crate) fn words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut characters = text.chars();

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use cloakroom_core::text::harmless;
 use thiserror::Error;
 
 use super::Origin;
@@ -48,8 +49,7 @@ fn shown(key: &str, value: &str) -> String {
         return "`***` (not shown, because it may be a secret)".to_owned();
     }
     let value = without_userinfo(value);
-    let one_line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("`{one_line}`")
+    format!("`{}`", harmless(&value.replace(char::is_whitespace, " ")))
 }
 
 /// The key of a token's path is not secret, although its name contains “token”.

@@ -1,5 +1,6 @@
 //! The reasons why a text is not the URI of a dependency.
 
+use cloakroom_core::text::escaped;
 use thiserror::Error;
 
 /// The text is not the URI of a dependency. Messages show URIs without user information, query and fragment.
@@ -9,7 +10,7 @@ pub enum UriError {
     #[error("the URI of a dependency is empty; write a path or a URI such as https://host/app.jar")]
     Empty,
     /// The text is only a scheme.
-    #[error("`{uri}` names no path; write one behind the scheme, such as {scheme}:///opt/app.jar")]
+    #[error("`{}` names no path; write one behind the scheme, such as {scheme}:///opt/app.jar", escaped(.uri))]
     NoPath {
         /// The URI.
         uri: String,
@@ -18,8 +19,9 @@ pub enum UriError {
     },
     /// The URI is like `local://opt/app.jar`, in which the two slashes make the first folder a host.
     #[error(
-        "`{uri}` names the host `{host}`, and a path on another machine cannot be read; \
-         write three slashes, {scheme}:///{host}…, if `{host}` is the first folder of the path"
+        "`{}` names the host `{host}`, and a path on another machine cannot be read; \
+         write three slashes, {scheme}:///{host}…, if `{host}` is the first folder of the path",
+        escaped(.uri), host = escaped(.host)
     )]
     HostInPath {
         /// The URI.
@@ -30,7 +32,7 @@ pub enum UriError {
         host: String,
     },
     /// The URI is an `http:` URI without a host.
-    #[error("`{uri}` names no host; write one, such as {scheme}://host/app.jar")]
+    #[error("`{}` names no host; write one, such as {scheme}://host/app.jar", escaped(.uri))]
     NoHost {
         /// The URI.
         uri: String,
@@ -40,7 +42,7 @@ pub enum UriError {
     /// The path has a NUL, which no file name can have.
     #[error(
         "the path of `{}` has a NUL character in it, which no file name has; remove it or its %00",
-        uri.escape_debug()
+        escaped(.uri)
     )]
     NulInPath {
         /// The URI.
@@ -48,8 +50,9 @@ pub enum UriError {
     },
     /// The last segment of the URI cannot be a file name.
     #[error(
-        "`{uri}` gives no usable file name: its last path segment {problem}; \
-         use a URI that ends in the name of a file, such as https://host/app.jar"
+        "`{}` gives no usable file name: its last path segment {problem}; \
+         use a URI that ends in the name of a file, such as https://host/app.jar",
+        escaped(.uri)
     )]
     FileName {
         /// The URI.

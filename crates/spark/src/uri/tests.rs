@@ -109,6 +109,9 @@ fn a_text_that_is_no_dependency_is_refused_with_the_way_out() {
         ("/a#b\0", "has a NUL"),
         ("file:/a#b\0", "has a NUL"),
         ("#name", "is empty"),
+        ("local://a\u{202e}b\u{2028}c\u{200b}d/x", "names the host `a\\u{202e}b\\u{2028}c\\u{200b}d`"),
+        ("local://a\u{202e}b/x", "`local://a\\u{202e}b/x`"),
+        ("http:a\u{202e}b", "`http:a\\u{202e}b` names no host"),
     ];
     for (text, expected) in cases {
         let message = problem(text);

@@ -14,7 +14,7 @@ const NOT_WRITABLE: &str = "the server cannot write to its data directory: the d
 
 /// An upload was refused, or failed. Nothing of it is kept.
 #[derive(Debug, thiserror::Error)]
-pub enum StageError {
+pub enum UploadError {
     /// The bundle is larger than `--max-resource-size`.
     #[error("the bundle is larger than this server takes: at most {} (--max-resource-size); leave out what the image can have, or ask its admin for more", format_size(*.limit))]
     TooLarge {
@@ -68,7 +68,7 @@ pub enum StageError {
     Ledger(#[source] LedgerError),
 }
 
-impl From<StoreError> for StageError {
+impl From<StoreError> for UploadError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Full { .. } => Self::DiskFull(error.into()),
@@ -78,7 +78,7 @@ impl From<StoreError> for StageError {
     }
 }
 
-impl From<LedgerError> for StageError {
+impl From<LedgerError> for UploadError {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::Full => Self::DiskFull(error.into()),

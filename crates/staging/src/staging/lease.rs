@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Parts, StageError};
+use super::{Parts, UploadError};
 use crate::ledger::{Authority, LeaseId, Ledger, LedgerError};
 use crate::store::StoreError;
 use cloakroom_core::text::chain;
@@ -88,9 +88,9 @@ impl Lease {
 
     /// The error for a failed step of the upload. If another server has given the upload up and removed its bytes, that
     /// is the cause.
-    pub(super) async fn why(&self, error: StoreError) -> StageError {
+    pub(super) async fn why(&self, error: StoreError) -> UploadError {
         let is_lost = self.leases.ledger.renew(&[self.id]).await.is_ok_and(|lost| !lost.is_empty());
-        if is_lost { StageError::GivenUp } else { error.into() }
+        if is_lost { UploadError::GivenUp } else { error.into() }
     }
 }
 

@@ -41,7 +41,7 @@ use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
 pub use download::Download;
-pub use error::{AccessError, StageError};
+pub use error::{AccessError, UploadError};
 pub use recover::Recovered;
 pub use share::{Share, ShareError};
 pub use upload::{NewUpload, Staged, Terms, Upload};
@@ -151,7 +151,7 @@ impl Staging {
     }
 
     /// Returns an error if no bundle may have this length.
-    pub fn check_size(&self, bytes: u64) -> Result<(), StageError> {
+    pub fn check_size(&self, bytes: u64) -> Result<(), UploadError> {
         self.parts.check_size(bytes)
     }
 

@@ -1,6 +1,6 @@
 //! Finishes what a crash or a failure interrupted.
 
-use super::{AccessError, Parts, StageError, Staging};
+use super::{AccessError, Parts, Staging, UploadError};
 use crate::ledger::{Authority, Epoch};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
@@ -69,7 +69,9 @@ impl Parts {
                 continue;
             }
             let is_removed = match state {
-                Some(_) => self.storage.blobs.abort(key, None).await.map(|()| true).map_err(StageError::from),
+                Some(_) => {
+                    self.storage.blobs.abort(key, None).await.map(|()| true).map_err(UploadError::from)
+                }
                 None => self.remove_unacknowledged(id, Authority::Cleaner(term)).await,
             };
             match is_removed {

@@ -2,7 +2,7 @@
 
 use super::capacity::{Beginning, Hold, NoRoom, Shortage};
 use super::lease::Lease;
-use super::{Parts, StageError};
+use super::{Parts, UploadError};
 use crate::ledger::{Charge, LedgerError, PendingResource};
 use crate::store::StoreError;
 use cloakroom_core::resource::{Holder, ResourceId};
@@ -14,7 +14,7 @@ impl Parts {
         beginning: &Beginning,
         pending: &PendingResource,
         lease: &Lease,
-    ) -> Result<Result<Hold, Shortage>, StageError> {
+    ) -> Result<Result<Hold, Shortage>, UploadError> {
         let free = self.free_on_disk().await?;
         let bytes = beginning.announced.unwrap_or(0);
         let charges = self.capacity.charges(beginning.holder.as_ref(), bytes, free).await?;
@@ -60,7 +60,7 @@ impl Parts {
         lease: &Lease,
         step: u64,
         at_least: u64,
-    ) -> Result<Result<(), Shortage>, StageError> {
+    ) -> Result<Result<(), Shortage>, UploadError> {
         let free = self.free_on_disk().await?;
         let mut grown = Ok(());
         for bytes in [step, at_least] {
@@ -84,7 +84,7 @@ impl Parts {
         holder: Option<Holder>,
         bytes: u64,
         free_on_disk: Option<u64>,
-    ) -> Result<Result<(), Shortage>, StageError> {
+    ) -> Result<Result<(), Shortage>, UploadError> {
         let charges = self.capacity.charges(holder.as_ref(), bytes, free_on_disk).await?;
         match self.ledger.charge(hold.id(), lease.id(), &charges).await {
             Ok(()) => Ok(Ok(())),
@@ -98,7 +98,7 @@ impl Parts {
         hold: &Hold,
         lease: &Lease,
         holder: &Holder,
-    ) -> Result<Result<(), Shortage>, StageError> {
+    ) -> Result<Result<(), Shortage>, UploadError> {
         let free = self.free_on_disk().await?;
         let before = match hold.pass_to(Some(holder.clone())) {
             Ok(before) => before,
@@ -114,7 +114,7 @@ impl Parts {
 
     /// Ends overdue uploads in favour of one that is short of something, and waits for them. Returns an error if that
     /// is not enough, or if the upload itself is told to end.
-    pub(super) async fn make_room(&self, id: ResourceId, shortage: Shortage) -> Result<(), StageError> {
+    pub(super) async fn make_room(&self, id: ResourceId, shortage: Shortage) -> Result<(), UploadError> {
         let departures = self.capacity.end_overdue(id, self.clock.monotonic(), shortage)?;
         self.capacity.wait_for(departures).await
     }

@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use super::capacity::{Beginning, Hold};
 use super::counted::CountedWriter;
 use super::lease::Lease;
-use super::{Parts, StageError, Staging};
+use super::{Parts, Staging, UploadError};
 use crate::ledger::{Authority, Completion, PendingResource};
 use crate::store::{Begun, StoreError};
 use cloakroom_core::metrics::UploadMeasurement;
@@ -80,7 +80,7 @@ struct Progress {
 
 impl Staging {
     /// Begins an upload: checks the limits, reserves room for the announced length, and writes the `pending` row.
-    pub async fn begin_upload(&self, new: NewUpload) -> Result<Upload, StageError> {
+    pub async fn begin_upload(&self, new: NewUpload) -> Result<Upload, UploadError> {
         let parts = Arc::clone(&self.parts);
         let (id, secret) = {
             let mut random = rand::rng();
@@ -111,7 +111,7 @@ impl Staging {
             Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, end, lost, progress })
         };
         let work = background.spawn(begun.in_current_span());
-        work.await.map_err(|_| StageError::Store(StoreError::Stopping))?
+        work.await.map_err(|_| UploadError::Store(StoreError::Stopping))?
     }
 }
 
@@ -128,15 +128,15 @@ impl Upload {
 
     /// Waits until the upload must be given up, which normally never happens. Either another upload needs what this one
     /// holds, and this one has exceeded its time; or another server has given this one up.
-    pub async fn ended(&mut self) -> StageError {
+    pub async fn ended(&mut self) -> UploadError {
         tokio::select! {
-            () = self.end.cancelled() => StageError::Overdue { received: self.received_bytes },
-            () = self.lost.cancelled() => StageError::GivenUp,
+            () = self.end.cancelled() => UploadError::Overdue { received: self.received_bytes },
+            () = self.lost.cancelled() => UploadError::GivenUp,
         }
     }
 
     /// Makes the upload count for another holder, which was not known when the upload began.
-    pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), StageError> {
+    pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), UploadError> {
         let Some(Progress { hold, lease, .. }) = &self.progress else { return Ok(()) };
         if !self.parts.capacity.has_shares() {
             return Ok(());
@@ -148,10 +148,10 @@ impl Upload {
     }
 
     /// Takes the next bytes, as far as the limits allow.
-    pub async fn write(&mut self, bytes: Bytes) -> Result<(), StageError> {
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), UploadError> {
         let length = bytes.len() as u64;
         self.parts.check_size(self.received_bytes.saturating_add(length))?;
-        let progress = self.progress.as_mut().ok_or(StageError::Store(StoreError::Stopping))?;
+        let progress = self.progress.as_mut().ok_or(UploadError::Store(StoreError::Stopping))?;
         let missing = progress.hold.missing_for(length);
         if missing > 0 {
             let step = missing.min(self.parts.capacity.max_resource_size() - self.received_bytes);
@@ -173,8 +173,8 @@ impl Upload {
     ///
     /// The work continues if the caller is dropped, because between rename and commit there is no safe point to stop. A
     /// resource whose client is gone expires unused. `measured` counts it as stored all the same.
-    pub async fn finish(mut self, terms: Terms, measured: UploadMeasurement) -> Result<Staged, StageError> {
-        let stopping = || StageError::Store(StoreError::Stopping);
+    pub async fn finish(mut self, terms: Terms, measured: UploadMeasurement) -> Result<Staged, UploadError> {
+        let stopping = || UploadError::Store(StoreError::Stopping);
         let progress = self.progress.take().ok_or_else(stopping)?;
         let acknowledgement = Acknowledgement {
             parts: Arc::clone(&self.parts),
@@ -226,7 +226,7 @@ struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    async fn run(self, progress: Progress) -> Result<Staged, StageError> {
+    async fn run(self, progress: Progress) -> Result<Staged, UploadError> {
         let Progress { writer, hold, lease } = progress;
         match self.store(writer, &lease).await {
             Ok(staged) => {
@@ -242,13 +242,13 @@ impl Acknowledgement {
         }
     }
 
-    async fn store(&self, writer: CountedWriter, lease: &Lease) -> Result<Staged, StageError> {
+    async fn store(&self, writer: CountedWriter, lease: &Lease) -> Result<Staged, UploadError> {
         let bundle = writer.bundle();
         if let Some(announced) = self.announced_bytes.filter(|announced| *announced != bundle.size_bytes) {
-            return Err(StageError::WrongLength { announced, received: bundle.size_bytes });
+            return Err(UploadError::WrongLength { announced, received: bundle.size_bytes });
         }
         if self.terms.expected_sha256.is_some_and(|expected| expected != bundle.sha256) {
-            return Err(StageError::DigestMismatch);
+            return Err(UploadError::DigestMismatch);
         }
         if let Err(error) = writer.commit().await {
             return Err(lease.why(error).await);
@@ -263,13 +263,13 @@ impl Acknowledgement {
 }
 
 impl Parts {
-    pub(super) fn check_size(&self, bytes: u64) -> Result<(), StageError> {
+    pub(super) fn check_size(&self, bytes: u64) -> Result<(), UploadError> {
         let limit = self.capacity.max_resource_size();
-        if bytes > limit { Err(StageError::TooLarge { limit }) } else { Ok(()) }
+        if bytes > limit { Err(UploadError::TooLarge { limit }) } else { Ok(()) }
     }
 
     /// Takes the room, adds the row, and begins the blob, in this order.
-    async fn begin(&self, beginning: &Beginning, pending: &PendingResource) -> Result<Progress, StageError> {
+    async fn begin(&self, beginning: &Beginning, pending: &PendingResource) -> Result<Progress, UploadError> {
         let (id, lease) = (beginning.id, self.leases.new_lease());
         let hold = loop {
             match self.begin_row(beginning, pending, &lease).await? {
@@ -292,7 +292,7 @@ impl Parts {
         key: BlobKey,
         length: Option<u64>,
         lease: &Lease,
-    ) -> Result<CountedWriter, StageError> {
+    ) -> Result<CountedWriter, UploadError> {
         let (id, blobs) = (key.resource(), &self.storage.blobs);
         let Begun { writer, handle } = blobs.begin(key, length).await?;
         if let Some(handle) = handle
@@ -326,7 +326,7 @@ impl Parts {
         &self,
         id: ResourceId,
         by: Authority,
-    ) -> Result<bool, StageError> {
+    ) -> Result<bool, UploadError> {
         let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
         self.storage.blobs.abort(BlobKey::of(id), given_up.handle.as_ref()).await?;
         self.ledger.bury(id).await?;

@@ -6,13 +6,15 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use cloakroom_cluster::ApiFailure;
+use cloakroom_core::retry::{Backoff, Failures, WITHOUT_JITTER};
 
-/// The pauses between the four attempts. They were measured with Spark 4.3.
-const PAUSES: [Duration; 3] =
-    [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400)];
-
-/// The longest `Retry-After` that is respected.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+/// The number of attempts. It and the waits between them were measured with Spark 4.3.
+const MOST_ATTEMPTS: u32 = 4;
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(100),
+    longest: Duration::from_millis(400),
+    longest_asked: Duration::from_mins(1),
+};
 
 /// How long a call is tried.
 #[derive(Clone, Copy)]
@@ -39,19 +41,20 @@ pub(crate) async fn retried_with_doubt<T, F>(
 where
     F: Future<Output = Result<T, ApiFailure>>,
 {
-    let (mut pauses, mut was_ambiguous) = (PAUSES.iter(), false);
+    let (mut failures, mut was_ambiguous) = (Failures::<()>::default(), false);
     loop {
         let failure = match call().await {
             Ok(answer) => return (Ok(answer), was_ambiguous),
             Err(failure) => failure,
         };
         was_ambiguous |= is_ambiguous(&failure);
-        let Some(pause) = pauses.next().filter(|_| is_worth_another(&failure, patience)) else {
+        let wait = failures.wait(&BACKOFF, failure.retry_after(), WITHOUT_JITTER);
+        if failures.count() == MOST_ATTEMPTS || !is_worth_another(&failure, patience) {
             return (Err(failure), was_ambiguous);
-        };
+        }
         tracing::debug!(error = %failure, "the API server is asked again");
         tokio::select! {
-            () = sleep(pause_after(&failure, *pause)) => {}
+            () = sleep(wait) => {}
             () = patience.stop.cancelled() => return (Err(failure), was_ambiguous),
         }
     }
@@ -66,15 +69,6 @@ fn is_worth_another(failure: &ApiFailure, patience: Patience<'_>) -> bool {
         _ => false,
     };
     is_transient && !patience.stop.is_cancelled()
-}
-
-fn pause_after(failure: &ApiFailure, pause: Duration) -> Duration {
-    match failure {
-        ApiFailure::Throttled { retry_after: Some(asked), .. } => {
-            pause.max((*asked).min(LONGEST_RETRY_AFTER))
-        }
-        _ => pause,
-    }
 }
 
 /// Whether the call may have had its effect in spite of this failure.
@@ -149,15 +143,15 @@ mod tests {
 
     #[test]
     fn an_api_server_that_asks_for_time_gets_it() {
-        let pause = PAUSES[0];
         for (failure, expected) in [
-            (refused(500), pause),
-            (throttled(None), pause),
-            (throttled(Some(0)), pause),
+            (refused(500), BACKOFF.first),
+            (throttled(None), BACKOFF.first),
+            (throttled(Some(0)), BACKOFF.first),
             (throttled(Some(2)), Duration::from_secs(2)),
-            (throttled(Some(10_000)), LONGEST_RETRY_AFTER),
+            (throttled(Some(10_000)), BACKOFF.longest_asked),
         ] {
-            assert_eq!(pause_after(&failure, pause), expected);
+            let mut failures = Failures::<()>::default();
+            assert_eq!(failures.wait(&BACKOFF, failure.retry_after(), WITHOUT_JITTER), expected);
         }
     }
 

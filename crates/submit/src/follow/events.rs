@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Pace;
+use super::FollowIntervals;
 use crate::calls::Calls;
 use cloakroom_cluster::ApiFailure;
 
@@ -17,11 +17,11 @@ pub(super) struct Events {
 
 impl Events {
     /// Starts the reading. The first one comes after one interval, because most pods start before.
-    pub(super) fn start(calls: Calls, uid: String, pace: Pace) -> Self {
+    pub(super) fn start(calls: Calls, uid: String, intervals: FollowIntervals) -> Self {
         let (sender, receiver) = mpsc::channel(1);
         let task = tokio::spawn(async move {
             loop {
-                sleep(pace.events).await;
+                sleep(intervals.events).await;
                 match calls.events_of(&uid).await {
                     Ok(events) => {
                         if sender.send(events).await.is_err() {

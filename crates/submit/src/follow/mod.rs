@@ -27,6 +27,7 @@ use super::events::Log;
 use super::log::{Level, in_one_line};
 use super::submission::Submission;
 use cloakroom_cluster::{ApiFailure, ApiServer};
+use cloakroom_core::retry::Backoff;
 
 pub use outcome::Outcome;
 
@@ -35,13 +36,10 @@ const LOGGER: &str = "LoggingPodStatusWatcherImpl";
 
 /// Intervals and limits of following an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// The pause before a watch that ended or broke is resumed. Spark's client waits a second as well.
-    pub first_pause: Duration,
-    /// The longest pause. Pauses double up to it while the API server cannot be reached.
-    pub longest_pause: Duration,
-    /// The longest `Retry-After` of the API server that is respected.
-    pub longest_retry_after: Duration,
+pub struct FollowIntervals {
+    /// The waits while the API server cannot be reached. The first one is also the pause before a watch that ended or
+    /// broke is resumed. Spark's client waits a second as well.
+    pub backoff: Backoff,
     /// How often the driver pod is read in addition to the watch. A connection may be dead without an error.
     pub look: Duration,
     /// How often the driver pod is read if it may not be watched.
@@ -52,12 +50,14 @@ pub struct Pace {
     pub credentials: Duration,
 }
 
-impl Default for Pace {
+impl Default for FollowIntervals {
     fn default() -> Self {
         Self {
-            first_pause: Duration::from_secs(1),
-            longest_pause: Duration::from_secs(10),
-            longest_retry_after: Duration::from_mins(1),
+            backoff: Backoff {
+                first: Duration::from_secs(1),
+                longest: Duration::from_secs(10),
+                longest_asked: Duration::from_mins(1),
+            },
             look: Duration::from_mins(1),
             poll: Duration::from_secs(2),
             events: Duration::from_secs(10),
@@ -84,7 +84,7 @@ pub struct FollowError {
 
 /// Reports what happens to the application until it has ended or `stop` is cancelled.
 pub(super) async fn follow(
-    pace: Pace,
+    intervals: FollowIntervals,
     server: &ApiServer,
     submission: &Submission,
     created: &Created,
@@ -95,13 +95,13 @@ pub(super) async fn follow(
     let driver = Driver::new(submission, created, log);
     let watched = Select::Name(submission.pod_name.clone());
     let following = Following {
-        pods: Some(Watching::start(calls.clone(), watched, pace.look, pace)),
+        pods: Some(Watching::start(calls.clone(), watched, intervals.look, intervals)),
         executor_pods: None,
-        events: Some(Events::start(calls.clone(), created.uid.clone(), pace)),
+        events: Some(Events::start(calls.clone(), created.uid.clone(), intervals)),
         executors: Executors::default(),
         began: Instant::now(),
         calls,
-        pace,
+        intervals,
         submission,
         driver,
         log,
@@ -116,7 +116,7 @@ struct Following<'a> {
     executors: Executors,
     began: Instant,
     calls: Calls,
-    pace: Pace,
+    intervals: FollowIntervals,
     submission: &'a Submission,
     driver: Driver<'a>,
     log: &'a Log,
@@ -190,7 +190,7 @@ impl Following<'_> {
     fn watch_executors(&self) -> Watching<Executor> {
         let labels = format!("spark-app-selector={},spark-role=executor", self.submission.app_id);
         let every = self.submission.follow.executor_poll_interval.max(Duration::from_millis(1));
-        Watching::start(self.calls.clone(), Select::Labels(labels), every, self.pace)
+        Watching::start(self.calls.clone(), Select::Labels(labels), every, self.intervals)
     }
 
     fn executor(&mut self, seen: Seen<Executor>) {

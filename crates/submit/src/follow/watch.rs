@@ -10,9 +10,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Pace;
+use super::FollowIntervals;
 use crate::calls::{Calls, Select, said};
 use cloakroom_cluster::ApiFailure;
+use cloakroom_core::retry::{Failures, WITHOUT_JITTER};
 
 /// A change, or the state of the watch. `T` is the part of a pod that the receiver needs.
 #[derive(Debug)]
@@ -41,10 +42,15 @@ pub(super) struct Watching<T> {
 
 impl<T: From<Pod> + Send + 'static> Watching<T> {
     /// Watches the selected pods, and reads all of them every `look_every` as well.
-    pub(super) fn start(calls: Calls, select: Select, look_every: Duration, pace: Pace) -> Self {
+    pub(super) fn start(
+        calls: Calls,
+        select: Select,
+        look_every: Duration,
+        intervals: FollowIntervals,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(16);
-        let pause = pace.first_pause;
-        let watch = Watch { calls, select, look_every, pace, sender, is_away: false, refused: None, pause };
+        let failures = Failures::default();
+        let watch = Watch { calls, select, look_every, intervals, sender, refused: None, failures };
         // `Over` needs no handling: the receiver is gone, or it has `Seen::Refused`.
         let task = tokio::spawn(async move { drop(watch.run().await) });
         Self { receiver, _task: AbortOnDropHandle::new(task) }
@@ -67,12 +73,11 @@ struct Watch<T> {
     calls: Calls,
     select: Select,
     look_every: Duration,
-    pace: Pace,
+    intervals: FollowIntervals,
     sender: mpsc::Sender<Seen<T>>,
-    is_away: bool,
     /// The time since which the credentials are refused.
     refused: Option<Instant>,
-    pause: Duration,
+    failures: Failures,
 }
 
 /// The end of the watch: the receiver is gone, or the pods may not be read any more.
@@ -90,7 +95,7 @@ impl<T: From<Pod>> Watch<T> {
                         self.is_back().await?;
                         since = self.consume(events, since).await?;
                     }
-                    sleep(self.pace.first_pause).await;
+                    sleep(self.intervals.backoff.first).await;
                 }
                 Err(ApiFailure::Expired { .. }) if since.is_some() => since = None,
                 Err(failure @ ApiFailure::Forbidden { .. }) => return self.poll(&failure).await,
@@ -172,7 +177,7 @@ impl<T: From<Pod>> Watch<T> {
     async fn poll(mut self, why: &ApiFailure) -> Result<(), Over> {
         self.send(Seen::Polling(said(why))).await?;
         let pause = match self.select {
-            Select::Name(_) => self.pace.poll,
+            Select::Name(_) => self.intervals.poll,
             Select::Labels(_) => self.look_every,
         };
         loop {
@@ -184,9 +189,8 @@ impl<T: From<Pod>> Watch<T> {
     }
 
     async fn is_back(&mut self) -> Result<(), Over> {
-        self.pause = self.pace.first_pause;
         self.refused = None;
-        if std::mem::take(&mut self.is_away) { self.send(Seen::Back).await } else { Ok(()) }
+        if self.failures.end() { self.send(Seen::Back).await } else { Ok(()) }
     }
 
     /// Reports a failure once, and waits. The pause doubles each time.
@@ -195,7 +199,7 @@ impl<T: From<Pod>> Watch<T> {
             ApiFailure::Forbidden { .. } => true,
             // The token may be renewed in a moment.
             ApiFailure::Unauthorized { .. } => {
-                self.refused.get_or_insert_with(Instant::now).elapsed() >= self.pace.credentials
+                self.refused.get_or_insert_with(Instant::now).elapsed() >= self.intervals.credentials
             }
             _ => false,
         };
@@ -203,15 +207,10 @@ impl<T: From<Pod>> Watch<T> {
             self.send(Seen::Refused(failure)).await?;
             return Err(Over);
         }
-        if !std::mem::replace(&mut self.is_away, true) {
+        if self.failures.is_news(()) {
             self.send(Seen::Away(said(&failure))).await?;
         }
-        let asked = match failure {
-            ApiFailure::Throttled { retry_after, .. } => retry_after.unwrap_or_default(),
-            _ => Duration::ZERO,
-        };
-        sleep(self.pause.max(asked.min(self.pace.longest_retry_after))).await;
-        self.pause = (self.pause * 2).min(self.pace.longest_pause);
+        sleep(self.failures.wait(&self.intervals.backoff, failure.retry_after(), WITHOUT_JITTER)).await;
         Ok(())
     }
 

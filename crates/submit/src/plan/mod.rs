@@ -10,9 +10,9 @@ mod conf_folder;
 mod dependencies;
 mod download_folders;
 mod error;
+pub mod external_submitter;
 mod facts;
 mod folder;
-pub mod handover;
 mod init_container;
 mod left_to_spark;
 mod machine;
@@ -28,7 +28,7 @@ mod read_keys;
 mod request;
 mod source;
 mod spec;
-mod staging;
+mod stage_plan;
 mod steps;
 mod submitter;
 mod template;
@@ -113,7 +113,7 @@ fn submission(
         before_pod,
         after_pod,
         warnings,
-        staging: staging::staging(&application)?,
+        staging: stage_plan::staging(&application)?,
         namespace: application.namespace,
         app_id: application.names.app_id,
         uploads: application.dependencies.uploads,

@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 use tokio::task::JoinError;
 
 use crate::create::{CreateError, Undo};
+use crate::file_copy::FileCopyError;
 use crate::follow::FollowError;
 use crate::stage::StagingError;
-use crate::upload::UploadError;
 use cloakroom_core::text::chain;
 
 /// The failure of a use case. Everything that was created is gone, or the error says what is left.
@@ -22,7 +22,7 @@ pub enum RunError {
     Stage(#[from] StagingError),
     /// A file could not be copied.
     #[error(transparent)]
-    Upload(#[from] UploadError),
+    FileCopy(#[from] FileCopyError),
     /// The copying task itself failed.
     #[error("the files were not copied")]
     NotCopied(#[source] JoinError),
@@ -70,14 +70,14 @@ impl RunError {
         let is_stopped = match self {
             Self::Create(error) => error.is_stopped(),
             Self::Stage(error) => error.is_stopped(),
-            Self::Upload(error) => error.is_stopped(),
+            Self::FileCopy(error) => error.is_stopped(),
             _ => false,
         };
         match self {
             _ if is_stopped => Failed::Stopped,
             Self::Create(_) => Failed::Creating,
             Self::Stage(_) => Failed::Staging,
-            Self::Upload(_) | Self::NotCopied(_) => Failed::Copying,
+            Self::FileCopy(_) | Self::NotCopied(_) => Failed::Copying,
             Self::Follow(_) => Failed::Following,
             Self::NotTaken(_) | Self::NotTakenBack { .. } => Failed::HandingOver,
         }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn an_error_is_its_kind_and_its_message_as_data() {
         let source = io::Error::other("disk full");
-        let failed = UploadError::Failed { from: "/a".into(), to: "/b".into(), source };
+        let failed = FileCopyError::Failed { from: "/a".into(), to: "/b".into(), source };
         for (error, expected) in [
             (failed.into(), r#"{"kind":"copying","message":"cannot copy /a to /b: disk full"}"#),
             (

@@ -12,7 +12,7 @@ use crate::create::{Companions, Existing, Undo, existing, try_companions};
 use crate::events::{Event, Log, TakenBack, UnderWay};
 use crate::inputs::Inputs;
 use crate::leftovers::remove_leftovers;
-use crate::plan::handover::Handover;
+use crate::plan::external_submitter::ExternalSubmission;
 use crate::stage::{StagedBundles, Stager};
 use cloakroom_cluster::ApiServer;
 
@@ -47,11 +47,11 @@ impl HandOver<'_> {
     /// After a failure, also of `take`, nothing is left, or the error says what.
     pub async fn run(
         &self,
-        handover: &Handover,
+        external: &ExternalSubmission,
         take: impl FnOnce(&[Value]) -> Result<(), NotTaken> + Send,
     ) -> Result<HandedOver, RunError> {
-        let uid = self.look(handover).await?;
-        let (Self { inputs, stager, log, stop, .. }, plan) = (*self, handover.staging.as_ref());
+        let uid = self.look(external).await?;
+        let (Self { inputs, stager, log, stop, .. }, plan) = (*self, external.staging.as_ref());
         let staged = match plan {
             Some(plan) => {
                 let staging = stager.stage(plan, inputs, log, stop);
@@ -59,22 +59,22 @@ impl HandOver<'_> {
             }
             None => StagedBundles::default(),
         };
-        let objects = staged.fill(&handover.objects);
-        let handed_over = self.hand_over(handover, objects, uid.as_deref(), take).await;
+        let objects = staged.fill(&external.objects);
+        let handed_over = self.hand_over(external, objects, uid.as_deref(), take).await;
         if let (Err(_), Some(plan)) = (&handed_over, plan) {
             take_back(stager, plan, &staged, log, false).await;
         }
         handed_over?;
-        self.tidy(handover).await;
+        self.tidy(external).await;
         Ok(HandedOver { is_owned: uid.is_some(), expires_at: staged.expires_at() })
     }
 
     /// The unique id of the file's application, if it is in the cluster already. Without a file, the objects are tried.
-    async fn look(&self, handover: &Handover) -> Result<Option<String>, RunError> {
+    async fn look(&self, external: &ExternalSubmission) -> Result<Option<String>, RunError> {
         let Some(server) = self.server else { return Ok(None) };
-        let (namespace, stop) = (&handover.namespace, self.stop);
-        let Some(file) = &handover.file else {
-            try_companions(server, namespace, &handover.objects.unticketed(), stop).await?;
+        let (namespace, stop) = (&external.namespace, self.stop);
+        let Some(file) = &external.file else {
+            try_companions(server, namespace, &external.objects.unticketed(), stop).await?;
             return Ok(None);
         };
         Ok(match existing(server, namespace, file.application(), stop).await? {
@@ -93,16 +93,16 @@ impl HandOver<'_> {
 
     async fn hand_over(
         &self,
-        handover: &Handover,
+        external: &ExternalSubmission,
         objects: Vec<Value>,
         uid: Option<&str>,
         take: impl FnOnce(&[Value]) -> Result<(), NotTaken> + Send,
     ) -> Result<(), RunError> {
-        let (None, Some(server)) = (&handover.file, self.server) else {
-            return take(&to_apply(handover, objects, uid)).map_err(RunError::NotTaken);
+        let (None, Some(server)) = (&external.file, self.server) else {
+            return take(&to_apply(external, objects, uid)).map_err(RunError::NotTaken);
         };
         let (log, stop) = (self.log, self.stop);
-        let making = Companions::make(server, &handover.namespace, &objects, stop);
+        let making = Companions::make(server, &external.namespace, &objects, stop);
         let companions = log.saying_stopping(UnderWay::Objects, stop, making).await?;
         let Err(why) = take(&[]) else { return Ok(()) };
         let undo = companions.undo().await;
@@ -115,9 +115,9 @@ impl HandOver<'_> {
 
     /// Removes objects of earlier runs whose files are certainly gone. The handover is done at this point, so a failure
     /// here is ignored.
-    async fn tidy(&self, handover: &Handover) {
-        let (Some(server), Some(plan)) = (self.server, &handover.staging) else { return };
-        let namespace = handover.namespace.clone();
+    async fn tidy(&self, external: &ExternalSubmission) {
+        let (Some(server), Some(plan)) = (self.server, &external.staging) else { return };
+        let namespace = external.namespace.clone();
         let secrets = tokio::select! {
             removed = remove_leftovers(server, &namespace, plan) => removed,
             () = self.stop.cancelled() => return,
@@ -130,14 +130,14 @@ impl HandOver<'_> {
 
 /// The documents to apply: the objects, and the application of the file. If the application is in the cluster already,
 /// it owns the objects.
-fn to_apply(handover: &Handover, mut objects: Vec<Value>, uid: Option<&str>) -> Vec<Value> {
+fn to_apply(external: &ExternalSubmission, mut objects: Vec<Value>, uid: Option<&str>) -> Vec<Value> {
     for object in &mut objects {
-        object["metadata"]["namespace"] = json!(handover.namespace);
-        if let (Some(file), Some(uid)) = (&handover.file, uid) {
+        object["metadata"]["namespace"] = json!(external.namespace);
+        if let (Some(file), Some(uid)) = (&external.file, uid) {
             object["metadata"]["ownerReferences"] = file.owner_reference(uid);
         }
     }
-    match &handover.file {
+    match &external.file {
         Some(file) => file.with_objects(objects),
         None => objects,
     }

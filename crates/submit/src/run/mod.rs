@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::create::{self, Created};
 use super::events::{Event, Log, TakenBack, UnderWay};
-use super::follow::{self, FollowError, Outcome, Pace};
+use super::file_copy::{Copies, FileCopy};
+use super::follow::{self, FollowError, FollowIntervals, Outcome};
 use super::inputs::Inputs;
 use super::left::Left;
 use super::stage::{StagePlan, StagedBundles, Stager};
 use super::submission::Submission;
-use super::upload::{Copies, Upload};
 use cloakroom_cluster::ApiServer;
 use cloakroom_transfer::bundle::Sources;
 
@@ -41,7 +41,7 @@ pub struct Run<'a> {
     /// ends.
     pub stop: &'a CancellationToken,
     /// Intervals and limits of following.
-    pub pace: Pace,
+    pub intervals: FollowIntervals,
 }
 
 /// The end of a submission.
@@ -82,8 +82,8 @@ impl Run<'_> {
 
     /// Reports what happens to an application until it has ended.
     pub async fn follow(&self, submission: &Submission, created: &Created) -> Result<Outcome, FollowError> {
-        let Self { server, log, stop, pace, .. } = *self;
-        follow::follow(pace, server, submission, created, log, stop).await
+        let Self { server, log, stop, intervals, .. } = *self;
+        follow::follow(intervals, server, submission, created, log, stop).await
     }
 
     /// Copies files to `spark.kubernetes.file.upload.path`, and creates the objects. After a failure, the copies are
@@ -137,7 +137,7 @@ fn say_taken_back(how: TakenBack, left: impl IntoIterator<Item = Left>, log: &Lo
 
 /// Copies the files on a blocking thread, because a shared folder may be slow and signals must still be heard.
 async fn copy(
-    uploads: Vec<Upload>,
+    uploads: Vec<FileCopy>,
     sources: Arc<dyn Sources>,
     stop: CancellationToken,
     copies: Arc<Mutex<Copies>>,
@@ -155,7 +155,7 @@ mod tests {
     use crate::Drawn;
     use crate::inputs::Local;
     use crate::plan::Request;
-    use crate::plan::handover::{Handover, HandoverRequest};
+    use crate::plan::external_submitter::{ExternalRequest, ExternalSubmission};
     use crate::stage::NamedServer;
 
     fn is_send<T: Send>(_: &T) {}
@@ -167,15 +167,15 @@ mod tests {
     }
 
     /// The same for a handover.
-    fn handed(run: &HandOver<'_>, handover: &Handover, request: &HandoverRequest, drawn: &Drawn) {
-        is_send(&run.run(handover, |_| Ok(())));
+    fn handed(run: &HandOver<'_>, external: &ExternalSubmission, request: &ExternalRequest, drawn: &Drawn) {
+        is_send(&run.run(external, |_| Ok(())));
         is_send(&handed_over(request, &Local, &NamedServer, drawn, run.log));
     }
 
     #[test]
     fn the_futures_can_move_to_another_thread() {
         let _: fn(&Run<'_>, &Submission, &Request, &Drawn) = moved;
-        let _: fn(&HandOver<'_>, &Handover, &HandoverRequest, &Drawn) = handed;
+        let _: fn(&HandOver<'_>, &ExternalSubmission, &ExternalRequest, &Drawn) = handed;
     }
 
     #[test]

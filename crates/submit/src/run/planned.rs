@@ -3,7 +3,7 @@
 
 use crate::events::Log;
 use crate::inputs::Inputs;
-use crate::plan::handover::{self, Handover, HandoverRequest};
+use crate::plan::external_submitter::{self, ExternalRequest, ExternalSubmission};
 use crate::plan::{self, PlanError, Question, Request};
 use crate::stage::Stager;
 use crate::{Drawn, Submission};
@@ -28,20 +28,20 @@ pub async fn planned(
 
 /// Plans the staging for an application of an external submitter, and reports the warnings.
 pub async fn handed_over(
-    request: &HandoverRequest,
+    request: &ExternalRequest,
     inputs: &dyn Inputs,
     stager: &dyn Stager,
     drawn: &Drawn,
     log: &Log,
-) -> Result<Handover, PlanError> {
-    let mut facts = inputs.collect(&handover::needs(request)?).await?;
-    let begun = handover::Begun::new(request, &facts, drawn)?;
+) -> Result<ExternalSubmission, PlanError> {
+    let mut facts = inputs.collect(&external_submitter::needs(request)?).await?;
+    let begun = external_submitter::Begun::new(request, &facts, drawn)?;
     facts.append(inputs.collect(&begun.needs(&facts)).await?);
     let gathered = begun.gather(&facts)?;
     let image = advertised(gathered.question(), stager, log).await?;
-    let handover = handover::hand_over(gathered, image)?;
-    log.warn(&handover.warnings);
-    Ok(handover)
+    let external = external_submitter::hand_over(gathered, image)?;
+    log.warn(&external.warnings);
+    Ok(external)
 }
 
 /// The staging server's answer, if there is a question.

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use cloakroom_core::text::is_unfit;
+use cloakroom_core::text::{escaped, shortened};
 
 /// The longest name of one file or folder that Linux file systems take.
 const MAX_COMPONENT_BYTES: usize = 255;
@@ -100,19 +100,8 @@ fn check_component(component: &str) -> Result<(), NameFault> {
 
 /// Makes an untrusted name safe for logs and terminals: escapes unfit characters and limits the length.
 pub(super) fn printable(raw: &[u8]) -> String {
-    let text = String::from_utf8_lossy(raw);
-    let mut shown = String::new();
-    for character in text.chars().take(MAX_PRINTED_CHARS) {
-        if is_unfit(character) {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
-    }
-    if text.chars().nth(MAX_PRINTED_CHARS).is_some() {
-        shown.push('…');
-    }
-    shown
+    // The rest of a long name is not even escaped.
+    escaped(&shortened(String::from_utf8_lossy(raw).into_owned(), MAX_PRINTED_CHARS))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
+use cloakroom_core::text::excerpt;
+
 /// The base address of a server: `http` or `https`, a host, and optionally a port and a path before `/api`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerAddress(Url);
@@ -98,12 +100,13 @@ pub fn shown(url: &Url) -> String {
 
 /// The same for a text that cannot be parsed as a URL.
 fn without_credentials(text: &str) -> String {
+    const LONGEST: usize = 200;
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let shown = match text.rsplit_once('@') {
         Some((_, host)) => format!("…@{host}"),
         None => text.to_owned(),
     };
-    shown.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(200).collect()
+    excerpt(&shown, LONGEST)
 }
 
 #[cfg(test)]
@@ -129,6 +132,8 @@ mod tests {
             let refusal = ServerAddress::parse(text).unwrap_err().to_string();
             assert!(refusal.contains("http://HOST:10000") && !refusal.contains("hunter2"), "{refusal}");
         }
+        let refusal = ServerAddress::parse("a\u{202e}b\u{2028}c\u{200b}d").unwrap_err().to_string();
+        assert!(refusal.starts_with("“a\u{fffd}b\u{fffd}c\u{fffd}d” is not"), "{refusal:?}");
         let refusal = ServerAddress::parse("http://u:hunter2@h:1/").unwrap_err().to_string();
         assert!(refusal.starts_with("http://h:1/ has a user name"), "{refusal}");
     }

@@ -3,7 +3,6 @@
 mod address;
 mod admin;
 mod answer;
-mod backoff;
 mod download;
 mod failure;
 mod http;
@@ -19,7 +18,6 @@ mod upload;
 pub use address::{AddressError, ServerAddress, is_loopback, shown};
 pub use admin::{AdminClient, AdminError, Selection};
 pub use answer::Answer;
-pub use backoff::Backoff;
 pub use download::{Download, Representation, Resume};
 pub use failure::Failure;
 pub use http::{HttpClient, SetupError, Timeouts};

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::address::ServerAddress;
-use super::backoff::Backoff;
 use super::failure::Failure;
 use super::http::HttpClient;
 use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::retry::{Backoff, Failures};
 use cloakroom_core::time::format_duration;
 
 /// How long to try if the server has answered. A server that is replaced finishes its work, and its successor starts,
@@ -21,8 +21,12 @@ const WITHOUT_AN_ANSWER: Duration = Duration::from_secs(30);
 const LONGEST_LOOKUP: Duration = Duration::from_secs(5);
 /// How long to try for requests that tidy up. A replaced server is away for less than this.
 const BRIEF: Duration = Duration::from_secs(5);
-/// The longest `Retry-After` that is obeyed while a person waits.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+/// The waits between attempts while a person waits.
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(200),
+    longest: Duration::from_secs(2),
+    longest_asked: Duration::from_mins(1),
+};
 
 /// How many small requests may end without any answer.
 const MOST_SILENCES: u32 = 3;
@@ -58,7 +62,7 @@ impl Default for RetryPolicy {
             after_an_answer: AFTER_AN_ANSWER,
             without_an_answer: WITHOUT_AN_ANSWER,
             attempts: None,
-            backoff: Backoff::default(),
+            backoff: BACKOFF,
         }
     }
 }
@@ -224,9 +228,8 @@ pub(super) struct Retries {
     since: Option<Instant>,
     /// Whether an upload went on for so long that a server must be there, although no answer came.
     has_lasted: bool,
-    /// The failures in this row.
-    failures: u32,
-    told: Option<Duration>,
+    /// The failures in this row. Each bound in time is told once.
+    failures: Failures<Duration>,
 }
 
 impl Retries {
@@ -240,8 +243,7 @@ impl Retries {
             rows: 0,
             since: None,
             has_lasted: false,
-            failures: 0,
-            told: None,
+            failures: Failures::default(),
         }
     }
 
@@ -250,15 +252,13 @@ impl Retries {
         let failure = attempt.failure;
         let since = self.begin_row(attempt);
         self.attempts += 1;
-        self.failures += 1;
         self.silences += u32::from(failure.is_silence());
         self.lost += u32::from(attempt.may_be_done);
         let is_enough = self.silences >= self.most_silences || self.lost >= MOST_LOST;
         if is_enough || !failure.is_transient() {
             return None;
         }
-        let wished = failure.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
-        let wait = self.policy.backoff.delay(self.failures, random).max(wished);
+        let wait = self.failures.wait(&self.policy.backoff, failure.retry_after(), random);
         if let Some(most) = self.policy.attempts {
             let next = self.attempts + 1;
             let bound = Bound::Number { next, most, wait };
@@ -266,7 +266,7 @@ impl Retries {
         }
         let limit = self.policy.limit(failure, attempt.has_answered || self.has_lasted);
         let left = limit.saturating_sub(attempt.ended - since);
-        let is_news = self.told.replace(limit) != Some(limit);
+        let is_news = self.failures.is_news(limit);
         (!left.is_zero()).then(|| Again { wait: wait.min(left), bound: Bound::Time(limit), is_news })
     }
 
@@ -279,7 +279,7 @@ impl Retries {
             Some(since) if !has_lasted || self.rows >= MOST_ROWS => since,
             _ => {
                 self.rows += 1;
-                (self.failures, self.told) = (0, None);
+                self.failures.end();
                 *self.since.insert(attempt.ended)
             }
         }

@@ -13,7 +13,7 @@ use super::http::HttpClient;
 use super::packing::Start;
 use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy, Tried};
 use super::secret_file::UploadToken;
-use super::upload::{UploadError, upload};
+use super::upload::{AttemptError, upload};
 use crate::bundle::{PackError, PackPlan, Sources};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
@@ -194,7 +194,7 @@ impl HttpClient {
             let began = Instant::now();
             let wait = match upload(self, request, Arc::clone(&observer), attempts.start, stop).await {
                 Ok(staged) => return Ok(Staged { may_be_twice: attempts.may_be_kept, ..staged }),
-                Err(UploadError::Failed { failure, sent_bytes, may_be_kept }) => {
+                Err(AttemptError::Failed { failure, sent_bytes, may_be_kept }) => {
                     attempts.may_be_kept |= may_be_kept;
                     let archive_bytes = (!may_be_kept).then(|| request.plan.archive_bytes());
                     let progress = how_far(&failure, sent_bytes, archive_bytes);
@@ -204,9 +204,9 @@ impl HttpClient {
                     let wait = attempts.after(&attempt, progress.as_deref(), &*observer);
                     wait.ok_or_else(|| attempts.failed(&attempt, progress))?
                 }
-                Err(UploadError::Pack(error)) => return Err(StageError::Pack(error)),
-                Err(UploadError::Stopped { may_be_kept }) => return Err(attempts.stopped(may_be_kept)),
-                Err(UploadError::OtherBytes { ticket, sent }) => {
+                Err(AttemptError::Pack(error)) => return Err(StageError::Pack(error)),
+                Err(AttemptError::Stopped { may_be_kept }) => return Err(attempts.stopped(may_be_kept)),
+                Err(AttemptError::OtherBytes { ticket, sent }) => {
                     return Err(self.other_bytes(request, &ticket, sent).await);
                 }
             };

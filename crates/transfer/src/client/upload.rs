@@ -19,7 +19,7 @@ use cloakroom_core::text;
 
 /// The reason why one attempt failed.
 #[derive(Debug)]
-pub(super) enum UploadError {
+pub(super) enum AttemptError {
     /// The files could not be packed.
     Pack(PackError),
     /// The exchange failed after `sent_bytes`. With `may_be_kept` the server may have stored the bundle, and only its
@@ -60,7 +60,7 @@ pub(super) async fn upload(
     observer: Arc<dyn StageObserver>,
     start: Start,
     stop: &CancellationToken,
-) -> Result<Staged, UploadError> {
+) -> Result<Staged, AttemptError> {
     let url = upload_url(request);
     let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
     let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start);
@@ -71,7 +71,7 @@ pub(super) async fn upload(
     let answered = tokio::select! {
         answered = http.ask(post) => answered,
         failure = packing.stalled(http.timeouts(), &*observer) => Err(failure),
-        () = packing.stopped(stop) => return Err(UploadError::Stopped { may_be_kept: packing.is_complete() }),
+        () = packing.stopped(stop) => return Err(AttemptError::Stopped { may_be_kept: packing.is_complete() }),
     };
     match answered {
         Ok(response) if response.status().is_success() => accepted(response, packing).await,
@@ -85,17 +85,17 @@ pub(super) async fn upload(
 
 /// A refusal may come while the body is still being sent. It is read to its end before packing stops, because stopping
 /// breaks the connection.
-async fn refused(response: Response, packing: Packing, secrets: &[&str]) -> Result<Staged, UploadError> {
+async fn refused(response: Response, packing: Packing, secrets: &[&str]) -> Result<Staged, AttemptError> {
     let failure = Failure::Answered(Answer::read(response, secrets).await);
     Err(aborted(failure, packing).await)
 }
 
-async fn aborted(failure: Failure, packing: Packing) -> UploadError {
+async fn aborted(failure: Failure, packing: Packing) -> AttemptError {
     let sent_bytes = packing.sent_bytes();
     let may_be_kept = packing.is_complete() && is_about_the_answer(&failure);
     match packing.abort().await {
-        Some(cause) => UploadError::Pack(cause),
-        None => UploadError::Failed { failure, sent_bytes, may_be_kept },
+        Some(cause) => AttemptError::Pack(cause),
+        None => AttemptError::Failed { failure, sent_bytes, may_be_kept },
     }
 }
 
@@ -107,14 +107,14 @@ fn is_about_the_answer(failure: &Failure) -> bool {
     }
 }
 
-async fn accepted(response: Response, packing: Packing) -> Result<Staged, UploadError> {
+async fn accepted(response: Response, packing: Packing) -> Result<Staged, AttemptError> {
     let is_json = has_content_type(response.headers(), "application/json");
     let body = bounded_body(response).await;
     let Some(staged) = Some(body).filter(|_| is_json).and_then(|body| staged(&body)) else {
         let why = "the answer is not a ticket, so this is not a cloakroom server".to_owned();
         return Err(aborted(Failure::Foreign { why }, packing).await);
     };
-    let sent = packing.finish().await.map_err(UploadError::Pack)?;
+    let sent = packing.finish().await.map_err(AttemptError::Pack)?;
     check(&sent, staged)
 }
 
@@ -125,12 +125,12 @@ fn staged(body: &[u8]) -> Option<Staged> {
     Some(Staged { ticket, json, may_be_twice: false })
 }
 
-fn check(sent: &Packed, staged: Staged) -> Result<Staged, UploadError> {
+fn check(sent: &Packed, staged: Staged) -> Result<Staged, AttemptError> {
     let sha256 = digest::to_hex(&sent.sha256);
     let ticket = &staged.ticket;
     if ticket.size_bytes == sent.size_bytes && ticket.sha256.eq_ignore_ascii_case(&sha256) {
         return Ok(staged);
     }
     let sent = format!("{} bytes with SHA-256 {sha256}", sent.size_bytes);
-    Err(UploadError::OtherBytes { ticket: Box::new(staged.ticket), sent })
+    Err(AttemptError::OtherBytes { ticket: Box::new(staged.ticket), sent })
 }

@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
 use super::error::Cause;
-use super::pace::Pace;
 use super::plan::{Origin, Source};
+use super::source_retries::SourceRetries;
 use super::stream::Piece;
 use super::ticket::Promise;
 use crate::client::{Answer, Download, Failure, HttpClient, Representation, Resume};
@@ -26,7 +26,7 @@ pub(super) enum Ended {
 /// The state of the download so far.
 struct Transfer<'a> {
     promise: Promise,
-    pace: &'a Pace,
+    retries: &'a SourceRetries,
     sink: &'a mpsc::Sender<Piece>,
     representation: Option<Representation>,
     received_bytes: u64,
@@ -44,13 +44,13 @@ enum Poured {
 pub(super) async fn download(
     source: &Source,
     http: &HttpClient,
-    pace: &Pace,
+    retries: &SourceRetries,
     mut first: Option<Box<Download>>,
     sink: &mpsc::Sender<Piece>,
 ) -> Result<Ended, Cause> {
     let mut transfer = Transfer {
         promise: source.promise(),
-        pace,
+        retries,
         sink,
         representation: None,
         received_bytes: 0,
@@ -83,7 +83,7 @@ pub(super) async fn download(
         if !failure.is_transient() {
             return Err(transfer.cause(source, failure));
         }
-        pace.wait(failure).await;
+        retries.wait(failure).await;
     }
 }
 
@@ -169,7 +169,7 @@ impl Transfer<'_> {
     async fn take(&mut self, bytes: Bytes) -> bool {
         self.sha256.update(&bytes);
         self.received_bytes += bytes.len() as u64;
-        self.pace.progressed(self.received_bytes, self.size_bytes());
+        self.retries.progressed(self.received_bytes, self.size_bytes());
         self.sink.send(Piece::Bytes(bytes)).await.is_ok()
     }
 

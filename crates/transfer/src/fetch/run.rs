@@ -17,7 +17,8 @@ use super::observer::{FetchObserver, SourceReport};
 use super::plan::FetchPlan;
 use super::source::{Fetched, Tools, fetch};
 use crate::bundle::UnpackLimits;
-use crate::client::{Backoff, HttpClient};
+use crate::client::{HttpClient, RetryPolicy};
+use cloakroom_core::retry::Backoff;
 
 /// How many downloads run at once. The others of a long list wait.
 const SIDE_BY_SIDE: usize = 16;
@@ -27,6 +28,9 @@ const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// The interval between attempts to take the lock of another fetch.
 const LOCK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The longest `Retry-After` that a pod obeys for one attempt.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The limits of a fetch.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +45,8 @@ pub struct FetchOptions {
 
 impl Default for FetchOptions {
     fn default() -> Self {
-        Self { timeout: Duration::from_mins(5), limits: UnpackLimits::default(), backoff: Backoff::default() }
+        let backoff = Backoff { longest_asked: LONGEST_RETRY_AFTER, ..RetryPolicy::default().backoff };
+        Self { timeout: Duration::from_mins(5), limits: UnpackLimits::default(), backoff }
     }
 }
 

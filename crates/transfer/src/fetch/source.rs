@@ -12,11 +12,11 @@ use tokio_util::task::TaskTracker;
 
 use super::error::Cause;
 use super::observer::FetchObserver;
-use super::pace::Pace;
 use super::plan::{Origin, Source};
 use super::remote;
 use super::resume::{Ended, download};
 use super::run::FetchOptions;
+use super::source_retries::SourceRetries;
 use super::stream::{PieceReader, bridge};
 use crate::bundle::{UnpackLimits, UnpackedFile, unpack};
 use crate::client::{Download, HttpClient};
@@ -42,21 +42,26 @@ pub(super) struct Fetched {
 
 /// Fetches `source` into the folder `hidden` before the deadline.
 pub(super) async fn fetch(source: &Source, hidden: PathBuf, tools: &Tools<'_>) -> Result<Fetched, Cause> {
-    let pace = Pace::new(source.what(), tools.options.backoff, Arc::clone(&tools.observer));
-    match tokio::time::timeout_at(tools.deadline, attempts(source, &hidden, tools, &pace)).await {
+    let retries = SourceRetries::new(source.what(), tools.options.backoff, Arc::clone(&tools.observer));
+    match tokio::time::timeout_at(tools.deadline, attempts(source, &hidden, tools, &retries)).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(pace.time_up(tools.options.timeout)),
+        Err(_) => Err(retries.time_up(tools.options.timeout)),
     }
 }
 
 /// Tries until one attempt succeeds. Each attempt extracts one representation from its beginning to its end.
-async fn attempts(source: &Source, hidden: &Path, tools: &Tools<'_>, pace: &Pace) -> Result<Fetched, Cause> {
+async fn attempts(
+    source: &Source,
+    hidden: &Path,
+    tools: &Tools<'_>,
+    retries: &SourceRetries,
+) -> Result<Fetched, Cause> {
     let started = Instant::now();
     let mut first: Option<Box<Download>> = None;
     loop {
         let (sink, reader) = bridge();
         let extracting = extract(source, hidden.to_owned(), reader, tools);
-        let ended = download(source, tools.http, pace, first.take(), &sink).await;
+        let ended = download(source, tools.http, retries, first.take(), &sink).await;
         drop(sink);
         let extracted = extracting.await.unwrap_or(Err(Cause::Lost));
         match ended? {
@@ -66,7 +71,7 @@ async fn attempts(source: &Source, hidden: &Path, tools: &Tools<'_>, pace: &Pace
             }
             Ended::ReaderStopped => return Err(extracted.err().unwrap_or(Cause::Lost)),
             Ended::StartOver { why, next } => {
-                pace.start_over(why);
+                retries.start_over(why);
                 first = next;
             }
         }

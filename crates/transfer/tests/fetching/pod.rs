@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cloakroom_core::retry::Backoff;
 use cloakroom_spark::{InitContainerProperties, Properties};
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::scripted::Scripted;
-use cloakroom_transfer::client::{Backoff, HttpClient, Timeouts};
+use cloakroom_transfer::client::{HttpClient, Timeouts};
 use cloakroom_transfer::fetch::{FetchError, FetchObserver, FetchOptions, FetchPlan, SourceReport};
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +40,11 @@ impl Pod {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
-        let backoff = Backoff { first: Duration::from_millis(1), longest: Duration::from_millis(10) };
+        let backoff = Backoff {
+            first: Duration::from_millis(1),
+            longest: Duration::from_millis(10),
+            ..FetchOptions::default().backoff
+        };
         let options = FetchOptions { timeout: Duration::from_secs(30), backoff, ..FetchOptions::default() };
         Self { folder, told: Arc::default(), options, stall: Duration::from_secs(30) }
     }

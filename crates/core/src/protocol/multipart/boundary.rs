@@ -2,6 +2,7 @@
 
 use super::error::MultipartError;
 use super::parameters::Parameters;
+use crate::text::escaped;
 
 /// The longest boundary, in characters (RFC 2046 §5.1.1).
 const LONGEST: usize = 70;
@@ -36,7 +37,7 @@ pub fn boundary_of(content_type: &str) -> Result<Boundary, MultipartError> {
     let parameters = Parameters::parse(content_type)
         .map_err(|problem| MultipartError::MalformedContentType { problem })?;
     if !parameters.value.eq_ignore_ascii_case("multipart/form-data") {
-        return Err(MultipartError::NotMultipart { found: parameters.value.escape_debug().to_string() });
+        return Err(MultipartError::NotMultipart { found: escaped(parameters.value) });
     }
     let boundary = parameters.get("boundary").ok_or(MultipartError::NoBoundary)?;
     Boundary::parse(boundary)

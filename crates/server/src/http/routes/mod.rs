@@ -24,6 +24,9 @@ use super::state::AppState;
 use cloakroom_core::protocol::OPENAPI;
 use contract::{Contract, contract};
 
+/// How many characters of a parameter or a part a refusal repeats.
+const LONGEST_SHOWN: usize = 40;
+
 fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Contract::openapi()).merge(v1::routes()).merge(v0::routes())
 }

@@ -10,7 +10,7 @@ use cloakroom_core::resource::{DeletionReason, Holder, Lifetime, Owner, OwnerKin
 use cloakroom_staging::ledger::{Authority, Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, MemoryStore, Storage, StoreError};
 use cloakroom_staging::{
-    AccessError, Download, Limits, NewUpload, Recovered, Share, StageError, Staged, Staging, Terms, Upload,
+    AccessError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging, Terms, Upload, UploadError,
 };
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::wait::until;
@@ -107,14 +107,14 @@ impl House {
 
 impl Server {
     /// Begins an upload whose length is not announced, in a task that can be held up.
-    pub fn begins(&self) -> JoinHandle<Result<Upload, StageError>> {
+    pub fn begins(&self) -> JoinHandle<Result<Upload, UploadError>> {
         let staging = self.staging.clone();
         let new = NewUpload { holder: Some(Holder::namespace("demo")), ..NewUpload::default() };
         tokio::spawn(async move { staging.begin_upload(new).await })
     }
 
     /// Uploads all of it, in a task that can be held up.
-    pub fn uploads(&self) -> JoinHandle<Result<Staged, StageError>> {
+    pub fn uploads(&self) -> JoinHandle<Result<Staged, UploadError>> {
         let staging = self.staging.clone();
         let new = NewUpload { holder: Some(Holder::namespace("demo")), ..NewUpload::default() };
         tokio::spawn(async move {
@@ -178,7 +178,7 @@ impl Server {
     }
 }
 
-pub async fn finish(upload: Upload) -> Result<Staged, StageError> {
+pub async fn finish(upload: Upload) -> Result<Staged, UploadError> {
     let labels = [("app".to_owned(), "demo".to_owned())];
     let terms = Terms {
         owner: Owner::new(OwnerKind::default(), "demo", labels, None).unwrap(),

@@ -7,8 +7,11 @@ use cloakroom_cluster::{Access, ApiServer, Timeouts};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::protocol::v1::{Metadata, Ticket};
 use cloakroom_core::resource::{Owner, OwnerKinds};
+use cloakroom_core::retry::Backoff;
 use cloakroom_server::cleaner::{Policy, Swept};
-use cloakroom_server::owners::{ClusterOwners, ClusterSettings, Owners as _, Pace, Presence, WatchState};
+use cloakroom_server::owners::{
+    ClusterOwners, ClusterSettings, Owners as _, Presence, WatchIntervals, WatchState,
+};
 use cloakroom_testing::api_server::FakeApiServer;
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::wait::{until, until_true};
@@ -33,14 +36,17 @@ pub struct Watching {
 impl Default for Watching {
     /// Waits as a server does, but for the pauses after failures.
     fn default() -> Self {
-        let pace = Pace {
-            first_pause: Duration::from_millis(5),
-            longest_pause: Duration::from_millis(40),
+        let intervals = WatchIntervals {
+            backoff: Backoff {
+                first: Duration::from_millis(5),
+                longest: Duration::from_millis(40),
+                ..WatchIntervals::default().backoff
+            },
             settled: Duration::from_millis(200),
             between_lists: Duration::from_millis(5),
         };
         Self {
-            settings: ClusterSettings { pace, ..ClusterSettings::default() },
+            settings: ClusterSettings { intervals, ..ClusterSettings::default() },
             timeouts: Timeouts::default(),
             policy: Policy::default(),
         }

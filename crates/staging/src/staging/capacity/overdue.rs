@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Capacity;
 use super::flights::Flights;
 use super::no_room::{NoRoom, Shortage};
-use crate::staging::StageError;
+use crate::staging::UploadError;
 use cloakroom_core::resource::ResourceId;
 
 /// How long an upload waits until the ended ones are cleaned up.
@@ -36,7 +36,7 @@ impl Capacity {
         id: ResourceId,
         now: Duration,
         shortage: Shortage,
-    ) -> Result<Departures, StageError> {
+    ) -> Result<Departures, UploadError> {
         let flights = self.flights();
         let end = flights.0.get(&id).map(|flight| flight.end.clone());
         if end.as_ref().is_some_and(CancellationToken::is_cancelled) {
@@ -54,7 +54,7 @@ impl Capacity {
 
     /// Waits until they are gone. Returns an error if they stay. If the waiting upload is told to end, it returns an
     /// error at once.
-    pub(in crate::staging) async fn wait_for(&self, departures: Departures) -> Result<(), StageError> {
+    pub(in crate::staging) async fn wait_for(&self, departures: Departures) -> Result<(), UploadError> {
         let Departures { of, no_room, waiting, end } = departures;
         let told_to_end = async {
             match &end {
@@ -82,8 +82,8 @@ impl Capacity {
     }
 }
 
-fn ended(flights: &Flights, id: ResourceId) -> StageError {
-    StageError::Overdue { received: flights.0.get(&id).map_or(0, |flight| flight.received) }
+fn ended(flights: &Flights, id: ResourceId) -> UploadError {
+    UploadError::Overdue { received: flights.0.get(&id).map_or(0, |flight| flight.received) }
 }
 
 fn end_one(flights: &Flights, id: ResourceId) {

@@ -4,7 +4,7 @@ use super::hold::STEP_BYTES;
 use super::overdue::Departures;
 use super::*;
 use crate::ledger::{Account, SqliteLedger};
-use crate::staging::{Share, StageError};
+use crate::staging::{Share, UploadError};
 
 const GIB: u64 = 1 << 30;
 
@@ -207,15 +207,15 @@ async fn an_upload_that_is_told_to_end_ends_at_once_and_ends_no_other() {
     // All three are overdue. The last one stays although it is told to end.
     let (one, other, stubborn) = (begin(30), begin(30), begin(40));
     let grow =
-        |hold: &Hold| -> Result<Departures, StageError> { capacity.end_overdue(hold.id, LATER, missing(1)) };
+        |hold: &Hold| -> Result<Departures, UploadError> { capacity.end_overdue(hold.id, LATER, missing(1)) };
     let waiting = grow(&one).unwrap();
     let first_to_end = if other.end().is_cancelled() { &other } else { &stubborn };
-    assert!(matches!(grow(first_to_end), Err(StageError::Overdue { .. })));
+    assert!(matches!(grow(first_to_end), Err(UploadError::Overdue { .. })));
     assert!(!one.end().is_cancelled(), "it ended the one that ended it");
     // Now the shortage needs all others, and the waiting upload learns it while it waits.
     let _all = capacity.end_overdue(id(), LATER, missing(100)).unwrap();
     let waited = capacity.wait_for(waiting).now_or_never();
-    assert!(matches!(waited, Some(Err(StageError::Overdue { .. }))), "{waited:?}");
+    assert!(matches!(waited, Some(Err(UploadError::Overdue { .. }))), "{waited:?}");
     drop((one, other, stubborn));
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::entries::{Entry, List, keeps_fragment};
 use super::{APPLICATION, FOUND_IN_JARS, UPLOAD_PATH};
 use crate::drawn::Drawn;
+use crate::file_copy::FileCopy;
 use crate::plan::error::PlanError;
 use crate::plan::machine::Machine;
-use crate::upload::Upload;
 use cloakroom_spark::{DependencyUri, SparkConf};
 
 /// The folder that files are copied to: the URI as it was written, and the path on this machine.
@@ -43,7 +43,7 @@ pub(super) fn place(
     conf: &SparkConf,
     machine: Machine,
     drawn: &Drawn,
-) -> Result<Vec<Upload>, PlanError> {
+) -> Result<Vec<FileCopy>, PlanError> {
     let mut uploads = Vec::new();
     for list in lists.iter_mut().filter(|list| list.has_local()) {
         if list.key == APPLICATION && is_java {
@@ -69,10 +69,10 @@ pub(super) fn place(
 }
 
 /// The URI of the copy. Like Spark, each file gets a folder of its own, so that equal names do not clash.
-fn copy(target: &Target, from: &Path, drawn: &Drawn, uploads: &mut Vec<Upload>) -> String {
+fn copy(target: &Target, from: &Path, drawn: &Drawn, uploads: &mut Vec<FileCopy>) -> String {
     let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let folder = format!("spark-upload-{}", drawn.copy(uploads.len()));
-    uploads.push(Upload { from: from.to_owned(), to: target.folder.join(&folder).join(&name) });
+    uploads.push(FileCopy { from: from.to_owned(), to: target.folder.join(&folder).join(&name) });
     format!("{}/{folder}/{name}", target.uri)
 }
 

@@ -18,7 +18,7 @@ use super::error::PlanError;
 use super::facts::Kind;
 use super::machine::Machine;
 use crate::drawn::Drawn;
-use crate::upload::Upload;
+use crate::file_copy::FileCopy;
 use cloakroom_core::text::chain;
 use cloakroom_spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
 use cloakroom_spark::{MainResource, SparkConf, keys};
@@ -39,7 +39,7 @@ pub(super) struct Dependencies {
     /// The driver's argument for the application.
     pub resource: String,
     /// Files to copy to `spark.kubernetes.file.upload.path`.
-    pub uploads: Vec<Upload>,
+    pub uploads: Vec<FileCopy>,
     /// The bundle of jars for the staging server.
     pub jars: Option<PackPlan>,
     /// The bundle of all other files for the staging server.

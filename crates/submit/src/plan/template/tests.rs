@@ -1,3 +1,4 @@
+use cloakroom_core::text::is_unfit;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -106,9 +107,10 @@ fn what_is_not_one_pod_is_refused() {
         ("kind: pod\nspec: {}", "and it has `pod` and `v1`"),
         ("spec: {}\n---\nspec: {}\n", "one document in it, and it has 2"),
         ("spec: [", "its YAML cannot be read: "),
+        ("spec: \"\u{202e}\u{200b}", "its YAML cannot be read: "),
     ] {
         let refused = pod(text).unwrap_err();
-        assert!(refused.contains(problem) && !refused.contains('\n'), "{text}: {refused}");
+        assert!(refused.contains(problem) && !refused.contains(is_unfit), "{text}: {refused}");
     }
 }
 

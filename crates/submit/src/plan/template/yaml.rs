@@ -9,9 +9,13 @@ use serde_saphyr::Spanned;
 use serde_saphyr::options::NonFiniteFloatPolicy;
 
 use super::scalar::{Scalar, Source};
+use cloakroom_core::text::one_line;
 
 /// The limit for expanded aliases. No real pod needs more, and a document of nested aliases ends here.
 const MAX_REPLAYED_EVENTS: usize = 100_000;
+
+/// The YAML library shows lines of the document, in characters.
+const LONGEST_REASON: usize = 2000;
 
 /// One place of the document.
 #[derive(Debug)]
@@ -54,8 +58,10 @@ impl Node {
             alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED_EVENTS },
             with_snippet: false,
         };
-        let documents: Vec<Spanned<Raw>> = serde_saphyr::from_multiple_with_options(text, options)
-            .map_err(|error| format!("its YAML cannot be read: {}", one_line(&error.to_string())))?;
+        let documents: Vec<Spanned<Raw>> =
+            serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+                format!("its YAML cannot be read: {}", one_line(&error.to_string(), LONGEST_REASON))
+            })?;
         match <[Spanned<Raw>; 1]>::try_from(documents) {
             Ok([document]) => Ok(document.value.into_node(document.defined, Source::new(text))),
             Err(documents) => Err(format!("it must have one document in it, and it has {}", documents.len())),
@@ -102,10 +108,6 @@ impl Node {
         };
         Some(value)
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The YAML library's reading of a place.

@@ -13,11 +13,11 @@ use rand::rngs::StdRng;
 use tokio_util::sync::CancellationToken;
 
 use super::of_kind;
+use crate::file_copy::Copies;
 use crate::inputs::Inputs;
 use crate::plan::{Asking, Facts, Kind, Needs, Place, PlanError, Request, Submitter, Uncollected, Unread};
 use crate::run::planned;
 use crate::stage::NamedServer;
-use crate::upload::Copies;
 use crate::{Drawn, Log, Submission};
 use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
 use cloakroom_spark::{Properties, SubmitArguments};

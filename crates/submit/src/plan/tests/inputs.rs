@@ -2,7 +2,7 @@ use cloakroom_spark::MainResource;
 use serde_json::json;
 
 use super::{Bed, object, of_kind};
-use crate::Upload;
+use crate::FileCopy;
 
 #[tokio::test]
 async fn objects_are_made_in_sparks_order() {
@@ -123,7 +123,7 @@ async fn local_files_are_to_be_copied_and_come_first() {
     let names: Vec<_> =
         submission.uploads.iter().map(|it| it.from.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, ["a.jar", "b.jar", "app.jar", "c.txt", "d.zip"]);
-    let uri = |upload: &Upload, slashes: &str| format!("file:{slashes}{}", upload.to.display());
+    let uri = |upload: &FileCopy, slashes: &str| format!("file:{slashes}{}", upload.to.display());
     let uploads = &submission.uploads;
     let properties = submission.properties();
     let jars: Vec<_> =

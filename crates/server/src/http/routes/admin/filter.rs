@@ -6,9 +6,11 @@ use jiff::Timestamp;
 use super::QueryPairs;
 use crate::cleaner::{Decision, KeepReason};
 use crate::http::error::ApiError;
+use crate::http::routes::LONGEST_SHOWN;
 use cloakroom_core::protocol::admin::{DUE, MAX_PAGE, StagedResource, query};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{Owner, OwnerKind, ResourceId};
+use cloakroom_core::text::excerpt;
 use cloakroom_core::time::SparkDuration;
 use cloakroom_staging::ledger::Listed;
 
@@ -123,7 +125,7 @@ fn why(text: &str) -> Result<String, ApiError> {
 }
 
 fn before(now: Timestamp, text: &str) -> Result<Timestamp, ApiError> {
-    let text: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    let text = excerpt(text.trim(), LONGEST_SHOWN);
     let age: SparkDuration =
         text.parse().map_err(|error| invalid(format!("{} is not usable: {error}", query::OLDER_THAN)))?;
     Ok(now.checked_sub(age.get()).unwrap_or(Timestamp::MIN))
@@ -145,7 +147,7 @@ fn refuse_unknown(pairs: &[(String, String)], known: &[&str]) -> Result<(), ApiE
     match pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some((name, _)) => {
-            let name: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+            let name = excerpt(name, LONGEST_SHOWN);
             Err(invalid(format!("parameter “{name}” is unknown: there are {}", known.join(", "))))
         }
     }

@@ -67,7 +67,7 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
     if state == ClusterState::NotAsked && failure.is_none() {
         return None;
     }
-    let (standing, known, seen) = match state {
+    let (state, known, seen) = match state {
         ClusterState::NotAsked => (ClusterMatch::NotAsked, None, None),
         ClusterState::Known(uid) => (ClusterMatch::Same, Some(uid.clone()), Some(ClusterIdentity::Uid(uid))),
         ClusterState::Unchecked(why) => {
@@ -81,7 +81,7 @@ fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
         None => (None, None),
     };
     let unanswered = failure.is_some();
-    Some(ClusterStatus { state: standing.into(), known, seen, failure: failure.or(no_uid), unanswered })
+    Some(ClusterStatus { state: state.into(), known, seen, failure: failure.or(no_uid), unanswered })
 }
 
 /// Accept the cluster that answers now as the one to ask about owners. The server asks it for its uid now.

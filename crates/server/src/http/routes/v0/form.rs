@@ -4,10 +4,12 @@
 use axum::body::Bytes;
 
 use crate::http::error::ApiError;
+use crate::http::routes::LONGEST_SHOWN;
 use cloakroom_core::protocol::multipart::{Event, MultipartError, PartHeaders};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
 use cloakroom_core::resource::{FileName, Holder};
+use cloakroom_core::text::excerpt;
 use cloakroom_staging::{NewUpload, Staging, Upload};
 
 /// The most bytes of the owner's part. An owner is a few labels and needs far less.
@@ -124,7 +126,7 @@ impl Form {
                 Ok(())
             }
             other => {
-                let other: String = other.chars().filter(|c| !c.is_control()).take(40).collect();
+                let other = excerpt(other, LONGEST_SHOWN);
                 Err(invalid(format!(
                     "the form has a part “{other}”: it takes “{RESOURCES_PART}” and “{OWNER_PART}”, one of each"
                 )))

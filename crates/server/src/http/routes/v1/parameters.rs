@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use crate::http::error::ApiError;
+use crate::http::routes::LONGEST_SHOWN;
 use crate::http::state::{Lifetimes, Settings};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v1::query;
 use cloakroom_core::resource::{Lifetime, Owner, OwnerKind};
+use cloakroom_core::text::excerpt;
 use cloakroom_core::time::{SparkDuration, format_duration};
 
 /// The terms that the query of an upload asks for.
@@ -32,7 +34,7 @@ fn refuse_unknown(pairs: &[(String, String)]) -> Result<(), ApiError> {
     match pairs.iter().find(|(name, _)| !query::ALL.contains(&name.as_str())) {
         None => Ok(()),
         Some((name, _)) => {
-            let name: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+            let name = excerpt(name, LONGEST_SHOWN);
             let known = query::ALL.join(", ");
             Err(invalid(format!("parameter “{name}” is unknown: an upload takes {known}")))
         }
@@ -60,7 +62,7 @@ fn lifetime(pairs: &[(String, String)], limits: &Lifetimes) -> Result<Lifetime, 
 
 fn duration(pairs: &[(String, String)], name: &str) -> Result<Option<Duration>, ApiError> {
     let Some(text) = single(pairs, name)? else { return Ok(None) };
-    let text: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    let text = excerpt(text.trim(), LONGEST_SHOWN);
     let duration: SparkDuration =
         text.parse().map_err(|error| invalid(format!("{name} is not usable: {error}")))?;
     if duration.get() < Duration::from_millis(1) {

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 
 use super::document::{ApplicationFile, FileError};
-use super::{Handover, fields};
+use super::{ExternalSubmission, fields};
 
 /// Lists that are merged element by element, each with the field that identifies an element. Kubernetes merges them by
 /// the same fields.
@@ -27,9 +27,9 @@ const IMAGE_USER: u32 = 65532;
 
 impl ApplicationFile {
     /// The file with the staged files in its application.
-    pub(in crate::plan) fn merged(&self, handover: &Handover) -> Result<Self, FileError> {
+    pub(in crate::plan) fn merged(&self, external: &ExternalSubmission) -> Result<Self, FileError> {
         let unwritable = |error: serde_json::Error| self.refuse(self.spec_field(), error.to_string());
-        self.merged_with(fields(handover).map_err(unwritable)?, &handover.namespace)
+        self.merged_with(fields(external).map_err(unwritable)?, &external.namespace)
     }
 
     /// The file with `added` merged into the application's `spec`.

@@ -25,7 +25,7 @@ use super::names::Names;
 use super::needs::Needs;
 use super::parts::executor_template;
 use super::request::{Asking, Question};
-use super::staging::stage_plan;
+use super::stage_plan::stage_plan;
 use super::submitter::Submitter;
 use super::{aliases, checks, source};
 use crate::StagePlan;
@@ -63,7 +63,7 @@ const LONGEST_NAME: usize = 100;
 
 /// What to stage for an application of an external submitter.
 #[derive(Clone)]
-pub struct HandoverRequest {
+pub struct ExternalRequest {
     /// The lists of files and the settings of staging, by Spark's keys.
     pub conf: SparkConf,
     /// The application itself, if the command names it.
@@ -87,7 +87,7 @@ pub struct HandoverRequest {
 }
 
 /// The checked plan of `stage --for`. Nothing is sent yet.
-pub struct Handover {
+pub struct ExternalSubmission {
     /// The namespace of the application.
     pub namespace: String,
     /// The beginning of the names of all objects of this plan.
@@ -120,7 +120,7 @@ pub struct Handover {
 
 /// The plan after the first round of facts: which files travel, and how.
 pub struct Begun<'a> {
-    request: &'a HandoverRequest,
+    request: &'a ExternalRequest,
     conf: SparkConf,
     resource: MainResource,
     names: Names,
@@ -142,14 +142,14 @@ pub struct Gathered<'a> {
 }
 
 /// The places to look at: paths, patterns and folders that the request names.
-pub fn needs(request: &HandoverRequest) -> Result<Needs, PlanError> {
+pub fn needs(request: &ExternalRequest) -> Result<Needs, PlanError> {
     let (conf, _) = settings(request)?;
     Ok(Needs::places(&conf, |key| READ_KEYS.contains(&key), &resource(request), &request.submitter))
 }
 
 impl<'a> Begun<'a> {
     /// Finds the files. `facts` answers [`needs`].
-    pub fn new(request: &'a HandoverRequest, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
+    pub fn new(request: &'a ExternalRequest, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
         let machine = Machine { submitter: &request.submitter, facts };
         let (mut conf, mut warnings) = settings(request)?;
         let short: String = request.name.chars().take(LONGEST_NAME).collect();
@@ -209,18 +209,21 @@ impl Gathered<'_> {
 
 /// Checks everything that is to be staged, makes the templates, and merges them into the application's file.
 /// `advertised` is the staging server's answer, if there was a question.
-pub fn hand_over(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Handover, PlanError> {
+pub fn hand_over(
+    gathered: Gathered<'_>,
+    advertised: Option<String>,
+) -> Result<ExternalSubmission, PlanError> {
     let request = gathered.begun.request;
-    let mut handover = templates(gathered, advertised)?;
-    if let Some(staging) = &mut handover.staging {
+    let mut external = templates(gathered, advertised)?;
+    if let Some(staging) = &mut external.staging {
         (staging.ttl, staging.unused_timeout) = (request.ttl, request.unused_timeout);
     }
-    let merged = request.file.as_ref().map(|file| file.merged(&handover)).transpose();
-    handover.file = merged.map_err(|error| PlanError::ApplicationFile { problem: error.to_string() })?;
-    Ok(handover)
+    let merged = request.file.as_ref().map(|file| file.merged(&external)).transpose();
+    external.file = merged.map_err(|error| PlanError::ApplicationFile { problem: error.to_string() })?;
+    Ok(external)
 }
 
-fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Handover, PlanError> {
+fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<ExternalSubmission, PlanError> {
     let Gathered { begun, mut init, main_class, driver, executor } = gathered;
     let Begun { request, conf, resource, names, namespace, dependencies, warnings } = begun;
     init.set_image(advertised)?;
@@ -230,7 +233,7 @@ fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Hando
     };
     let application =
         request.application.as_ref().map(|_| for_spark_submit(&resource, &dependencies.resource));
-    Ok(Handover {
+    Ok(ExternalSubmission {
         main_class,
         staging: stage_plan(&init, &dependencies, owner.clone()),
         lists: lists(&conf, &dependencies),
@@ -259,7 +262,7 @@ fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<Hando
 }
 
 /// The settings with today's names in place of kubespark's, and warnings.
-fn settings(request: &HandoverRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
+fn settings(request: &ExternalRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
     let mut conf = request.conf.clone();
     let warnings = aliases::apply(&mut conf)?;
     if request.names_containers {
@@ -269,7 +272,7 @@ fn settings(request: &HandoverRequest) -> Result<(SparkConf, Vec<String>), PlanE
     Ok((conf, warnings))
 }
 
-fn resource(request: &HandoverRequest) -> MainResource {
+fn resource(request: &ExternalRequest) -> MainResource {
     request.application.clone().unwrap_or_else(|| MainResource::Java(FOUND_IN_JARS.to_owned()))
 }
 

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use super::error::Cause;
 use super::observer::FetchObserver;
-use crate::client::{Backoff, Failure};
+use crate::client::Failure;
+use cloakroom_core::retry::{Backoff, Failures};
 use cloakroom_core::size::format_size;
 
-/// The longest `Retry-After` that a pod obeys for one attempt.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
-
-/// The progress of one source, shared by its attempts.
-pub(super) struct Pace {
+/// The progress and the retries of one source, shared by its attempts.
+pub(super) struct SourceRetries {
     what: String,
     backoff: Backoff,
     observer: Arc<dyn FetchObserver>,
@@ -22,14 +20,13 @@ pub(super) struct Pace {
 #[derive(Default)]
 struct State {
     /// The failures since bytes last came.
-    failures: u32,
+    failures: Failures<Failure>,
     last: Option<Failure>,
-    told: Option<Failure>,
     came_bytes: u64,
     total_bytes: Option<u64>,
 }
 
-impl Pace {
+impl SourceRetries {
     pub(super) fn new(what: String, backoff: Backoff, observer: Arc<dyn FetchObserver>) -> Self {
         Self { what, backoff, observer, state: Mutex::default() }
     }
@@ -38,19 +35,17 @@ impl Pace {
     pub(super) fn progressed(&self, came_bytes: u64, total_bytes: Option<u64>) {
         let mut state = self.state();
         (state.came_bytes, state.total_bytes) = (came_bytes, total_bytes);
-        (state.failures, state.last, state.told) = (0, None, None);
+        state.failures.end();
+        state.last = None;
     }
 
     /// Waits after `failure`, longer after each failure in a row. Notifies the observer if the failure is a new one.
     pub(super) async fn wait(&self, failure: Failure) {
         let (wait, is_new) = {
             let mut state = self.state();
-            state.failures = state.failures.saturating_add(1);
-            let is_new = state.told.as_ref() != Some(&failure);
-            let wished = failure.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
-            let wait = self.backoff.delay(state.failures, rand::random()).max(wished);
-            (state.told, state.last) = (Some(failure.clone()), Some(failure.clone()));
-            (wait, is_new)
+            state.last = Some(failure.clone());
+            let wait = state.failures.wait(&self.backoff, failure.retry_after(), rand::random());
+            (wait, state.failures.is_news(failure.clone()))
         };
         if is_new {
             self.observer.retrying(&self.what, &failure.to_string());

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 const MISSING: &str = "/nowhere/missing";
 
 /// A request with a jar that travels, a server that it travels to, and the one key.
-fn request(folder: &tempfile::TempDir, key: &str) -> HandoverRequest {
+fn request(folder: &tempfile::TempDir, key: &str) -> ExternalRequest {
     let jar = folder.path().join("app.jar");
     std::fs::write(&jar, "").unwrap();
     let mut conf = SparkConf::default();
@@ -25,7 +25,7 @@ fn request(folder: &tempfile::TempDir, key: &str) -> HandoverRequest {
     ] {
         conf.set(key, value, Origin::Conf);
     }
-    HandoverRequest {
+    ExternalRequest {
         conf,
         application: Some(MainResource::Java(jar.display().to_string())),
         name: "app".to_owned(),
@@ -44,7 +44,7 @@ fn request(folder: &tempfile::TempDir, key: &str) -> HandoverRequest {
     }
 }
 
-fn handed_over(request: &HandoverRequest, drawn: &Drawn) -> Result<Handover, PlanError> {
+fn handed_over(request: &ExternalRequest, drawn: &Drawn) -> Result<ExternalSubmission, PlanError> {
     let mut facts = read_here(&needs(request)?);
     let begun = Begun::new(request, &facts, drawn)?;
     facts.append(read_here(&begun.needs(&facts)));

@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// One file to copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upload {
+pub struct FileCopy {
     /// The path on the submitting machine.
     pub from: PathBuf,
     /// The path of the copy. Each copy has a folder of its own.
@@ -29,7 +29,7 @@ pub struct Upload {
 
 /// Why a file was not copied.
 #[derive(Debug, Error)]
-pub enum UploadError {
+pub enum FileCopyError {
     /// Reading or writing failed.
     #[error("cannot copy {} to {}", from.display(), to.display())]
     Failed {
@@ -46,7 +46,7 @@ pub enum UploadError {
     Stopped,
 }
 
-impl UploadError {
+impl FileCopyError {
     /// Whether the user stopped the submission.
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped)
@@ -65,12 +65,12 @@ impl Copies {
     /// Copies a file, and creates the folders that are missing. After a failure, a part of the copy may be there.
     pub(super) fn add(
         &mut self,
-        upload: &Upload,
+        upload: &FileCopy,
         sources: &dyn Sources,
         stop: &CancellationToken,
-    ) -> Result<(), UploadError> {
-        let Upload { from, to } = upload;
-        let failed = |source| UploadError::Failed { from: from.clone(), to: to.clone(), source };
+    ) -> Result<(), FileCopyError> {
+        let FileCopy { from, to } = upload;
+        let failed = |source| FileCopyError::Failed { from: from.clone(), to: to.clone(), source };
         self.make_folder(to.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
         let mut source = sources.open(from).map_err(failed)?;
         let copy = File::create_new(to).map_err(failed)?;
@@ -78,7 +78,7 @@ impl Copies {
         let mut copy = BufWriter::with_capacity(BUFFER_BYTES, copy);
         loop {
             if stop.is_cancelled() {
-                return Err(UploadError::Stopped);
+                return Err(FileCopyError::Stopped);
             }
             if io::copy(&mut source.by_ref().take(PIECE_BYTES), &mut copy).map_err(failed)? == 0 {
                 break;
@@ -135,11 +135,11 @@ mod tests {
     use cloakroom_transfer::bundle::Disk;
 
     /// A file to copy, to this place beside it.
-    fn upload(folder: &Path, to: &str) -> Upload {
+    fn upload(folder: &Path, to: &str) -> FileCopy {
         let from = folder.join("a.jar");
         fs::write(&from, "bytes").unwrap();
         fs::set_permissions(&from, Permissions::from_mode(0o600)).unwrap();
-        Upload { from, to: folder.join(to) }
+        FileCopy { from, to: folder.join(to) }
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
     fn a_failure_names_both_files_and_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let mut copies = Copies::default();
-        let upload = Upload { from: "/nowhere/a".into(), to: folder.path().join("x/a") };
+        let upload = FileCopy { from: "/nowhere/a".into(), to: folder.path().join("x/a") };
         let error = copies.add(&upload, &Disk, &CancellationToken::new()).unwrap_err();
         assert!(error.to_string().starts_with("cannot copy /nowhere/a to ") && !error.is_stopped());
         assert!(copies.undo().is_empty());

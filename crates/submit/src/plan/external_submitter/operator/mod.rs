@@ -12,7 +12,7 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-use super::Handover;
+use super::ExternalSubmission;
 use cloakroom_spark::keys::{self, Key};
 
 pub use document::{ApplicationFile, FileError};
@@ -24,17 +24,17 @@ const LISTS: [(Key<String>, &str); 4] =
 
 /// The fields of an application's `spec` (v1beta2) that name the staged files. `driver.template` works without the
 /// operator's webhook.
-pub fn fields(handover: &Handover) -> Result<Value, serde_json::Error> {
+pub fn fields(external: &ExternalSubmission) -> Result<Value, serde_json::Error> {
     let mut spec = Map::new();
-    if let Some(application) = &handover.application {
+    if let Some(application) = &external.application {
         spec.insert("mainApplicationFile".to_owned(), json!(application));
     }
-    if let Some(class) = &handover.main_class {
+    if let Some(class) = &external.main_class {
         spec.insert("mainClass".to_owned(), json!(class));
     }
     let entries = |value: &str| json!(value.split(',').collect::<Vec<_>>());
     let mut deps = Map::new();
-    for (key, value) in &handover.lists {
+    for (key, value) in &external.lists {
         if let Some((_, field)) = LISTS.iter().find(|(list, _)| **list == **key) {
             deps.insert((*field).to_owned(), entries(value));
         }
@@ -42,8 +42,8 @@ pub fn fields(handover: &Handover) -> Result<Value, serde_json::Error> {
     if !deps.is_empty() {
         spec.insert("deps".to_owned(), Value::Object(deps));
     }
-    spec.insert("driver".to_owned(), json!({"template": template(handover.driver.clone())}));
-    if let Some(text) = &handover.executor {
+    spec.insert("driver".to_owned(), json!({"template": template(external.driver.clone())}));
+    if let Some(text) = &external.executor {
         spec.insert("executor".to_owned(), json!({"template": template(serde_json::from_str(text)?)}));
     }
     Ok(Value::Object(spec))
