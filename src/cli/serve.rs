@@ -190,7 +190,7 @@ pub struct StorageArgs {
           value_parser = at_least_one)]
     pub max_resources: usize,
 
-    /// Share of resources, room, uploads and downloads that one namespace may have, with --upload-auth kubernetes
+    /// With --upload-auth kubernetes: share of resources, room, uploads and downloads that one namespace may have
     /// [default: 25%]
     #[arg(long, env = "CLOAKROOM_SHARE", value_name = "PERCENT")]
     pub share: Option<Share>,

@@ -454,7 +454,10 @@ fn how_owners_are_asked_about_comes_from_flags_file_or_pod() {
     let said = owners(&[text(&file), "--kubeconfig", text(&kubeconfig)], &[]);
     assert_eq!(
         said,
-        format!("asked about at http://127.0.0.1:8001 as the current context of {} says", text(&kubeconfig))
+        format!(
+            "the API server at http://127.0.0.1:8001 is asked, as the current context of {} says",
+            text(&kubeconfig)
+        )
     );
     let said = owners(&[], &[("CLOAKROOM_KUBECONFIG", text(&kubeconfig)), ("CLOAKROOM_CONTEXT", "a")]);
     assert!(said.contains("as the context “a” of"), "{said}");

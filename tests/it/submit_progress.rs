@@ -174,7 +174,10 @@ fn a_second_ctrl_c_leaves_nothing_half_drawn() {
     interrupt(&running);
     assert_eq!(running.wait().unwrap().code(), Some(130));
     let seen = terminal.seen(&terminal.until_closed()).join("");
-    assert!(seen.ends_with("Stopping: no pod was created; undoing what was begun"), "{seen}");
+    assert!(
+        seen.ends_with("Stopping: no pod was created; everything that was begun is taken back"),
+        "{seen}"
+    );
 }
 
 #[test]

@@ -280,7 +280,7 @@ fn ctrl_c_just_before_the_answer_to_an_upload_waits_for_it_and_releases_what_was
         place.checkpoint.until_accident();
         send(Signal::INT, &running);
         let mut stderr = running.stderr.take().unwrap();
-        let mut said = read_until(&mut stderr, "Stopping: no pod was made");
+        let mut said = read_until(&mut stderr, "Stopping: no pod was created");
         place.checkpoint.let_go();
         stderr.read_to_string(&mut said).unwrap();
         assert_eq!(running.wait().unwrap().code(), Some(130), "{said}");

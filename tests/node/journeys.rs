@@ -11,11 +11,13 @@ mod replacement;
 mod secrets;
 mod transfers;
 
+use std::panic;
 use std::time::Instant;
 
 use cloakroom_testing::needs::{Need, trial};
 use libtest_mimic::Trial;
 
+use crate::shell::{self, At};
 use crate::world;
 
 /// All journeys.
@@ -46,9 +48,25 @@ impl Journey {
         let Self(name, test) = self;
         trial(name, needs, move || {
             let began = Instant::now();
-            test();
+            let outcome = panic::catch_unwind(test);
+            if let Err(failure) = outcome {
+                eprintln!("node: {name} failed; the cluster at that time:\n{}", cluster_state());
+                panic::resume_unwind(failure);
+            }
             secrets::are_nowhere();
             eprintln!("node: {name} took {:.1} s", began.elapsed().as_secs_f64());
         })
     }
+}
+
+/// What an admin would look at first after a failure.
+fn cluster_state() -> String {
+    let ran = shell::run(
+        At::Node,
+        "kubectl get nodes -o jsonpath='{range .items[*].status.conditions[*]}{.type}={.status} {.message}{\"\\n\"}{end}'
+         kubectl get pods --all-namespaces -o wide
+         kubectl get events --all-namespaces --field-selector type=Warning --sort-by .lastTimestamp | tail -n 20
+         df -h .",
+    );
+    ran.stdout + &ran.stderr
 }

@@ -45,6 +45,10 @@ pub fn needs() -> Vec<Need> {
         Need::File(CNI_PLUGINS, "containernetworking-plugins"),
         Need::File("/bin/busybox", "busybox-static"),
         Need::Below(SPARK_ROOT, "opt/spark/work-dir".to_owned()),
+        Need::Working(
+            "2 GiB of free disk space for pods (the images of this tier need 5 GiB before that)",
+            has_room,
+        ),
     ]);
     let assets = [
         "etcd",
@@ -61,6 +65,14 @@ pub fn needs() -> Vec<Need> {
         VERSIONS.map(|version| Need::Below(SPARK_HOMES, format!("spark-{version}/bin/spark-submit"))),
     );
     needs
+}
+
+/// Whether pods have room on the disk. Without it, pods get evicted, and the tests fail for reasons that they do not show.
+fn has_room() -> bool {
+    let folder = std::env::var_os(FOLDER).map_or_else(std::env::temp_dir, PathBuf::from);
+    let output = Command::new("df").args(["--output=avail", "--block-size=1M"]).arg(folder).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().nth(1).unwrap().trim().parse::<u64>().unwrap() >= 2048
 }
 
 /// Whether this is the outer process and tests are to be run.

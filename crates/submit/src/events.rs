@@ -224,9 +224,10 @@ impl Log {
     ) -> T {
         let mut work = pin!(work);
         tokio::select! {
+            // The work heeds `stop` as well, and may end in the same moment: the user is told in any case.
             biased;
-            outcome = &mut work => return outcome,
             () = stop.cancelled() => {}
+            outcome = &mut work => return outcome,
         }
         self.tell(&Event::Stopping { under_way });
         work.await

@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_copy_is_for_everybody_and_leaves_nothing_behind_when_it_is_undone() {
         let folder = tempfile::tempdir().unwrap();
-        let uploads = ["x/../shared/deep/spark-upload-1/a.jar", "shared/deep/spark-upload-2/a.jar"]
+        let uploads = ["x/../common/deep/spark-upload-1/a.jar", "common/deep/spark-upload-2/a.jar"]
             .map(|to| upload(folder.path(), to));
         let mut copies = Copies::default();
         for upload in &uploads {
@@ -164,14 +164,14 @@ mod tests {
     #[test]
     fn folders_that_were_there_or_have_something_else_in_them_stay() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("shared")).unwrap();
+        fs::create_dir(folder.path().join("common")).unwrap();
         let mut copies = Copies::default();
-        let upload = upload(folder.path(), "shared/deep/spark-upload-1/a.jar");
+        let upload = upload(folder.path(), "common/deep/spark-upload-1/a.jar");
         copies.add(&upload, &Disk, &CancellationToken::new()).unwrap();
-        fs::write(folder.path().join("shared/deep/other"), "").unwrap();
+        fs::write(folder.path().join("common/deep/other"), "").unwrap();
         assert!(copies.undo().is_empty());
-        assert!(!folder.path().join("shared/deep/spark-upload-1").exists());
-        assert!(folder.path().join("shared/deep/other").exists());
+        assert!(!folder.path().join("common/deep/spark-upload-1").exists());
+        assert!(folder.path().join("common/deep/other").exists());
     }
 
     #[test]

@@ -279,7 +279,7 @@ async fn an_api_server_that_is_away_is_waited_for_and_told_once() {
     let (outcome, lines) = followed.outcome().await;
     assert_eq!(outcome, Outcome::Succeeded);
     let told = |needle: &str| lines.iter().filter(|line| line.contains(needle)).count();
-    assert_eq!((told("Nothing can be seen"), told("answers again")), (1, 1), "{lines:#?}");
+    assert_eq!((told("cannot be watched for now"), told("answers again")), (1, 1), "{lines:#?}");
 }
 
 #[tokio::test]
@@ -350,7 +350,7 @@ async fn a_pod_that_took_the_name_meanwhile_is_not_ours() {
     let followed = Followed::start().await;
     followed.said("Waiting for application", 1).await;
     followed.server.stop();
-    followed.said("Nothing can be seen", 1).await;
+    followed.said("cannot be watched for now", 1).await;
     followed.server.delete_pod(NAMESPACE, DRIVER);
     followed.server.create_pod(NAMESPACE, DRIVER, &[("spark-app-selector", "spark-other")]);
     followed.server.finish_pod(NAMESPACE, DRIVER);
@@ -367,7 +367,7 @@ async fn a_pod_that_ended_before_it_was_deleted_has_ended() {
     followed.said("Waiting for application", 1).await;
     followed.server.fail(Verb::Watch, Fault::Status(500));
     followed.server.end_watches();
-    followed.said("Nothing can be seen", 1).await;
+    followed.said("cannot be watched for now", 1).await;
     followed.finish(0, "Completed");
     followed.server.heal();
     assert_eq!(followed.outcome().await.0, Outcome::Succeeded);

@@ -51,7 +51,7 @@ struct Progress {
 /// The logger and the message for a stop.
 fn stopping(under_way: UnderWay) -> (&'static str, &'static str) {
     match under_way {
-        UnderWay::Files => (STAGING, "Stopping: no pod was created; undoing what was begun"),
+        UnderWay::Files => (STAGING, "Stopping: no pod was created; everything that was begun is taken back"),
         UnderWay::Objects => (
             CREATION,
             "Stopping: waiting for the call that is under way; then everything that was created is taken back",

@@ -164,7 +164,7 @@ fn who_may_not_look_for_the_application_is_warned_and_a_dry_run_looks_for_nothin
         place.api_server.heal();
         place.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(status));
         let said = stderr(&place.merge(&["-f", "app.yaml"]));
-        assert!(said.contains(" words in namespace demo could not be looked at: "), "{said}");
+        assert!(said.contains(" words in namespace demo could not be read: "), "{said}");
         assert!(!said.contains("could not be created") && !said.contains("does not accept"), "{said}");
     }
 }

@@ -203,8 +203,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
             "clusterDomain": "cluster.local",
             "resolvConf": self.file("resolv.conf", "").display().to_string(),
             // A machine of a developer may be nearly full.
-            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%",
-                             "imagefs.available": "1%"},
+            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "256Mi", "nodefs.inodesFree": "1%",
+                             "imagefs.available": "256Mi"},
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,
             "nodeStatusUpdateFrequency": "5s",

@@ -1,5 +1,5 @@
 //! The fake API server speaks as the real one does, to `cloakroom`'s own client library too, and fails as it is told.
-#![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
+#![expect(clippy::unwrap_used, reason = "tests are read for what they check")]
 
 mod faults;
 mod kube_client;

@@ -116,7 +116,7 @@ async fn bytes_with_another_digest_than_announced_are_refused_and_nothing_stays(
             .await;
     let pod = Pod::new();
     let error = pod.fetch(&server).await.unwrap_err().to_string();
-    assert!(error.contains("has the SHA-256 ") && error.contains(&"07".repeat(32)), "{error}");
+    assert!(error.contains("have the SHA-256 ") && error.contains(&"07".repeat(32)), "{error}");
     assert!(all_names(&pod.target()).is_empty());
 }
 
