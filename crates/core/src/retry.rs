@@ -74,7 +74,7 @@ mod tests {
     const BACKOFF: Backoff = Backoff {
         first: Duration::from_millis(200),
         longest: Duration::from_secs(2),
-        longest_asked: Duration::from_secs(60),
+        longest_asked: Duration::from_mins(1),
     };
 
     #[test]

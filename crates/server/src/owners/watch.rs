@@ -96,7 +96,7 @@ impl Watch {
             .owner_watch_restarted(self.follower.kind.as_str(), RESTART_CAUSES[anew as usize]);
         match anew {
             RestartCause::Asked => {
-                sleep(self.intervals().between_lists.saturating_sub(began.elapsed())).await
+                sleep(self.intervals().between_lists.saturating_sub(began.elapsed())).await;
             }
             RestartCause::Expired | RestartCause::Away => {}
             RestartCause::NoSuchKind => {
