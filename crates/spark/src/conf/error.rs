@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cloakroom_core::text::harmless;
+use cloakroom_core::text::{harmless, is_unfit};
 use thiserror::Error;
 
 use super::Origin;
@@ -49,7 +49,7 @@ fn shown(key: &str, value: &str) -> String {
         return "`***` (not shown, because it may be a secret)".to_owned();
     }
     let value = without_userinfo(value);
-    format!("`{}`", harmless(&value.replace(char::is_whitespace, " ")))
+    format!("`{}`", harmless(&value.replace(|c: char| c.is_whitespace() && is_unfit(c), " ")))
 }
 
 /// The key of a token's path is not secret, although its name contains “token”.
