@@ -16,8 +16,8 @@ pub fn require() -> anyhow::Result<()> {
     let is_closed = File::open(NULL).and_then(|null| is_stand_in(io::stdout(), null)).unwrap_or(false);
     if is_closed {
         bail!(
-            "stdout is closed, and what is printed would be lost, so nothing was begun: open it, or discard it with \
-             “>/dev/null” (a /dev/null that is open for reading as well counts as closed)"
+            "stdout is closed, or is a /dev/null that is open for reading as well, which looks the same: what is \
+             printed would be lost, so nothing was begun; write it to a file, or discard it with “>/dev/null”"
         );
     }
     Ok(())

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cloakroom_testing::process::{self, Cloakroom, stderr};
 use cloakroom_testing::scripted::{Answer, Scripted, closed_port};
+use cloakroom_testing::wait::until_true;
 use cloakroom_testing::wire::ask;
 use serde_json::Value;
 
@@ -239,8 +240,9 @@ async fn what_filters_mean_is_shown_and_removed_and_nothing_else() {
 async fn a_sweep_is_told() {
     let server = Served::start();
     server.put("namespace=demo&label=app%3Dx&unusedTimeout=1ms", "jars").await;
+    let staged = Instant::now();
     server.stage_for("demo", "Pod", "x").await;
-    tokio::time::sleep(Duration::from_millis(2)).await;
+    until_true("the unused timeout is over", || staged.elapsed() > Duration::from_millis(1)).await;
     let swept = run(&server, &["clean"]).await;
     assert_eq!(stdout(&swept), "deleted 1: 1 unused\nkept 1: 1 not-used-yet\n", "{}", stderr(&swept));
 }

@@ -40,7 +40,7 @@ pub enum PropertyError {
         place: Place,
         /// The key.
         key: &'static str,
-        /// What is wrong with the value, and what is accepted.
+        /// The fault of the value, and the accepted forms.
         reason: String,
     },
     /// Two keys are set, and only one of them may be.

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use super::signals::Signals;
 use super::{connect, dry_run, progress, tell};
 use crate::commands::screen::Screen;
-use crate::commands::stdout;
 
 use cloakroom_cluster::ApiServer;
 use cloakroom_spark::arguments::{java_options, master};
@@ -28,9 +27,6 @@ pub async fn submit(
     submitter: &Submitter,
     is_dry_run: bool,
 ) -> anyhow::Result<ExitCode> {
-    if is_dry_run {
-        stdout::require()?;
-    }
     let server = connect::connect(&arguments.conf, submitter)?;
     let screen = Screen::stderr();
     let signals = Signals::watch(&screen)?;

@@ -36,7 +36,7 @@ pub enum Serves {
     Everything,
 }
 
-/// What the layers need, in every phase.
+/// Limits and counters of the layers that every request passes.
 #[derive(Clone)]
 pub(super) struct Entrance {
     /// How slow a client may be.

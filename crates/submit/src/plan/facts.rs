@@ -14,7 +14,7 @@ use cloakroom_spark::RemoteUri;
 /// Why something cannot be read. It is shared, because `io::Error` cannot be cloned.
 pub type Unread = Arc<io::Error>;
 
-/// What was collected for one request. It has secrets in it, so there is no `Debug`.
+/// The files and downloads that were collected for one request. Some of them are secret, so there is no `Debug`.
 #[derive(Clone, Default)]
 pub struct Facts {
     /// The bytes of files, by their whole paths.

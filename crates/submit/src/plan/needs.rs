@@ -1,4 +1,5 @@
-//! What has to be collected before a request can be planned: in a first round places, in a second round contents.
+//! Lists the files and addresses to read before a request can be planned. A first round finds them, a second round
+//! reads their contents.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

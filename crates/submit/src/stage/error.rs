@@ -20,13 +20,13 @@ pub enum StagingError {
         why: StageError,
         /// Where the user has named the server.
         named: Named,
-        /// What is still on the server, or may be.
+        /// Bundles that the server still has, or may have.
         left: Vec<Left>,
     },
     /// The user stopped the submission.
     #[error("stopped before the application was submitted{}", and(left))]
     Stopped {
-        /// What is still on the server, or may be.
+        /// Bundles that the server still has, or may have.
         left: Vec<Left>,
     },
     /// The server no longer has a bundle that it had acknowledged.
@@ -44,7 +44,7 @@ pub enum StagingError {
         server: ServerAddress,
         /// The server's answer.
         failure: Failure,
-        /// What is still on the server, or may be.
+        /// Bundles that the server still has, or may have.
         left: Vec<Left>,
     },
     /// The server did not answer whether it still has a bundle.
@@ -64,7 +64,7 @@ pub enum StagingError {
         given_up: GivenUp,
         /// Where the user has named the server.
         named: Named,
-        /// What is still on the server, or may be.
+        /// Bundles that the server still has, or may have.
         left: Vec<Left>,
     },
 }

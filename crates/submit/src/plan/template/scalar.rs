@@ -19,7 +19,7 @@ pub(super) enum Scalar {
     Text(String),
 }
 
-/// What a value must be, for a message about one that is not.
+/// The type that a value must have, as an error message names it.
 pub(super) type Wrong = &'static str;
 
 const WHOLE: Wrong = "it must be a whole number";
