@@ -80,23 +80,40 @@ fn is_ours_alone(file: &File) -> std::io::Result<bool> {
         && !Mode::from_raw_mode(found.mode()).intersects(Mode::RWXG | Mode::RWXO))
 }
 
-/// Makes a token for this run, and writes it with its address to the data directory. Returns the token for the server,
-/// and the path of the file; `None` if other users could replace the file.
-pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<Option<(TokenFile, PathBuf)>> {
+/// The token of this run, in its file. The file is removed when this is dropped.
+#[derive(Debug)]
+pub struct TokenOfThisRun {
+    /// The token that the server accepts.
+    pub tokens: TokenFile,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl Drop for TokenOfThisRun {
+    fn drop(&mut self) {
+        // An error does no harm: the next server removes the file too.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Makes a token for this run, and writes it with its address to the data directory; `None` if other users could replace
+/// the file.
+pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<Option<TokenOfThisRun>> {
     let folder = fs::metadata(data_dir).with_context(|| format!("cannot look at {}", data_dir.display()))?;
     if folder.uid() != geteuid().as_raw() || folder.mode() & 0o022 != 0 {
         return Ok(None);
     }
     clear(data_dir)?;
-    let (path, token) = (data_dir.join(FILE), ResourceSecret::generate(&mut rand::rng()));
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let token = ResourceSecret::generate(&mut rand::rng());
+    let left = TokenOfThisRun { tokens: TokenFile::made(&token, TokenUse::Admin), path: data_dir.join(FILE) };
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&left.path);
     opened
         .and_then(|mut file| write!(file, "{}\n{url}\n", token.expose()))
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(Some((TokenFile::made(&token, TokenUse::Admin), path)))
+        .with_context(|| format!("cannot write {}", left.path.display()))?;
+    Ok(Some(left))
 }
 
-/// Removes the file of this server or of an earlier one, whose token is no longer valid.
+/// Removes the file of an earlier server, whose token is no longer valid.
 pub fn clear(data_dir: &Path) -> anyhow::Result<()> {
     let path = data_dir.join(FILE);
     match fs::remove_file(&path) {
@@ -129,16 +146,23 @@ mod tests {
         assert!(LocalAdmin::left_in(&folder.path().join("missing")).unwrap().is_none());
         let mut tokens = Vec::new();
         for _ in 0..2 {
-            let (_, path) = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            let left = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
+            assert_eq!(fs::metadata(&left.path).unwrap().permissions().mode() & 0o777, 0o600);
             let found = LocalAdmin::left_in(folder.path()).unwrap().unwrap();
             assert_eq!(found.url.to_string(), "http://127.0.0.1:10000");
             tokens.push(found.token.expose().to_owned());
         }
         assert_ne!(tokens[0], tokens[1], "each run has a token of its own");
-        clear(folder.path()).unwrap();
+        assert!(LocalAdmin::left_in(folder.path()).unwrap().is_none(), "the file stayed after its server");
+    }
+
+    #[test]
+    fn the_file_of_a_server_that_was_killed_is_removed() {
+        let folder = data_dir();
+        std::mem::forget(leave(folder.path(), "http://127.0.0.1:10000").unwrap());
         clear(folder.path()).unwrap();
         assert!(LocalAdmin::left_in(folder.path()).unwrap().is_none());
+        clear(folder.path()).unwrap();
     }
 
     #[test]
@@ -153,15 +177,16 @@ mod tests {
     #[test]
     fn a_file_that_another_user_could_have_put_there_is_not_used() {
         let folder = data_dir();
-        let (_, path) = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let left = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
+        let path = &left.path;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
         let refusal = LocalAdmin::left_in(folder.path()).unwrap_err().to_string();
         assert!(refusal.contains("is not used, because it belongs to another user"), "{refusal}");
         let elsewhere = data_dir();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        symlink(&path, elsewhere.path().join(FILE)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(path, elsewhere.path().join(FILE)).unwrap();
         assert!(LocalAdmin::left_in(elsewhere.path()).is_err(), "a link was followed");
-        leave(folder.path(), "https://example.org").unwrap().unwrap();
+        let _left = leave(folder.path(), "https://example.org").unwrap().unwrap();
         let refusal = LocalAdmin::left_in(folder.path()).unwrap_err().to_string();
         assert!(refusal.contains("is not an address of this machine"), "{refusal}");
     }

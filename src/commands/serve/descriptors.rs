@@ -1,13 +1,12 @@
 //! How many connections and bundles the limit of open files allows.
 
 use super::settings::ServeSettings;
-use crate::cli::ServeArgs;
 use cloakroom_server::descriptors::{self, Allotment, Demand};
 
-/// Raises the limit as far as possible, and divides it. Warns if it is too low for what the flags allow. It is an error
+/// Raises the limit as far as possible, and divides it. Warns if it is too low for what the settings allow. It is an error
 /// if it is too low for any use.
-pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> anyhow::Result<Allotment> {
-    let demand = demand(args, settings);
+pub fn allot(settings: &ServeSettings) -> anyhow::Result<Allotment> {
+    let demand = demand(settings);
     let limit = descriptors::raise().unwrap_or(usize::MAX);
     let allotment = demand.allot(limit)?;
     if limit < demand.descriptors() {
@@ -23,8 +22,8 @@ pub fn allot(args: &ServeArgs, settings: &ServeSettings) -> anyhow::Result<Allot
 }
 
 /// The value for the line of `--check`.
-pub fn summary(args: &ServeArgs, allotment: &Allotment) -> String {
-    let (connections, requested) = (allotment.connections, args.network.max_connections);
+pub fn summary(settings: &ServeSettings, allotment: &Allotment) -> String {
+    let (connections, requested) = (allotment.connections, settings.connections.max);
     if connections < requested {
         format!("{connections} of {requested}: the limit of open files is too low")
     } else {
@@ -32,18 +31,17 @@ pub fn summary(args: &ServeArgs, allotment: &Allotment) -> String {
     }
 }
 
-fn demand(args: &ServeArgs, settings: &ServeSettings) -> Demand {
+fn demand(settings: &ServeSettings) -> Demand {
     let watches = settings.cluster.as_ref().map_or(0, |_| {
-        let namespaces =
-            settings.server.namespaces.as_ref().map_or(1, |namespaces| namespaces.iter().count());
+        let namespaces = settings.http.namespaces.as_ref().map_or(1, |namespaces| namespaces.iter().count());
         // Pods have two watches: of all pods, and of unfinished ones.
-        namespaces.saturating_mul(settings.server.owner_kinds.count() + 1)
+        namespaces.saturating_mul(settings.http.owner_kinds.count() + 1)
     });
     Demand {
-        connections: args.network.max_connections,
-        has_operations: args.network.ops_listen.is_some(),
-        uploads: args.storage.max_concurrent_uploads,
-        downloads: args.storage.max_concurrent_downloads,
+        connections: settings.connections.max,
+        has_operations: settings.ops_listen.is_some(),
+        uploads: settings.limits.max_concurrent_uploads,
+        downloads: settings.limits.max_concurrent_downloads,
         watches,
     }
 }

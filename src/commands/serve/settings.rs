@@ -1,20 +1,19 @@
 //! The server's configuration, from flags, environment and properties file.
 
-use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::cluster::{self, Pod};
-use super::{descriptors, limits};
+use super::limits;
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use crate::commands::refuse;
+use crate::telemetry::LogFormat;
 use cloakroom_cluster::{ApiServer, Reviews};
 use cloakroom_core::clock::SystemClock;
 use cloakroom_core::metrics::Metrics;
-use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_duration;
 use cloakroom_server::cleaner::Policy;
 use cloakroom_server::descriptors::Allotment;
@@ -34,17 +33,25 @@ const DEFAULT_UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
 /// The time over which `--min-rate` is an average.
 const RATE_WINDOW: Duration = Duration::from_mins(1);
 
-/// A whole configuration: everything in it was read and checked.
+/// A whole configuration: everything in it was read and checked. Nothing looks at the flags after it.
 pub struct ServeSettings {
     pub listen: SocketAddr,
     pub ops_listen: Option<SocketAddr>,
     pub tls: Option<ServerTls>,
-    pub server: Settings,
+    pub http: Settings,
+    /// As many connections as the flags ask for.
+    pub connections: Connections,
     /// The tokens of admins; `None` without `--admin-token-file`.
     pub admin_tokens: Option<TokenFile>,
+    pub data_dir: PathBuf,
     pub limits: Limits,
+    pub policy: Policy,
+    pub cleanup_interval: Duration,
     /// The API server to ask about owners.
     pub cluster: Option<ApiServer>,
+    /// Whether a person may be trying the server at a terminal. A server with a properties file replaces kubespark's,
+    /// and one that logs JSON is watched by programs.
+    pub may_be_tried: bool,
     pub warnings: Vec<String>,
 }
 
@@ -66,7 +73,7 @@ impl ServeSettings {
         check_data_dir(&args.storage.data_dir)?;
         check_times(args)?;
         let limits = limits::resolve(args, &upload_auth, &mut warnings)?;
-        let server = Settings {
+        let http = Settings {
             upload_auth,
             token_hint: format!(
                 "cloakroom stage: --token-file; cloakroom submit: {}",
@@ -84,10 +91,15 @@ impl ServeSettings {
             listen,
             ops_listen: args.network.ops_listen,
             tls,
-            server,
+            http,
+            connections: connections(args),
             admin_tokens,
+            data_dir: args.storage.data_dir.clone(),
             limits,
+            policy: policy(args),
+            cleanup_interval: args.lifecycle.cleanup_interval.get(),
             cluster,
+            may_be_tried: file.is_none() && args.log.log_format == LogFormat::Text,
             warnings,
         })
     }
@@ -96,111 +108,35 @@ impl ServeSettings {
     pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
         let Some(cluster) = &self.cluster else { return Arc::new(NoCluster) };
         let settings = ClusterSettings {
-            namespaces: self.server.namespaces.clone(),
+            namespaces: self.http.namespaces.clone(),
             call_timeout: cluster.call_timeout(),
             ..ClusterSettings::default()
         };
         Arc::new(ClusterOwners::new(cluster.client(), settings, metrics.clone()))
     }
 
-    fn operations(&self) -> String {
-        let address =
-            self.ops_listen.map_or_else(|| "the same address".to_owned(), |to| format!("http://{to}"));
-        let is_local =
-            self.listen.ip().is_loopback() && self.ops_listen.is_none_or(|to| to.ip().is_loopback());
-        let admin = match &self.admin_tokens {
-            Some(_) => "with administration",
-            None if is_local => "with administration, by a token of each run",
-            None => "without administration",
-        };
-        format!("{address}, {admin}")
-    }
-
-    fn lifecycle_summary(&self, args: &ServeArgs) -> [(&'static str, String); 7] {
-        let lifecycle = &args.lifecycle;
-        let finished = lifecycle.finished_owner_retention.get();
-        let finished = finished.map_or_else(|| "ever".to_owned(), format_duration);
-        let max_age = lifecycle.max_age.map_or_else(|| "off".to_owned(), |age| age.to_string());
-        let unused = format_duration(self.server.lifetimes.unused_timeout);
-        [
-            ("unused timeout", unused),
-            ("unused at most", lifecycle.max_unused.to_string()),
-            ("greatest age", max_age),
-            ("orphan grace", lifecycle.orphan_grace.to_string()),
-            ("finished owners", format!("count as owners for {finished}")),
-            ("a sweep every", lifecycle.cleanup_interval.to_string()),
-            (
-                "mass deletion",
-                format!(
-                    "more than {} used resources in one sweep, and more than half of all",
-                    lifecycle.max_deletions_per_sweep
-                ),
-            ),
-        ]
-    }
-
-    /// The text that `--check` prints.
-    pub fn summary(&self, args: &ServeArgs, allotment: &Allotment) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let auth = match self.server.upload_auth {
-            UploadAuth::None => "none: every client that reaches the port may upload".to_owned(),
-            UploadAuth::Token(_) => "token".to_owned(),
-            UploadAuth::Kubernetes(_) => {
-                "kubernetes: every user who may create pods in the owner's namespace may upload".to_owned()
-            }
-        };
-        let total = self.limits.capacity.max_total_size.map_or_else(|| "off".to_owned(), format_size);
-        let share = self.limits.share.map_or_else(
-            || "off: shares need --upload-auth kubernetes".to_owned(),
-            |share| format!("{share} of resources, room, uploads and downloads"),
-        );
-        let owners = self.cluster.as_ref().map_or_else(
-            || "no API server: resources end only by time or by DELETE".to_owned(),
-            |cluster| {
-                format!("the API server at {} is asked, as {}", cluster.address(), cluster.credentials())
-            },
-        );
-        let namespaces =
-            self.server.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
-        let mut text = String::from("the configuration is valid\n");
-        for (name, value) in [
-            ("serves on", format!("{scheme}://{}", self.listen)),
-            ("operations on", self.operations()),
-            ("upload auth", auth),
-            ("data directory", args.storage.data_dir.display().to_string()),
-            ("largest bundle", format_size(self.limits.capacity.max_resource_size)),
-            ("all bundles", total),
-            ("resources at most", self.limits.max_resources.to_string()),
-            ("namespace's share", share),
-            ("free space to leave", format_size(self.limits.capacity.min_free_space)),
-            ("owners", owners),
-            ("namespaces", namespaces),
-            ("owner kinds", self.server.owner_kinds.to_string()),
-        ]
-        .into_iter()
-        .chain(self.lifecycle_summary(args))
-        .chain([("connections", descriptors::summary(args, allotment))])
-        {
-            // Writing to a String does not fail.
-            let _ = writeln!(text, "  {name:<20}  {value}");
-        }
-        text
+    /// The limits for connections, within the limit of open files.
+    pub fn connections_within(&self, allotment: &Allotment) -> Connections {
+        Connections { max: allotment.connections, max_operations: allotment.operations, ..self.connections }
     }
 }
 
-/// Bounds for connections.
-pub fn connections(args: &ServeArgs, allotment: &Allotment) -> Connections {
+fn connections(args: &ServeArgs) -> Connections {
+    let network = &args.network;
     Connections {
-        max: allotment.connections,
-        max_operations: allotment.operations,
-        header_timeout: args.network.header_timeout.get(),
-        pace: pace(args),
-        shutdown_deadline: args.network.shutdown_deadline.get(),
+        max: network.max_connections,
+        max_operations: network.max_connections,
+        header_timeout: network.header_timeout.get(),
+        pace: PaceLimits {
+            idle_timeout: network.idle_timeout.get(),
+            min_rate: network.min_rate.bytes(),
+            rate_window: RATE_WINDOW,
+        },
+        shutdown_deadline: network.shutdown_deadline.get(),
     }
 }
 
-/// The cleaner's rules.
-pub fn policy(args: &ServeArgs) -> Policy {
+fn policy(args: &ServeArgs) -> Policy {
     Policy {
         max_age: args.lifecycle.max_age.map(Duration::from),
         max_unused: args.lifecycle.max_unused.get(),
@@ -336,13 +272,5 @@ fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
     match times.iter().find(|(_, time)| time.is_some_and(|time| time.get().is_zero())) {
         Some((flag, _)) => refuse!("{flag} is zero: give a time, such as 30s"),
         None => Ok(()),
-    }
-}
-
-fn pace(args: &ServeArgs) -> PaceLimits {
-    PaceLimits {
-        idle_timeout: args.network.idle_timeout.get(),
-        min_rate: args.network.min_rate.bytes(),
-        rate_window: RATE_WINDOW,
     }
 }

@@ -109,7 +109,7 @@ impl Addresses {
             }
             None => format!(
                 "no API server is asked about owners: unused resources end after {}, used ones by their ttl or DELETE",
-                cloakroom_core::time::format_duration(settings.server.lifetimes.unused_timeout)
+                cloakroom_core::time::format_duration(settings.http.lifetimes.unused_timeout)
             ),
         });
         lines.push(format!(

@@ -1,20 +1,21 @@
-//! The start: waits for the data directory, opens the ledger, and repairs what a crash interrupted.
+//! The start: waits for the data directory, opens the ledger, and puts the server together.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use tokio::time::Instant;
 
 use super::cluster::Pod;
-use super::settings::{self, ServeSettings};
-use crate::cli::ServeArgs;
+use super::settings::ServeSettings;
+use super::sockets::Addresses;
+use crate::commands::local::{self, TokenOfThisRun};
 use cloakroom_core::clock::SystemClock;
 use cloakroom_core::metrics::Metrics;
-use cloakroom_server::cleaner::Sweeper;
+use cloakroom_server::assembly::{Parts, Server};
 use cloakroom_server::descriptors::Allotment;
-use cloakroom_staging::Staging;
+use cloakroom_server::http::Edge;
+use cloakroom_server::shutdown::Shutdown;
 use cloakroom_staging::ledger::{LedgerError, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, LocalDisk as _, Storage, StoreError};
 
@@ -25,31 +26,68 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(90);
 /// How often it tries the lock. A wait in the kernel could not be ended at SIGTERM.
 const LOCK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The result of a start.
+/// A server that serves.
 pub struct Started {
-    pub staging: Staging,
-    /// Its first sweep is over.
-    pub sweeper: Sweeper,
+    pub server: Server,
+    /// The admin token that the server made for itself. It is dropped when the server has stopped.
+    pub local_admin: Option<TokenOfThisRun>,
 }
 
-/// The future may be dropped at any point: that leaves no more than a crash, which the next start repairs.
+/// Starts the server behind `edge`. The future may be dropped at any point: that leaves no more than a crash, which the
+/// next start repairs.
 pub async fn start(
-    args: &ServeArgs,
-    settings: &ServeSettings,
+    settings: ServeSettings,
     allotment: &Allotment,
-    metrics: &Metrics,
+    addresses: &Addresses,
+    edge: &Edge,
+    running: (Metrics, &Shutdown),
 ) -> anyhow::Result<Started> {
-    let directory = data_directory(&args.storage.data_dir, LOCK_PATIENCE).await.map_err(in_surroundings)?;
+    let (metrics, shutdown) = running;
+    let directory = data_directory(&settings.data_dir, LOCK_PATIENCE).await.map_err(in_surroundings)?;
+    let local_admin = local_admin(&settings, addresses)?;
     let clock = Arc::new(SystemClock::new());
     let path = directory.ledger();
     let store = DiskStore::with_open_blobs(directory, allotment.bundles);
     let ledger = open_ledger(&path, &store, &clock).await?;
-    let storage = Storage::on_disk(Arc::new(store));
-    let staging = Staging::open(Arc::new(ledger), storage, clock, settings.limits, metrics.clone()).await?;
-    let owners = settings.owners(metrics);
-    let mut sweeper = Sweeper::new(staging.clone(), owners, settings::policy(args));
-    sweeper.sweep().await.context("cannot recover the data directory")?.log();
-    Ok(Started { staging, sweeper })
+    let parts = Parts {
+        ledger: Arc::new(ledger),
+        storage: Storage::on_disk(Arc::new(store)),
+        clock,
+        limits: settings.limits,
+        owners: settings.owners(&metrics),
+        policy: settings.policy,
+        cleanup_interval: settings.cleanup_interval,
+        settings: settings.http,
+        admin_tokens: settings
+            .admin_tokens
+            .or_else(|| local_admin.as_ref().map(|local| local.tokens.clone())),
+        metrics,
+    };
+    let server = Server::start(parts, edge, shutdown).await?;
+    Ok(Started { server, local_admin })
+}
+
+/// Makes an admin token if all addresses are loopback and the settings give none.
+fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Result<Option<TokenOfThisRun>> {
+    let data_dir = &settings.data_dir;
+    if settings.admin_tokens.is_some() || !addresses.are_local() {
+        local::clear(data_dir)?;
+        return Ok(None);
+    }
+    let Some(made) = local::leave(data_dir, &addresses.admin_url(settings))? else {
+        tracing::warn!(
+            "no admin token was made, because other users may write to the data directory {}: give --admin-token-file \
+             for cloakroom ls, show, rm and clean",
+            data_dir.display()
+        );
+        return Ok(None);
+    };
+    let path = std::path::absolute(&made.path).unwrap_or_else(|_| made.path.clone());
+    tracing::info!(
+        "cloakroom ls, show, rm and clean on this machine use the admin token in {}",
+        path.display()
+    );
+    Ok(Some(made))
 }
 
 /// Opens the ledger. A migration needs room: on a full disk it gets the reserve, as a deletion does.

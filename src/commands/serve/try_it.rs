@@ -4,39 +4,37 @@ use std::path::Path;
 
 use super::settings::ServeSettings;
 use super::sockets::Addresses;
-use crate::cli::ServeArgs;
-use crate::telemetry::LogFormat;
 use cloakroom_core::text::shell_word;
+use cloakroom_server::http::{TokenFile, UploadAuth};
 
 /// The default of `cloakroom stage --server`.
 const DEFAULT_URL: &str = "http://127.0.0.1:10000";
 
 /// Commands that stage a file, fetch it and list what is staged, ready to paste into another terminal. `None` if other
 /// machines reach the server, or if programs read its output.
-pub fn commands(args: &ServeArgs, settings: &ServeSettings, addresses: &Addresses) -> Option<String> {
-    if !addresses.are_local() || args.log.log_format == LogFormat::Json || args.properties_file.is_some() {
+pub fn commands(settings: &ServeSettings, addresses: &Addresses) -> Option<String> {
+    if !addresses.are_local() || !settings.may_be_tried {
         return None;
     }
     let url = addresses.staging_url(settings);
     let mut flags = if url == DEFAULT_URL { String::new() } else { format!(" --server {url}") };
-    let ca =
-        args.network.tls_cert.as_deref().map(|cert| format!(" --ca-file {}", shell_word(&absolute(cert))));
+    let ca = settings.tls.as_ref().map(|tls| format!(" --ca-file {}", word(tls.certificate_file())));
     flags.extend(ca.clone());
-    let token = args.access.upload_token_file.as_deref();
-    let token =
-        token.map(|file| format!(" --token-file {}", shell_word(&absolute(file)))).unwrap_or_default();
+    let token = match &settings.http.upload_auth {
+        UploadAuth::Token(tokens) => tokens.path(),
+        UploadAuth::None | UploadAuth::Kubernetes(_) => None,
+    };
+    let token = token.map(|file| format!(" --token-file {}", word(file))).unwrap_or_default();
     let program = shell_word(&program());
-    let admin = match &args.access.admin_token_file {
-        None => format!(" --data-dir {}", shell_word(&absolute(&args.storage.data_dir))),
-        Some(file) => format!(
-            " --admin-url {} --admin-token-file {}",
-            addresses.admin_url(settings),
-            shell_word(&absolute(file))
-        ),
+    let admin = match settings.admin_tokens.as_ref().and_then(TokenFile::path) {
+        None => format!(" --data-dir {}", word(&settings.data_dir)),
+        Some(file) => {
+            format!(" --admin-url {} --admin-token-file {}", addresses.admin_url(settings), word(file))
+        }
     };
     let ca = ca.unwrap_or_default();
     // The ticket names the public address, which may be another machine's.
-    let server = args.network.public_url.as_ref().map(|_| format!(" --server {url}")).unwrap_or_default();
+    let server = settings.http.public_url.as_ref().map(|_| format!(" --server {url}")).unwrap_or_default();
     Some(format!(
         "\nTry it in another terminal:\n\n    \
          echo hello > hello.txt\n    \
@@ -51,6 +49,11 @@ fn program() -> String {
     let started_as = std::env::args_os().next().unwrap_or_default();
     let started_as = Path::new(&started_as);
     if started_as.components().count() > 1 { absolute(started_as) } else { started_as.display().to_string() }
+}
+
+/// The absolute path, as a word for a shell.
+fn word(path: &Path) -> String {
+    shell_word(&absolute(path))
 }
 
 fn absolute(path: &Path) -> String {

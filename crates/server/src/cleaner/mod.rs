@@ -14,6 +14,6 @@ pub use decide::{Decision, Kept, Policy, decide};
 pub use downloads::Downloads;
 pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};
 pub use judge::{Judge, Judgement};
-pub use run::{Cleaner, LastSweep, Stopped, run};
+pub use run::{Cleaner, LastSweep, Stopped};
 pub use steady::Readings;
 pub use sweep::{Sweeper, Swept};

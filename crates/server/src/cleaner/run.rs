@@ -33,7 +33,7 @@ pub struct LastSweep {
     pub swept: Option<Swept>,
 }
 
-type Last = Arc<Mutex<Option<LastSweep>>>;
+type Last = Arc<Mutex<LastSweep>>;
 
 /// The loop has ended, because the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +41,21 @@ type Last = Arc<Mutex<Option<LastSweep>>>;
 pub struct Stopped;
 
 impl Cleaner {
+    /// Makes the first sweep, and returns the handle and the loop of the next ones. The loop sweeps every `interval` until
+    /// the server stops. It logs a sweep that fails, and the next one tries again.
+    pub async fn start(
+        mut sweeper: Sweeper,
+        interval: Duration,
+        shutdown: Shutdown,
+    ) -> Result<(Self, impl Future<Output = ()> + Send), AccessError> {
+        let swept = sweeper.sweep().await?;
+        swept.log();
+        let (requests, queue) = mpsc::channel(WAITING);
+        let last = Arc::new(Mutex::new(LastSweep { ended_at: sweeper.now(), swept: Some(swept) }));
+        let cleaner = Self { requests, interval, last: Arc::clone(&last) };
+        Ok((cleaner, sweep_until(sweeper, interval, shutdown, queue, last)))
+    }
+
     /// Sweeps now, and returns what the sweep did.
     pub async fn sweep(&self) -> Result<Result<Swept, AccessError>, Stopped> {
         let (answer, swept) = oneshot::channel();
@@ -48,8 +63,8 @@ impl Cleaner {
         swept.await.map_err(|_| Stopped)
     }
 
-    /// The last sweep; `None` if there was none since the start.
-    pub fn last(&self) -> Option<LastSweep> {
+    /// The last sweep. There is always one, because a cleaner begins with a sweep.
+    pub fn last(&self) -> LastSweep {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -59,19 +74,6 @@ impl Cleaner {
     }
 }
 
-/// Returns the handle and the loop behind it. The loop sweeps every `interval` until the server stops. It logs a sweep
-/// that fails, and the next one tries again.
-pub fn run(
-    sweeper: Sweeper,
-    interval: Duration,
-    shutdown: Shutdown,
-) -> (Cleaner, impl Future<Output = ()> + Send) {
-    let (requests, queue) = mpsc::channel(WAITING);
-    let last = Last::default();
-    let cleaner = Cleaner { requests, interval, last: Arc::clone(&last) };
-    (cleaner, sweep_until(sweeper, interval, shutdown, queue, last))
-}
-
 async fn sweep_until(
     mut sweeper: Sweeper,
     interval: Duration,
@@ -79,8 +81,13 @@ async fn sweep_until(
     mut queue: mpsc::Receiver<Answer>,
     last: Last,
 ) {
-    let mut asked: Option<Answer> = None;
     loop {
+        let asked = tokio::select! {
+            () = tokio::time::sleep(interval) => None,
+            // Without a handle no request can come, and only the interval counts.
+            Some(request) = queue.recv() => Some(request),
+            () = shutdown.requested() => return,
+        };
         let swept = sweeper.sweep().await;
         match &swept {
             Ok(swept) => swept.log(),
@@ -89,16 +96,10 @@ async fn sweep_until(
             }
         }
         *last.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(LastSweep { ended_at: sweeper.now(), swept: swept.as_ref().ok().cloned() });
-        if let Some(asked) = asked.take() {
+            LastSweep { ended_at: sweeper.now(), swept: swept.as_ref().ok().cloned() };
+        if let Some(asked) = asked {
             // The client that asked may have left.
             let _ = asked.send(swept);
-        }
-        tokio::select! {
-            () = tokio::time::sleep(interval) => {}
-            // Without a handle no request can come, and only the interval counts.
-            Some(request) = queue.recv() => asked = Some(request),
-            () = shutdown.requested() => return,
         }
     }
 }

@@ -73,6 +73,11 @@ impl ServerTls {
         Ok(Self { config: Arc::new(config), certificate })
     }
 
+    /// The file of the certificate.
+    pub fn certificate_file(&self) -> &Path {
+        &self.certificate.cert
+    }
+
     /// Reads both files again, even if they have not changed. It blocks.
     pub fn read_again(&self) {
         let mut files = self.certificate.files.lock().unwrap_or_else(PoisonError::into_inner);

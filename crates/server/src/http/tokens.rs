@@ -148,9 +148,9 @@ impl TokenFile {
         Self(Arc::new(KnownTokens { path, usage, tokens: RwLock::new(tokens), file }))
     }
 
-    /// Whether the token was made for this run. Such a token is in the data directory.
-    pub(super) fn is_of_this_run(&self) -> bool {
-        self.0.path.is_none()
+    /// The file; `None` for a token that was made for this run. Such a token is in the data directory.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
     }
 
     /// Finds a token; `None` if it is not one of these.

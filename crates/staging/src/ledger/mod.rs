@@ -262,6 +262,9 @@ pub enum Condition {
     Always,
 }
 
+/// The error of a database, as its library reports it.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
 /// The ledger could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
@@ -272,9 +275,9 @@ pub enum LedgerError {
     Open {
         /// The path of the database.
         path: String,
-        /// The error of SQLite.
+        /// The error of the database.
         #[source]
-        source: sqlx::Error,
+        source: Cause,
     },
     /// The database is damaged, or was written by a version that this one does not know.
     #[error(
@@ -286,23 +289,23 @@ pub enum LedgerError {
         path: String,
         /// The error of the migration.
         #[source]
-        source: sqlx::migrate::MigrateError,
+        source: Cause,
     },
     /// The disk is full.
     #[error("the ledger cannot grow: the disk is full")]
     Full,
-    /// SQLite cannot open a file that it needs: the limit of open files is reached.
+    /// The database cannot open a file that it needs: the limit of open files is reached.
     #[error("the ledger cannot open a file that it needs: too many are open")]
     OutOfDescriptors,
     /// The file system is read-only, or the disk fails.
     #[error("the ledger cannot be written")]
-    NotWritable(#[source] Arc<sqlx::Error>),
+    NotWritable(#[source] Cause),
     /// A rule of the table forbids the change, because the row has a value that this server does not write.
     #[error("the ledger refuses the change, because of a value that is already in the row")]
-    Refused(#[source] Arc<sqlx::Error>),
-    /// SQLite failed otherwise.
+    Refused(#[source] Cause),
+    /// The database failed otherwise.
     #[error("the ledger failed")]
-    Database(#[source] Arc<sqlx::Error>),
+    Database(#[source] Cause),
     /// A stored value is not one that this version writes.
     #[error(transparent)]
     Unreadable(#[from] UnreadableRow),
@@ -318,81 +321,4 @@ pub enum LedgerError {
     /// The ledger was closed.
     #[error("the ledger is closed: the server is stopping")]
     Closed,
-}
-
-impl From<Arc<sqlx::Error>> for LedgerError {
-    fn from(error: Arc<sqlx::Error>) -> Self {
-        /// The code for "unable to open database file". The file existed at the start, so the cause is the limit of
-        /// open files.
-        const SQLITE_CANTOPEN: i32 = 14;
-        /// The code for "attempt to write a readonly database".
-        const SQLITE_READONLY: i32 = 8;
-        /// The codes for "disk I/O error" in a write, a sync or a truncation (<https://www.sqlite.org/rescode.html>). A
-        /// write to a read-only file system is such an error, too.
-        const SQLITE_IOERR_ON_WRITE: [i32; 4] = [778, 1034, 1290, 1546];
-        let Some(code) = result_code(&error) else { return Self::Database(error) };
-        match code & 0xff {
-            SQLITE_FULL => Self::Full,
-            SQLITE_CANTOPEN => Self::OutOfDescriptors,
-            SQLITE_READONLY => Self::NotWritable(error),
-            SQLITE_CONSTRAINT => Self::Refused(error),
-            _ if SQLITE_IOERR_ON_WRITE.contains(&code) => Self::NotWritable(error),
-            _ => Self::Database(error),
-        }
-    }
-}
-
-/// The primary result code of SQLite for "database or disk is full".
-const SQLITE_FULL: i32 = 13;
-
-/// The primary result code of SQLite for a broken constraint of a column, or of the type of its values.
-const SQLITE_CONSTRAINT: i32 = 19;
-
-/// The extended result code of SQLite.
-fn result_code(error: &sqlx::Error) -> Option<i32> {
-    error.as_database_error()?.code()?.parse().ok()
-}
-
-/// Whether the disk is full; see [`LedgerError::Full`].
-fn is_full(error: &sqlx::Error) -> bool {
-    result_code(error).is_some_and(|code| code & 0xff == SQLITE_FULL)
-}
-
-/// Whether a rule of the table forbids a change; see [`LedgerError::Refused`].
-fn is_refusal(error: &sqlx::Error) -> bool {
-    result_code(error).is_some_and(|code| code & 0xff == SQLITE_CONSTRAINT)
-}
-
-impl From<sqlx::Error> for LedgerError {
-    fn from(error: sqlx::Error) -> Self {
-        Arc::new(error).into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use sqlx::{ConnectOptions as _, SqliteConnection};
-
-    async fn failure(connection: &mut SqliteConnection, sql: &'static str) -> LedgerError {
-        LedgerError::from(sqlx::raw_sql(sql).execute(connection).await.unwrap_err())
-    }
-
-    #[tokio::test]
-    async fn errors_of_sqlite_are_told_apart() {
-        let mut memory = sqlx::sqlite::SqliteConnectOptions::new().connect().await.unwrap();
-        sqlx::raw_sql("CREATE TABLE t (n INTEGER NOT NULL CHECK (n > 0)) STRICT")
-            .execute(&mut memory)
-            .await
-            .unwrap();
-        for refused in
-            ["INSERT INTO t VALUES (0)", "INSERT INTO t VALUES ('text')", "INSERT INTO t VALUES (NULL)"]
-        {
-            let error = failure(&mut memory, refused).await;
-            assert!(matches!(error, LedgerError::Refused(_)), "{refused}: {error:?}");
-        }
-        assert!(matches!(failure(&mut memory, "SELECT nothing").await, LedgerError::Database(_)));
-        let error = failure(&mut memory, "PRAGMA query_only = ON; DELETE FROM t").await;
-        assert!(matches!(error, LedgerError::NotWritable(_)), "{error:?}");
-    }
 }

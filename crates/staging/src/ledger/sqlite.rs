@@ -1,6 +1,7 @@
 //! The ledger in SQLite: one writer task shares each commit among several operations. Readers have a pool, and leases
 //! are in memory.
 
+mod error;
 mod index;
 mod known_owners;
 mod memory;
@@ -67,8 +68,10 @@ impl SqliteLedger {
     pub async fn open_by(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
         let options = options(path);
         let shown = || path.display().to_string();
-        let mut connection =
-            options.connect().await.map_err(|source| LedgerError::Open { path: shown(), source })?;
+        let mut connection = options
+            .connect()
+            .await
+            .map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
         sqlx::migrate!("../../migrations")
             .run(&mut connection)
             .await
@@ -128,10 +131,10 @@ impl SqliteLedger {
 /// Tells a full disk from a migration that failed for another reason.
 fn not_migrated(source: MigrateError, path: String) -> LedgerError {
     match source {
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) if super::is_full(&error) => {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) if error::is_full(&error) => {
             LedgerError::Full
         }
-        source => LedgerError::Migrate { path, source },
+        source => LedgerError::Migrate { path, source: Arc::new(source) },
     }
 }
 

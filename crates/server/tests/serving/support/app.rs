@@ -10,10 +10,11 @@ use cloakroom_core::metrics::Metrics;
 use cloakroom_core::protocol::problem::Problem;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{OwnerKinds, Ready, Resource, ResourceId};
-use cloakroom_server::cleaner::{self, Policy, Sweeper, Swept};
+use cloakroom_server::assembly::{Parts, Server};
+use cloakroom_server::cleaner::{Cleaner, Policy, Swept};
 use cloakroom_server::http::{
-    self, Admin, AppState, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile,
-    TrustedProxies, UploadAuth,
+    self, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile, TrustedProxies,
+    UploadAuth,
 };
 use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_server::shutdown::Shutdown;
@@ -26,7 +27,6 @@ use cloakroom_testing::wait::until_true;
 use reqwest::{Client, RequestBuilder, Response};
 use sqlx::Connection as _;
 use tempfile::TempDir;
-use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
 use super::faults::{Faults, FaultyLedger, FaultyStore};
@@ -41,7 +41,7 @@ pub struct Options {
     pub tls: Option<http::ServerTls>,
     /// What the disk pretends to have free.
     pub free_bytes: Option<u64>,
-    /// Who is an admin. With it there is a cleaner in the background, which sweeps at the start and when asked.
+    /// The tokens of admins.
     pub admin_tokens: Option<TokenFile>,
 }
 
@@ -106,9 +106,9 @@ pub struct TestApp {
     pub client: Client,
     pub store: Arc<FaultyStore>,
     ledger: Arc<dyn Ledger>,
-    sweeper: AsyncMutex<Sweeper>,
+    cleaner: Cleaner,
     secrets: Mutex<Vec<String>>,
-    serving: Option<JoinHandle<bool>>,
+    serving: Option<(JoinHandle<bool>, Server)>,
     directory: Directory,
 }
 
@@ -148,41 +148,25 @@ impl TestApp {
             faults: faults.clone(),
             free_bytes: Mutex::new(options.free_bytes),
         });
-        let metrics = Metrics::new();
-        let staging = Staging::open(
-            Arc::clone(&ledger),
-            Storage::on_disk(Arc::clone(&store)),
-            Arc::clone(&clock) as _,
-            options.limits,
-            metrics.clone(),
-        )
-        .await
-        .unwrap();
-        let mut sweeper = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
-        sweeper.sweep().await.unwrap();
-        let shutdown = Shutdown::default();
-        let admin = options.admin_tokens.map(|tokens| {
-            let never = Duration::from_hours(24);
-            let sweeper = Sweeper::new(staging.clone(), Arc::clone(&options.owners), options.policy);
-            let (cleaner, sweeps) = cleaner::run(sweeper, never, shutdown.clone());
-            tokio::spawn(sweeps);
-            Arc::new(Admin { tokens, cleaner })
-        });
-        let state = AppState {
-            admin,
-            staging: staging.clone(),
-            owners: sweeper.owners(),
-            identity: sweeper.identity(),
-            judge: sweeper.judge(),
-            downloads: sweeper.downloads(),
-            settings: Arc::new(options.settings),
-            metrics: metrics.clone(),
-        };
+        let (metrics, shutdown) = (Metrics::new(), Shutdown::default());
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let listener = Listener { socket, tls: options.tls, serves: Serves::Everything };
         let edge = Edge::open(vec![listener], options.connections, &metrics, &shutdown);
-        edge.serve(&state);
+        let parts = Parts {
+            ledger: Arc::clone(&ledger),
+            storage: Storage::on_disk(Arc::clone(&store)),
+            clock: Arc::clone(&clock) as _,
+            limits: options.limits,
+            owners: options.owners,
+            policy: options.policy,
+            // Tests ask for their sweeps.
+            cleanup_interval: Duration::from_hours(24),
+            settings: options.settings,
+            admin_tokens: options.admin_tokens,
+            metrics,
+        };
+        let server = Server::start(parts, &edge, &shutdown).await.unwrap();
         let serving = tokio::spawn(async move {
             let finished = edge.finish_transfers().await;
             edge.close().await;
@@ -192,7 +176,8 @@ impl TestApp {
             address,
             clock,
             faults,
-            staging,
+            staging: server.staging().clone(),
+            cleaner: server.cleaner().clone(),
             shutdown,
             client: Client::builder()
                 .no_proxy()
@@ -201,9 +186,8 @@ impl TestApp {
                 .unwrap(),
             store,
             ledger,
-            sweeper: AsyncMutex::new(sweeper),
             secrets: Mutex::default(),
-            serving: Some(serving),
+            serving: Some((serving, server)),
             directory,
         }
     }
@@ -228,12 +212,10 @@ impl TestApp {
     /// Asks the server to stop; `true` if all transfers finished.
     pub async fn stop(&mut self) -> bool {
         self.shutdown.request();
-        let finished = match self.serving.take() {
-            Some(serving) => serving.await.unwrap(),
-            None => true,
-        };
+        let Some((serving, server)) = self.serving.take() else { return true };
+        let finished = serving.await.unwrap();
         self.faults.clear();
-        self.staging.close().await;
+        server.close().await.unwrap();
         finished
     }
 
@@ -285,7 +267,7 @@ impl TestApp {
     }
 
     pub async fn try_sweep(&self) -> Result<Swept, AccessError> {
-        self.sweeper.lock().await.sweep().await
+        self.cleaner.sweep().await.unwrap()
     }
 
     /// A thorough recovery, as a sweep begins with it.

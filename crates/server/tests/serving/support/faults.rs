@@ -170,7 +170,9 @@ impl Faults {
         match self.at(step) {
             Some(Fault::FailBefore) => Err(LedgerError::Closed),
             Some(Fault::Full | Fault::FullButForTheReserve) => Err(LedgerError::Full),
-            Some(Fault::ReadOnly) => Err(LedgerError::NotWritable(Arc::new(sqlx::Error::WorkerCrashed))),
+            Some(Fault::ReadOnly) => {
+                Err(LedgerError::NotWritable(Arc::new(std::io::Error::other("the disk is read-only"))))
+            }
             _ => Ok(()),
         }
     }

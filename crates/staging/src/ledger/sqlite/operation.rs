@@ -7,12 +7,11 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
+use super::error::is_refusal;
 use super::memory::Memory;
 use super::row::{self, has_id, known_size};
 use super::tombstones;
-use crate::ledger::{
-    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, PendingResource, Stored, is_refusal,
-};
+use crate::ledger::{Authority, Completion, Condition, Deletion, GivenUp, LeaseId, PendingResource, Stored};
 use cloakroom_core::resource::{NAMED_BYTES, OwnerHistory, ResourceId, RowName, State, UploadHandle};
 
 /// One change to the database.

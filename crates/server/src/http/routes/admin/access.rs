@@ -54,7 +54,7 @@ impl FromRequestParts<AppState> for Administrator {
 }
 
 fn where_tokens_are(admin: &Admin) -> &'static str {
-    if admin.tokens.is_of_this_run() {
+    if admin.tokens.path().is_none() {
         "it has made one for this run, in the file admin-token of its data directory, where cloakroom ls, show, rm and clean \
          look for it (--data-dir)"
     } else {

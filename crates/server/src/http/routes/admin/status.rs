@@ -37,7 +37,7 @@ pub(super) async fn status(
     let stock = state.staging.stock().await;
     let set_aside = state.staging.unreadable().await.map_err(AccessError::from)?;
     let last = admin.cleaner.last();
-    let next = last.as_ref().and_then(|last| last.ended_at.checked_add(admin.cleaner.interval()).ok());
+    let next = last.ended_at.checked_add(admin.cleaner.interval()).ok();
     Ok(Json(ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: state.staging.clock().now(),
@@ -51,8 +51,8 @@ pub(super) async fn status(
         limits: limits(&state.staging.limits()),
         uploads_in_flight: stock.uploads,
         downloads_in_flight: stock.downloads,
-        last_sweep_at: last.as_ref().map(|last| last.ended_at),
-        last_sweep: last.and_then(|last| last.swept).as_ref().map(describe::report),
+        last_sweep_at: Some(last.ended_at),
+        last_sweep: last.swept.as_ref().map(describe::report),
         next_sweep_at: next,
     }))
 }

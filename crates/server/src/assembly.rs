@@ -1,0 +1,110 @@
+//! Puts the parts of a server together. The program and the tests do it here, so both have the same server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use crate::cleaner::{Cleaner, Policy, Sweeper};
+use crate::http::{Admin, AppState, Edge, Settings, TokenFile};
+use crate::owners::Owners;
+use crate::shutdown::Shutdown;
+use cloakroom_core::clock::Clock;
+use cloakroom_core::metrics::Metrics;
+use cloakroom_staging::ledger::{Ledger, LedgerError};
+use cloakroom_staging::store::Storage;
+use cloakroom_staging::{AccessError, Limits, Staging};
+
+/// How long the cleaner, and then the ledger, may take to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Everything that a server consists of, apart from its sockets.
+pub struct Parts {
+    /// The rows of the resources.
+    pub ledger: Arc<dyn Ledger>,
+    /// Their bytes.
+    pub storage: Storage,
+    /// The time for both.
+    pub clock: Arc<dyn Clock>,
+    /// How much may be staged, and by how many clients at once.
+    pub limits: Limits,
+    /// The source of truth about owners.
+    pub owners: Arc<dyn Owners>,
+    /// The rules of the cleaner.
+    pub policy: Policy,
+    /// The time between two sweeps.
+    pub cleanup_interval: Duration,
+    /// The settings of the HTTP server.
+    pub settings: Settings,
+    /// The tokens of admins. If it is `None`, the server takes no admin requests.
+    pub admin_tokens: Option<TokenFile>,
+    /// Where everything is counted.
+    pub metrics: Metrics,
+}
+
+/// A server that serves.
+pub struct Server {
+    staging: Staging,
+    cleaner: Cleaner,
+    sweeping: JoinHandle<()>,
+}
+
+/// The server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The ledger could not be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// What a crash interrupted could not be finished.
+    #[error("cannot recover the data directory")]
+    Recovery(#[source] AccessError),
+}
+
+/// The ledger did not close in time. It recovers at the next start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotClosed;
+
+impl Server {
+    /// Makes the first sweep, which finishes what a crash interrupted, and then serves on the sockets of `edge`.
+    ///
+    /// The future may be dropped at any point. That leaves no more than a crash, which the next start repairs.
+    pub async fn start(parts: Parts, edge: &Edge, shutdown: &Shutdown) -> Result<Self, StartError> {
+        let Parts { ledger, storage, clock, limits, metrics, .. } = parts;
+        let staging = Staging::open(ledger, storage, clock, limits, metrics.clone()).await?;
+        let sweeper = Sweeper::new(staging.clone(), Arc::clone(&parts.owners), parts.policy);
+        let (identity, judge, downloads) = (sweeper.identity(), sweeper.judge(), sweeper.downloads());
+        let (cleaner, sweeps) = Cleaner::start(sweeper, parts.cleanup_interval, shutdown.clone())
+            .await
+            .map_err(StartError::Recovery)?;
+        let sweeping = tokio::spawn(sweeps);
+        let admin = parts.admin_tokens.map(|tokens| Arc::new(Admin { tokens, cleaner: cleaner.clone() }));
+        edge.serve(&AppState {
+            staging: staging.clone(),
+            owners: parts.owners,
+            identity,
+            judge,
+            downloads,
+            admin,
+            settings: Arc::new(parts.settings),
+            metrics,
+        });
+        Ok(Self { staging, cleaner, sweeping })
+    }
+
+    /// The staged resources.
+    pub fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
+    /// Asks for sweeps.
+    pub fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
+    }
+
+    /// Waits for the cleaner, which stops between two sweeps after a shutdown was requested, and closes the ledger. The
+    /// next start finishes what is left.
+    pub async fn close(self) -> Result<(), NotClosed> {
+        let _ = tokio::time::timeout(STOP_PATIENCE, self.sweeping).await;
+        tokio::time::timeout(STOP_PATIENCE, self.staging.close()).await.map_err(|_| NotClosed)
+    }
+}

@@ -1,0 +1,82 @@
+//! Errors of SQLite, as errors of the ledger.
+
+use std::sync::Arc;
+
+use crate::ledger::LedgerError;
+
+impl From<Arc<sqlx::Error>> for LedgerError {
+    fn from(error: Arc<sqlx::Error>) -> Self {
+        /// The code for "unable to open database file". The file existed at the start, so the cause is the limit of
+        /// open files.
+        const SQLITE_CANTOPEN: i32 = 14;
+        /// The code for "attempt to write a readonly database".
+        const SQLITE_READONLY: i32 = 8;
+        /// The codes for "disk I/O error" in a write, a sync or a truncation (<https://www.sqlite.org/rescode.html>). A
+        /// write to a read-only file system is such an error, too.
+        const SQLITE_IOERR_ON_WRITE: [i32; 4] = [778, 1034, 1290, 1546];
+        let Some(code) = result_code(&error) else { return Self::Database(error) };
+        match code & 0xff {
+            SQLITE_FULL => Self::Full,
+            SQLITE_CANTOPEN => Self::OutOfDescriptors,
+            SQLITE_READONLY => Self::NotWritable(error),
+            SQLITE_CONSTRAINT => Self::Refused(error),
+            _ if SQLITE_IOERR_ON_WRITE.contains(&code) => Self::NotWritable(error),
+            _ => Self::Database(error),
+        }
+    }
+}
+
+/// The primary result code of SQLite for "database or disk is full".
+const SQLITE_FULL: i32 = 13;
+
+/// The primary result code of SQLite for a broken constraint of a column, or of the type of its values.
+const SQLITE_CONSTRAINT: i32 = 19;
+
+/// The extended result code of SQLite.
+fn result_code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error()?.code()?.parse().ok()
+}
+
+/// Whether the disk is full; see [`LedgerError::Full`].
+pub(super) fn is_full(error: &sqlx::Error) -> bool {
+    result_code(error).is_some_and(|code| code & 0xff == SQLITE_FULL)
+}
+
+/// Whether a rule of the table forbids a change; see [`LedgerError::Refused`].
+pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
+    result_code(error).is_some_and(|code| code & 0xff == SQLITE_CONSTRAINT)
+}
+
+impl From<sqlx::Error> for LedgerError {
+    fn from(error: sqlx::Error) -> Self {
+        Arc::new(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::{ConnectOptions as _, SqliteConnection};
+
+    async fn failure(connection: &mut SqliteConnection, sql: &'static str) -> LedgerError {
+        LedgerError::from(sqlx::raw_sql(sql).execute(connection).await.unwrap_err())
+    }
+
+    #[tokio::test]
+    async fn errors_of_sqlite_are_told_apart() {
+        let mut memory = sqlx::sqlite::SqliteConnectOptions::new().connect().await.unwrap();
+        sqlx::raw_sql("CREATE TABLE t (n INTEGER NOT NULL CHECK (n > 0)) STRICT")
+            .execute(&mut memory)
+            .await
+            .unwrap();
+        for refused in
+            ["INSERT INTO t VALUES (0)", "INSERT INTO t VALUES ('text')", "INSERT INTO t VALUES (NULL)"]
+        {
+            let error = failure(&mut memory, refused).await;
+            assert!(matches!(error, LedgerError::Refused(_)), "{refused}: {error:?}");
+        }
+        assert!(matches!(failure(&mut memory, "SELECT nothing").await, LedgerError::Database(_)));
+        let error = failure(&mut memory, "PRAGMA query_only = ON; DELETE FROM t").await;
+        assert!(matches!(error, LedgerError::NotWritable(_)), "{error:?}");
+    }
+}

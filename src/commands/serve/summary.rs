@@ -1,0 +1,100 @@
+//! The text that `serve --check` prints.
+
+use std::fmt::Write as _;
+
+use super::descriptors;
+use super::settings::ServeSettings;
+use cloakroom_core::size::format_size;
+use cloakroom_core::time::format_duration;
+use cloakroom_server::descriptors::Allotment;
+use cloakroom_server::http::UploadAuth;
+
+/// A name and its value.
+type Line = (&'static str, String);
+
+/// The text for a valid configuration.
+pub fn of(settings: &ServeSettings, allotment: &Allotment) -> String {
+    let mut text = String::from("the configuration is valid\n");
+    let connections = ("connections", descriptors::summary(settings, allotment));
+    let lines = server(settings).into_iter().chain(limits(settings)).chain(owners(settings));
+    for (name, value) in lines.chain(lifecycle(settings)).chain([connections]) {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "  {name:<20}  {value}");
+    }
+    text
+}
+
+fn server(settings: &ServeSettings) -> [Line; 4] {
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let auth = match settings.http.upload_auth {
+        UploadAuth::None => "none: every client that reaches the port may upload",
+        UploadAuth::Token(_) => "token",
+        UploadAuth::Kubernetes(_) => {
+            "kubernetes: every user who may create pods in the owner's namespace may upload"
+        }
+    };
+    [
+        ("serves on", format!("{scheme}://{}", settings.listen)),
+        ("operations on", operations(settings)),
+        ("upload auth", auth.to_owned()),
+        ("data directory", settings.data_dir.display().to_string()),
+    ]
+}
+
+fn operations(settings: &ServeSettings) -> String {
+    let address =
+        settings.ops_listen.map_or_else(|| "the same address".to_owned(), |to| format!("http://{to}"));
+    let is_local =
+        settings.listen.ip().is_loopback() && settings.ops_listen.is_none_or(|to| to.ip().is_loopback());
+    let admin = match &settings.admin_tokens {
+        Some(_) => "with administration",
+        None if is_local => "with administration, by a token of each run",
+        None => "without administration",
+    };
+    format!("{address}, {admin}")
+}
+
+fn limits(settings: &ServeSettings) -> [Line; 5] {
+    let limits = &settings.limits;
+    let total = limits.capacity.max_total_size.map_or_else(|| "off".to_owned(), format_size);
+    let share = limits.share.map_or_else(
+        || "off: shares need --upload-auth kubernetes".to_owned(),
+        |share| format!("{share} of resources, room, uploads and downloads"),
+    );
+    [
+        ("largest bundle", format_size(limits.capacity.max_resource_size)),
+        ("all bundles", total),
+        ("resources at most", limits.max_resources.to_string()),
+        ("namespace's share", share),
+        ("free space to leave", format_size(limits.capacity.min_free_space)),
+    ]
+}
+
+fn owners(settings: &ServeSettings) -> [Line; 3] {
+    let asked = settings.cluster.as_ref().map_or_else(
+        || "no API server: resources end only by time or by DELETE".to_owned(),
+        |cluster| format!("the API server at {} is asked, as {}", cluster.address(), cluster.credentials()),
+    );
+    let namespaces = settings.http.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
+    [("owners", asked), ("namespaces", namespaces), ("owner kinds", settings.http.owner_kinds.to_string())]
+}
+
+fn lifecycle(settings: &ServeSettings) -> [Line; 7] {
+    let policy = &settings.policy;
+    let finished = policy.finished_owner_retention.map_or_else(|| "ever".to_owned(), format_duration);
+    [
+        ("unused timeout", format_duration(settings.http.lifetimes.unused_timeout)),
+        ("unused at most", format_duration(policy.max_unused)),
+        ("greatest age", policy.max_age.map_or_else(|| "off".to_owned(), format_duration)),
+        ("orphan grace", format_duration(policy.orphan_grace)),
+        ("finished owners", format!("count as owners for {finished}")),
+        ("a sweep every", format_duration(settings.cleanup_interval)),
+        (
+            "mass deletion",
+            format!(
+                "more than {} used resources in one sweep, and more than half of all",
+                policy.max_deletions_per_sweep
+            ),
+        ),
+    ]
+}
