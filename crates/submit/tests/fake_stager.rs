@@ -18,6 +18,8 @@ pub const IMAGE: &str = "repo.example/cloakroom:1";
 pub struct FakeStager {
     /// Stages until it is to stop.
     pub is_slow: bool,
+    /// Cancelled when the first upload begins.
+    pub begun: CancellationToken,
     /// Releases nothing.
     pub keeps: bool,
     /// What is there, and what was.
@@ -49,6 +51,7 @@ impl Stager for FakeStager {
         _: &Log,
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError> {
+        self.begun.cancel();
         if self.is_slow {
             stop.cancelled().await;
             // As an upload does, it takes a moment to end.

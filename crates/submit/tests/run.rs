@@ -16,7 +16,6 @@ use crate::requests;
 use crate::submitter::Submitter;
 use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
 use cloakroom_testing::cluster::{CONFIG_MAP, NAMESPACE, POD, SERVICE, SPARK_APPLICATION};
-use cloakroom_testing::wait::until_true;
 
 const DEFAULT: &str = "default";
 const STAGING: &str = "http://staging.example:10000";
@@ -143,8 +142,7 @@ async fn it_is_told_at_once_that_an_upload_is_to_stop() {
     let mut place = Place::new();
     place.stager.is_slow = true;
     let stopping = async {
-        let is_tried = || !place.api_server.calls_to(Verb::Create).is_empty();
-        until_true("the pod is tried", is_tried).await;
+        place.stager.begun.cancelled().await;
         place.submitter.stop.cancel();
     };
     let (ended, ()) = tokio::join!(place.submit(), stopping);
