@@ -193,10 +193,12 @@ async fn a_file_that_cannot_be_read_to_its_end_keeps_no_request_waiting() {
         writer.borrow().is_some()
     })
     .await;
+    // The next reading finds an ordinary file, which does not wait.
+    std::fs::remove_file(&guarded.tokens).unwrap();
+    std::fs::write(&guarded.tokens, NEW).unwrap();
     // With a content, so that the thread ends.
     writer.take().unwrap().write_all(NEW.as_bytes()).unwrap();
     until("the new token is known", async || guarded.accepts(NEW).await).await;
-    std::fs::remove_file(&guarded.tokens).unwrap();
 }
 
 fn refused(path: &Path) -> String {
