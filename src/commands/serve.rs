@@ -73,7 +73,7 @@ async fn serve(
     let next_commands = try_it::commands(&settings, &addresses);
     let edge = Edge::open(listeners, settings.connections_within(allotment), &metrics, &shutdown);
     let started = tokio::select! {
-        started = start::start(settings, allotment, &addresses, &edge, (metrics, &shutdown)) => Some(started?),
+        started = start::start(settings, allotment, &addresses, &edge, metrics) => Some(started?),
         // No request was accepted yet, so there is nothing to finish.
         () = shutdown.requested() => None,
     };

@@ -8,7 +8,6 @@ use tokio::task::JoinHandle;
 use crate::cleaner::{Cleaner, Policy, Sweeper};
 use crate::http::{Admin, AppState, Edge, Settings, TokenFile};
 use crate::owners::Owners;
-use crate::shutdown::Shutdown;
 use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_staging::ledger::{Ledger, LedgerError};
@@ -68,12 +67,12 @@ impl Server {
     /// Makes the first sweep, which finishes what a crash interrupted, and then serves on the sockets of `edge`.
     ///
     /// The future may be dropped at any point. That leaves no more than a crash, which the next start repairs.
-    pub async fn start(parts: Parts, edge: &Edge, shutdown: &Shutdown) -> Result<Self, StartError> {
+    pub async fn start(parts: Parts, edge: &Edge) -> Result<Self, StartError> {
         let Parts { ledger, storage, clock, limits, metrics, .. } = parts;
         let staging = Staging::open(ledger, storage, clock, limits, metrics.clone()).await?;
         let sweeper = Sweeper::new(staging.clone(), Arc::clone(&parts.owners), parts.policy);
         let (identity, judge, downloads) = (sweeper.identity(), sweeper.judge(), sweeper.downloads());
-        let (cleaner, sweeps) = Cleaner::start(sweeper, parts.cleanup_interval, shutdown.clone())
+        let (cleaner, sweeps) = Cleaner::start(sweeper, parts.cleanup_interval, edge.shutdown().clone())
             .await
             .map_err(StartError::Recovery)?;
         let sweeping = tokio::spawn(sweeps);

@@ -15,7 +15,6 @@ use cloakroom_core::metrics::Metrics;
 use cloakroom_server::assembly::{Parts, Server};
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
-use cloakroom_server::shutdown::Shutdown;
 use cloakroom_staging::ledger::{LedgerError, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, LocalDisk as _, Storage, StoreError};
 
@@ -40,9 +39,8 @@ pub async fn start(
     allotment: &Allotment,
     addresses: &Addresses,
     edge: &Edge,
-    running: (Metrics, &Shutdown),
+    metrics: Metrics,
 ) -> anyhow::Result<Started> {
-    let (metrics, shutdown) = running;
     let directory = data_directory(&settings.data_dir, LOCK_PATIENCE).await.map_err(in_surroundings)?;
     let local_admin = local_admin(&settings, addresses)?;
     let clock = Arc::new(SystemClock::new());
@@ -63,7 +61,7 @@ pub async fn start(
             .or_else(|| local_admin.as_ref().map(|local| local.tokens.clone())),
         metrics,
     };
-    let server = Server::start(parts, edge, shutdown).await?;
+    let server = Server::start(parts, edge).await?;
     Ok(Started { server, local_admin })
 }
 

@@ -109,6 +109,11 @@ impl Edge {
         edge
     }
 
+    /// The request to stop that this edge obeys.
+    pub(crate) fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
     /// Begins to serve requests.
     pub fn serve(&self, state: &AppState) {
         for phases in &self.phases {

@@ -166,7 +166,7 @@ impl TestApp {
             admin_tokens: options.admin_tokens,
             metrics,
         };
-        let server = Server::start(parts, &edge, &shutdown).await.unwrap();
+        let server = Server::start(parts, &edge).await.unwrap();
         let serving = tokio::spawn(async move {
             let finished = edge.finish_transfers().await;
             edge.close().await;
