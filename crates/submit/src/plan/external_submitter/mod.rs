@@ -57,7 +57,7 @@ const READ_KEYS: [&str; 9] = [
     keys::TLS_CLIENT_CERT_PEM.name(),
     keys::INTERNAL_TLS_CLIENT_CERT_PEM.name(),
 ];
-/// The longest part of [`HandoverRequest::name`] that names of objects begin with. The rest of Kubernetes' 253
+/// The longest part of [`ExternalRequest::name`] that names of objects begin with. The rest of Kubernetes' 253
 /// characters is for the ends of these names.
 const LONGEST_NAME: usize = 100;
 
