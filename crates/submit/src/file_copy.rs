@@ -15,6 +15,8 @@ use cloakroom_transfer::bundle::Sources;
 const FILE_MODE: u32 = 0o644;
 /// After each piece of this size, a request to stop is heeded.
 const PIECE_BYTES: u64 = 16 << 20;
+/// How often a folder is tried whose parent goes away: another submission, which made the parent, takes it back.
+const FOLDER_ATTEMPTS: u32 = 100;
 /// The size of a write. Shared folders are slow with small ones.
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -92,19 +94,21 @@ impl Copies {
 
     /// As [`fs::create_dir_all`], and remembers which folders it creates.
     fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
-        let mut made = fs::create_dir(folder);
-        if let (Err(error), Some(parent)) = (&made, folder.parent())
-            && error.kind() == ErrorKind::NotFound
-        {
-            self.make_folder(parent)?;
-            made = fs::create_dir(folder);
+        let mut attempts = FOLDER_ATTEMPTS;
+        loop {
+            match (fs::create_dir(folder), folder.parent()) {
+                (Ok(()), _) => {
+                    self.folders.push(folder.to_owned());
+                    return Ok(());
+                }
+                (Err(error), Some(parent)) if error.kind() == ErrorKind::NotFound && attempts > 0 => {
+                    attempts -= 1;
+                    self.make_folder(parent)?;
+                }
+                (Err(_), _) if folder.is_dir() => return Ok(()),
+                (Err(error), _) => return Err(error),
+            }
         }
-        match made {
-            Ok(()) => self.folders.push(folder.to_owned()),
-            Err(_) if folder.is_dir() => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
     }
 
     /// Whether there is nothing to remove.
@@ -172,6 +176,25 @@ mod tests {
         assert!(copies.undo().is_empty());
         assert!(!folder.path().join("common/deep/spark-upload-1").exists());
         assert!(folder.path().join("common/deep/other").exists());
+    }
+
+    #[test]
+    fn a_folder_that_another_submission_takes_back_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (deep, has_ended) = (folder.path().join("common/deep"), CancellationToken::new());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !has_ended.is_cancelled() {
+                    let _ = fs::remove_dir(&deep).and_then(|()| fs::remove_dir(deep.parent().unwrap()));
+                }
+            });
+            let _guard = has_ended.clone().drop_guard();
+            for _ in 0..2000 {
+                let mut copies = Copies::default();
+                copies.make_folder(&deep.join("spark-upload-1")).unwrap();
+                assert!(copies.undo().is_empty());
+            }
+        });
     }
 
     #[test]
