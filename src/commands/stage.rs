@@ -26,6 +26,9 @@ use crate::commands::screen::Screen;
 use crate::commands::submit::signals::Signals;
 use crate::commands::{UsageError, stdout, tell};
 
+/// The answer to the first signal.
+const STOPPING: &str = "stopping: what is under way has to end, and is taken back";
+
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     if let Some(choice) = args.external.submitter {
@@ -40,7 +43,8 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     let signals = Signals::watch(&screen)?;
     let progress = Arc::new(StageProgress::start(&Uploading::from(&request), args.quiet));
     let started = Instant::now();
-    let staged = http.stage(&signals.stop, &request, policy, Arc::clone(&progress) as _).await;
+    let staging = http.stage(&signals.stop, &request, policy, Arc::clone(&progress) as _);
+    let staged = until_ended(staging, &signals, &args, &screen).await;
     progress.end();
     let staged = match staged {
         Err(error @ StageError::Stopped { .. }) => {
@@ -49,8 +53,15 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         }
         staged => staged?,
     };
+    if signals.stop.is_cancelled() {
+        tell(&format!("stopped: {}", take_back(&http, &request, &staged).await));
+        return Ok(signals.exit_code());
+    }
     if let Err(error) = print(&staged) {
-        return Err(taken_back(&http, &request, &staged, error).await);
+        let left = take_back(&http, &request, &staged).await;
+        return Err(
+            anyhow::Error::new(error).context(format!("the ticket cannot be printed on stdout; {left}"))
+        );
     }
     if !args.quiet {
         let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
@@ -82,23 +93,38 @@ fn warn(plan: &PackPlan) {
     }
 }
 
-/// Releases what was staged, because its ticket could not be printed. Returns the error for the user.
-async fn taken_back(
-    http: &HttpClient,
-    request: &StageRequest,
-    staged: &Staged,
-    error: std::io::Error,
-) -> anyhow::Error {
+/// Waits for the end of `staging`. After a signal, an upload that is complete still waits for its answer, which has the
+/// ticket to release it with. Tells the user so.
+async fn until_ended<T>(
+    staging: impl Future<Output = T>,
+    signals: &Signals,
+    args: &StageArgs,
+    screen: &Screen,
+) -> T {
+    let mut staging = std::pin::pin!(staging);
+    tokio::select! {
+        biased;
+        staged = &mut staging => staged,
+        () = signals.stop.cancelled() => {
+            if !args.quiet {
+                screen.tell(STOPPING);
+            }
+            staging.await
+        }
+    }
+}
+
+/// Releases what was staged, because the user does not get its ticket. Returns what became of it.
+async fn take_back(http: &HttpClient, request: &StageRequest, staged: &Staged) -> String {
     let (server, ticket) = (&request.server, &staged.ticket);
     let releasing = http.retried(server, RetryPolicy::brief(), &|_| {}, || http.release(server, ticket));
-    let left = match releasing.await {
+    match releasing.await {
         Ok(()) => "what was staged is released again".to_owned(),
         Err(given_up) => format!(
             "resource {} is staged and could not be released: {given_up}; it expires unused",
             ticket.resource_id
         ),
-    };
-    anyhow::Error::new(error).context(format!("the ticket cannot be printed on stdout; {left}"))
+    }
 }
 
 /// The request. Everything that can be refused without the server is refused here.

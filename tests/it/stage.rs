@@ -12,6 +12,7 @@ use cloakroom_transfer::bundle::{Disk, PackPlan};
 use cloakroom_transfer::client::{
     HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
 };
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 const SECRET: &str = "s3cret-of-the-ticket";
@@ -56,11 +57,13 @@ fn ticket(size_bytes: u64, sha256: &str) -> Answer {
 
 /// Takes a bundle and gives the right ticket for it.
 fn take() -> Reply {
+    Reply::TakeBody(Box::new(ticket_for))
+}
+
+fn ticket_for(body: &[u8]) -> Answer {
     use sha2::Digest;
-    Reply::TakeBody(Box::new(|body| {
-        let sha256 = cloakroom_core::protocol::digest::to_hex(&sha2::Sha256::digest(body).into());
-        ticket(body.len() as u64, &sha256)
-    }))
+    let sha256 = cloakroom_core::protocol::digest::to_hex(&sha2::Sha256::digest(body).into());
+    ticket(body.len() as u64, &sha256)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -303,6 +306,40 @@ async fn ctrl_c_ends_it_with_130() {
     assert!(sent.success());
     let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
     assert_eq!(status.code(), Some(130));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_is_complete_when_ctrl_c_comes_is_released() {
+    let submitter = Submitter::with_file(1000);
+    let (has_all, may_answer) = (CancellationToken::new(), CancellationToken::new());
+    let (all, answer) = (has_all.clone(), may_answer.clone());
+    let server = Scripted::start(move |_, request| {
+        if request.method == "DELETE" {
+            return Answer::new(204, "").into();
+        }
+        let (all, answer) = (all.clone(), answer.clone());
+        Reply::TakeBody(Box::new(move |body| {
+            all.cancel();
+            tokio::task::block_in_place(|| Handle::current().block_on(answer.cancelled()));
+            ticket_for(body)
+        }))
+    })
+    .await;
+    let mut command = submitter.stage(&server.url());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    has_all.cancelled().await;
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let ended = tokio::task::spawn_blocking(move || {
+        let mut stderr = child.stderr.take().unwrap();
+        read_until(&mut stderr, "\nstopping: what is under way has to end, and is taken back\n");
+        may_answer.cancel();
+        let said = read_until(&mut stderr, "\n");
+        (child.wait_with_output().unwrap(), said)
+    });
+    let (output, said) = ended.await.unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(130), Vec::new()), "{said}");
+    assert_eq!(said, "stopped: what was staged is released again\n");
+    assert_eq!(server.requests().last().unwrap().method, "DELETE");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,11 +3,13 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::STOPPING;
 use super::file;
 use super::messages;
 use super::progress::{StageProgress, Uploads};
@@ -38,7 +40,12 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     request.conf.fill_in(submitter.surroundings())?;
     let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
     let (seen, uploads) = (screen.clone(), Uploads::default());
-    let log = Log::to(Arc::new(Progress { screen: seen, is_quiet: args.quiet, uploads }));
+    let log = Log::to(Arc::new(Progress {
+        screen: seen,
+        is_quiet: args.quiet,
+        is_stopping: AtomicBool::new(false),
+        uploads,
+    }));
     let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
     let external = run::handed_over(&request, &Local, &NamedServer, &drawn, &log).await?;
     let templates = match choice {
@@ -103,6 +110,8 @@ fn explain(external: &ExternalSubmission, choice: SubmitterChoice, are_made: boo
 struct Progress {
     screen: Screen,
     is_quiet: bool,
+    /// A bundle that is complete after the signal is released, and not told as staged.
+    is_stopping: AtomicBool,
     uploads: Uploads,
 }
 
@@ -112,7 +121,7 @@ impl Events for Progress {
             Event::Waits { notice, .. } => self.screen.tell(notice),
             Event::Staged { what, resource_id, size_bytes, seconds } => {
                 self.uploads.end();
-                if !self.is_quiet {
+                if !self.is_quiet && !self.is_stopping.load(Ordering::Relaxed) {
                     let size = format_size(*size_bytes);
                     let line = format!("staged the {what}, {size}, as {resource_id} in {seconds:.1} s");
                     self.screen.tell(&line);
@@ -129,13 +138,17 @@ impl Events for Progress {
                 ));
             }
             Event::Stopping { .. } => {
-                self.screen.tell("stopping: what is under way has to end, and is taken back");
+                self.is_stopping.store(true, Ordering::Relaxed);
+                if !self.is_quiet {
+                    self.screen.tell(STOPPING);
+                }
             }
-            Event::TakenBack { how, .. } => tell(taken_back(*how)),
+            Event::TakenBack { how, .. } if !self.is_quiet => tell(taken_back(*how)),
             // The others come only from a submission.
             Event::Said { .. }
             | Event::Status { .. }
             | Event::Printed { .. }
+            | Event::TakenBack { .. }
             | Event::LeftoversRemoved { .. } => {}
         }
     }

@@ -47,6 +47,16 @@ fn ctrl_c_during_an_upload_is_answered_at_once() {
 }
 
 #[test]
+fn a_quiet_run_tells_only_why_it_ended() {
+    let place = Place::new();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let arguments = [&["--quiet"][..], &WHOLE].concat();
+    let output = place.stage_for("spark-submit", &arguments).stdout(Stdio::from(full)).output().unwrap();
+    let said = stderr(&output);
+    assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
 fn what_is_taken_back_is_told() {
     let place = Place::new();
     let full = File::options().write(true).open("/dev/full").unwrap();
