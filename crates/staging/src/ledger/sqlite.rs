@@ -331,10 +331,11 @@ impl Ledger for SqliteLedger {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError> {
         let rows = sqlx::query(concat!(
-            "SELECT id FROM resources WHERE state = ?1 AND id > ?2 AND ",
+            "SELECT id FROM (SELECT id FROM resources WHERE state = ?1 AND id > ?2 \
+             UNION ALL SELECT resource FROM upload_handles WHERE ?1 = 'pending' AND resource > ?2 \
+             AND NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = resource)) WHERE ",
             has_id!(),
-            " UNION ALL SELECT resource FROM upload_handles WHERE ?1 = 'pending' AND resource > ?2 \
-             AND NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = resource) ORDER BY id LIMIT ?3"
+            " ORDER BY id LIMIT ?3"
         ))
         .bind(state.as_str())
         .bind(after.map(|id| id.to_string()).unwrap_or_default())

@@ -42,7 +42,7 @@ pub(super) struct InitContainer {
 
 impl InitContainer {
     /// Reads and checks all of its settings. It is `None` if there is nothing to fetch. The objects have the label
-    /// `spark-app-selector`; `handover` replaces it.
+    /// `spark-app-selector`; `plan::external_submitter` replaces it.
     pub fn read(
         asking: Asking,
         conf: &SparkConf,

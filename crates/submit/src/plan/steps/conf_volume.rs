@@ -15,7 +15,7 @@ use cloakroom_spark::keys;
 
 /// The folder that Spark's images read their configuration from (`SPARK_CONF_DIR_INTERNAL`).
 pub(in crate::plan) const PATH: &str = "/opt/spark/conf";
-/// The volume of the config map. A stock spark-submit has the same name for it, on which `handover` relies.
+/// The volume of the config map. A stock spark-submit has the same name for it, on which `plan::external_submitter` relies.
 pub(in crate::plan) const VOLUME: &str = "spark-conf-volume-driver";
 /// The file in [`PATH`] that the driver is started with (`--properties-file`).
 pub(in crate::plan) const PROPERTIES: &str = "spark.properties";
