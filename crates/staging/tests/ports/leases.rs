@@ -9,24 +9,12 @@ use cloakroom_staging::ledger::{
 };
 use cloakroom_testing::clock::ManualClock;
 
-use super::ledger::{completion, new_id, pending};
+use super::rows::{AnyLedger, completion, new_id, new_lease, pending};
 
 /// A ledger that is opened anew for each rule, and its clock.
 struct Leased {
-    ledger: Arc<dyn Ledger>,
+    ledger: AnyLedger,
     clock: Arc<ManualClock>,
-}
-
-macro_rules! suite {
-    ($implementation:ident, $open:path: $($rule:ident),+ $(,)?) => {
-        mod $implementation {
-            $(#[tokio::test]
-            async fn $rule() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$rule($open(folder.path()).await).await;
-            })+
-        }
-    };
 }
 
 suite!(
@@ -51,10 +39,6 @@ async fn in_sqlite(folder: &std::path::Path) -> Leased {
     let clock = Arc::new(ManualClock::new());
     let ledger = SqliteLedger::open_by(&folder.join("ledger.db"), Arc::clone(&clock) as _).await.unwrap();
     Leased { ledger: Arc::new(ledger), clock }
-}
-
-fn new_lease() -> LeaseId {
-    LeaseId::generate(&mut rand::rng())
 }
 
 impl Leased {
@@ -101,7 +85,8 @@ impl Leased {
 const UNUSED: Condition = Condition::LastUsedAt(None);
 const ONE: Duration = Duration::from_millis(1);
 
-async fn an_upload_is_given_up_by_the_cleaner_only_when_its_lease_has_ended(it: Leased) {
+async fn an_upload_is_given_up_by_the_cleaner_only_when_its_lease_has_ended(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let (upload, cleaner) = (it.uploading().await, it.cleaner().await);
     it.clock.advance(LEASE_TIME - ONE);
     assert!(!it.is_given_up_by(upload.0, cleaner).await);
@@ -112,7 +97,8 @@ async fn an_upload_is_given_up_by_the_cleaner_only_when_its_lease_has_ended(it: 
     assert_eq!(it.ledger.state(upload.0).await.unwrap(), None);
 }
 
-async fn a_lease_that_is_renewed_does_not_end(it: Leased) {
+async fn a_lease_that_is_renewed_does_not_end(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let (upload, cleaner) = (it.uploading().await, it.cleaner().await);
     for _ in 0..5 {
         it.clock.advance(LEASE_TIME - ONE);
@@ -122,7 +108,8 @@ async fn a_lease_that_is_renewed_does_not_end(it: Leased) {
     it.complete(upload).await.unwrap();
 }
 
-async fn an_upload_that_is_late_is_completed_unless_it_was_given_up(it: Leased) {
+async fn an_upload_that_is_late_is_completed_unless_it_was_given_up(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let upload = it.uploading().await;
     it.clock.advance(100 * LEASE_TIME);
     it.complete(upload).await.unwrap();
@@ -132,7 +119,8 @@ async fn an_upload_that_is_late_is_completed_unless_it_was_given_up(it: Leased) 
     assert!(it.complete(given_up).await.is_err());
 }
 
-async fn of_two_uploads_each_may_give_up_its_own_only(it: Leased) {
+async fn of_two_uploads_each_may_give_up_its_own_only(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let (one, other) = (it.uploading().await, it.uploading().await);
     assert!(!it.is_given_up_by(one.0, Authority::Uploader(other.1)).await);
     assert!(!it.is_given_up_by(one.0, Authority::Ticket).await);
@@ -142,14 +130,16 @@ async fn of_two_uploads_each_may_give_up_its_own_only(it: Leased) {
     it.complete(one).await.unwrap();
 }
 
-async fn an_upload_whose_lease_was_let_go_can_be_given_up_at_once(it: Leased) {
+async fn an_upload_whose_lease_was_let_go_can_be_given_up_at_once(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let upload = it.uploading().await;
     it.ledger.let_go(upload.1);
     assert!(it.complete(upload).await.is_err());
     assert!(it.is_given_up_by(upload.0, it.cleaner().await).await);
 }
 
-async fn what_is_downloaded_is_not_deleted_by_those_who_wait_for_that(it: Leased) {
+async fn what_is_downloaded_is_not_deleted_by_those_who_wait_for_that(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let (id, lease) = it.downloading().await;
     let second = new_lease();
     assert!(it.ledger.hold(id, second).await.unwrap());
@@ -167,7 +157,8 @@ async fn what_is_downloaded_is_not_deleted_by_those_who_wait_for_that(it: Leased
     );
 }
 
-async fn a_download_that_does_not_renew_its_lease_holds_nothing_off(it: Leased) {
+async fn a_download_that_does_not_renew_its_lease_holds_nothing_off(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let (id, lease) = it.downloading().await;
     it.clock.advance(LEASE_TIME - ONE);
     assert_eq!(it.ledger.renew(&[lease]).await.unwrap(), []);
@@ -177,20 +168,23 @@ async fn a_download_that_does_not_renew_its_lease_holds_nothing_off(it: Leased) 
     assert!(it.is_condemned(id, UNUSED, it.cleaner().await).await);
 }
 
-async fn a_download_that_comes_after_the_decision_gets_no_lease(it: Leased) {
+async fn a_download_that_comes_after_the_decision_gets_no_lease(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let id = it.ready().await;
     assert!(it.is_condemned(id, UNUSED, it.cleaner().await).await);
     assert!(!it.ledger.hold(id, new_lease()).await.unwrap());
 }
 
-async fn a_deletion_that_was_refused_keeps_no_download_off(it: Leased) {
+async fn a_deletion_that_was_refused_keeps_no_download_off(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let id = it.ready().await;
     let used_since = Condition::LastUsedAt(Some(completion(id).created_at));
     assert!(!it.is_condemned(id, used_since, it.cleaner().await).await);
     assert!(it.ledger.hold(id, new_lease()).await.unwrap());
 }
 
-async fn only_the_cleaner_of_this_term_deletes(it: Leased) {
+async fn only_the_cleaner_of_this_term_deletes(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let folder = tempfile::tempdir().unwrap();
     let before = in_sqlite(folder.path()).await.cleaner().await;
     let (id, upload) = (it.ready().await, it.uploading().await);
@@ -201,14 +195,16 @@ async fn only_the_cleaner_of_this_term_deletes(it: Leased) {
     assert!(it.is_given_up_by(upload.0, it.cleaner().await).await);
 }
 
-async fn an_uploader_deletes_nothing_that_is_complete(it: Leased) {
+async fn an_uploader_deletes_nothing_that_is_complete(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let upload = it.uploading().await;
     it.complete(upload).await.unwrap();
     assert!(!it.is_condemned(upload.0, Condition::Always, Authority::Uploader(upload.1)).await);
     assert!(!it.is_given_up_by(upload.0, Authority::Uploader(upload.1)).await);
 }
 
-async fn only_an_admin_discards_a_row(it: Leased) {
+async fn only_an_admin_discards_a_row(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let upload = it.uploading().await;
     it.complete(upload).await.unwrap();
     for by in [Authority::Ticket, Authority::Uploader(upload.1), it.cleaner().await] {
@@ -219,13 +215,15 @@ async fn only_an_admin_discards_a_row(it: Leased) {
     assert!(it.ledger.find(upload.0).await.unwrap().is_none());
 }
 
-async fn a_lease_that_there_is_not_is_told_by_its_renewal(it: Leased) {
+async fn a_lease_that_there_is_not_is_told_by_its_renewal(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let (kept, ended, unknown) = (it.uploading().await, it.downloading().await, new_lease());
     it.ledger.let_go(ended.1);
     assert_eq!(it.ledger.renew(&[kept.1, ended.1, unknown]).await.unwrap(), [ended.1, unknown]);
 }
 
-async fn an_upload_that_goes_on_is_not_buried(it: Leased) {
+async fn an_upload_that_goes_on_is_not_buried(open: impl AsyncFn() -> Leased) {
+    let it = open().await;
     let upload = it.uploading().await;
     it.clock.advance(LEASE_TIME);
     assert!(!it.ledger.bury(upload.0).await.unwrap());

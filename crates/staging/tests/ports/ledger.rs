@@ -16,24 +16,11 @@ use cloakroom_staging::ledger::{
 };
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use rand::SeedableRng as _;
-use rand::rngs::StdRng;
 
-type AnyLedger = Arc<dyn Ledger>;
-
-/// Makes a test of each rule for one implementation. A rule opens the ledger itself; opening it again shows what
-/// is durable.
-macro_rules! suite {
-    ($implementation:ident, $open:path: $($rule:ident),+ $(,)?) => {
-        mod $implementation {
-            $(#[tokio::test]
-            async fn $rule() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$rule(async || $open(folder.path()).await).await;
-            })+
-        }
-    };
-}
+use super::rows::{
+    AnyLedger, at, begin, completion, deleted, deleting, deletion, is_used, lease_of, new_id, pending, ready,
+    state,
+};
 
 suite!(
     sqlite, super::in_sqlite:
@@ -64,76 +51,6 @@ async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
     let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
     ledger.load(MemoryLimits { least_bytes: 0, owner_memory_bytes: 1000 }).await.unwrap();
     Arc::new(ledger)
-}
-
-pub(super) fn new_id() -> ResourceId {
-    ResourceId::generate(&mut rand::rng())
-}
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(1_700_000_000 + second).unwrap()
-}
-
-pub(super) fn pending(id: ResourceId) -> PendingResource {
-    PendingResource {
-        id,
-        secret_hash: ResourceSecret::from_text("secret").hash(),
-        file_name: Some(FileName::parse("déps.tgz").unwrap()),
-        created_at: at(0),
-        uploaded_by: Some("10.0.0.1".to_owned()),
-    }
-}
-
-pub(super) fn completion(id: ResourceId) -> Completion {
-    let labels = [("app".to_owned(), "demo".to_owned()), ("b/c".to_owned(), String::new())];
-    Completion {
-        id,
-        owner: Owner::new(OwnerKind::parse("Job").unwrap(), "team-a", labels, Some("driver")).unwrap(),
-        bundle: Bundle { size_bytes: 1000, sha256: [7; 32] },
-        lifetime: Lifetime { unused_timeout: Duration::from_secs(100), ttl: Some(Duration::from_secs(500)) },
-        created_at: at(10),
-    }
-}
-
-/// Another one for each resource.
-fn lease_of(id: ResourceId) -> LeaseId {
-    let seed = id.to_string().bytes().fold(0, |seed, byte| seed * 31 % (1 << 40) + u64::from(byte));
-    LeaseId::generate(&mut StdRng::seed_from_u64(seed))
-}
-
-async fn begin(ledger: &AnyLedger, id: ResourceId) {
-    ledger.begin(pending(id), lease_of(id), &[]).await.unwrap();
-}
-
-async fn ready(ledger: &AnyLedger) -> ResourceId {
-    let id = new_id();
-    begin(ledger, id).await;
-    ledger.complete(completion(id), lease_of(id)).await.unwrap();
-    id
-}
-
-fn deletion(id: ResourceId, condition: Condition) -> Deletion {
-    Deletion { id, reason: DeletionReason::Unused, at: at(200), condition }
-}
-
-async fn deleting(ledger: &AnyLedger) -> ResourceId {
-    let id = ready(ledger).await;
-    assert!(ledger.condemn(deletion(id, Condition::Always), Authority::Ticket).await.unwrap());
-    id
-}
-
-async fn deleted(ledger: &AnyLedger) -> ResourceId {
-    let id = deleting(ledger).await;
-    assert!(ledger.bury(id).await.unwrap());
-    id
-}
-
-fn is_used(row: &Resource) -> bool {
-    row.history().is_some_and(|history| history.last_used_at.is_some())
-}
-
-async fn state(ledger: &AnyLedger, id: ResourceId) -> Option<State> {
-    ledger.find(id).await.unwrap().map(|resource| resource.state())
 }
 
 async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> AnyLedger) {

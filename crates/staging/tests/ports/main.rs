@@ -2,7 +2,22 @@
 //! with one line: its rules are the same.
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
+/// Makes a test of each rule for one implementation. A rule opens the ledger itself; opening it again shows what
+/// is durable.
+macro_rules! suite {
+    ($implementation:ident, $open:path: $($rule:ident),+ $(,)?) => {
+        mod $implementation {
+            $(#[tokio::test]
+            async fn $rule() {
+                let folder = tempfile::tempdir().unwrap();
+                super::$rule(async || $open(folder.path()).await).await;
+            })+
+        }
+    };
+}
+
 mod leases;
 mod ledger;
 mod rooms;
+mod rows;
 mod store;

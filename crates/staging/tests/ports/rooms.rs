@@ -8,21 +8,7 @@ use cloakroom_staging::ledger::{
     Shortage, SqliteLedger, Taken,
 };
 
-use super::ledger::{completion, new_id, pending};
-
-type AnyLedger = Arc<dyn Ledger>;
-
-macro_rules! suite {
-    ($implementation:ident, $open:path: $($rule:ident),+ $(,)?) => {
-        mod $implementation {
-            $(#[tokio::test]
-            async fn $rule() {
-                let folder = tempfile::tempdir().unwrap();
-                super::$rule(async || $open(folder.path()).await).await;
-            })+
-        }
-    };
-}
+use super::rows::{AnyLedger, completion, new_id, new_lease, pending};
 
 suite!(
     sqlite, super::in_sqlite:
@@ -47,10 +33,6 @@ async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
     let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
     ledger.load(MemoryLimits { least_bytes: LEAST, owner_memory_bytes: 0 }).await.unwrap();
     Arc::new(ledger)
-}
-
-fn new_lease() -> LeaseId {
-    LeaseId::generate(&mut rand::rng())
 }
 
 fn bytes(amount: u64, limit: u64) -> Charge {

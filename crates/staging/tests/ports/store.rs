@@ -11,9 +11,9 @@ use futures_util::TryStreamExt as _;
 use tempfile::TempDir;
 
 /// Makes a test of each rule for each implementation.
-macro_rules! suite {
+macro_rules! suites {
     ($($implementation:ident, $make:path => $rules:tt),+ $(,)?) => {
-        $(suite!(@one $implementation, $make => $rules);)+
+        $(suites!(@one $implementation, $make => $rules);)+
     };
     (@one $implementation:ident, $make:path => [$($rule:ident),+ $(,)?]) => {
         mod $implementation {
@@ -27,7 +27,7 @@ macro_rules! suite {
 }
 
 macro_rules! for_each_store {
-    ($rules:tt) => { suite!(disk, super::on_disk => $rules, memory, super::in_memory => $rules); };
+    ($rules:tt) => { suites!(disk, super::on_disk => $rules, memory, super::in_memory => $rules); };
 }
 
 for_each_store!([
@@ -50,7 +50,7 @@ for_each_store!([
     a_store_that_can_be_read_says_so,
 ]);
 
-suite!(
+suites!(
     local_disk, super::the_disk => [
         what_was_opened_stays_readable_when_it_is_deleted,
         the_reserve_can_be_kept_and_given_up_again_and_again,
