@@ -7,10 +7,10 @@
 #![expect(clippy::pedantic, reason = "a bench is read for what it measures")]
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]
 
-mod place;
+mod bench;
 mod run;
 
-use place::Place;
+use bench::BenchCluster;
 use run::{Figures, Way};
 
 const ROUNDS: usize = 5;
@@ -21,18 +21,18 @@ fn main() {
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let place = Place::prepare().await;
-        println!("{} jars, {:.1} MB, {ROUNDS} rounds", place.jars.len(), place.bytes as f64 / 1e6);
+        let bench = BenchCluster::prepare().await;
+        println!("{} jars, {:.1} MB, {ROUNDS} rounds", bench.jars.len(), bench.bytes as f64 / 1e6);
         let mut all = Way::ALL.map(|way| (way, Figures::default()));
         for _ in 0..ROUNDS {
             for (way, figures) in &mut all {
-                figures.add(way.run(&place).await);
+                figures.add(way.run(&bench).await);
             }
         }
         for (way, figures) in all {
             println!("{}:\n{figures}", way.name());
         }
-        println!("the server's peak memory: {:.1} MiB", place.server_peak_mib());
+        println!("the server's peak memory: {:.1} MiB", bench.server_peak_mib());
     });
     runtime.shutdown_background();
 }

@@ -11,7 +11,7 @@ use cloakroom_testing::needs::path;
 use cloakroom_testing::spread::Spread;
 use cloakroom_testing::wait::until;
 
-use crate::place::{DRIVER_IMAGE, NAMESPACE, Place};
+use crate::bench::{BenchCluster, DRIVER_IMAGE, NAMESPACE};
 
 const DRIVER: &str = "driver";
 
@@ -60,26 +60,26 @@ impl Way {
         }
     }
 
-    pub async fn run(self, place: &Place) -> Taken {
+    pub async fn run(self, bench: &BenchCluster) -> Taken {
         settle();
-        let sent = place.counter("cloakroom_upload_bytes_total").await;
-        let server_cpu = place.server_cpu();
-        let report = place.path("report");
-        let mut command = self.command(place, &report);
+        let sent = bench.counter("cloakroom_upload_bytes_total").await;
+        let server_cpu = bench.server_cpu();
+        let report = bench.path("report");
+        let mut command = self.command(bench, &report);
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let log = ended(place).await;
+        let log = ended(bench).await;
         let first = nanoseconds(log.lines().next());
         let seen: usize = log.lines().nth(1).unwrap().trim().parse().unwrap();
         let (_, submitter) = cost(&std::fs::read_to_string(report).unwrap());
         let staging = if self == Self::Staged {
-            assert_eq!(seen, place.jars.len(), "the driver sees all jars");
-            let log = place.runner.log(NAMESPACE, DRIVER, "spark-init");
+            assert_eq!(seen, bench.jars.len(), "the driver sees all jars");
+            let log = bench.runner.log(NAMESPACE, DRIVER, "spark-init");
             let (fetch, fetch_cost) = cost(log.lines().last().unwrap());
             Some(Staging {
-                sent_bytes: place.counter("cloakroom_upload_bytes_total").await - sent,
-                server_cpu: Duration::from_secs_f64(place.server_cpu() - server_cpu),
+                sent_bytes: bench.counter("cloakroom_upload_bytes_total").await - sent,
+                server_cpu: Duration::from_secs_f64(bench.server_cpu() - server_cpu),
                 init: first - nanoseconds(log.lines().next()),
                 fetch,
                 fetch_cost,
@@ -87,12 +87,12 @@ impl Way {
         } else {
             None
         };
-        self.clear(place).await;
+        self.clear(bench).await;
         Taken { first_instruction: first - started, submitter, staging }
     }
 
     /// The submitter under GNU time, which writes a report.
-    fn command(self, place: &Place, report: &Path) -> Command {
+    fn command(self, bench: &BenchCluster, report: &Path) -> Command {
         let home = path("CLOAKROOM_TEST_SPARK_HOMES").join("spark-4.3.0");
         let mut command = Command::new("time");
         command.args(["-f", "%e %U %S %M", "-o"]).arg(report);
@@ -100,59 +100,59 @@ impl Way {
             Self::CopiedBySpark => command.arg(home.join("bin/spark-submit")).env("SPARK_HOME", home),
             _ => command.args([env!("CARGO_BIN_EXE_cloakroom"), "submit"]),
         };
-        command.env("HOME", place.path("node")).env_remove("KUBECONFIG").env_remove("SPARK_CONF_DIR");
-        let master = format!("k8s://https://{}", place.plane.address());
+        command.env("HOME", bench.path("node")).env_remove("KUBECONFIG").env_remove("SPARK_CONF_DIR");
+        let master = format!("k8s://https://{}", bench.plane.address());
         command.args(["--master", &master, "--deploy-mode", "cluster", "--class", "org.example.App"]);
         let way = match self {
-            Self::Staged => ("spark.kubernetes.resourceStagingServer.uri", place.server.url("")),
-            _ => ("spark.kubernetes.file.upload.path", format!("file://{}", place.path("shared").display())),
+            Self::Staged => ("spark.kubernetes.resourceStagingServer.uri", bench.server.url("")),
+            _ => ("spark.kubernetes.file.upload.path", format!("file://{}", bench.path("shared").display())),
         };
         for (key, value) in [
             ("spark.kubernetes.namespace", NAMESPACE.to_owned()),
             ("spark.kubernetes.container.image", DRIVER_IMAGE.to_owned()),
             ("spark.kubernetes.driver.pod.name", DRIVER.to_owned()),
-            ("spark.kubernetes.driver.podTemplateFile", place.path("driver.yaml").display().to_string()),
-            ("spark.kubernetes.authenticate.submission.oauthToken", place.plane.token(Account::Admin)),
+            ("spark.kubernetes.driver.podTemplateFile", bench.path("driver.yaml").display().to_string()),
+            ("spark.kubernetes.authenticate.submission.oauthToken", bench.plane.token(Account::Admin)),
             (
                 "spark.kubernetes.authenticate.submission.caCertFile",
-                place.plane.ca().unwrap().display().to_string(),
+                bench.plane.ca().unwrap().display().to_string(),
             ),
             ("spark.kubernetes.submission.waitAppCompletion", "false".to_owned()),
             way,
         ] {
             command.args(["--conf", &format!("{key}={value}")]);
         }
-        let jars: Vec<_> = place.jars.iter().map(|jar| jar.display().to_string()).collect();
+        let jars: Vec<_> = bench.jars.iter().map(|jar| jar.display().to_string()).collect();
         command.args(["--jars", &jars[1..].join(","), &jars[0]]);
         command.stdin(Stdio::null());
         command
     }
 
     /// Removes everything of a run before the next one.
-    async fn clear(self, place: &Place) {
+    async fn clear(self, bench: &BenchCluster) {
         let driver = format!("/api/v1/namespaces/{NAMESPACE}/pods/{DRIVER}");
-        place.admin.delete(&driver).await;
-        until("the driver is gone", async || place.admin.get(&driver).await.0 == 404).await;
-        std::fs::remove_dir_all(place.path("node/logs")).unwrap();
-        let copies = std::fs::read_dir(place.path("shared")).unwrap().map(|entry| entry.unwrap().path());
+        bench.admin.delete(&driver).await;
+        until("the driver is gone", async || bench.admin.get(&driver).await.0 == 404).await;
+        std::fs::remove_dir_all(bench.path("node/logs")).unwrap();
+        let copies = std::fs::read_dir(bench.path("shared")).unwrap().map(|entry| entry.unwrap().path());
         let copies: Vec<_> = copies.collect();
-        let expected = if self == Self::Staged { 0 } else { place.jars.len() };
+        let expected = if self == Self::Staged { 0 } else { bench.jars.len() };
         assert_eq!(copies.len(), expected, "each jar has a folder of its own");
         copies.iter().for_each(|copy| std::fs::remove_dir_all(copy).unwrap());
     }
 }
 
 /// Waits for the driver's end, and returns its log.
-async fn ended(place: &Place) -> String {
+async fn ended(bench: &BenchCluster) -> String {
     let driver = format!("/api/v1/namespaces/{NAMESPACE}/pods/{DRIVER}");
     until("the driver has ended", async || {
-        let (_, pod) = place.admin.get(&driver).await;
+        let (_, pod) = bench.admin.get(&driver).await;
         let phase = text(&pod["status"]["phase"]);
-        assert_ne!(phase, "Failed", "{:?}", place.runner.logs(NAMESPACE));
+        assert_ne!(phase, "Failed", "{:?}", bench.runner.logs(NAMESPACE));
         phase == "Succeeded"
     })
     .await;
-    place.runner.log(NAMESPACE, DRIVER, "spark-kubernetes-driver")
+    bench.runner.log(NAMESPACE, DRIVER, "spark-kubernetes-driver")
 }
 
 fn nanoseconds(line: Option<&str>) -> Duration {

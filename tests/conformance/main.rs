@@ -10,13 +10,13 @@ mod comparison_tests;
 mod differences;
 mod effect;
 mod live;
+mod machine;
 mod normal_form;
 mod outcome;
 mod properties;
 mod record;
 mod recordings_tests;
 mod replay;
-mod scene;
 mod sets;
 
 use libtest_mimic::{Arguments, Trial};

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api_server::Call;
+use crate::machine::Run;
 use crate::normal_form::NormalForm;
-use crate::scene::Run;
 use crate::sets::{self, Set};
 
 /// A run in normal form.

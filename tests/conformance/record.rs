@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::effect;
+use crate::machine::{self, Program};
 use crate::outcome::{ObservedEffect, Outcome, Recording};
-use crate::scene::{self, Program};
 use crate::sets::{self, Call, Set, VERSIONS};
 
 /// What is to be recorded.
@@ -69,7 +69,7 @@ pub fn home(homes: &Path, version: &str) -> PathBuf {
 
 /// What the real spark-submit does.
 pub fn observe(home: &Path, set: &Set, call: &Call) -> Outcome {
-    Outcome::new(scene::run(&Program::Spark(home), call), set)
+    Outcome::new(machine::run(&Program::Spark(home), call), set)
 }
 
 fn record(home: &Path, version: &str, set: &Set, known: &Mutex<HashMap<String, Outcome>>) {

@@ -8,8 +8,8 @@ use libtest_mimic::Trial;
 use crate::comparison::{ABSENT, Difference, Rules, compare};
 use crate::differences::{self, Allowed};
 use crate::effect;
+use crate::machine::{self, Program, Run};
 use crate::outcome::{ObservedEffect, Outcome, Recording};
-use crate::scene::{self, Program, Run};
 use crate::sets::{self, Call, Set, VERSIONS};
 
 /// The file beside this one.
@@ -57,7 +57,7 @@ fn is_conformant(version: &str, set: &Set) {
 
 /// stdout and stderr, and the outcome.
 fn submit(version: &str, set: &Set, call: &Call) -> ((String, String), Outcome) {
-    let run: Run = scene::run(&Program::Cloakroom(version), call);
+    let run: Run = machine::run(&Program::Cloakroom(version), call);
     let output = (run.stdout.clone(), run.stderr.clone());
     (output, Outcome::new(run, set))
 }

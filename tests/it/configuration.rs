@@ -15,9 +15,9 @@ const TLS: &str = "spark.ssl.kubernetes.resourceStagingServer";
 const URI: &str = "spark.kubernetes.resourceStagingServer.uri";
 
 /// A folder of its own for one run of the binary, which finds nothing else there.
-struct Place(TempDir);
+struct ServerFiles(TempDir);
 
-impl Place {
+impl ServerFiles {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -80,8 +80,8 @@ fn value<'a>(summary: &'a str, name: &str) -> &'a str {
 
 #[test]
 fn flags_win_over_the_environment_over_the_properties_file_over_defaults() {
-    let place = Place::new();
-    let file = place.properties(&[(PORT, "10001"), (TIMEOUT, "11m")]);
+    let files = ServerFiles::new();
+    let file = files.properties(&[(PORT, "10001"), (TIMEOUT, "11m")]);
     let environment = [("CLOAKROOM_LISTEN", "127.0.0.1:10002"), ("CLOAKROOM_UNUSED_TIMEOUT", "12m")];
     let flags = ["--listen", "127.0.0.1:10003", "--unused-timeout", "13m"];
     let of_file = [text(&file)];
@@ -93,7 +93,7 @@ fn flags_win_over_the_environment_over_the_properties_file_over_defaults() {
         (&all, &environment, "http://127.0.0.1:10003", "13m"),
         (&flags, &environment, "http://127.0.0.1:10003", "13m"),
     ] {
-        let said = place.valid(arguments, environment);
+        let said = files.valid(arguments, environment);
         let found = (value(&said, "serves on"), value(&said, "unused timeout"));
         assert_eq!(found, (address, timeout), "{arguments:?} {environment:?}");
     }
@@ -101,15 +101,15 @@ fn flags_win_over_the_environment_over_the_properties_file_over_defaults() {
 
 #[test]
 fn a_variable_that_no_flag_has_is_warned_of_and_its_value_is_not_shown() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     let mistyped = "the environment variable CLOAKROOM_MAX_TOTALSIZE has no effect, because no flag has it: is \
                     CLOAKROOM_MAX_TOTAL_SIZE meant?";
     let strange = "the environment variable CLOAKROOM_PORT has no effect, because no flag has it: cloakroom serve \
                    --help lists the variables";
     let variables = [("CLOAKROOM_MAX_TOTALSIZE", "hunter2"), ("CLOAKROOM_PORT", "hunter3")];
-    let checked = place.check(&["--listen", "127.0.0.1:0"], &variables);
+    let checked = files.check(&["--listen", "127.0.0.1:0"], &variables);
     assert!(checked.status.success());
-    let mut command = place.command();
+    let mut command = files.command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "started"]).envs(variables);
     let server = Cloakroom::start(command);
     for said in [process::stderr(&checked), server.log()] {
@@ -126,80 +126,80 @@ fn a_variable_that_no_flag_has_is_warned_of_and_its_value_is_not_shown() {
         ("CLOAKROOM_PORT_10000_TCP", "tcp://10.0.0.1:10000"),
         ("CLOAKROOM_OPERATIONS_SERVICE_HOST", "10.0.0.1"),
     ];
-    let said = process::stderr(&place.check(&["--listen", "127.0.0.1:0"], &known));
+    let said = process::stderr(&files.check(&["--listen", "127.0.0.1:0"], &known));
     assert!(!said.contains("has no effect"), "{said}");
 }
 
 #[test]
 fn tls_comes_from_flags_environment_or_properties_file_in_that_order() {
-    let place = Place::new();
-    let pem = tls::self_signed(place.0.path(), &["localhost"]);
+    let files = ServerFiles::new();
+    let pem = tls::self_signed(files.0.path(), &["localhost"]);
     let (cert, key) = (text(&pem.cert), text(&pem.key));
     let key_pem = format!("{TLS}.keyPem");
     let cert_pem = format!("{TLS}.serverCertPem");
     let enabled = format!("{TLS}.enabled");
     let scheme = |arguments: &[&str], environment: &[(&str, &str)]| {
-        value(&place.valid(arguments, environment), "serves on").split(':').next().unwrap().to_owned()
+        value(&files.valid(arguments, environment), "serves on").split(':').next().unwrap().to_owned()
     };
-    let good = place.properties(&[(&enabled, "true"), (&key_pem, key), (&cert_pem, cert)]);
+    let good = files.properties(&[(&enabled, "true"), (&key_pem, key), (&cert_pem, cert)]);
     assert_eq!(scheme(&[text(&good)], &[]), "https");
     assert_eq!(scheme(&["--tls-cert", cert, "--tls-key", key], &[]), "https");
     assert_eq!(scheme(&[], &[("CLOAKROOM_TLS_CERT", cert), ("CLOAKROOM_TLS_KEY", key)]), "https");
     assert_eq!(scheme(&[], &[]), "http");
-    let off = place.properties(&[(&enabled, "false"), (&key_pem, key), (&cert_pem, cert)]);
+    let off = files.properties(&[(&enabled, "false"), (&key_pem, key), (&cert_pem, cert)]);
     assert_eq!(scheme(&[text(&off)], &[]), "http");
     // Flags in place of files that are not there.
-    let bad = place.properties(&[(&enabled, "true"), (&key_pem, "/no/key"), (&cert_pem, "/no/cert")]);
-    assert!(place.refused(&[text(&bad)], &[]).contains("/no/"));
+    let bad = files.properties(&[(&enabled, "true"), (&key_pem, "/no/key"), (&cert_pem, "/no/cert")]);
+    assert!(files.refused(&[text(&bad)], &[]).contains("/no/"));
     assert_eq!(scheme(&[text(&bad), "--tls-cert", cert, "--tls-key", key], &[]), "https");
-    assert!(place.refused(&["--tls-cert", cert], &[]).contains("--tls-key"));
+    assert!(files.refused(&["--tls-cert", cert], &[]).contains("--tls-key"));
 }
 
 #[test]
 fn a_properties_file_alone_serves_or_fetches_by_its_keys() {
-    let place = Place::new();
-    let data = place.0.path().join("data");
-    let server = place.properties(&[(PORT, "0")]);
-    let mut command = place.command();
+    let files = ServerFiles::new();
+    let data = files.0.path().join("data");
+    let server = files.properties(&[(PORT, "0")]);
+    let mut command = files.command();
     command.arg(&server).env("CLOAKROOM_DATA_DIR", &data).env("CLOAKROOM_LOG", "info");
     let server = Cloakroom::start(command);
     assert!(server.address.starts_with("0.0.0.0:"), "{}", server.address);
     drop(server);
 
     // An init-container with nothing to fetch is done at once.
-    let nothing = place.properties(&[("spark.kubernetes.mountdependencies.mountTimeout", "1")]);
-    let output = place.command().arg(&nothing).output().unwrap();
+    let nothing = files.properties(&[("spark.kubernetes.mountdependencies.mountTimeout", "1")]);
+    let output = files.command().arg(&nothing).output().unwrap();
     assert!(output.status.success(), "{}", process::stderr(&output));
     assert!(process::stderr(&output).contains("names nothing to fetch"), "{}", process::stderr(&output));
 }
 
 #[test]
 fn a_properties_file_of_neither_role_or_of_both_is_refused_with_the_way_out() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     for (lines, expected) in [
         (&[("spark.app.name", "x")][..], &["neither"][..]),
         (&[], &["neither"]),
         (&[(PORT, "1"), (URI, "http://x:1")], &[PORT, "line 1", URI, "line 2"]),
     ] {
-        let file = place.properties(lines);
-        let output = place.command().arg(&file).output().unwrap();
+        let file = files.properties(lines);
+        let output = files.command().arg(&file).output().unwrap();
         let said = process::stderr(&output);
         assert!(!output.status.success(), "{lines:?}");
         for expected in [expected, &[text(&file), "cloakroom serve", "cloakroom fetch"]].concat() {
             assert!(said.contains(expected), "{lines:?}: “{expected}” is missing: {said}");
         }
     }
-    let output = place.command().arg("/no/such.properties").output().unwrap();
+    let output = files.command().arg("/no/such.properties").output().unwrap();
     assert!(!output.status.success());
     assert!(process::stderr(&output).contains("cannot read the properties file /no/such.properties"));
 }
 
 #[test]
 fn keys_without_a_meaning_are_named_in_a_warning_and_their_values_are_not() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     let password = format!("{TLS}.keyStorePassword");
-    let file = place.properties(&[(PORT, "1234"), ("spark.executor.cores", "4"), (&password, "hunter2")]);
-    let output = place.check(&[text(&file)], &[]);
+    let file = files.properties(&[(PORT, "1234"), ("spark.executor.cores", "4"), (&password, "hunter2")]);
+    let output = files.check(&[text(&file)], &[]);
     let said = process::stderr(&output);
     assert!(output.status.success(), "{said}");
     for expected in ["spark.executor.cores", "line 2", &password, "line 3"] {
@@ -211,7 +211,7 @@ fn keys_without_a_meaning_are_named_in_a_warning_and_their_values_are_not() {
 
 #[test]
 fn an_impossible_value_is_refused_with_file_line_and_key() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     let auth = "spark.kubernetes.authenticate.resourceStagingServer";
     let enabled = format!("{TLS}.enabled");
     let token = (&*format!("{auth}.oauthToken"), "abc");
@@ -227,8 +227,8 @@ fn an_impossible_value_is_refused_with_file_line_and_key() {
         (&[(PORT, "1"), token, token_file], 2, token.0),
         (&[("spark.kubernetes.resourceStagingServer.apiServer.url", "ftp://x")], 1, "apiServer.url"),
     ] {
-        let file = place.properties(lines);
-        let said = place.refused(&[text(&file)], &[]);
+        let file = files.properties(lines);
+        let said = files.refused(&[text(&file)], &[]);
         for expected in [text(&file), &format!("line {line}"), key] {
             assert!(said.contains(expected), "{lines:?}: “{expected}” is missing: {said}");
         }
@@ -238,7 +238,7 @@ fn an_impossible_value_is_refused_with_file_line_and_key() {
 
 #[test]
 fn an_impossible_value_of_a_flag_names_the_flag() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     for arguments in [
         ["--listen", "nonsense"],
         ["--max-resource-size", "8 apples"],
@@ -254,7 +254,7 @@ fn an_impossible_value_of_a_flag_names_the_flag() {
         ["--upload-auth", "token"],
         ["--upload-token-file", "/no/such/file"],
     ] {
-        let said = place.refused(&arguments, &[]);
+        let said = files.refused(&arguments, &[]);
         let flag = if arguments[0] == "--upload-token-file" { arguments[1] } else { arguments[0] };
         assert!(said.contains(flag), "{arguments:?}: {said}");
         assert!(!said.contains("panicked"), "{arguments:?}: {said}");
@@ -263,46 +263,46 @@ fn an_impossible_value_of_a_flag_names_the_flag() {
 
 #[test]
 fn who_may_upload_must_be_chosen_where_other_machines_reach_the_port() {
-    let place = Place::new();
-    let tokens = place.file("tokens", "correct-horse-battery\n");
+    let files = ServerFiles::new();
+    let tokens = files.file("tokens", "correct-horse-battery\n");
     for address in ["0.0.0.0:10000", "[::]:10000", "192.0.2.1:80"] {
-        let said = place.refused(&["--listen", address], &[]);
+        let said = files.refused(&["--listen", address], &[]);
         for expected in [address, "--upload-auth token", "--upload-token-file", "--upload-auth none"] {
             assert!(said.contains(expected), "“{expected}” is missing: {said}");
         }
         if address.starts_with("192.0.2.1") {
             // Of no machine (RFC 5737).
-            let said = place.refused(&["--listen", address, "--upload-auth", "none"], &[]);
+            let said = files.refused(&["--listen", address, "--upload-auth", "none"], &[]);
             assert!(said.contains("cannot listen on 192.0.2.1:80"), "{said}");
             continue;
         }
-        let none = place.valid(&["--listen", address, "--upload-auth", "none"], &[]);
+        let none = files.valid(&["--listen", address, "--upload-auth", "none"], &[]);
         assert!(value(&none, "upload auth").starts_with("none"));
-        let token = place.valid(&["--listen", address, "--upload-token-file", text(&tokens)], &[]);
+        let token = files.valid(&["--listen", address, "--upload-token-file", text(&tokens)], &[]);
         assert_eq!(value(&token, "upload auth"), "token");
     }
     for address in ["127.0.0.1:0", "[::1]:0"] {
-        assert!(value(&place.valid(&["--listen", address], &[]), "upload auth").starts_with("none"));
+        assert!(value(&files.valid(&["--listen", address], &[]), "upload auth").starts_with("none"));
     }
-    let said = place.refused(&["--upload-auth", "none", "--upload-token-file", text(&tokens)], &[]);
+    let said = files.refused(&["--upload-auth", "none", "--upload-token-file", text(&tokens)], &[]);
     assert!(said.contains("contradict"), "{said}");
-    let short = place.file("short", "hunter2\n");
-    let said = place.refused(&["--upload-token-file", text(&short)], &[]);
+    let short = files.file("short", "hunter2\n");
+    let said = files.refused(&["--upload-token-file", text(&short)], &[]);
     assert!(said.contains("line 1") && !said.contains("hunter2"), "{said}");
 }
 
 #[test]
 fn a_properties_file_implies_uploads_for_everybody_with_a_warning() {
-    let place = Place::new();
-    let file = place.properties(&[(PORT, "10000")]);
-    let output = place.check(&[text(&file)], &[]);
+    let files = ServerFiles::new();
+    let file = files.properties(&[(PORT, "10000")]);
+    let output = files.check(&[text(&file)], &[]);
     let said = process::stderr(&output);
     assert!(output.status.success() && value(&stdout(&output), "upload auth").starts_with("none"), "{said}");
     assert!(
         said.contains("WARN") && said.contains("0.0.0.0:10000") && said.contains("--upload-auth none"),
         "{said}"
     );
-    let output = place.check(&[text(&file), "--upload-auth", "none"], &[]);
+    let output = files.check(&[text(&file), "--upload-auth", "none"], &[]);
     assert!(
         output.status.success() && !process::stderr(&output).contains("WARN"),
         "{}",
@@ -312,33 +312,33 @@ fn a_properties_file_implies_uploads_for_everybody_with_a_warning() {
 
 #[test]
 fn in_a_pod_the_default_is_to_serve_on_all_addresses() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     let in_a_pod = ("KUBERNETES_SERVICE_HOST", "10.0.0.1");
-    let said = place.valid(&["--upload-auth", "none", "--no-kubernetes"], &[in_a_pod]);
+    let said = files.valid(&["--upload-auth", "none", "--no-kubernetes"], &[in_a_pod]);
     assert_eq!(value(&said, "serves on"), "http://0.0.0.0:10000");
-    assert!(place.refused(&["--no-kubernetes"], &[in_a_pod]).contains("--upload-auth"));
-    let said = place.valid(&["--no-kubernetes"], &[in_a_pod, ("CLOAKROOM_LISTEN", "127.0.0.1:7")]);
+    assert!(files.refused(&["--no-kubernetes"], &[in_a_pod]).contains("--upload-auth"));
+    let said = files.valid(&["--no-kubernetes"], &[in_a_pod, ("CLOAKROOM_LISTEN", "127.0.0.1:7")]);
     assert_eq!(value(&said, "serves on"), "http://127.0.0.1:7");
 }
 
 #[test]
 fn upload_auth_by_kubernetes_needs_a_cluster_and_no_token_file() {
-    let place = Place::new();
-    let said = place.refused(&["--upload-auth", "kubernetes"], &[]);
+    let files = ServerFiles::new();
+    let said = files.refused(&["--upload-auth", "kubernetes"], &[]);
     assert!(said.contains("--upload-auth kubernetes") && said.contains("--kubeconfig"), "{said}");
-    let tokens = place.file("tokens", "correct-horse-battery\n");
-    let said = place.refused(&["--upload-auth", "kubernetes", "--upload-token-file", text(&tokens)], &[]);
+    let tokens = files.file("tokens", "correct-horse-battery\n");
+    let said = files.refused(&["--upload-auth", "kubernetes", "--upload-token-file", text(&tokens)], &[]);
     assert!(said.contains("contradict"), "{said}");
     let url = ("spark.kubernetes.resourceStagingServer.apiServer.url", "https://10.0.0.1");
     let token = ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api");
-    let file = place.properties(&[url, token]);
-    let said = place.valid(&[text(&file), "--upload-auth", "kubernetes"], &[]);
+    let file = files.properties(&[url, token]);
+    let said = files.valid(&[text(&file), "--upload-auth", "kubernetes"], &[]);
     assert!(value(&said, "upload auth").starts_with("kubernetes"), "{said}");
 }
 
 #[test]
 fn an_upload_auth_that_does_not_exist_is_refused_with_those_that_do() {
-    let said = Place::new().refused(&["--upload-auth", "magic"], &[]);
+    let said = ServerFiles::new().refused(&["--upload-auth", "magic"], &[]);
     for known in ["magic", "none", "token", "kubernetes"] {
         assert!(said.contains(known), "{said}");
     }
@@ -346,11 +346,11 @@ fn an_upload_auth_that_does_not_exist_is_refused_with_those_that_do() {
 
 #[test]
 fn a_java_key_store_is_refused_with_the_lines_that_convert_it() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     let (enabled, store) = (format!("{TLS}.enabled"), format!("{TLS}.keyStore"));
     let password = format!("{TLS}.keyStorePassword");
-    let file = place.properties(&[(&enabled, "true"), (&store, "/mnt/server.jks"), (&password, "hunter2")]);
-    let said = place.refused(&[text(&file)], &[]);
+    let file = files.properties(&[(&enabled, "true"), (&store, "/mnt/server.jks"), (&password, "hunter2")]);
+    let said = files.refused(&[text(&file)], &[]);
     for expected in [
         "line 2",
         &store,
@@ -418,25 +418,25 @@ fn help_and_version_are_answered_and_no_arguments_is_a_call_for_help() {
 
 #[test]
 fn limits_that_would_refuse_everything_are_refused_by_name() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     for (arguments, named) in [
         (&["--max-resource-size", "0"][..], "--max-resource-size is zero"),
         (&["--max-total-size", "0"], "--max-total-size is zero"),
         (&["--unused-timeout", "2m", "--max-unused", "1m"], "longer than --max-unused"),
     ] {
-        let said = place.refused(arguments, &[]);
+        let said = files.refused(arguments, &[]);
         assert!(said.contains(named), "{said}");
     }
 }
 
 #[test]
 fn how_owners_are_asked_about_comes_from_flags_file_or_pod() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     let owners = |arguments: &[&str], environment: &[(&str, &str)]| {
-        value(&place.valid(arguments, environment), "owners").to_owned()
+        value(&files.valid(arguments, environment), "owners").to_owned()
     };
     assert!(owners(&[], &[("KUBECONFIG", "/no/such/file")]).starts_with("no API server"));
-    let file = place.properties(&[
+    let file = files.properties(&[
         ("spark.kubernetes.resourceStagingServer.apiServer.url", "https://10.0.0.1"),
         ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api"),
     ]);
@@ -446,7 +446,7 @@ fn how_owners_are_asked_about_comes_from_flags_file_or_pod() {
     );
     assert!(owners(&[text(&file), "--no-kubernetes"], &[]).starts_with("no API server"));
     assert!(owners(&[text(&file)], &[("CLOAKROOM_NO_KUBERNETES", "true")]).starts_with("no API server"));
-    let kubeconfig = place.file(
+    let kubeconfig = files.file(
         "kubeconfig",
         "{current-context: a, contexts: [{name: a, context: {cluster: c}}], \
          clusters: [{name: c, cluster: {server: 'http://127.0.0.1:8001'}}]}",
@@ -461,16 +461,16 @@ fn how_owners_are_asked_about_comes_from_flags_file_or_pod() {
     );
     let said = owners(&[], &[("CLOAKROOM_KUBECONFIG", text(&kubeconfig)), ("CLOAKROOM_CONTEXT", "a")]);
     assert!(said.contains("as the context “a” of"), "{said}");
-    let said = place.valid(&["--namespaces", "spark,etl"], &[]);
+    let said = files.valid(&["--namespaces", "spark,etl"], &[]);
     assert_eq!(value(&said, "namespaces"), "etl,spark");
 }
 
 #[test]
 fn a_cluster_that_cannot_be_asked_is_a_start_error_with_the_ways_out_and_without_secrets() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     let url = ("spark.kubernetes.resourceStagingServer.apiServer.url", "http://10.0.0.1");
     let token = ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api");
-    let in_clear = place.properties(&[url, token]);
+    let in_clear = files.properties(&[url, token]);
     let in_a_pod = ("KUBERNETES_SERVICE_HOST", "10.0.0.1");
     for (arguments, environment, expected) in [
         (&[][..], &[in_a_pod][..], &["automountServiceAccountToken", "--kubeconfig", "--no-kubernetes"][..]),
@@ -480,7 +480,7 @@ fn a_cluster_that_cannot_be_asked_is_a_start_error_with_the_ways_out_and_without
         (&["--namespaces", "Spark"], &[], &["--namespaces", "“Spark”"]),
         (&[text(&in_clear)], &[], &["http://10.0.0.1", "oauthToken", "in clear"]),
     ] {
-        let said = place.refused(&[&["--listen", "127.0.0.1:0"], arguments].concat(), environment);
+        let said = files.refused(&[&["--listen", "127.0.0.1:0"], arguments].concat(), environment);
         for expected in expected {
             assert!(said.contains(expected), "{arguments:?}: “{expected}” is missing: {said}");
         }
@@ -490,10 +490,10 @@ fn a_cluster_that_cannot_be_asked_is_a_start_error_with_the_ways_out_and_without
 
 #[test]
 fn a_properties_file_that_is_not_utf_8_is_read_as_spark_reads_it() {
-    let place = Place::new();
-    let path = place.file("server.properties", "");
+    let files = ServerFiles::new();
+    let path = files.file("server.properties", "");
     std::fs::write(&path, [b"# caf\xe9\n".as_slice(), format!("{PORT}=10001\n").as_bytes()].concat())
         .unwrap();
-    let said = place.valid(&[text(&path)], &[]);
+    let said = files.valid(&[text(&path)], &[]);
     assert_eq!(value(&said, "serves on"), "http://0.0.0.0:10001");
 }

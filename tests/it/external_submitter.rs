@@ -51,13 +51,13 @@ fn role() -> Value {
 }
 
 /// A cluster, a server, and a folder with an application in it.
-struct Place {
+struct Stager {
     api_server: FakeApiServer,
     server: Cloakroom,
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Stager {
     fn new() -> Self {
         let api_server = FakeApiServer::start();
         for kind in [CONFIG_MAP, SECRET] {
@@ -138,11 +138,11 @@ impl Place {
 
 #[test]
 fn spark_submit_is_given_a_template_and_what_was_staged_as_local() {
-    let place = Place::new();
-    let output = place.output("spark-submit", &WHOLE);
+    let stager = Stager::new();
+    let output = stager.output("spark-submit", &WHOLE);
     let told = stderr(&output);
     assert!(output.status.success(), "{told}");
-    let template = place.templates("driver")[0].canonicalize().unwrap();
+    let template = stager.templates("driver")[0].canonicalize().unwrap();
     let expected = [
         r"--conf spark.kubernetes.namespace=demo \".to_owned(),
         format!(r"--conf spark.kubernetes.driver.podTemplateFile={} \", template.display()),
@@ -161,7 +161,7 @@ fn spark_submit_is_given_a_template_and_what_was_staged_as_local() {
     ] {
         assert!(told.contains(said), "{said} is not in\n{told}");
     }
-    assert_eq!(place.bundles(), 2);
+    assert_eq!(stager.bundles(), 2);
     // As the documentation says it.
     let mut script = Command::new("sh");
     script.args(["-c", r#"args=$(printf %s "$1"); eval "printf '%s\n' $args end""#, "sh", &printed]);
@@ -174,26 +174,26 @@ fn spark_submit_is_given_a_template_and_what_was_staged_as_local() {
 
 #[test]
 fn a_server_that_is_away_is_waited_for_before_and_after_it_has_said_the_image() {
-    let place = Place::new();
-    let address = place.server.address.parse().unwrap();
+    let stager = Stager::new();
+    let address = stager.server.address.parse().unwrap();
     let asked = AtomicUsize::new(0);
     let front = Front::before(address, move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         0 | 2 => Turn::Stopping,
         _ => Turn::Pass,
     });
-    let output = place.stage_at(&front.url(), "spark-submit", &WHOLE).output().unwrap();
+    let output = stager.stage_at(&front.url(), "spark-submit", &WHOLE).output().unwrap();
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
     let told = format!("{} is being replaced (503 shutting-down): trying again for up to 90s\n", front.url());
     assert_eq!(said.matches(&told).count(), 2, "once for each request: {said}");
-    assert_eq!(place.bundles(), 2, "{said}");
+    assert_eq!(stager.bundles(), 2, "{said}");
 }
 
 #[test]
 fn the_template_brings_the_init_container_and_the_label_that_the_files_live_by() {
-    let place = Place::new();
-    place.printed("spark-submit", &WHOLE);
-    let (template, map, secret) = (place.template(), place.only(CONFIG_MAP), place.only(SECRET));
+    let stager = Stager::new();
+    stager.printed("spark-submit", &WHOLE);
+    let (template, map, secret) = (stager.template(), stager.only(CONFIG_MAP), stager.only(SECRET));
     let id = text(&template["metadata"]["labels"]["cloakroom-application"]);
     for object in [&map, &secret] {
         assert_eq!(object["metadata"]["labels"]["cloakroom-application"], id);
@@ -236,66 +236,66 @@ fn the_template_brings_the_init_container_and_the_label_that_the_files_live_by()
 
 #[test]
 fn a_template_of_the_users_is_merged_and_one_of_ours_is_refused() {
-    let place = Place::new();
+    let stager = Stager::new();
     let own =
         "spec: {nodeSelector: {a: b}, containers: [{name: sidecar, image: s}, {name: spark, tty: true}]}";
-    std::fs::write(place.path("own.yaml"), own).unwrap();
+    std::fs::write(stager.path("own.yaml"), own).unwrap();
     let conf = |key: &str, value: &str| format!("spark.kubernetes.driver.podTemplate{key}={value}");
     let (file, name) = (conf("File", "own.yaml"), conf("ContainerName", "spark"));
     let arguments = ["--conf", &file, "--conf", &name, "app.jar"];
-    let printed = place.printed("spark-submit", &arguments);
+    let printed = stager.printed("spark-submit", &arguments);
     assert!(printed.contains(&format!("\n--conf {name} \\\n")), "{printed}");
-    let spec = &place.template()["spec"];
+    let spec = &stager.template()["spec"];
     assert_eq!(spec["nodeSelector"], json!({"a": "b"}));
     assert_eq!(spec["containers"][0], json!({"name": "sidecar", "image": "s"}));
     assert_eq!(spec["containers"][1]["tty"], true);
     assert_eq!(spec["containers"][1]["volumeMounts"].as_array().unwrap().len(), 3);
-    let again = conf("File", place.templates("driver")[0].to_str().unwrap());
-    let said = stderr(&place.output("spark-submit", &["--conf", &again, "--conf", &name, "app.jar"]));
+    let again = conf("File", stager.templates("driver")[0].to_str().unwrap());
+    let said = stderr(&stager.output("spark-submit", &["--conf", &again, "--conf", &name, "app.jar"]));
     assert!(said.contains("the pod of the driver has a container spark-init already"), "{said}");
-    assert_eq!(place.bundles(), 1, "nothing more is uploaded: {said}");
+    assert_eq!(stager.bundles(), 1, "nothing more is uploaded: {said}");
 }
 
 #[test]
 fn a_pipe_as_the_application_is_refused_and_not_waited_for() {
-    let place = Place::new();
-    assert!(Command::new("mkfifo").arg(place.path("pipe.jar")).status().unwrap().success());
-    let output = output_in_time(&mut place.stage_for("spark-submit", &["pipe.jar"]));
+    let stager = Stager::new();
+    assert!(Command::new("mkfifo").arg(stager.path("pipe.jar")).status().unwrap().success());
+    let output = output_in_time(&mut stager.stage_for("spark-submit", &["pipe.jar"]));
     let said = stderr(&output);
     assert!(!output.status.success(), "{said}");
     assert!(said.contains("pipe.jar is a pipe, a socket or a device"), "{said}");
-    place.assert_nothing_is_left(&said);
+    stager.assert_nothing_is_left(&said);
 }
 
 #[test]
 fn certificates_that_can_be_read_only_once_are_read_only_once() {
-    let place = Place::new();
-    let pem = tls::signed_by_ca(place.folder.path(), &["127.0.0.1"]);
+    let stager = Stager::new();
+    let pem = tls::signed_by_ca(stager.folder.path(), &["127.0.0.1"]);
     let [cert, key] = [&pem.cert, &pem.key].map(|path| path.to_str().unwrap());
     let flags = ["--fetch-image", IMAGE, "--no-kubernetes", "--tls-cert", cert, "--tls-key", key];
-    let secure = Cloakroom::serve(&place.path("secure"), &flags);
+    let secure = Cloakroom::serve(&stager.path("secure"), &flags);
     // As `--ca-file <(…)`.
-    let pipe = place.path("pipe.pem");
+    let pipe = stager.path("pipe.pem");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let certificates = std::fs::read(&pem.ca).unwrap();
     std::thread::spawn(move || std::fs::write(pipe, certificates).unwrap());
     let more = ["--ca-file", "pipe.pem", "app.jar"];
-    let output = output_in_time(&mut place.stage_at(&secure.url(""), "spark-submit", &more));
+    let output = output_in_time(&mut stager.stage_at(&secure.url(""), "spark-submit", &more));
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
 #[test]
 fn two_runs_in_one_folder_do_not_meet() {
-    let place = Place::new();
-    let [one, other] = [(), ()].map(|()| place.printed("spark-submit", &["app.jar"]));
+    let stager = Stager::new();
+    let [one, other] = [(), ()].map(|()| stager.printed("spark-submit", &["app.jar"]));
     assert_ne!(one, other);
-    assert_eq!(place.templates("driver").len(), 2);
+    assert_eq!(stager.templates("driver").len(), 2);
 }
 
 #[test]
 fn the_init_container_asks_for_as_much_as_the_driver_and_is_never_root() {
-    let place = Place::new();
-    std::fs::write(place.path("root.yaml"), "spec: {securityContext: {runAsUser: 0}}").unwrap();
+    let stager = Stager::new();
+    std::fs::write(stager.path("root.yaml"), "spec: {securityContext: {runAsUser: 0}}").unwrap();
     let settings = [
         "spark.kubernetes.driver.podTemplateFile=root.yaml",
         "spark.driver.memory=2g",
@@ -304,8 +304,8 @@ fn the_init_container_asks_for_as_much_as_the_driver_and_is_never_root() {
     ];
     let arguments: Vec<&str> =
         settings.iter().flat_map(|setting| ["--conf", setting]).chain(["app.jar"]).collect();
-    place.printed("spark-submit", &arguments);
-    let init = &place.template()["spec"]["initContainers"][0];
+    stager.printed("spark-submit", &arguments);
+    let init = &stager.template()["spec"]["initContainers"][0];
     assert_eq!(
         init["resources"],
         json!({"requests": {"cpu": "500m", "memory": "2432Mi"}, "limits": {"cpu": "1", "memory": "2432Mi"}})
@@ -315,26 +315,26 @@ fn the_init_container_asks_for_as_much_as_the_driver_and_is_never_root() {
 
 #[test]
 fn settings_of_spark_defaults_count_as_they_do_for_spark_submit() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("conf")).unwrap();
-    std::fs::write(place.path("own.yaml"), "spec: {priorityClassName: high}").unwrap();
+    let stager = Stager::new();
+    std::fs::create_dir(stager.path("conf")).unwrap();
+    std::fs::write(stager.path("own.yaml"), "spec: {priorityClassName: high}").unwrap();
     let defaults = "spark.master local[*]\nspark.jars lib/dep one.jar\n\
                     spark.kubernetes.driver.podTemplateFile own.yaml\n";
-    std::fs::write(place.path("conf/spark-defaults.conf"), defaults).unwrap();
+    std::fs::write(stager.path("conf/spark-defaults.conf"), defaults).unwrap();
     let output =
-        place.stage_for("spark-submit", &["app.jar"]).env("SPARK_CONF_DIR", "conf").output().unwrap();
+        stager.stage_for("spark-submit", &["app.jar"]).env("SPARK_CONF_DIR", "conf").output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains(&format!("spark.jars={JARS}/dep%20one.jar,{JARS}/app.jar ")), "{printed}");
-    assert_eq!(place.template()["spec"]["priorityClassName"], "high");
+    assert_eq!(stager.template()["spec"]["priorityClassName"], "high");
 }
 
 #[test]
 fn executors_get_a_template_as_well_if_they_are_to_fetch() {
-    let place = Place::new();
+    let stager = Stager::new();
     let arguments = ["--conf", "spark.kubernetes.cloakroom.executorStaging=init", "app.jar"];
-    let printed = place.printed("spark-submit", &arguments);
-    let path = place.templates("executor")[0].canonicalize().unwrap();
+    let printed = stager.printed("spark-submit", &arguments);
+    let path = stager.templates("executor")[0].canonicalize().unwrap();
     assert!(printed.contains(&format!("spark.kubernetes.executor.podTemplateFile={} ", path.display())));
     let template: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(template["spec"]["initContainers"][0]["image"], IMAGE);
@@ -343,8 +343,8 @@ fn executors_get_a_template_as_well_if_they_are_to_fetch() {
 
 #[test]
 fn the_operator_is_given_fields_of_a_spark_application_that_the_files_live_by() {
-    let place = Place::new();
-    let printed = place.printed("spark-operator", &[&["--name", "my-app"], WHOLE.as_slice()].concat());
+    let stager = Stager::new();
+    let printed = stager.printed("spark-operator", &[&["--name", "my-app"], WHOLE.as_slice()].concat());
     let fields: Value = serde_saphyr::from_str(&printed).unwrap();
     let spec = &fields["spec"];
     assert_eq!(spec["mainApplicationFile"], "spark-internal");
@@ -365,29 +365,29 @@ fn the_operator_is_given_fields_of_a_spark_application_that_the_files_live_by() 
         (&Value::Null, &Value::Null),
         "no label is needed"
     );
-    assert_eq!(place.templates("driver"), Vec::<PathBuf>::new());
+    assert_eq!(stager.templates("driver"), Vec::<PathBuf>::new());
 }
 
 #[test]
 fn the_operators_container_is_the_one_that_sees_the_files() {
-    let place = Place::new();
+    let stager = Stager::new();
     let own = "spec: {containers: [{name: sidecar, image: s}, {name: spark-kubernetes-driver, tty: true}]}";
-    std::fs::write(place.path("own.yaml"), own).unwrap();
+    std::fs::write(stager.path("own.yaml"), own).unwrap();
     let file = "spark.kubernetes.driver.podTemplateFile=own.yaml";
     let arguments = ["--name", "my-app", "--conf", file, "--files", "data.txt"];
-    let fields: Value = serde_saphyr::from_str(&place.printed("spark-operator", &arguments)).unwrap();
+    let fields: Value = serde_saphyr::from_str(&stager.printed("spark-operator", &arguments)).unwrap();
     let containers = &fields["spec"]["driver"]["template"]["spec"]["containers"];
     assert_eq!(containers[0], json!({"name": "sidecar", "image": "s"}));
     assert_eq!(containers[1]["volumeMounts"].as_array().unwrap().len(), 3);
     let other = "spark.kubernetes.driver.podTemplateContainerName=sidecar";
-    let said = stderr(&place.output("spark-operator", &[&arguments[..], &["--conf", other]].concat()));
+    let said = stderr(&stager.output("spark-operator", &[&arguments[..], &["--conf", other]].concat()));
     assert!(said.contains("the operator takes the container spark-kubernetes-driver"), "{said}");
 }
 
 #[test]
 fn a_dry_run_prints_what_kubectl_applies_and_asks_no_cluster() {
-    let place = Place::new();
-    let output = place.output("spark-submit", &[&["--dry-run"], WHOLE.as_slice()].concat());
+    let stager = Stager::new();
+    let output = stager.output("spark-submit", &[&["--dry-run"], WHOLE.as_slice()].concat());
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
     let told = stderr(&output);
     assert!(told.contains("--conf spark.kubernetes.namespace=demo \\\n"), "{told}");
@@ -400,8 +400,8 @@ fn a_dry_run_prints_what_kubectl_applies_and_asks_no_cluster() {
     assert_eq!(kinds, ["ConfigMap", "Secret"]);
     assert!(objects.iter().all(|object| object["metadata"]["namespace"] == "demo"));
     assert_eq!(objects[1]["data"].as_object().unwrap().len(), 2, "a ticket for each bundle");
-    assert_eq!(place.api_server.calls(), []);
-    assert_eq!(place.bundles(), 2, "the secret is made of their tickets");
+    assert_eq!(stager.api_server.calls(), []);
+    assert_eq!(stager.bundles(), 2, "the secret is made of their tickets");
 }
 
 #[test]
@@ -410,38 +410,38 @@ fn a_failure_at_any_step_leaves_nothing() {
         (Verb::Patch, CONFIG_MAP, Fault::Status(403), "the cluster refuses config map app-"),
         (Verb::Patch, SECRET, Fault::Status(403), "the cluster refuses secret app-"),
     ] {
-        let place = Place::new();
-        place.api_server.fail_for(kind, verb, fault);
-        let said = stderr(&place.output("spark-submit", &WHOLE));
+        let stager = Stager::new();
+        stager.api_server.fail_for(kind, verb, fault);
+        let said = stderr(&stager.output("spark-submit", &WHOLE));
         assert!(said.contains(why) && !said.contains("staged the"), "nothing is uploaded in vain: {said}");
         assert!(said.contains(": ask the cluster's admin ") && !said.contains("pod template"), "{said}");
-        place.assert_nothing_is_left(&said);
+        stager.assert_nothing_is_left(&said);
     }
     // The first call is the dry run.
     for (kind, fault) in
         [(CONFIG_MAP, Fault::Status(422)), (SECRET, Fault::Status(422)), (SECRET, Fault::LostAnswer)]
     {
-        let place = Place::new();
-        place.api_server.fail_some(kind, Verb::Patch, 1, usize::MAX, fault);
-        let output = place.output("spark-submit", &WHOLE);
+        let stager = Stager::new();
+        stager.api_server.fail_some(kind, Verb::Patch, 1, usize::MAX, fault);
+        let output = stager.output("spark-submit", &WHOLE);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("staged the jars"), "{said}");
-        place.assert_nothing_is_left(&said);
+        stager.assert_nothing_is_left(&said);
     }
 }
 
 #[test]
 fn the_role_of_the_stager_is_exactly_what_it_asks_for() {
-    let place = Place::new();
-    place.printed("spark-submit", &WHOLE);
-    place.api_server.fail_some(SECRET, Verb::Patch, 1, 1, Fault::LostAnswer);
+    let stager = Stager::new();
+    stager.printed("spark-submit", &WHOLE);
+    stager.api_server.fail_some(SECRET, Verb::Patch, 1, 1, Fault::LostAnswer);
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = place.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
+    let output = stager.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
     assert!(!output.status.success(), "{}", stderr(&output));
     // With the file of an application, and with that of a schedule.
-    place.api_server.define(SPARK_APPLICATION);
-    place.api_server.define(Kind {
+    stager.api_server.define(SPARK_APPLICATION);
+    stager.api_server.define(Kind {
         plural: "scheduledsparkapplications",
         kind: "ScheduledSparkApplication",
         ..SPARK_APPLICATION
@@ -451,10 +451,10 @@ fn the_role_of_the_stager_is_exactly_what_it_asks_for() {
         ("SparkApplication\nspec: {mainApplicationFile: app.jar}", "app.yaml"),
         ("ScheduledSparkApplication\nspec: {template: {mainApplicationFile: app.jar}}", "schedule.yaml"),
     ] {
-        std::fs::write(place.path(file), format!("{kind}{kind_and_spec}")).unwrap();
-        place.printed("spark-operator", &["-f", file]);
+        std::fs::write(stager.path(file), format!("{kind}{kind_and_spec}")).unwrap();
+        stager.printed("spark-operator", &["-f", file]);
     }
-    let mut asked: BTreeSet<String> = place.api_server.calls().iter().flat_map(Call::rights).collect();
+    let mut asked: BTreeSet<String> = stager.api_server.calls().iter().flat_map(Call::rights).collect();
     assert!(
         asked.insert("/pods create".to_owned()),
         "only a server asks for it, under upload auth kubernetes"
@@ -464,18 +464,18 @@ fn the_role_of_the_stager_is_exactly_what_it_asks_for() {
 
 #[test]
 fn what_cannot_be_printed_is_taken_back() {
-    let place = Place::new();
+    let stager = Stager::new();
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = place.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
+    let output = stager.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("cannot be printed on stdout"), "{said}");
-    place.assert_nothing_is_left(&said);
+    stager.assert_nothing_is_left(&said);
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_is_sent() {
-    let place = Place::new();
+    let stager = Stager::new();
     for (submitter, arguments, why) in [
         ("spark-submit", &["app.jar", "data.txt"][..], "--for takes one file"),
         ("spark-submit", &["local:///opt/x.jar"], "there is nothing to stage"),
@@ -489,11 +489,11 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
         ("spark-submit", &["--master", "yarn", "app.jar"], "k8s://"),
         ("spark-operator", &["app.jar"], "needs -f with the file of the SparkApplication, or --name"),
     ] {
-        let output = place.output(submitter, arguments);
+        let output = stager.output(submitter, arguments);
         let said = stderr(&output);
         assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
-        place.assert_nothing_is_left(&said);
-        assert_eq!(place.api_server.calls(), [], "{said}");
+        stager.assert_nothing_is_left(&said);
+        assert_eq!(stager.api_server.calls(), [], "{said}");
     }
     let alone = command().args(["stage", "--namespace", "demo", "--jars", "app.jar"]).output().unwrap();
     assert!(stderr(&alone).contains("--for"), "{}", stderr(&alone));
@@ -501,23 +501,23 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
 
 #[test]
 fn where_the_server_is_not_there_the_flag_is_named() {
-    let place = Place::new();
+    let stager = Stager::new();
     for arguments in [&["app.jar"][..], &["--fetch-image", IMAGE, "app.jar"]] {
         let arguments = [&["--attempts", "1"], arguments].concat();
-        let output = place.stage_at("http://127.0.0.1:9", "spark-submit", &arguments).output().unwrap();
+        let output = stager.stage_at("http://127.0.0.1:9", "spark-submit", &arguments).output().unwrap();
         let said = stderr(&output);
         assert!(said.contains("check the address (--server)"), "{said}");
         assert!(!said.contains("spark.kubernetes.resourceStagingServer.uri"), "{said}");
-        place.assert_nothing_is_left(&said);
+        stager.assert_nothing_is_left(&said);
     }
 }
 
 #[test]
 fn an_owner_that_is_named_is_the_owner() {
-    let place = Place::new();
+    let stager = Stager::new();
     let arguments = ["--label", "job=nightly", "--dry-run", "app.jar"];
-    place.printed("spark-submit", &arguments);
-    assert_eq!(place.template()["metadata"]["labels"], json!({"job": "nightly"}));
-    let printed = place.printed("spark-submit", &["--name", "words", "app.jar"]);
+    stager.printed("spark-submit", &arguments);
+    assert_eq!(stager.template()["metadata"]["labels"], json!({"job": "nightly"}));
+    let printed = stager.printed("spark-submit", &["--name", "words", "app.jar"]);
     assert!(printed.contains("--conf spark.kubernetes.driver.pod.name=words "), "{printed}");
 }

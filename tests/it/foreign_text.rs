@@ -19,18 +19,18 @@ const NASTY: &str =
 const COMMANDS: &[char] =
     &['\u{202e}', '\u{202c}', '\u{1b}', '\u{7}', '\u{2028}', '\u{2029}', '\u{9b}', '\u{e0041}'];
 
-struct Scene {
+struct Fetcher {
     folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl Fetcher {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let scene = Self { folder };
-        std::fs::write(scene.path("secret"), SECRET).unwrap();
-        std::fs::write(scene.path("last-words"), "").unwrap();
-        std::fs::write(scene.path("app.jar"), "app").unwrap();
-        scene
+        let fetcher = Self { folder };
+        std::fs::write(fetcher.path("secret"), SECRET).unwrap();
+        std::fs::write(fetcher.path("last-words"), "").unwrap();
+        std::fs::write(fetcher.path("app.jar"), "app").unwrap();
+        fetcher
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -76,8 +76,8 @@ async fn what_a_proxy_echoes_reaches_neither_terminal_nor_last_words_with_the_ti
     })
     .await;
     for server in [plain, problem, page] {
-        let scene = Scene::new();
-        let (output, said) = scene.said(scene.fetch(&server)).await;
+        let fetcher = Fetcher::new();
+        let (output, said) = fetcher.said(fetcher.fetch(&server)).await;
         assert_eq!(output.status.code(), Some(1));
         assert!(said.contains("Bearer [hidden]") && said.contains("txet"), "{said}");
 
@@ -92,14 +92,14 @@ async fn what_a_proxy_echoes_reaches_neither_terminal_nor_last_words_with_the_ti
             "a=b",
             "--token-file",
         ]);
-        stage.arg(scene.path("secret")).arg(scene.path("app.jar"));
-        let (output, said) = scene.said(stage).await;
+        stage.arg(fetcher.path("secret")).arg(fetcher.path("app.jar"));
+        let (output, said) = fetcher.said(stage).await;
         assert_eq!(output.status.code(), Some(1));
         assert!(said.contains("Bearer [hidden]"), "{said}");
 
         let mut ls = command();
-        ls.args(["ls", "--admin-url", &server.url(), "--admin-token-file"]).arg(scene.path("secret"));
-        let (output, said) = scene.said(ls).await;
+        ls.args(["ls", "--admin-url", &server.url(), "--admin-token-file"]).arg(fetcher.path("secret"));
+        let (output, said) = fetcher.said(ls).await;
         assert_eq!(output.status.code(), Some(1));
         assert!(said.contains("Bearer [hidden]"), "{said}");
     }
@@ -111,18 +111,18 @@ async fn the_signature_of_an_address_is_not_shown_where_a_server_echoes_it() {
         Answer::new(403, echo(request)).header("content-type", "text/plain").into()
     })
     .await;
-    let scene = Scene::new();
+    let fetcher = Fetcher::new();
     let properties = format!(
         "spark.kubernetes.initcontainer.remoteJars={}/a.jar?sig=s1gnature\n\
          spark.kubernetes.mountdependencies.jarsDownloadDir={}\n",
         server.url(),
-        scene.path("jars").display()
+        fetcher.path("jars").display()
     );
-    std::fs::write(scene.path("init.properties"), properties).unwrap();
+    std::fs::write(fetcher.path("init.properties"), properties).unwrap();
     let mut fetch = command();
-    fetch.arg("fetch").arg(scene.path("init.properties"));
-    fetch.arg("--termination-log").arg(scene.path("last-words"));
-    let (output, said) = scene.said(fetch).await;
+    fetch.arg("fetch").arg(fetcher.path("init.properties"));
+    fetch.arg("--termination-log").arg(fetcher.path("last-words"));
+    let (output, said) = fetcher.said(fetch).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("/a.jar?[hidden]"), "{said}");
 }
@@ -132,11 +132,11 @@ async fn names_in_a_bundle_are_shown_without_what_turns_text_round() {
     let name = "\u{202e}raj.evil";
     let raw = tgz_with_raw_header(&header(format!("../{name}").as_bytes(), b'0', octal(0)), b"");
     for bundle in [raw, tgz(&[(name, b"x")])] {
-        let scene = Scene::new();
-        std::fs::create_dir(scene.path("jars")).unwrap();
-        std::fs::write(scene.path("jars").join(name), "their own").unwrap();
+        let fetcher = Fetcher::new();
+        std::fs::create_dir(fetcher.path("jars")).unwrap();
+        std::fs::write(fetcher.path("jars").join(name), "their own").unwrap();
         let server = Scripted::start(move |_, _| Answer::new(200, bundle.clone()).into()).await;
-        let (output, said) = scene.said(scene.fetch(&server)).await;
+        let (output, said) = fetcher.said(fetcher.fetch(&server)).await;
         assert_eq!(output.status.code(), Some(1));
         assert!(said.contains("raj.evil"), "{said}");
     }
@@ -154,11 +154,11 @@ async fn the_ticket_on_stdout_is_the_servers_and_has_nothing_in_it_that_a_termin
             Answer::new(201, ticket.to_string()).header("content-type", "application/json")
         }))
     };
-    let (scene, server) = (Scene::new(), Scripted::start(move |_, _| take()).await);
+    let (fetcher, server) = (Fetcher::new(), Scripted::start(move |_, _| take()).await);
     let mut stage = command();
     stage.args(["stage", "--server", &server.url(), "--namespace", "ns", "--label", "a=b"]);
-    stage.arg(scene.path("app.jar"));
-    let (output, said) = scene.said(stage).await;
+    stage.arg(fetcher.path("app.jar"));
+    let (output, said) = fetcher.said(stage).await;
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}");
     assert!(!shown.trim_end().contains(COMMANDS), "{shown:?}");
@@ -184,13 +184,13 @@ async fn lists_for_programs_have_what_a_terminal_obeys_as_escapes_and_the_same_v
         Answer::new(200, body.to_string()).header("content-type", "application/json").into()
     })
     .await;
-    let scene = Scene::new();
+    let fetcher = Fetcher::new();
     for format in ["json", "yaml"] {
         let mut ls = command();
         ls.args(["ls", "-o", format, "--admin-url", &server.url(), "--admin-token-file"]);
-        let (output, said) = scene
+        let (output, said) = fetcher
             .said({
-                ls.arg(scene.path("secret"));
+                ls.arg(fetcher.path("secret"));
                 ls
             })
             .await;

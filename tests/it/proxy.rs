@@ -48,14 +48,14 @@ fn tunnel(mut client: TcpStream, to: &str, asked: &Mutex<Vec<String>>) {
     let _ = server.shutdown(Shutdown::Write);
 }
 
-struct Scene {
+struct BehindProxy {
     folder: tempfile::TempDir,
     _server: Cloakroom,
     proxy: Proxy,
     url: String,
 }
 
-impl Scene {
+impl BehindProxy {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let pem = tls::signed_by_ca(folder.path(), &[NAME]);
@@ -98,25 +98,25 @@ impl Scene {
 
 #[test]
 fn stage_and_fetch_go_through_the_https_proxy_and_trust_the_extra_ca() {
-    let scene = Scene::new();
-    let staged = scene.stage("");
+    let behind_proxy = BehindProxy::new();
+    let staged = behind_proxy.stage("");
     assert!(staged.status.success(), "{}", stderr(&staged));
     let ticket: serde_json::Value = serde_json::from_slice(&staged.stdout).unwrap();
-    std::fs::write(scene.path("secret"), ticket["resourceSecret"].as_str().unwrap()).unwrap();
-    let fetched = scene.fetch(ticket["resourceId"].as_str().unwrap(), &scene.path("jars"));
+    std::fs::write(behind_proxy.path("secret"), ticket["resourceSecret"].as_str().unwrap()).unwrap();
+    let fetched = behind_proxy.fetch(ticket["resourceId"].as_str().unwrap(), &behind_proxy.path("jars"));
     assert!(fetched.status.success(), "{}", stderr(&fetched));
-    assert_eq!(std::fs::read(scene.path("jars/app.jar")).unwrap(), b"a jar");
-    let asked = scene.proxy.asked.lock().unwrap().clone();
+    assert_eq!(std::fs::read(behind_proxy.path("jars/app.jar")).unwrap(), b"a jar");
+    let asked = behind_proxy.proxy.asked.lock().unwrap().clone();
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(asked.iter().all(|line| line.starts_with(&format!("CONNECT {NAME}:"))), "{asked:?}");
 }
 
 #[test]
 fn what_no_proxy_names_is_reached_without_the_proxy() {
-    let scene = Scene::new();
-    let staged = scene.stage(NAME);
+    let behind_proxy = BehindProxy::new();
+    let staged = behind_proxy.stage(NAME);
     assert!(!staged.status.success());
     // Nobody but the proxy knows the name.
     assert!(stderr(&staged).contains("host"), "{}", stderr(&staged));
-    assert!(scene.proxy.asked.lock().unwrap().is_empty());
+    assert!(behind_proxy.proxy.asked.lock().unwrap().is_empty());
 }

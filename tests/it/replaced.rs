@@ -17,11 +17,11 @@ const LARGE: usize = 8 << 20;
 const A_LITTLE: usize = 1 << 20;
 
 /// A machine with a large file, and the data directory of a server.
-struct Place {
+struct Client {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Client {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("app.jar"), noise(LARGE)).unwrap();
@@ -105,16 +105,16 @@ fn count(output: &Output, needle: &str) -> usize {
 
 #[test]
 fn a_server_that_is_away_when_stage_begins_is_waited_for() {
-    let (place, port) = (Place::new(), ReservedPort::new());
+    let (client, port) = (Client::new(), ReservedPort::new());
     let url = format!("http://{}", port.address());
-    let mut staging = Running::start(place.stage(&url));
+    let mut staging = Running::start(client.stage(&url));
     let waiting = format!(
         "the staging server at {url} does not answer (connection refused): waiting up to 30s for it\n"
     );
     staging.until(&waiting);
-    let _server = place.serve(port.address());
+    let _server = client.serve(port.address());
     let output = staging.end();
-    place.assert_staged(&url, &output);
+    client.assert_staged(&url, &output);
     let said = stderr(&output);
     // On a busy machine it is met once more while it starts.
     let lines = said.lines().filter(|line| !line.contains("this server is starting")).count();
@@ -124,23 +124,23 @@ fn a_server_that_is_away_when_stage_begins_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_is_cut_off_with_its_server_is_made_again_with_the_next_one() {
-    let place = Place::new();
-    let (server, address) = place.serve_anywhere();
+    let client = Client::new();
+    let (server, address) = client.serve_anywhere();
     let uploads = AtomicUsize::new(0);
     let front = Front::before(address, move |request| {
         let is_first = request.starts_with("POST") && uploads.fetch_add(1, Ordering::Relaxed) == 0;
         if is_first { Turn::Hold { after: A_LITTLE } } else { Turn::Pass }
     });
     let url = front.url();
-    let mut staging = Running::start(place.stage(&url));
+    let mut staging = Running::start(client.stage(&url));
     front.holds().await;
     tokio::task::spawn_blocking(move || {
         server.kill();
         front.let_go();
         staging.until("trying again for up to 30s\n");
-        let _server = place.serve(address);
+        let _server = client.serve(address);
         let output = staging.end();
-        place.assert_staged(&url, &output);
+        client.assert_staged(&url, &output);
         assert_eq!(count(&output, "the connection broke after "), 1, "{}", stderr(&output));
         assert_eq!(stderr(&output).lines().count(), 3, "{}", stderr(&output));
     })
@@ -150,15 +150,15 @@ async fn an_upload_that_is_cut_off_with_its_server_is_made_again_with_the_next_o
 
 #[test]
 fn a_server_that_is_about_to_stop_is_asked_again_and_that_is_said_once() {
-    let place = Place::new();
-    let (_server, address) = place.serve_anywhere();
+    let client = Client::new();
+    let (_server, address) = client.serve_anywhere();
     let asked = AtomicUsize::new(0);
     let front = Front::before(address, move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         0..=2 => Turn::Stopping,
         _ => Turn::Pass,
     });
-    let output = place.stage(&front.url()).output().unwrap();
-    place.assert_staged(&front.url(), &output);
+    let output = client.stage(&front.url()).output().unwrap();
+    client.assert_staged(&front.url(), &output);
     let told = format!(
         "the staging server at {} is being replaced (503 shutting-down): trying again for up to 90s\n",
         front.url()
@@ -169,9 +169,9 @@ fn a_server_that_is_about_to_stop_is_asked_again_and_that_is_said_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_download_goes_on_where_it_stopped_when_its_server_is_replaced() {
-    let place = Place::new();
-    let (server, address) = place.serve_anywhere();
-    let staged = place.stage(&server.url("")).output().unwrap();
+    let client = Client::new();
+    let (server, address) = client.serve_anywhere();
+    let staged = client.stage(&server.url("")).output().unwrap();
     let ticket: Ticket = serde_json::from_slice(&staged.stdout).unwrap();
     let downloads = AtomicUsize::new(0);
     let front = Front::before(address, move |_| match downloads.fetch_add(1, Ordering::Relaxed) {
@@ -179,16 +179,16 @@ async fn a_download_goes_on_where_it_stopped_when_its_server_is_replaced() {
         1 => Turn::Stopping,
         _ => Turn::Pass,
     });
-    let mut fetching = Running::start(place.fetch(&front.url(), &ticket, "jars"));
+    let mut fetching = Running::start(client.fetch(&front.url(), &ticket, "jars"));
     front.holds().await;
     tokio::task::spawn_blocking(move || {
         server.kill();
         front.let_go();
         fetching.until("the connection broke (");
-        let _server = place.serve(address);
+        let _server = client.serve(address);
         let output = fetching.end();
         assert!(output.status.success(), "{}", stderr(&output));
-        place.assert_fetched("jars");
+        client.assert_fetched("jars");
         assert_eq!(
             count(&output, "(503 shutting-down); trying again for up to 5m in all\n"),
             1,
@@ -203,16 +203,16 @@ async fn a_download_goes_on_where_it_stopped_when_its_server_is_replaced() {
 
 #[test]
 fn a_fetch_that_begins_while_its_server_is_away_waits_for_it() {
-    let (place, port) = (Place::new(), ReservedPort::new());
+    let (client, port) = (Client::new(), ReservedPort::new());
     let url = format!("http://{}", port.address());
-    let server = place.serve(port.address());
-    let staged = place.stage(&url).output().unwrap();
+    let server = client.serve(port.address());
+    let staged = client.stage(&url).output().unwrap();
     let ticket: Ticket = serde_json::from_slice(&staged.stdout).unwrap();
     server.kill();
-    let mut fetching = Running::start(place.fetch(&url, &ticket, "jars"));
+    let mut fetching = Running::start(client.fetch(&url, &ticket, "jars"));
     fetching.until("connection refused; trying again for up to 5m in all\n");
-    let _server = place.serve(port.address());
+    let _server = client.serve(port.address());
     let output = fetching.end();
     assert!(output.status.success(), "{}", stderr(&output));
-    place.assert_fetched("jars");
+    client.assert_fetched("jars");
 }

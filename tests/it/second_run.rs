@@ -9,13 +9,13 @@ use cloakroom_testing::process::{command, stderr};
 
 use crate::served::Served;
 
-struct Scene {
+struct Fetcher {
     server: Served,
     ticket: Ticket,
     folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl Fetcher {
     async fn new() -> Self {
         let server = Served::start();
         let ticket = server.stage(tgz(&[("app.jar", b"the app"), ("lib.txt", b"of the bundle")])).await;
@@ -53,17 +53,17 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_elses_file_is_refused_however_often_fetch_runs() {
-    let scene = Scene::new().await;
-    let theirs = scene.target().join("lib.txt");
+    let fetcher = Fetcher::new().await;
+    let theirs = fetcher.target().join("lib.txt");
     for content in ["my precious", "of my bundle."] {
         std::fs::write(&theirs, content).unwrap();
         for _ in 0..3 {
-            let output = scene.fetch();
+            let output = fetcher.fetch();
             assert_eq!(output.status.code(), Some(1));
             assert!(stderr(&output).contains("lib.txt already exists"), "{}", stderr(&output));
             assert_eq!(std::fs::read_to_string(&theirs).unwrap(), content);
             // Nothing new is in place, and no receipt claims otherwise.
-            assert_eq!(names(&scene.target()), ["lib.txt"]);
+            assert_eq!(names(&fetcher.target()), ["lib.txt"]);
         }
     }
 }
@@ -75,32 +75,32 @@ async fn links_and_folders_in_the_way_are_refused_however_often_fetch_runs() {
             std::fs::create_dir(path).unwrap()
         }]
     {
-        let scene = Scene::new().await;
-        make(&scene.target().join("lib.txt"));
-        let first = stderr(&scene.fetch());
+        let fetcher = Fetcher::new().await;
+        make(&fetcher.target().join("lib.txt"));
+        let first = stderr(&fetcher.fetch());
         assert!(first.contains("lib.txt"), "{first}");
-        assert_eq!(stderr(&scene.fetch()), first);
-        assert_eq!(names(&scene.target()), ["lib.txt"]);
+        assert_eq!(stderr(&fetcher.fetch()), first);
+        assert_eq!(names(&fetcher.target()), ["lib.txt"]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_was_killed_between_files_is_completed_by_the_next() {
-    let scene = Scene::new().await;
-    std::fs::write(scene.target().join("app.jar"), "the app").unwrap();
-    let output = scene.fetch();
+    let fetcher = Fetcher::new().await;
+    std::fs::write(fetcher.target().join("app.jar"), "the app").unwrap();
+    let output = fetcher.fetch();
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(std::fs::read_to_string(scene.target().join("lib.txt")).unwrap(), "of the bundle");
-    std::fs::remove_file(scene.target().join("lib.txt")).unwrap();
-    assert!(scene.fetch().status.success());
-    assert_eq!(std::fs::read_to_string(scene.target().join("lib.txt")).unwrap(), "of the bundle");
+    assert_eq!(std::fs::read_to_string(fetcher.target().join("lib.txt")).unwrap(), "of the bundle");
+    std::fs::remove_file(fetcher.target().join("lib.txt")).unwrap();
+    assert!(fetcher.fetch().status.success());
+    assert_eq!(std::fs::read_to_string(fetcher.target().join("lib.txt")).unwrap(), "of the bundle");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conflict_of_one_source_keeps_all_sources_out() {
-    let scene = Scene::new().await;
-    let files = scene.server.stage(tgz(&[("data.txt", b"staged")])).await;
-    let path = |name: &str| scene.folder.path().join(name);
+    let fetcher = Fetcher::new().await;
+    let files = fetcher.server.stage(tgz(&[("data.txt", b"staged")])).await;
+    let path = |name: &str| fetcher.folder.path().join(name);
     std::fs::write(path("files-secret"), &files.resource_secret).unwrap();
     std::fs::create_dir(path("files")).unwrap();
     std::fs::write(path("files/data.txt"), "somebody else's").unwrap();
@@ -111,18 +111,18 @@ async fn a_conflict_of_one_source_keeps_all_sources_out() {
          {init}.downloadFilesResourceIdentifier={}\n{init}.downloadFilesSecretLocation={}\n\
          spark.kubernetes.mountdependencies.jarsDownloadDir={}\n\
          spark.kubernetes.mountdependencies.filesDownloadDir={}\n",
-        scene.server.url(""),
-        scene.ticket.resource_id,
+        fetcher.server.url(""),
+        fetcher.ticket.resource_id,
         path("secret").display(),
         files.resource_id,
         path("files-secret").display(),
-        scene.target().display(),
+        fetcher.target().display(),
         path("files").display(),
     );
     std::fs::write(path("init.properties"), properties).unwrap();
     let output = command().arg("fetch").arg(path("init.properties")).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("data.txt already exists"), "{}", stderr(&output));
-    assert_eq!(names(&scene.target()), Vec::<String>::new());
+    assert_eq!(names(&fetcher.target()), Vec::<String>::new());
     assert_eq!(names(&path("files")), ["data.txt"]);
 }

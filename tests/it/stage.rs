@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 const SECRET: &str = "s3cret-of-the-ticket";
 
 /// A submitting machine with one file.
-struct Submitter {
+struct Stager {
     folder: tempfile::TempDir,
 }
 
-impl Submitter {
+impl Stager {
     fn with_file(size_bytes: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let content: Vec<u8> = (0..size_bytes).map(|i| (i * 31 % 251) as u8).collect();
@@ -68,9 +68,9 @@ fn ticket_for(body: &[u8]) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ticket_is_all_that_stands_on_stdout() {
-    let submitter = Submitter::with_file(2_000_000);
+    let stager = Stager::with_file(2_000_000);
     let server = Scripted::start(|_, _| take()).await;
-    let mut command = submitter.stage(&server.url());
+    let mut command = stager.stage(&server.url());
     command.args([
         "--label",
         "example.com/role=driver",
@@ -102,10 +102,10 @@ async fn the_ticket_is_all_that_stands_on_stdout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_comes_while_the_body_is_sent_is_what_the_user_sees() {
     for (status, code) in [(413, "too-large"), (401, "unauthorized"), (507, "insufficient-storage")] {
-        let submitter = Submitter::with_file(64 << 20);
+        let stager = Stager::with_file(64 << 20);
         let server =
             Scripted::start(move |_, _| Answer::problem(status, code, "the server says no").into()).await;
-        let output = output(submitter.stage(&server.url())).await;
+        let output = output(stager.stage(&server.url())).await;
         assert_eq!(output.status.code(), Some(1));
         let expected =
             format!("error: could not stage to {}: the server says no ({status} {code})", server.url());
@@ -116,14 +116,14 @@ async fn an_answer_that_comes_while_the_body_is_sent_is_what_the_user_sees() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_pass_is_tried_again_and_announced() {
-    let submitter = Submitter::with_file(8 << 20);
+    let stager = Stager::with_file(8 << 20);
     let server = Scripted::start(|number, _| match number {
         0 => Answer::problem(503, "overloaded", "too busy").header("retry-after", "1").into(),
         1 => Reply::BreakBody(2 << 20),
         _ => take(),
     })
     .await;
-    let output = output(submitter.stage(&server.url())).await;
+    let output = output(stager.stage(&server.url())).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let told: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
     let says = format!(
@@ -136,14 +136,14 @@ async fn what_may_pass_is_tried_again_and_announced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_that_are_counted_are_told_one_by_one() {
-    let submitter = Submitter::with_file(8 << 20);
+    let stager = Stager::with_file(8 << 20);
     let server = Scripted::start(|number, _| match number {
         0 => Answer::problem(503, "overloaded", "too busy").header("retry-after", "1").into(),
         1 => Reply::BreakBody(2 << 20),
         _ => take(),
     })
     .await;
-    let mut command = submitter.stage(&server.url());
+    let mut command = stager.stage(&server.url());
     command.args(["--attempts", "3"]);
     let output = output(command).await;
     let said = stderr(&output);
@@ -155,8 +155,8 @@ async fn attempts_that_are_counted_are_told_one_by_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_not_there_is_named_after_the_last_attempt() {
-    let (submitter, port) = (Submitter::with_file(1), closed_port());
-    let mut command = submitter.stage(&format!("http://127.0.0.1:{port}"));
+    let (stager, port) = (Stager::with_file(1), closed_port());
+    let mut command = stager.stage(&format!("http://127.0.0.1:{port}"));
     command.args(["--attempts", "2"]);
     let output = output(command).await;
     assert_eq!(output.status.code(), Some(1));
@@ -169,13 +169,13 @@ async fn a_server_that_is_not_there_is_named_after_the_last_attempt() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_for_other_bytes_is_an_error() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server = Scripted::start(|_, request| match request.method.as_str() {
         "DELETE" => Answer::new(204, "").into(),
         _ => Reply::TakeBody(Box::new(|_| ticket(5, &"0".repeat(64)))),
     })
     .await;
-    let output = output(submitter.stage(&server.url())).await;
+    let output = output(stager.stage(&server.url())).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     assert!(stderr(&output).contains("stored 5 bytes with SHA-256 0000"), "{}", stderr(&output));
@@ -185,20 +185,20 @@ async fn a_ticket_for_other_bytes_is_an_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn something_that_is_no_cloakroom_server_is_recognised() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server =
         Scripted::start(|_, _| Answer::new(200, "<html>").header("content-type", "text/html").into()).await;
-    let output = output(submitter.stage(&server.url())).await;
+    let output = output(stager.stage(&server.url())).await;
     assert!(stderr(&output).contains("this is not a cloakroom server"), "{}", stderr(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_only_sent_where_nobody_can_read_it() {
-    let submitter = Submitter::with_file(1000);
-    std::fs::write(submitter.path("token"), "t0ken\n").unwrap();
+    let stager = Stager::with_file(1000);
+    std::fs::write(stager.path("token"), "t0ken\n").unwrap();
     let server = Scripted::start(|_, _| take()).await;
-    let mut command = submitter.stage("http://staging.example:10000");
-    command.env("HTTP_PROXY", server.url()).arg("--token-file").arg(submitter.path("token"));
+    let mut command = stager.stage("http://staging.example:10000");
+    command.env("HTTP_PROXY", server.url()).arg("--token-file").arg(stager.path("token"));
     let refused = output(command).await;
     assert_eq!(refused.status.code(), Some(1));
     assert!(
@@ -210,8 +210,8 @@ async fn a_token_is_only_sent_where_nobody_can_read_it() {
     assert!(!stderr(&refused).contains("staging 1 file"), "{}", stderr(&refused));
     assert!(server.requests().is_empty());
 
-    let mut command = submitter.stage(&server.url());
-    command.env("CLOAKROOM_UPLOAD_TOKEN_FILE", submitter.path("token"));
+    let mut command = stager.stage(&server.url());
+    command.env("CLOAKROOM_UPLOAD_TOKEN_FILE", stager.path("token"));
     let accepted = output(command).await;
     assert_eq!(accepted.status.code(), Some(0), "{}", stderr(&accepted));
     assert_eq!(server.requests()[0].header("authorization"), Some("Bearer t0ken"));
@@ -220,21 +220,21 @@ async fn a_token_is_only_sent_where_nobody_can_read_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_owner_or_a_missing_file_is_refused_before_anything_is_sent() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server = Scripted::start(|_, _| take()).await;
-    let mut bad_owner = submitter.stage(&server.url());
+    let mut bad_owner = stager.stage(&server.url());
     bad_owner.args(["--label", "b@d=x"]);
     assert!(stderr(&output(bad_owner).await).contains("label key “b@d”"));
-    let mut missing = submitter.stage(&server.url());
-    missing.arg(submitter.path("nothing.jar"));
+    let mut missing = stager.stage(&server.url());
+    missing.arg(stager.path("nothing.jar"));
     assert!(stderr(&output(missing).await).contains("nothing.jar: no such file"));
     assert!(server.requests().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_somebody_is_to_a_server_is_not_shown_where_its_address_is_refused() {
-    let submitter = Submitter::with_file(1000);
-    let refused = output(submitter.stage("http://me:hunter2@127.0.0.1:1/")).await;
+    let stager = Stager::with_file(1000);
+    let refused = output(stager.stage("http://me:hunter2@127.0.0.1:1/")).await;
     let said = stderr(&refused);
     assert_eq!(refused.status.code(), Some(2));
     assert!(said.contains("'http://…@127.0.0.1:1/' for '--server <URI>'"), "{said}");
@@ -243,9 +243,9 @@ async fn who_somebody_is_to_a_server_is_not_shown_where_its_address_is_refused()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_waits_for_an_answer_is_told() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server = Scripted::start(|_, _| Reply::Hang).await;
-    let mut child = submitter.stage(&server.url()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = stager.stage(&server.url()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = child.stderr.take().unwrap();
     let waiting = format!("waiting for the answer of {}\n", server.url());
     let told = tokio::task::spawn_blocking(move || read_until(&mut said, &waiting)).await.unwrap();
@@ -264,7 +264,7 @@ impl StageObserver for Silent {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server = Scripted::start(|_, _| Reply::Hang).await;
     let short = Duration::from_millis(300);
     let http =
@@ -282,7 +282,7 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
         ttl: None,
         unused_timeout: None,
         token: None,
-        plan: Arc::new(PackPlan::new(&[submitter.path("app.jar")]).unwrap()),
+        plan: Arc::new(PackPlan::new(&[stager.path("app.jar")]).unwrap()),
         sources: Arc::new(Disk),
     };
     let silent = http
@@ -298,9 +298,9 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_ends_it_with_130() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server = Scripted::start(|_, _| Reply::Hang).await;
-    let mut child = submitter.stage(&server.url()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = stager.stage(&server.url()).stderr(Stdio::null()).spawn().unwrap();
     server.wait_for_requests(1).await;
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
@@ -310,7 +310,7 @@ async fn ctrl_c_ends_it_with_130() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bundle_that_is_complete_when_ctrl_c_comes_is_released() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let (has_all, may_answer) = (CancellationToken::new(), CancellationToken::new());
     let (all, answer) = (has_all.clone(), may_answer.clone());
     let server = Scripted::start(move |_, request| {
@@ -325,7 +325,7 @@ async fn a_bundle_that_is_complete_when_ctrl_c_comes_is_released() {
         }))
     })
     .await;
-    let mut command = submitter.stage(&server.url());
+    let mut command = stager.stage(&server.url());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     has_all.cancelled().await;
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
@@ -344,7 +344,7 @@ async fn a_bundle_that_is_complete_when_ctrl_c_comes_is_released() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_that_nobody_can_have_is_released() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server =
         Scripted::start(
             |_, request| {
@@ -352,7 +352,7 @@ async fn a_ticket_that_nobody_can_have_is_released() {
             },
         )
         .await;
-    let mut command = submitter.stage(&server.url());
+    let mut command = stager.stage(&server.url());
     command.stdout(Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap()));
     let output = output(command).await;
     let said = stderr(&output);
@@ -363,13 +363,13 @@ async fn a_ticket_that_nobody_can_have_is_released() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_stdout_is_refused_before_anything_is_sent() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server = Scripted::start(|_, _| take()).await;
-    let refused = output(with_closed_stdout(&submitter.stage(&server.url()))).await;
+    let refused = output(with_closed_stdout(&stager.stage(&server.url()))).await;
     let said = stderr(&refused);
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.starts_with("error: stdout is closed, ") && server.requests().is_empty(), "{said}");
-    let mut discarded = submitter.stage(&server.url());
+    let mut discarded = stager.stage(&server.url());
     discarded.stdout(Stdio::from(std::fs::File::options().write(true).open("/dev/null").unwrap()));
     let discarded = output(discarded).await;
     assert!(discarded.status.success(), "{}", stderr(&discarded));
@@ -377,7 +377,7 @@ async fn a_closed_stdout_is_refused_before_anything_is_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bundle_that_may_be_there_twice_is_told() {
-    let submitter = Submitter::with_file(1000);
+    let stager = Stager::with_file(1000);
     let server = Scripted::start(|number, _| match number {
         // A gateway that lost the answer.
         0 => Reply::TakeBody(Box::new(|_| Answer::new(502, ""))),
@@ -385,7 +385,7 @@ async fn a_bundle_that_may_be_there_twice_is_told() {
     })
     .await;
     for is_first in [true, false] {
-        let output = output(submitter.stage(&server.url())).await;
+        let output = output(stager.stage(&server.url())).await;
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(0), "{said}");
         let told = format!("warning: {} perhaps has it a second time, because ", server.url());

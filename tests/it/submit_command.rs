@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 const JAR: &str = "local:///opt/spark/examples/jars/spark-examples.jar";
 
 /// A cluster whose pods end as they are told to.
-struct Place {
+struct Submitter {
     api_server: FakeApiServer,
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Submitter {
     fn new() -> Self {
         let api_server = FakeApiServer::start();
         for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, EVENT] {
@@ -132,7 +132,7 @@ fn kyuubi_finds_one_line_that_says_why_an_application_failed() {
     for (code, words) in
         [(137, "(killed: the container went over its memory limit"), (1, "its log says more"), (50, "")]
     {
-        let output = Place::new().runs_to(code, &["--name", "what is at work", JAR]);
+        let output = Submitter::new().runs_to(code, &["--name", "what is at work", JAR]);
         let said = stderr(&output);
         let reason = kyuubis_reason(&said).unwrap_or_default();
         let begins = format!(
@@ -141,13 +141,13 @@ fn kyuubi_finds_one_line_that_says_why_an_application_failed() {
         assert!(reason.contains(&begins) && reason.contains(words), "{reason}\n{said}");
         assert_eq!((reason.lines().count(), said.matches("Exception:").count()), (1, 1), "{said}");
     }
-    assert_eq!(kyuubis_reason(&stderr(&Place::new().runs_to(0, &[JAR]))), None);
+    assert_eq!(kyuubis_reason(&stderr(&Submitter::new().runs_to(0, &[JAR]))), None);
 }
 
 #[test]
 fn a_submission_is_waited_for_and_its_exit_code_is_the_applications() {
-    let place = Place::new();
-    let output = place.runs_to(0, &[JAR, "100"]);
+    let submitter = Submitter::new();
+    let output = submitter.runs_to(0, &[JAR, "100"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(output.stdout.is_empty());
@@ -159,26 +159,28 @@ fn a_submission_is_waited_for_and_its_exit_code_is_the_applications() {
     ] {
         assert!(said.contains(line), "{line:?} is not in\n{said}");
     }
-    let args = &place.driver().unwrap()["spec"]["containers"][0]["args"];
+    let args = &submitter.driver().unwrap()["spec"]["containers"][0]["args"];
     assert_eq!((&args[5], &args[6]), (&json!(JAR), &json!("100")), "{args}");
 }
 
 #[test]
 fn a_driver_that_is_killed_for_its_memory_is_a_failure_in_words() {
-    let output = Place::new().runs_to(137, &[JAR]);
+    let output = Submitter::new().runs_to(137, &[JAR]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(137), "{said}");
     assert!(said.contains("raise spark.driver.memoryOverhead"), "{said}");
     let as_spark = ["--conf", "spark.kubernetes.cloakroom.exitCode=spark", JAR];
-    assert_eq!(Place::new().runs_to(137, &as_spark).status.code(), Some(0));
+    assert_eq!(Submitter::new().runs_to(137, &as_spark).status.code(), Some(0));
 }
 
 #[test]
 fn nobody_waits_where_it_was_not_asked_for() {
-    let place = Place::new();
-    let output =
-        place.submit(&["-c", "spark.kubernetes.submission.waitAppCompletion=false", JAR]).output().unwrap();
-    assert!(output.status.success() && place.driver().is_some());
+    let submitter = Submitter::new();
+    let output = submitter
+        .submit(&["-c", "spark.kubernetes.submission.waitAppCompletion=false", JAR])
+        .output()
+        .unwrap();
+    assert!(output.status.success() && submitter.driver().is_some());
     let said = stderr(&output);
     assert!(said.contains("INFO Client: Deployed Spark application spark-pi with application ID"), "{said}");
     assert!(said.ends_with(" into Kubernetes\n\t pod name: spark-pi-driver\n"), "{said}");
@@ -187,10 +189,10 @@ fn nobody_waits_where_it_was_not_asked_for() {
 /// The Spark Operator takes it for a submission that it has made before.
 #[test]
 fn a_driver_that_exists_already_is_told_with_the_code_of_the_api_server() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let no_wait = ["-c", "spark.kubernetes.submission.waitAppCompletion=false", JAR];
-    assert!(place.submit(&no_wait).output().unwrap().status.success());
-    let again = place.submit(&no_wait).output().unwrap();
+    assert!(submitter.submit(&no_wait).output().unwrap().status.success());
+    let again = submitter.submit(&no_wait).output().unwrap();
     let said = stderr(&again);
     assert_eq!((again.status.code(), said.matches("code=409").count()), (Some(1), 1), "{said}");
     assert!(said.contains("the pod spark-pi-driver exists already"), "{said}");
@@ -198,14 +200,14 @@ fn a_driver_that_exists_already_is_told_with_the_code_of_the_api_server() {
 
 #[test]
 fn under_the_name_of_spark_submit_it_is_spark_submit() {
-    let place = Place::new();
-    let link = place.folder.path().join("spark-submit");
+    let submitter = Submitter::new();
+    let link = submitter.folder.path().join("spark-submit");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cloakroom"), &link).unwrap();
     let mut command = Command::new(&link);
     command.env_clear();
     let wait = ["--conf=spark.kubernetes.submission.waitAppCompletion=false", JAR];
-    assert!(place.complete(command, &wait).output().unwrap().status.success());
-    assert!(place.driver().is_some());
+    assert!(submitter.complete(command, &wait).output().unwrap().status.success());
+    assert!(submitter.driver().is_some());
     let version = Command::new(&link).arg("--version").output().unwrap();
     assert!(stderr(&version).contains("version 4.") && version.stdout.is_empty());
 }
@@ -213,34 +215,34 @@ fn under_the_name_of_spark_submit_it_is_spark_submit() {
 #[test]
 fn ctrl_c_leaves_the_application_running_and_says_how_to_go_on() {
     for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
-        let place = Place::new();
+        let submitter = Submitter::new();
         // Whoever runs the tests may ignore it.
         let mut running =
-            place.submit_by("env", &["--default-signal=HUP"]).stderr(Stdio::piped()).spawn().unwrap();
+            submitter.submit_by("env", &["--default-signal=HUP"]).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = until_it_waits(&mut running);
         signal(&running, name);
         let mut rest = String::new();
         said.read_to_string(&mut rest).unwrap();
         assert_eq!(running.wait().unwrap().code(), Some(code), "{rest}");
         assert!(rest.contains("--status default:spark-pi-driver"), "{rest}");
-        assert!(rest.contains("--kill default:spark-pi-driver") && place.driver().is_some(), "{rest}");
+        assert!(rest.contains("--kill default:spark-pi-driver") && submitter.driver().is_some(), "{rest}");
     }
 }
 
 #[test]
 fn ctrl_c_ends_it_while_a_file_is_waited_for() {
-    let place = Place::new();
-    let pipe = place.folder.path().join("pod.yaml");
+    let submitter = Submitter::new();
+    let pipe = submitter.folder.path().join("pod.yaml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let template = ["--conf", "spark.kubernetes.driver.podTemplateFile=pod.yaml", JAR];
-    let running = place.submit(&template).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let running = submitter.submit(&template).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Open from the moment that it reads, and nothing is ever written.
     let _writer = writer_of(&pipe);
     signal(&running, "INT");
     let output = ended_in_time(running);
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("stopped before the application was submitted"), "{}", stderr(&output));
-    assert!(place.driver().is_none());
+    assert!(submitter.driver().is_none());
 }
 
 /// Waits until something else has opened the pipe to read from it.
@@ -259,16 +261,16 @@ fn writer_of(pipe: &Path) -> File {
 
 #[test]
 fn a_pipe_as_the_application_is_refused_and_not_waited_for() {
-    let place = Place::new();
-    let pipe = place.folder.path().join("pipe.jar");
+    let submitter = Submitter::new();
+    let pipe = submitter.folder.path().join("pipe.jar");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for (class, expected) in [
         (&["--class", "a.Main"][..], "pipe.jar is a pipe, a socket or a device"),
         (&[], "it is a pipe, a socket or a device"),
     ] {
         let mut command = command();
-        command.current_dir(place.folder.path()).args(["submit", "--deploy-mode", "cluster", "--master"]);
-        command.arg(format!("k8s://http://{}", place.address()));
+        command.current_dir(submitter.folder.path()).args(["submit", "--deploy-mode", "cluster", "--master"]);
+        command.arg(format!("k8s://http://{}", submitter.address()));
         command.args(["--conf", "spark.kubernetes.container.image=repo.example/spark:4"]);
         let output = output_in_time(command.args(class).arg("pipe.jar"));
         let said = stderr(&output);
@@ -279,9 +281,9 @@ fn a_pipe_as_the_application_is_refused_and_not_waited_for() {
 
 #[test]
 fn under_nohup_a_closed_terminal_ends_nothing() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let mut running =
-        place.submit_by("nohup", &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        submitter.submit_by("nohup", &[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = until_it_waits(&mut running);
     signal(&running, "HUP");
     let mut line = String::new();
@@ -297,43 +299,43 @@ fn under_nohup_a_closed_terminal_ends_nothing() {
 
 #[test]
 fn a_dry_run_prints_the_objects_and_sends_nothing() {
-    let place = Place::new();
-    let output = place.submit(&["--dry-run", JAR]).output().unwrap();
+    let submitter = Submitter::new();
+    let output = submitter.submit(&["--dry-run", JAR]).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     let kinds: Vec<_> = printed.lines().filter_map(|line| line.strip_prefix("kind: ")).collect();
     assert_eq!(kinds, ["Pod", "Service", "NetworkPolicy", "ConfigMap"], "{printed}");
-    assert_eq!(place.api_server.calls().len(), 0);
+    assert_eq!(submitter.api_server.calls().len(), 0);
 }
 
 #[test]
 fn a_dry_run_that_only_checks_may_discard_what_it_prints() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     // Other programs discard a stdout with a /dev/null that is open for reading as well.
     let null = std::fs::File::options().read(true).write(true).open("/dev/null").unwrap();
-    let discarded = place.submit(&["--dry-run", JAR]).stdout(null).output().unwrap();
+    let discarded = submitter.submit(&["--dry-run", JAR]).stdout(null).output().unwrap();
     assert_eq!(discarded.status.code(), Some(0), "{}", stderr(&discarded));
 }
 
 #[test]
 fn a_driver_is_looked_at_and_killed_by_its_submission_id() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let job = |option: &str, id: &str| {
-        let output = place.submit(&[option, id]).output().unwrap();
+        let output = submitter.submit(&[option, id]).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
     };
     assert!(job("--status", "default:spark-pi-driver").ends_with("Application not found.\n"));
     let wait = ["-c", "spark.kubernetes.submission.waitAppCompletion=false", JAR];
-    assert!(place.submit(&wait).output().unwrap().status.success());
+    assert!(submitter.submit(&wait).output().unwrap().status.success());
     assert!(job("--status", "default:spark-pi*").contains("\t pod name: spark-pi-driver\n"));
     assert!(job("--kill", "default:spark-pi*").contains("Deleting driver pod: spark-pi-driver."));
-    assert!(place.driver().is_none());
+    assert!(submitter.driver().is_none());
 }
 
 #[test]
 fn what_is_wrong_is_said_once_and_nothing_is_created() {
-    let place = Place::new();
-    std::fs::write(place.folder.path().join("broken.conf"), "spark.x=\\u12").unwrap();
+    let submitter = Submitter::new();
+    std::fs::write(submitter.folder.path().join("broken.conf"), "spark.x=\\u12").unwrap();
     for (more, words) in [
         (
             &["--driver-memroy=2g", JAR][..],
@@ -351,7 +353,7 @@ fn what_is_wrong_is_said_once_and_nothing_is_created() {
         (&["nope.jar"], "/nope.jar does not exist on this machine"),
         (&[], "missing application resource"),
     ] {
-        let output = place.submit(more).output().unwrap();
+        let output = submitter.submit(more).output().unwrap();
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
         let (first, why) = said.split_once('\n').unwrap();
@@ -359,7 +361,7 @@ fn what_is_wrong_is_said_once_and_nothing_is_created() {
         assert!(why.starts_with("Caused by: ") && why.contains(words) && why.lines().count() == 1, "{said}");
         assert_eq!(kyuubis_reason(&said).as_deref(), Some(said.trim_end()));
     }
-    assert_eq!(place.api_server.calls().len(), 0);
+    assert_eq!(submitter.api_server.calls().len(), 0);
 }
 
 #[test]
@@ -369,19 +371,19 @@ fn a_reader_that_goes_away_is_no_panic() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
-    let place = Place::new();
-    let mut running = place.submit(&[JAR]).stderr(Stdio::piped()).spawn().unwrap();
+    let submitter = Submitter::new();
+    let mut running = submitter.submit(&[JAR]).stderr(Stdio::piped()).spawn().unwrap();
     drop(running.stderr.take());
-    place.until_driver();
-    place.api_server.set_status("default", "spark-pi-driver", &json!({"phase": "Succeeded"}));
+    submitter.until_driver();
+    submitter.api_server.set_status("default", "spark-pi-driver", &json!({"phase": "Succeeded"}));
     assert_eq!(running.wait().unwrap().code(), Some(0));
 }
 
 #[test]
 fn a_token_is_in_nothing_that_is_said() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let secret = "correct-horse-battery";
-    place.api_server.know_token(secret, "somebody", &["system:masters"]);
+    submitter.api_server.know_token(secret, "somebody", &["system:masters"]);
     let token = format!("spark.kubernetes.authenticate.driver.oauthToken={secret}");
     for more in [&["--verbose"][..], &["--verbose", "--dry-run"], &["--verbose", "--driver-memory", "x"]] {
         let arguments: Vec<_> = more
@@ -397,7 +399,7 @@ fn a_token_is_in_nothing_that_is_said() {
                 JAR,
             ])
             .collect();
-        let output = place.submit(&arguments).output().unwrap();
+        let output = submitter.submit(&arguments).output().unwrap();
         let said = format!("{}{}", stderr(&output), String::from_utf8_lossy(&output.stdout));
         assert!(said.contains("Parsed arguments:") && !said.contains(secret), "{said}");
     }
@@ -405,7 +407,7 @@ fn a_token_is_in_nothing_that_is_said() {
 
 #[test]
 fn signed_addresses_that_the_init_container_fetches_are_in_nothing_that_is_said() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let settings = [
         "--conf",
         "spark.kubernetes.cloakroom.fetchRemote=true",
@@ -416,7 +418,7 @@ fn signed_addresses_that_the_init_container_fetches_are_in_nothing_that_is_said(
         ["--files", "https://h/a.txt?sig=hush,https://h/a.txt2?sig=hush&x=y", "--verbose", "--dry-run"];
     let application = ["https://u:hush@h/main.py?sig=hush"];
     let arguments = [&settings[..], &lists, &application].concat();
-    let output = place.submit(&arguments).output().unwrap();
+    let output = submitter.submit(&arguments).output().unwrap();
     let said = format!("{}{}", stderr(&output), String::from_utf8_lossy(&output.stdout));
     assert!(output.status.success(), "{said}");
     for text in ["primaryResource         https://h/main.py\n", "https://h/a.txt,https://h/a.txt2\n"] {

@@ -21,12 +21,12 @@ const LARGE: usize = 32 << 20;
 /// As much of it as a server reads that is slow.
 const A_LITTLE: usize = 1 << 20;
 
-struct Place {
+struct Submitter {
     api_server: FakeApiServer,
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Submitter {
     fn new() -> Self {
         let api_server = FakeApiServer::start();
         for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, EVENT] {
@@ -133,12 +133,12 @@ fn assert_is_plain(text: &str) {
 
 #[test]
 fn a_terminal_shows_rate_and_remaining_time_of_an_upload() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let slow = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("http://{}", slow.local_addr().unwrap());
     for (columns, has_bar) in [(100, true), (66, false)] {
         let terminal = Terminal::new(columns);
-        let mut running = start_on(&terminal, "xterm", place.submit(&uri, false));
+        let mut running = start_on(&terminal, "xterm", submitter.submit(&uri, false));
         let connection = begun(&slow);
         let written = terminal.until("s left");
         let first = written.find("s left").unwrap() + "s left".len();
@@ -161,13 +161,13 @@ fn a_terminal_shows_rate_and_remaining_time_of_an_upload() {
 
 #[test]
 fn a_second_ctrl_c_leaves_nothing_half_drawn() {
-    let place = Place::new();
-    std::fs::write(place.folder.path().join("app.jar"), "small").unwrap();
+    let submitter = Submitter::new();
+    std::fs::write(submitter.folder.path().join("app.jar"), "small").unwrap();
     // It takes connections, and says nothing.
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let terminal = Terminal::new(100);
     let uri = format!("http://{}", deaf.local_addr().unwrap());
-    let mut running = start_on(&terminal, "xterm", place.submit(&uri, false));
+    let mut running = start_on(&terminal, "xterm", submitter.submit(&uri, false));
     terminal.until("waiting for the server's answer for");
     interrupt(&running);
     terminal.until("is taken back");
@@ -182,10 +182,10 @@ fn a_second_ctrl_c_leaves_nothing_half_drawn() {
 
 #[test]
 fn a_terminal_shows_that_a_server_is_waited_for_and_ctrl_c_ends_it() {
-    let (place, port) = (Place::new(), ReservedPort::new());
+    let (submitter, port) = (Submitter::new(), ReservedPort::new());
     let terminal = Terminal::new(100);
     let uri = format!("http://{}", port.address());
-    let mut running = start_on(&terminal, "xterm", place.submit(&uri, false));
+    let mut running = start_on(&terminal, "xterm", submitter.submit(&uri, false));
     let written = terminal.until("waiting for the staging server");
     let seen = terminal.seen(&written).pop().unwrap();
     assert!(seen.contains("jars waiting for the staging server") && !seen.contains("B/s"), "{seen}");
@@ -200,11 +200,11 @@ fn a_terminal_shows_that_a_server_is_waited_for_and_ctrl_c_ends_it() {
 
 #[test]
 fn a_terminal_has_one_line_that_says_how_the_application_is() {
-    let place = Place::new();
-    let server = place.server();
+    let submitter = Submitter::new();
+    let server = submitter.server();
     let terminal = Terminal::new(100);
-    let mut running = start_on(&terminal, "xterm", place.submit(&server.url(""), true));
-    place.play(|what| {
+    let mut running = start_on(&terminal, "xterm", submitter.submit(&server.url(""), true));
+    submitter.play(|what| {
         terminal.until(match what {
             "Pending" => "Pending for 00:00:0",
             "Running" => "Running for 00:00:0",
@@ -230,13 +230,13 @@ fn a_terminal_has_one_line_that_says_how_the_application_is() {
 
 #[test]
 fn whoever_is_no_terminal_reads_plain_lines() {
-    let place = Place::new();
-    let server = place.server();
-    let mut command = place.submit(&server.url(""), true);
+    let submitter = Submitter::new();
+    let server = submitter.server();
+    let mut command = submitter.submit(&server.url(""), true);
     let mut running = command.env("TERM", "xterm").stderr(Stdio::piped()).spawn().unwrap();
     let said = RefCell::new(running.stderr.take().unwrap());
     let text = RefCell::new(String::new());
-    place.play(|what| {
+    submitter.play(|what| {
         let needle = if what == "executors" { "phase: Running" } else { what };
         text.borrow_mut().push_str(&read_until(&mut *said.borrow_mut(), needle));
     });
@@ -247,11 +247,11 @@ fn whoever_is_no_terminal_reads_plain_lines() {
 
 #[test]
 fn a_terminal_that_cannot_go_back_in_a_line_has_plain_lines() {
-    let place = Place::new();
-    let server = place.server();
+    let submitter = Submitter::new();
+    let server = submitter.server();
     let terminal = Terminal::new(100);
-    let mut running = start_on(&terminal, "dumb", place.submit(&server.url(""), true));
-    place.play(|what| {
+    let mut running = start_on(&terminal, "dumb", submitter.submit(&server.url(""), true));
+    submitter.play(|what| {
         terminal.until(if what == "executors" { "phase: Running)" } else { what });
     });
     assert_eq!(running.wait().unwrap().code(), Some(0));

@@ -23,13 +23,13 @@ const LARGE: usize = 8 << 20;
 const A_LITTLE: usize = 1 << 20;
 
 /// A cluster, a server, and a folder with an application in it.
-struct Place {
+struct Submitter {
     api_server: FakeApiServer,
     server: Cloakroom,
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Submitter {
     fn new() -> Self {
         Self::with_flags(&["--fetch-image", IMAGE])
     }
@@ -149,15 +149,15 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn everything_reaches_the_pod_by_the_very_objects_that_were_made() {
-    let place = Place::new();
-    let output = place.submitted(&[]);
+    let submitter = Submitter::new();
+    let output = submitter.submitted(&[]);
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
     for line in ["INFO Staging: Staged the jars, ", "INFO Staging: Staged the files, ", "staging 2 files, "] {
         assert!(said.contains(line), "{line:?} is not in\n{said}");
     }
-    assert_eq!(place.kept().len(), 2, "one bundle of jars, one of files");
-    let fetched = place.run_init_container();
+    assert_eq!(submitter.kept().len(), 2, "one bundle of jars, one of files");
+    let fetched = submitter.run_init_container();
     assert!(fetched.status.success(), "{}", stderr(&fetched));
     for (name, content) in [
         ("jars/app.jar", "the application"),
@@ -166,11 +166,11 @@ fn everything_reaches_the_pod_by_the_very_objects_that_were_made() {
         ("files/app.conf", "settings"),
         ("files/env.tar.gz", "an archive"),
     ] {
-        assert_eq!(std::fs::read_to_string(place.path("pod").join(name)).unwrap(), content);
+        assert_eq!(std::fs::read_to_string(submitter.path("pod").join(name)).unwrap(), content);
     }
-    let map = place.object(CONFIG_MAP, "-conf-map");
+    let map = submitter.object(CONFIG_MAP, "-conf-map");
     let properties = map["data"]["spark.properties"].as_str().unwrap().replace('\\', "");
-    let pod = place.path("pod").display().to_string();
+    let pod = submitter.path("pod").display().to_string();
     for line in [
         format!("spark.jars=file://{pod}/jars/dep%20one.jar,file://{pod}/jars/app.jar\n"),
         format!("spark.files=file://{pod}/files/data.txt,file://{pod}/files/app.conf\n"),
@@ -178,24 +178,24 @@ fn everything_reaches_the_pod_by_the_very_objects_that_were_made() {
     ] {
         assert!(properties.contains(&line), "{line} is not in\n{properties}");
     }
-    let owner = &place.object(SECRET, "-init-secret")["metadata"]["ownerReferences"][0];
+    let owner = &submitter.object(SECRET, "-init-secret")["metadata"]["ownerReferences"][0];
     assert_eq!((&owner["kind"], &owner["name"]), (&json!("Pod"), &json!(DRIVER)));
 }
 
 #[test]
 fn secrets_of_tickets_are_in_the_secret_and_nowhere_else() {
-    let place = Place::new();
-    let output = place.submitted(&["--verbose"]);
+    let submitter = Submitter::new();
+    let output = submitter.submitted(&["--verbose"]);
     let said = stderr(&output);
-    let data = place.object(SECRET, "-init-secret")["data"].clone();
+    let data = submitter.object(SECRET, "-init-secret")["data"].clone();
     let secrets = data.as_object().unwrap();
     assert_eq!(secrets.len(), 2);
-    let pod = place.api_server.object(POD, "default", DRIVER).unwrap().to_string();
-    let maps = place.object(CONFIG_MAP, "-init-config").to_string()
-        + &place.object(CONFIG_MAP, "-conf-map").to_string();
+    let pod = submitter.api_server.object(POD, "default", DRIVER).unwrap().to_string();
+    let maps = submitter.object(CONFIG_MAP, "-init-config").to_string()
+        + &submitter.object(CONFIG_MAP, "-conf-map").to_string();
     for secret in secrets.values() {
         let secret = String::from_utf8(STANDARD.decode(secret.as_str().unwrap()).unwrap()).unwrap();
-        for text in [&said, &pod, &maps, &place.server.log()] {
+        for text in [&said, &pod, &maps, &submitter.server.log()] {
             assert!(secret.len() > 20 && !text.contains(&secret));
         }
     }
@@ -211,9 +211,9 @@ fn a_failure_after_each_step_leaves_nothing_behind() {
         (SECRET, Verb::Patch, 0),
         (CONFIG_MAP, Verb::Patch, 1),
     ] {
-        let place = Place::new();
-        place.api_server.fail_some(kind, verb, skip, usize::MAX, Fault::Status(422));
-        let output = place.submitted(&[]);
+        let submitter = Submitter::new();
+        submitter.api_server.fail_some(kind, verb, skip, usize::MAX, Fault::Status(422));
+        let output = submitter.submitted(&[]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert_eq!(
@@ -221,15 +221,15 @@ fn a_failure_after_each_step_leaves_nothing_behind() {
             (kind, skip) != (POD, 0),
             "the dry run comes first: {said}"
         );
-        place.assert_nothing_is_left(&said);
+        submitter.assert_nothing_is_left(&said);
     }
 }
 
 #[test]
 fn an_upload_that_is_refused_takes_the_others_with_it() {
-    let place = Place::with_flags(&["--fetch-image", IMAGE, "--max-resource-size", "64KiB"]);
-    std::fs::write(place.path("data.txt"), noise(200_000)).unwrap();
-    let output = place.submitted(&[]);
+    let submitter = Submitter::with_flags(&["--fetch-image", IMAGE, "--max-resource-size", "64KiB"]);
+    std::fs::write(submitter.path("data.txt"), noise(200_000)).unwrap();
+    let output = submitter.submitted(&[]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
@@ -237,50 +237,50 @@ fn an_upload_that_is_refused_takes_the_others_with_it() {
         "{said}"
     );
     assert!(said.ends_with(" (nothing is left on the server)\n"), "{said}");
-    place.assert_nothing_is_left(&said);
+    submitter.assert_nothing_is_left(&said);
 }
 
 #[test]
 fn a_server_without_an_image_is_an_error_before_anything_is_sent() {
-    let place = Place::with_flags(&[]);
-    let output = place.submitted(&[]);
+    let submitter = Submitter::with_flags(&[]);
+    let output = submitter.submitted(&[]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1));
     let line = "set `spark.kubernetes.initContainer.image` to the image of this program, or start the server of \
                 `spark.kubernetes.resourceStagingServer.uri` with --fetch-image";
     assert!(said.contains(line), "{said}");
-    assert_eq!(place.api_server.calls(), []);
-    place.assert_nothing_is_left(&said);
+    assert_eq!(submitter.api_server.calls(), []);
+    submitter.assert_nothing_is_left(&said);
 }
 
 #[test]
 fn why_a_server_cannot_be_asked_for_its_image_is_said_and_who_it_was_asked_by_is_not() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let uri = format!("http://127.0.0.1:{port}");
     let at_once = ["--conf", "spark.kubernetes.cloakroom.retryTimeout=0s"];
-    let said = stderr(&place.submit(&uri, &at_once).output().unwrap());
+    let said = stderr(&submitter.submit(&uri, &at_once).output().unwrap());
     let line = format!(
         "Caused by: the staging server at {uri} does not say which image the init-container is to have: \
                         connection refused; check the address (`spark.kubernetes.resourceStagingServer.uri`)"
     );
     assert!(said.contains(&line), "{said}");
     let elsewhere =
-        stderr(&place.submit(&format!("{}/elsewhere", place.server.url("")), &[]).output().unwrap());
+        stderr(&submitter.submit(&format!("{}/elsewhere", submitter.server.url("")), &[]).output().unwrap());
     assert!(elsewhere.contains("(404 no-such-path)"), "{elsewhere}");
-    let named = stderr(&place.submit("http://me:hunter2@127.0.0.1:1", &["--verbose"]).output().unwrap());
+    let named = stderr(&submitter.submit("http://me:hunter2@127.0.0.1:1", &["--verbose"]).output().unwrap());
     assert!(named.contains("`http://…@127.0.0.1:1`") && !named.contains("hunter2"), "{named}");
-    place.assert_nothing_is_left(&said);
+    submitter.assert_nothing_is_left(&said);
 }
 
 #[test]
 fn a_server_that_is_not_there_is_an_error_after_the_dry_run() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let image = format!("spark.kubernetes.initContainer.image={IMAGE}");
     let uri = format!("http://127.0.0.1:{port}");
     let time = "spark.kubernetes.cloakroom.retryTimeout=1s";
-    let output = place.submit(&uri, &["--conf", &image, "--conf", time]).output().unwrap();
+    let output = submitter.submit(&uri, &["--conf", &image, "--conf", time]).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1));
     let line = format!(
@@ -291,16 +291,16 @@ fn a_server_that_is_not_there_is_an_error_after_the_dry_run() {
         "the staging server at {uri} does not answer (connection refused): waiting up to 1s for it\n"
     );
     assert_eq!(said.matches(&waiting).count(), 1, "{said}");
-    place.assert_nothing_is_left(&said);
+    submitter.assert_nothing_is_left(&said);
 }
 
 /// The old server is killed in the middle of an upload, and its successor has its address and its data. It is about to
 /// stop as well when it is asked whether all is still there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_replaced_in_the_middle_of_a_submission_is_waited_for() {
-    let mut place = Place::new();
-    std::fs::write(place.path("app.jar"), noise(LARGE)).unwrap();
-    let address: SocketAddr = place.server.address.parse().unwrap();
+    let mut submitter = Submitter::new();
+    std::fs::write(submitter.path("app.jar"), noise(LARGE)).unwrap();
+    let address: SocketAddr = submitter.server.address.parse().unwrap();
     let (uploads, questions) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let is_first = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed) == 0;
     let front = Front::before(address, move |request| match request.split(' ').next() {
@@ -308,20 +308,20 @@ async fn a_server_that_is_replaced_in_the_middle_of_a_submission_is_waited_for()
         _ if request.contains("/metadata") && is_first(&questions) => Turn::Stopping,
         _ => Turn::Pass,
     });
-    let mut running = place.submit(&front.url(), &[]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut running = submitter.submit(&front.url(), &[]).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = running.stderr.take().unwrap();
     front.holds().await;
-    let data = place.path("server");
+    let data = submitter.path("server");
     let successor = tokio::task::spawn_blocking(move || {
-        place.server.kill();
+        submitter.server.kill();
         front.let_go();
         let mut said = read_until(&mut told, "trying again for up to 90s\n");
-        place.server = Cloakroom::serve_at(address, &data, &["--fetch-image", IMAGE]);
+        submitter.server = Cloakroom::serve_at(address, &data, &["--fetch-image", IMAGE]);
         told.read_to_string(&mut said).unwrap();
         assert!(running.wait().unwrap().success(), "{said}");
-        (place, said)
+        (submitter, said)
     });
-    let (place, said) = successor.await.unwrap();
+    let (submitter, said) = successor.await.unwrap();
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("for up to")).collect();
     assert_eq!(lines.len(), 2, "one for the upload, one for the question: {said}");
     assert!(lines[0].starts_with("the connection broke after ") && !said.contains("attempt "), "{said}");
@@ -329,17 +329,17 @@ async fn a_server_that_is_replaced_in_the_middle_of_a_submission_is_waited_for()
         lines[1].contains(" is being replaced (503 shutting-down): trying again for up to 90s"),
         "{said}"
     );
-    assert_eq!(place.kept().len(), 2, "one bundle of jars, one of files");
+    assert_eq!(submitter.kept().len(), 2, "one bundle of jars, one of files");
 }
 
 #[test]
 fn ctrl_c_during_an_upload_leaves_nothing_behind() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     // It takes connections, and says nothing.
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let image = format!("spark.kubernetes.initContainer.image={IMAGE}");
     let uri = format!("http://{}", deaf.local_addr().unwrap());
-    let mut command = place.submit(&uri, &["--conf", &image]);
+    let mut command = submitter.submit(&uri, &["--conf", &image]);
     let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
     let connection = deaf.accept().unwrap();
     assert!(Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status().unwrap().success());
@@ -348,16 +348,16 @@ fn ctrl_c_during_an_upload_leaves_nothing_behind() {
     assert_eq!(running.wait().unwrap().code(), Some(130));
     assert!(said.join("\n").contains("stopped before the application was submitted"), "{said:?}");
     drop(connection);
-    place.assert_nothing_is_left(&said.join("\n"));
+    submitter.assert_nothing_is_left(&said.join("\n"));
 }
 
 /// A pod whose creation never has an answer, and somebody who has waited long enough.
 #[test]
 fn ctrl_c_while_the_pod_is_made_releases_what_was_staged() {
-    let place = Place::new();
-    place.api_server.fail_some(POD, Verb::Create, 1, usize::MAX, Fault::Hang);
+    let submitter = Submitter::new();
+    submitter.api_server.fail_some(POD, Verb::Create, 1, usize::MAX, Fault::Hang);
     let timeout = "spark.kubernetes.submission.requestTimeout=1500";
-    let mut command = place.submit(&place.server.url(""), &["--conf", timeout]);
+    let mut command = submitter.submit(&submitter.server.url(""), &["--conf", timeout]);
     let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(running.stderr.take().unwrap());
     let mut line = String::new();
@@ -365,11 +365,11 @@ fn ctrl_c_while_the_pod_is_made_releases_what_was_staged() {
         line.clear();
         assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
     }
-    assert_eq!(place.kept().len(), 2);
+    assert_eq!(submitter.kept().len(), 2);
     assert!(Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status().unwrap().success());
     let rest: Vec<String> = said.lines().map(Result::unwrap).collect();
     assert_eq!(running.wait().unwrap().code(), Some(130), "{rest:?}");
-    place.assert_nothing_is_left(&rest.join("\n"));
+    submitter.assert_nothing_is_left(&rest.join("\n"));
 }
 
 #[test]
@@ -378,14 +378,14 @@ fn a_server_that_wants_a_token_gets_that_of_the_file() {
     let tokens = folder.path().join("tokens").display().to_string();
     std::fs::write(&tokens, "a-token-that-is-long-enough\n").unwrap();
     let auth = ["--upload-auth", "token", "--upload-token-file", &tokens];
-    let place = Place::with_flags(&[&["--fetch-image", IMAGE][..], &auth].concat());
-    let refused = stderr(&place.submitted(&[]));
+    let submitter = Submitter::with_flags(&[&["--fetch-image", IMAGE][..], &auth].concat());
+    let refused = stderr(&submitter.submitted(&[]));
     assert!(refused.contains("the jars were not staged: could not stage to"), "{refused}");
-    place.assert_nothing_is_left(&refused);
+    submitter.assert_nothing_is_left(&refused);
     let key = format!("spark.kubernetes.cloakroom.uploadTokenFile={tokens}");
-    let output = place.submitted(&["--conf", &key]);
+    let output = submitter.submitted(&["--conf", &key]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert_eq!(place.kept().len(), 2);
+    assert_eq!(submitter.kept().len(), 2);
 }
 
 /// The resource is removed while the submitter asks for it.
@@ -395,9 +395,9 @@ fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
     std::fs::write(&tokens, "admin-horse-battery-staple\n").unwrap();
     let tokens = tokens.into_temp_path();
     let admin = ["--fetch-image", IMAGE, "--admin-token-file", tokens.to_str().unwrap()];
-    let place = Place::with_flags(&admin);
-    let admin_url = place.server.url("");
-    let front = Front::before(place.server.address.parse().unwrap(), move |request| {
+    let submitter = Submitter::with_flags(&admin);
+    let admin_url = submitter.server.url("");
+    let front = Front::before(submitter.server.address.parse().unwrap(), move |request| {
         if let Some((path, _)) = request.split_once("/metadata ") {
             let id = path.rsplit_once('/').unwrap().1;
             let mut remove = command();
@@ -406,26 +406,26 @@ fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
         }
         Turn::Pass
     });
-    let output = place.submit(&front.url(), &[]).output().unwrap();
+    let output = submitter.submit(&front.url(), &[]).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let lost = said.lines().find(|line| line.contains("the jars were staged as ")).unwrap();
     assert!(lost.contains(" no longer has them: "), "{lost}");
     assert!(said.ends_with(" (nothing is left on the server)\n"), "{said}");
-    assert_no_pod_was_made(&place);
-    place.assert_nothing_is_left(&said);
+    assert_no_pod_was_made(&submitter);
+    submitter.assert_nothing_is_left(&said);
 }
 
 #[test]
 fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them() {
-    let place = Place::new();
+    let submitter = Submitter::new();
     let uploads = AtomicUsize::new(0);
-    let front = Front::before(place.server.address.parse().unwrap(), move |request| {
+    let front = Front::before(submitter.server.address.parse().unwrap(), move |request| {
         let is_upload = request.starts_with("POST ");
         if is_upload && uploads.fetch_add(1, Ordering::Relaxed) == 1 { Turn::Last } else { Turn::Pass }
     });
     let at_once = ["--conf", "spark.kubernetes.cloakroom.retryTimeout=0s"];
-    let output = place.submit(&front.url(), &at_once).output().unwrap();
+    let output = submitter.submit(&front.url(), &at_once).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     let line = format!(
@@ -434,20 +434,20 @@ fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them() {
     );
     assert!(said.contains(&line) && !said.contains("replaced"), "{said}");
     assert!(said.contains(" (still there: the staged jars (resource "), "{said}");
-    assert_no_pod_was_made(&place);
-    assert_eq!(place.api_server.everything_in("default"), [""; 0]);
-    assert_eq!(place.kept().len(), 2, "one bundle of jars, one of files");
+    assert_no_pod_was_made(&submitter);
+    assert_eq!(submitter.api_server.everything_in("default"), [""; 0]);
+    assert_eq!(submitter.kept().len(), 2, "one bundle of jars, one of files");
 }
 
 /// The dry run tries the pod once.
-fn assert_no_pod_was_made(place: &Place) {
-    assert_eq!(place.api_server.calls_to(Verb::Create).len(), 1);
+fn assert_no_pod_was_made(submitter: &Submitter) {
+    assert_eq!(submitter.api_server.calls_to(Verb::Create).len(), 1);
 }
 
 #[test]
 fn a_dry_run_shows_the_init_container_and_stages_nothing() {
-    let place = Place::new();
-    let output = place.submit("http://127.0.0.1:1", &["--dry-run"]).output().unwrap();
+    let submitter = Submitter::new();
+    let output = submitter.submit("http://127.0.0.1:1", &["--dry-run"]).output().unwrap();
     let yaml = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     for part in [
@@ -461,6 +461,6 @@ fn a_dry_run_shows_the_init_container_and_stages_nothing() {
     let warning =
         "Warning: the init-container's image is what http://127.0.0.1:1 says, which a dry run does not ask";
     assert!(stderr(&output).contains(warning), "{}", stderr(&output));
-    assert_eq!(place.api_server.calls(), []);
-    place.assert_nothing_is_left(&yaml);
+    assert_eq!(submitter.api_server.calls(), []);
+    submitter.assert_nothing_is_left(&yaml);
 }

@@ -2,7 +2,7 @@
 //! is true.
 
 mod output;
-mod place;
+mod submitter;
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -15,14 +15,14 @@ use cloakroom_testing::api_server::{Fault, Verb};
 use cloakroom_testing::checkpoint::{Accident, Extent, Passed};
 use cloakroom_testing::cluster::CONFIG_MAP;
 use cloakroom_testing::process::{read_until, stderr};
-use place::{CLUSTER, Place, State, Way, send};
+use submitter::{CLUSTER, State, Submitter, Way, send};
 
 /// Most of the time is spent waiting.
 const AT_ONCE: usize = 6;
 
 /// One request of a submission that would otherwise be a good one.
 struct Step<'a> {
-    place: &'a Place,
+    submitter: &'a Submitter,
     number: usize,
     /// What the request is, in the good submission.
     what: String,
@@ -34,17 +34,17 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn with(&self, extent: Extent, accident: Accident) -> (Output, State) {
-        (self.place.submitted_with(self.number, extent, accident), self.place.state())
+        (self.submitter.submitted_with(self.number, extent, accident), self.submitter.state())
     }
 }
 
 /// A submission that meets nothing, request by request.
-fn good(place: &Place) -> (Vec<Passed>, State) {
-    place.checkpoint.heal();
-    let output = place.submitted();
+fn good(submitter: &Submitter) -> (Vec<Passed>, State) {
+    submitter.checkpoint.heal();
+    let output = submitter.submitted();
     assert!(output.status.success(), "{}", stderr(&output));
-    let good = (place.checkpoint.passed(), place.state());
-    place.clear();
+    let good = (submitter.checkpoint.passed(), submitter.state());
+    submitter.clear();
     good
 }
 
@@ -52,8 +52,8 @@ fn good(place: &Place) -> (Vec<Passed>, State) {
 fn at_each_request(way: Way, objects: usize, try_one: impl Fn(&Step) + Sync) {
     let (next, tried) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
-        let place = Place::new(way);
-        let (passed, state) = good(&place);
+        let submitter = Submitter::new(way);
+        let (passed, state) = good(&submitter);
         assert_eq!(state.objects.len(), objects);
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -62,8 +62,8 @@ fn at_each_request(way: Way, objects: usize, try_one: impl Fn(&Step) + Sync) {
             let is_upload = what == "staging POST /api/v1/resources";
             let is_pod = what == "cluster POST /api/v1/namespaces/default/pods";
             let is_question = what.ends_with("/localsubjectaccessreviews");
-            try_one(&Step { place: &place, number, what, is_upload, is_pod, is_question });
-            place.clear();
+            try_one(&Step { submitter: &submitter, number, what, is_upload, is_pod, is_question });
+            submitter.clear();
             tried.fetch_add(1, Ordering::Relaxed);
         }
     };
@@ -96,8 +96,8 @@ fn assert_is_submitted(step: &Step, output: &Output, state: &State, resources: u
 
 #[test]
 fn every_request_of_a_submission_is_known() {
-    let place = Place::new(Way::Staged);
-    let (passed, state) = good(&place);
+    let submitter = Submitter::new(Way::Staged);
+    let (passed, state) = good(&submitter);
     let kind = |passed: &Passed| {
         let (method, path) = passed.what.split_once(' ').unwrap();
         let parts: Vec<&str> = path.split('/').collect();
@@ -134,8 +134,8 @@ fn every_request_of_a_submission_is_known() {
 /// It is only a help.
 #[test]
 fn a_question_about_the_drivers_account_that_goes_wrong_does_no_harm() {
-    let place = Place::new(Way::Copied);
-    let (passed, _) = good(&place);
+    let submitter = Submitter::new(Way::Copied);
+    let (passed, _) = good(&submitter);
     let is_question = |request: &Passed| request.what.ends_with("/localsubjectaccessreviews");
     let number = passed.iter().position(is_question).unwrap();
     for accident in [
@@ -146,11 +146,11 @@ fn a_question_about_the_drivers_account_that_goes_wrong_does_no_harm() {
         Accident::Hangs,
         Accident::AnswerHangs,
     ] {
-        let output = place.submitted_with(number, Extent::EachTime, accident);
-        let (said, state) = (stderr(&output), place.state());
+        let output = submitter.submitted_with(number, Extent::EachTime, accident);
+        let (said, state) = (stderr(&output), submitter.state());
         assert!(output.status.success(), "{accident:?}: {said}");
         assert_eq!((state.objects.len(), said.contains("may not create pods")), (8, false), "{said}");
-        place.clear();
+        submitter.clear();
     }
 }
 
@@ -246,8 +246,8 @@ fn answers_that_are_lost_again_and_again_leave_nothing_behind_but_what_is_said()
 fn whoever_ends_it_while_a_request_hangs_finds_nothing() {
     for (way, objects) in [(Way::Staged, 11), (Way::Copied, 8)] {
         at_each_request(way, objects, |step| {
-            let output = step.place.stopped_with(step.number, Accident::Hangs, Signal::TERM);
-            let (what, said, state) = (&step.what, stderr(&output), step.place.state());
+            let output = step.submitter.stopped_with(step.number, Accident::Hangs, Signal::TERM);
+            let (what, said, state) = (&step.what, stderr(&output), step.submitter.state());
             assert_eq!((output.status.code(), state), (Some(143), State::default()), "{what}: {said}");
             assert!(said.contains("stopped before the application was submitted"), "{what}: {said}");
             assert_says_what_is_left(what, &said);
@@ -258,8 +258,8 @@ fn whoever_ends_it_while_a_request_hangs_finds_nothing() {
 #[test]
 fn ctrl_c_while_an_answer_does_not_come_leaves_nothing_behind_but_what_is_said() {
     at_each_request(Way::Staged, 11, |step| {
-        let output = step.place.stopped_with(step.number, Accident::AnswerHangs, Signal::INT);
-        let (what, said, state) = (&step.what, stderr(&output), step.place.state());
+        let output = step.submitter.stopped_with(step.number, Accident::AnswerHangs, Signal::INT);
+        let (what, said, state) = (&step.what, stderr(&output), step.submitter.state());
         assert_eq!(output.status.code(), Some(130), "{what}: {said}");
         assert_says_what_is_left(what, &said);
         assert_eq!(state.resources.len(), usize::from(step.is_upload), "{what}: {said}");
@@ -271,23 +271,23 @@ fn ctrl_c_while_an_answer_does_not_come_leaves_nothing_behind_but_what_is_said()
 /// The bytes are all there, and only the ticket is missing.
 #[test]
 fn ctrl_c_just_before_the_answer_to_an_upload_waits_for_it_and_releases_what_was_staged() {
-    let place = Place::new(Way::Staged);
-    let (passed, _) = good(&place);
+    let submitter = Submitter::new(Way::Staged);
+    let (passed, _) = good(&submitter);
     let uploads = (0..passed.len()).filter(|number| passed[*number].what == "POST /api/v1/resources");
     for (announced, number) in (1..).zip(uploads) {
-        place.checkpoint.plan(number, Extent::Once, Accident::AnswerHangs);
-        let mut running = place.submit().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        place.checkpoint.until_accident();
+        submitter.checkpoint.plan(number, Extent::Once, Accident::AnswerHangs);
+        let mut running = submitter.submit().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        submitter.checkpoint.until_accident();
         send(Signal::INT, &running);
         let mut stderr = running.stderr.take().unwrap();
         let mut said = read_until(&mut stderr, "Stopping: no pod was created");
-        place.checkpoint.let_go();
+        submitter.checkpoint.let_go();
         stderr.read_to_string(&mut said).unwrap();
         assert_eq!(running.wait().unwrap().code(), Some(130), "{said}");
         assert!(said.contains("(nothing is left on the server)"), "{said}");
         let announcements = said.lines().filter(|line| line.starts_with("staging "));
         assert_eq!(announcements.count(), announced, "none for a bundle that is not sent: {said}");
-        assert_eq!(place.state(), State::default(), "{said}");
+        assert_eq!(submitter.state(), State::default(), "{said}");
     }
 }
 
@@ -321,11 +321,11 @@ fn what_cannot_be_taken_back_from_a_server_that_is_gone_is_named() {
 #[test]
 fn bundles_are_released_although_the_pod_cannot_be_deleted() {
     for way in [Way::Staged, Way::Copied] {
-        let place = Place::new(way);
-        place.api_server.fail_for(CONFIG_MAP, Verb::Patch, Fault::Status(403));
-        place.api_server.fail(Verb::Delete, Fault::Status(403));
-        let output = place.submitted();
-        let (said, state) = (stderr(&output), place.state());
+        let submitter = Submitter::new(way);
+        submitter.api_server.fail_for(CONFIG_MAP, Verb::Patch, Fault::Status(403));
+        submitter.api_server.fail(Verb::Delete, Fault::Status(403));
+        let output = submitter.submitted();
+        let (said, state) = (stderr(&output), submitter.state());
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(state.objects.contains(&"Pod app-driver".to_owned()), "{said}");
         assert_eq!((state.resources.len(), state.bundles, state.copies), (0, 0, Vec::new()), "{said}");

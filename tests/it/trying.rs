@@ -13,12 +13,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A server as a person starts it, and the folder that this happens in.
-struct Desk {
+struct TriedServer {
     folder: TempDir,
     server: Cloakroom,
 }
 
-impl Desk {
+impl TriedServer {
     fn new(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = start(folder.path(), flags);
@@ -63,8 +63,8 @@ fn printed(folder: &Path) -> String {
 
 #[test]
 fn the_commands_that_a_server_prints_stage_a_file_fetch_it_and_list_it_from_any_folder() {
-    let desk = Desk::new(&[]);
-    let commands = printed(desk.folder.path());
+    let tried = TriedServer::new(&[]);
+    let commands = printed(tried.folder.path());
     let elsewhere = tempfile::tempdir().unwrap();
     let run = Command::new("sh").args(["-e", "-c", &commands]).current_dir(&elsewhere).output().unwrap();
     assert!(run.status.success(), "{commands}{}", stderr(&run));
@@ -73,8 +73,8 @@ fn the_commands_that_a_server_prints_stage_a_file_fetch_it_and_list_it_from_any_
         serde_json::from_str(&fs::read_to_string(elsewhere.path().join("ticket.json")).unwrap()).unwrap();
     let listed = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(listed.contains(ticket["resourceId"].as_str().unwrap()), "{listed}");
-    for said in [desk.server.log(), commands, listed, stderr(&run)] {
-        assert!(!said.contains(desk.token().lines().next().unwrap()), "the token was shown");
+    for said in [tried.server.log(), commands, listed, stderr(&run)] {
+        assert!(!said.contains(tried.token().lines().next().unwrap()), "the token was shown");
     }
 }
 
@@ -106,51 +106,51 @@ fn a_tls_server_with_tokens_prints_commands_that_work_as_well() {
 
 #[test]
 fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
-    let mut desk = Desk::new(&[]);
-    let token = desk.token();
+    let mut tried = TriedServer::new(&[]);
+    let token = tried.token();
     let first_line = |text: &str| text.lines().next().unwrap().to_owned();
-    assert_eq!(token.lines().nth(1), Some(&*desk.server.url("")));
+    assert_eq!(token.lines().nth(1), Some(&*tried.server.url("")));
     let mode =
-        fs::metadata(desk.folder.path().join("cloakroom-data/admin-token")).unwrap().permissions().mode();
+        fs::metadata(tried.folder.path().join("cloakroom-data/admin-token")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let listed = desk.run(&["ls"]);
+    let listed = tried.run(&["ls"]);
     assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
     // Coming from this machine is not enough.
-    fs::write(desk.folder.path().join("guess"), "not-the-token-of-it\n").unwrap();
-    let url = desk.server.url("");
-    let guessed = desk.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
+    fs::write(tried.folder.path().join("guess"), "not-the-token-of-it\n").unwrap();
+    let url = tried.server.url("");
+    let guessed = tried.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&guessed).contains("401 unauthorized"), "{}", stderr(&guessed));
     let says = "it has made one for this run, in the file admin-token of its data directory";
     assert!(stderr(&guessed).contains(says), "{}", stderr(&guessed));
     // It is shown to the server that has left it alone.
-    let elsewhere = desk.run(&["ls", "--admin-url", "http://127.0.0.1:1"]);
+    let elsewhere = tried.run(&["ls", "--admin-url", "http://127.0.0.1:1"]);
     assert!(stderr(&elsewhere).contains(&format!("is for {url}, and --admin-url")), "{}", stderr(&elsewhere));
     // What is written there does not change who is an admin.
-    let path = desk.folder.path().join("cloakroom-data/admin-token");
+    let path = tried.folder.path().join("cloakroom-data/admin-token");
     fs::write(&path, format!("another-token-of-mine\n{url}\n")).unwrap();
-    let forged = desk.run(&["ls"]);
+    let forged = tried.run(&["ls"]);
     assert!(stderr(&forged).contains("401 unauthorized"), "{}", stderr(&forged));
-    desk.server.signal("TERM");
-    desk.server.wait();
+    tried.server.signal("TERM");
+    tried.server.wait();
     assert!(!path.exists(), "the token outlived its run");
-    desk.server = start(desk.folder.path(), &[]);
-    assert_ne!(first_line(&desk.token()), first_line(&token));
-    fs::write(desk.folder.path().join("guess"), first_line(&token)).unwrap();
-    let url = desk.server.url("");
-    let before = desk.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
+    tried.server = start(tried.folder.path(), &[]);
+    assert_ne!(first_line(&tried.token()), first_line(&token));
+    fs::write(tried.folder.path().join("guess"), first_line(&token)).unwrap();
+    let url = tried.server.url("");
+    let before = tried.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&before).contains("401 unauthorized"), "{}", stderr(&before));
 }
 
 #[test]
 fn a_server_that_other_machines_reach_or_that_has_tokens_leaves_none() {
-    let mut desk = Desk::new(&[]);
+    let mut tried = TriedServer::new(&[]);
     for flags in [&["--ops-listen", "0.0.0.0:0"][..], &["--admin-token-file", "tokens"]] {
-        fs::write(desk.folder.path().join("tokens"), "admin-horse-battery-staple\n").unwrap();
-        desk.server.signal("TERM");
-        desk.server.wait();
-        desk.server = start(desk.folder.path(), flags);
-        assert!(!desk.folder.path().join("cloakroom-data/admin-token").exists(), "{flags:?}");
-        let refused = desk.run(&["ls"]);
+        fs::write(tried.folder.path().join("tokens"), "admin-horse-battery-staple\n").unwrap();
+        tried.server.signal("TERM");
+        tried.server.wait();
+        tried.server = start(tried.folder.path(), flags);
+        assert!(!tried.folder.path().join("cloakroom-data/admin-token").exists(), "{flags:?}");
+        let refused = tried.run(&["ls"]);
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
         assert!(stderr(&refused).contains("there is none in ./cloakroom-data"), "{}", stderr(&refused));
     }
@@ -160,42 +160,42 @@ fn a_server_that_other_machines_reach_or_that_has_tokens_leaves_none() {
 async fn an_uploader_behind_a_trusted_proxy_has_its_own_address_and_no_other_client_can_choose_one() {
     for (flags, expected) in [(&[][..], "127.0.0.1"), (&["--trusted-proxies", "127.0.0.0/8"], "203.0.113.9")]
     {
-        let desk = Desk::new(flags);
+        let tried = TriedServer::new(flags);
         let request = "PUT /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\
              X-Forwarded-For: 198.51.100.1, 203.0.113.9\r\n\r\njars";
-        assert_eq!(ask(desk.server.address.parse().unwrap(), request).await.status, 201);
-        let listed = desk.run(&["ls", "-o", "json"]);
+        assert_eq!(ask(tried.server.address.parse().unwrap(), request).await.status, 201);
+        let listed = tried.run(&["ls", "-o", "json"]);
         let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
         assert_eq!(listed["resources"][0]["uploadedBy"], expected, "{flags:?}");
         let proxy = if flags.is_empty() { "" } else { " proxy=127.0.0.1" };
         let line = format!("by=\"{expected}\" peer={expected}{proxy}\n");
-        assert!(desk.server.log().contains(&line), "{line} {}", desk.server.log());
+        assert!(tried.server.log().contains(&line), "{line} {}", tried.server.log());
         let id = listed["resources"][0]["resourceId"].as_str().unwrap().to_uppercase();
-        let removed = desk.run(&["rm", "--yes", &id]);
+        let removed = tried.run(&["rm", "--yes", &id]);
         assert!(removed.status.success(), "{}", stderr(&removed));
     }
 }
 
 #[test]
 fn a_ticket_is_fetched_from_stdin_as_well() {
-    let desk = Desk::new(&[]);
-    fs::write(desk.folder.path().join("a.txt"), "a").unwrap();
-    let url = desk.server.url("");
-    let staged = desk.run(&["stage", "-q", "--server", &url, "-n", "demo", "-l", "app=x", "a.txt"]);
-    fs::write(desk.folder.path().join("ticket.json"), &staged.stdout).unwrap();
+    let tried = TriedServer::new(&[]);
+    fs::write(tried.folder.path().join("a.txt"), "a").unwrap();
+    let url = tried.server.url("");
+    let staged = tried.run(&["stage", "-q", "--server", &url, "-n", "demo", "-l", "app=x", "a.txt"]);
+    fs::write(tried.folder.path().join("ticket.json"), &staged.stdout).unwrap();
     let fetched = process::command()
-        .current_dir(&desk.folder)
+        .current_dir(&tried.folder)
         .args(["fetch", "--ticket", "-", "--to", "there"])
-        .stdin(File::open(desk.folder.path().join("ticket.json")).unwrap())
+        .stdin(File::open(tried.folder.path().join("ticket.json")).unwrap())
         .output()
         .unwrap();
     assert!(fetched.status.success(), "{}", stderr(&fetched));
-    assert_eq!(fs::read(desk.folder.path().join("there/a.txt")).unwrap(), b"a");
+    assert_eq!(fs::read(tried.folder.path().join("there/a.txt")).unwrap(), b"a");
     let typed = String::from_utf8_lossy(&staged.stdout).into_owned();
-    let typed = desk.run(&["fetch", "--ticket", &typed, "--to", "there"]);
+    let typed = tried.run(&["fetch", "--ticket", &typed, "--to", "there"]);
     assert!(
         stderr(&typed).contains("and not the ticket itself") && !stderr(&typed).contains("resourceSecret")
     );
-    let both = desk.run(&["fetch", "--ticket", "ticket.json", "--id", "x", "--to", "there"]);
+    let both = tried.run(&["fetch", "--ticket", "ticket.json", "--id", "x", "--to", "there"]);
     assert_eq!(both.status.code(), Some(2), "{}", stderr(&both));
 }

@@ -32,22 +32,23 @@ fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
         let admin = plane.api(Account::Admin);
         admin.create_namespace("demo").await;
         admin.create(&Object::pod("demo", "driver", &[("app", "demo")])).await;
-        let mut desk = Desk::open(&plane);
-        let tickets = [desk.stage().await, desk.stage().await];
-        desk.fetch(&tickets[0]).await;
-        desk.until_all_are_kept_because(2, "owner-present").await;
-        let known = desk.uid_of_the_cluster(&plane).await;
-        desk.until_cluster_is(&ClusterStatus {
-            state: ClusterMatch::Same.into(),
-            known: Some(known.clone()),
-            seen: Some(known.clone()),
-            failure: None,
-            unanswered: false,
-        })
-        .await;
+        let mut watching = WatchingServer::open(&plane);
+        let tickets = [watching.stage().await, watching.stage().await];
+        watching.fetch(&tickets[0]).await;
+        watching.until_all_are_kept_because(2, "owner-present").await;
+        let known = watching.uid_of_the_cluster(&plane).await;
+        watching
+            .until_cluster_is(&ClusterStatus {
+                state: ClusterMatch::Same.into(),
+                known: Some(known.clone()),
+                seen: Some(known.clone()),
+                failure: None,
+                unanswered: false,
+            })
+            .await;
 
         plane.replace().await;
-        let seen = desk.uid_of_the_cluster(&plane).await;
+        let seen = watching.uid_of_the_cluster(&plane).await;
         let other = ClusterStatus {
             state: ClusterMatch::Other.into(),
             known: Some(known.clone()),
@@ -55,27 +56,27 @@ fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
             failure: None,
             unanswered: false,
         };
-        desk.until_cluster_is(&other).await;
-        desk.assert_nothing_goes().await;
+        watching.until_cluster_is(&other).await;
+        watching.assert_nothing_goes().await;
         // A server that starts beside the other cluster knows the old one from its ledger.
-        desk.restart();
-        desk.until_cluster_is(&other).await;
-        desk.assert_nothing_goes().await;
+        watching.restart();
+        watching.until_cluster_is(&other).await;
+        watching.assert_nothing_goes().await;
 
-        let refused = desk.run(&["clean", "--accept-cluster", &known]).await;
+        let refused = watching.run(&["clean", "--accept-cluster", &known]).await;
         assert!(!refused.status.success() && stderr(&refused).contains(&seen), "{}", stderr(&refused));
-        let accepted = desk.run(&["clean", "--accept-cluster", &seen]).await;
+        let accepted = watching.run(&["clean", "--accept-cluster", &seen]).await;
         assert!(accepted.status.success() && stderr(&accepted).contains(&known), "{}", stderr(&accepted));
-        until("the used one is gone", async || desk.list().await.len() == 1).await;
-        assert_eq!(desk.metric("other_cluster").await, "0");
-        assert_eq!(desk.list().await[0].resource_id, tickets[1].resource_id, "its unused timeout holds");
-        desk.assert_no_secret_is_logged(&tickets);
+        until("the used one is gone", async || watching.list().await.len() == 1).await;
+        assert_eq!(watching.metric("other_cluster").await, "0");
+        assert_eq!(watching.list().await[0].resource_id, tickets[1].resource_id, "its unused timeout holds");
+        watching.assert_no_secret_is_logged(&tickets);
         plane.end().await;
     });
 }
 
 /// A server whose grace and sweeps are short, and its admin.
-struct Desk {
+struct WatchingServer {
     server: Cloakroom,
     /// What the servers before it logged.
     logs: String,
@@ -83,7 +84,7 @@ struct Desk {
     folder: TempDir,
 }
 
-impl Desk {
+impl WatchingServer {
     fn open(plane: &ControlPlane) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("kubeconfig"), plane.lasting_kubeconfig()).unwrap();

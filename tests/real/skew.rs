@@ -79,11 +79,11 @@ impl Age {
 }
 
 /// A folder with files to stage, and tokens.
-struct Place(tempfile::TempDir);
+struct TwoVersions(tempfile::TempDir);
 
-impl Place {
+impl TwoVersions {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
+        let versions = Self(tempfile::tempdir().unwrap());
         for (name, text) in [
             ("dep.jar", "a dependency"),
             ("data.txt", "data"),
@@ -91,9 +91,9 @@ impl Place {
             ("upload", UPLOAD_TOKEN),
             ("named", "name=alice a-token-that-is-alices-own"),
         ] {
-            std::fs::write(place.path(name), text).unwrap();
+            std::fs::write(versions.path(name), text).unwrap();
         }
-        place
+        versions
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -176,23 +176,23 @@ fn a_new_client_stages_and_fetches_at_an_old_server() {
 }
 
 fn stages_and_fetches(client: Age, server: Age) {
-    let place = Place::new();
-    let token = place.text("upload");
-    let server = place.serve(server, &["--upload-auth", "token", "--upload-token-file", &token]);
-    let ticket = place.stage(client, &server, &["--ttl", "1h", "--token-file", &token]);
+    let versions = TwoVersions::new();
+    let token = versions.text("upload");
+    let server = versions.serve(server, &["--upload-auth", "token", "--upload-token-file", &token]);
+    let ticket = versions.stage(client, &server, &["--ttl", "1h", "--token-file", &token]);
     let url = server.url("");
-    assert!(place.fetch(client, &url, &ticket, "to").contains("2 files, "));
-    let refused = place.try_to_stage(client, &server, &[]);
+    assert!(versions.fetch(client, &url, &ticket, "to").contains("2 files, "));
+    let refused = versions.try_to_stage(client, &server, &[]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("401"), "{}", stderr(&refused));
     let mut wrong = ticket.clone();
     "not-the-secret".clone_into(&mut wrong.resource_secret);
-    let refused = place.try_to_fetch(client, &url, &wrong, "elsewhere");
+    let refused = versions.try_to_fetch(client, &url, &wrong, "elsewhere");
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("404"), "{}", stderr(&refused));
     server.kill();
     for age in [Old, New] {
-        let second = place.fetch(age, &url, &ticket, "to");
+        let second = versions.fetch(age, &url, &ticket, "to");
         assert!(second.contains("in place since an earlier run"), "{age:?} reads the receipt: {second}");
     }
 }
@@ -206,54 +206,54 @@ fn a_new_admin_looks_after_an_old_server() {
 }
 
 fn looks_after(admin: Age, server: Age) {
-    let place = Place::new();
-    let server = place.serve(server, &[]);
-    let [kept, removed] = [(); 2].map(|()| place.stage(admin, &server, &[]).resource_id);
+    let versions = TwoVersions::new();
+    let server = versions.serve(server, &[]);
+    let [kept, removed] = [(); 2].map(|()| versions.stage(admin, &server, &[]).resource_id);
     for args in [&["ls"][..], &["ls", "-o", "json"], &["ls", "--namespace", "demo", "--unused"]] {
-        let listed = place.admin(admin, &server, args);
+        let listed = versions.admin(admin, &server, args);
         assert!(listed.contains(&kept) && listed.contains(&removed), "{args:?}: {listed}");
     }
-    let elsewhere = place.admin(admin, &server, &["ls", "--namespace", "elsewhere"]);
+    let elsewhere = versions.admin(admin, &server, &["ls", "--namespace", "elsewhere"]);
     assert!(!elsewhere.contains(&kept), "{elsewhere}");
-    let shown = place.admin(admin, &server, &["show", &kept]);
+    let shown = versions.admin(admin, &server, &["show", &kept]);
     assert!(shown.contains("Pod/app=demo in namespace demo"), "{shown}");
-    place.admin(admin, &server, &["rm", "--yes", &removed]);
-    let shown = place.admin(admin, &server, &["show", &removed]);
+    versions.admin(admin, &server, &["rm", "--yes", &removed]);
+    let shown = versions.admin(admin, &server, &["show", &removed]);
     assert!(shown.contains("deleted") && shown.contains("removed"), "{shown}");
-    let swept = place.admin(admin, &server, &["clean"]);
+    let swept = versions.admin(admin, &server, &["clean"]);
     assert!(swept.contains("not-used-yet"), "{swept}");
-    assert!(place.admin(admin, &server, &["show", &kept]).contains("ready"));
+    assert!(versions.admin(admin, &server, &["show", &kept]).contains("ready"));
 }
 
 fn what_an_old_server_does_not_know_it_refuses_and_does_nothing_of() {
-    let place = Place::new();
-    let server = place.serve(Old, &[]);
-    let id = place.stage(New, &server, &[]).resource_id;
+    let versions = TwoVersions::new();
+    let server = versions.serve(Old, &[]);
+    let id = versions.stage(New, &server, &[]).resource_id;
     let beginning = &id[..8];
     for (args, parameter) in [
         (&["show", beginning][..], "id"),
         (&["rm", "--yes", &id, beginning], "id"),
         (&["ls", "--deleted"], "deleted"),
     ] {
-        let refused = place.ask_as_admin(New, &server, args);
+        let refused = versions.ask_as_admin(New, &server, args);
         let said = stderr(&refused);
         assert_eq!(refused.status.code(), Some(1), "{args:?}: {said}");
         assert!(said.contains(&format!("parameter “{parameter}” is unknown")), "{args:?}: {said}");
         assert!(said.contains("the server is older than this program: write whole ids"), "{args:?}: {said}");
         assert!(refused.stdout.is_empty(), "{args:?}");
     }
-    assert!(place.admin(New, &server, &["show", &id]).contains("ready"), "nothing was removed");
+    assert!(versions.admin(New, &server, &["show", &id]).contains("ready"), "nothing was removed");
 }
 
 /// Lines `name=NAME TOKEN` are newer than the old program, to which such a line is a token.
 fn a_named_token_is_for_new_servers_and_new_clients() {
-    let place = Place::new();
-    let named = place.text("named");
+    let versions = TwoVersions::new();
+    let named = versions.text("named");
     for (client, age, is_let_in) in [(New, New, true), (Old, New, false), (New, Old, false)] {
-        let folder = place.path(&format!("{client:?}-{age:?}"));
+        let folder = versions.path(&format!("{client:?}-{age:?}"));
         let flags = ["--upload-auth", "token", "--upload-token-file", &named];
         let server = Cloakroom::start(age.serving(&folder, &flags));
-        let staged = place.try_to_stage(client, &server, &["--token-file", &named]);
+        let staged = versions.try_to_stage(client, &server, &["--token-file", &named]);
         let said = stderr(&staged);
         assert_eq!(staged.status.success(), is_let_in, "{client:?} at {age:?}: {said}");
         assert!(is_let_in || said.contains("401"), "{client:?} at {age:?}: {said}");

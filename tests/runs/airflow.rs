@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::failures::running::{Ended, Running};
-use crate::stage::{ACCOUNT, MACHINE, Stage, World};
+use crate::shared::{ACCOUNT, MACHINE, RunningCluster, SharedCluster};
 
 /// Names a Python environment with Airflow and its providers for Spark and Kubernetes (`.ci/run` makes one).
 const AIRFLOW: &str = "CLOAKROOM_TEST_AIRFLOW";
@@ -25,43 +25,43 @@ const CONTAINER: &str = "spark-kubernetes-driver";
 /// Ends when it is told to, and not within the second in which it is told: the times that Kubernetes gives have whole ones.
 const WAITS: &str = "trap 'sleep 2; exit 143' TERM; echo ready; while :; do sleep 0.1; done";
 
-pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
     let need = || vec![Need::Below(AIRFLOW, "bin/python".to_owned())];
     let mut trials = vec![
-        stage.trial_that_needs("airflow::an_application_that_succeeds_is_a_success", need(), succeeds),
-        stage.trial_that_needs("airflow::the_exit_code_of_an_application_is_the_tasks", need(), fails),
-        stage.trial_that_needs("airflow::a_driver_without_memory_is_a_failure", need(), out_of_memory),
-        stage.trial_that_needs("airflow::a_driver_that_is_deleted_is_a_failure", need(), deleted),
+        shared.trial_that_needs("airflow::an_application_that_succeeds_is_a_success", need(), succeeds),
+        shared.trial_that_needs("airflow::the_exit_code_of_an_application_is_the_tasks", need(), fails),
+        shared.trial_that_needs("airflow::a_driver_without_memory_is_a_failure", need(), out_of_memory),
+        shared.trial_that_needs("airflow::a_driver_that_is_deleted_is_a_failure", need(), deleted),
     ];
     for (name, is_tracked) in [("waited_for", false), ("tracked", true)] {
         let name = format!("airflow::a_task_that_is_killed_takes_a_driver_along_that_is_{name}");
-        trials.push(stage.trial_that_needs(&name, need(), move |stage| killed(stage, is_tracked)));
+        trials.push(shared.trial_that_needs(&name, need(), move |shared| killed(shared, is_tracked)));
     }
     for (name, code) in [("success", 0), ("failure", 3)] {
         let name = format!("airflow::a_driver_that_is_not_waited_for_is_tracked_to_its_{name}");
-        trials.push(stage.trial_that_needs(&name, need(), move |stage| tracked(stage, code)));
+        trials.push(shared.trial_that_needs(&name, need(), move |shared| tracked(shared, code)));
     }
     trials
 }
 
 /// A worker of Airflow: a namespace, and a folder with the link on its path.
 struct Worker<'a> {
-    world: &'a World,
+    cluster: &'a RunningCluster,
     namespace: String,
     api: Api,
     folder: TempDir,
 }
 
 impl<'a> Worker<'a> {
-    async fn new(world: &'a World, namespace: &str) -> Self {
-        let api = world.namespace(namespace).await;
+    async fn new(cluster: &'a RunningCluster, namespace: &str) -> Self {
+        let api = cluster.namespace(namespace).await;
         let worker =
-            Self { world, namespace: namespace.to_owned(), api, folder: tempfile::tempdir().unwrap() };
+            Self { cluster, namespace: namespace.to_owned(), api, folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(worker.path("bin")).unwrap();
         for name in ["spark-submit", "spark3-submit"] {
             symlink(process::command().get_program(), worker.path("bin").join(name)).unwrap();
         }
-        let kubeconfig = world.plane.kubeconfig(Account::Admin, world.plane.address());
+        let kubeconfig = cluster.plane.kubeconfig(Account::Admin, cluster.plane.address());
         std::fs::write(worker.path("kubeconfig"), kubeconfig).unwrap();
         worker
     }
@@ -90,7 +90,7 @@ impl<'a> Worker<'a> {
         }
         let page = block("docs/airflow.md", "The connection", "export AIRFLOW_CONN_SPARK_K8S=");
         let connection = page.split('\'').nth(1).unwrap();
-        let address = self.world.plane.address().to_string();
+        let address = self.cluster.plane.address().to_string();
         let connection = connection.replace("APISERVER:6443", &address);
         let connection = connection.replace("\"spark\"}}", &format!("\"{}\"}}}}", self.namespace));
         let mut command = Command::new(path(AIRFLOW).join("bin/python"));
@@ -114,7 +114,7 @@ impl<'a> Worker<'a> {
     /// Waits until the driver runs, and gives its name.
     async fn running_driver(&self) -> String {
         let is_ready = async || match self.driver().await {
-            Some(driver) => self.world.runner.log(&self.namespace, &driver, CONTAINER) == "ready\n",
+            Some(driver) => self.cluster.runner.log(&self.namespace, &driver, CONTAINER) == "ready\n",
             None => false,
         };
         until("the driver runs", is_ready).await;
@@ -132,34 +132,34 @@ fn assert_identified(ended: &Ended, driver: &str) {
     assert!(ended.told.contains(&found), "no “{found}”: {}", ended.told);
 }
 
-async fn succeeds(stage: Arc<Stage>) {
-    let worker = Worker::new(stage.world().await, "airflow-success").await;
+async fn succeeds(shared: Arc<SharedCluster>) {
+    let worker = Worker::new(shared.cluster().await, "airflow-success").await;
     let ended = worker.starts("exit 0", &json!({"spark_binary": "spark3-submit"})).end().await;
     assert_eq!(ended.code, 0, "{}", ended.told);
     assert_identified(&ended, &worker.driver().await.unwrap());
     assert!(ended.told.contains("Identified spark application id: spark-"), "{}", ended.told);
 }
 
-async fn fails(stage: Arc<Stage>) {
-    let worker = Worker::new(stage.world().await, "airflow-failure").await;
+async fn fails(shared: Arc<SharedCluster>) {
+    let worker = Worker::new(shared.cluster().await, "airflow-failure").await;
     let ended = worker.starts("exit 3", &json!({})).end().await;
     assert_eq!(ended.code, 1, "{}", ended.told);
     assert!(ended.told.contains("Error code is: 3. Kubernetes spark exit code is: 3"), "{}", ended.told);
     assert!(ended.told.contains("SparkException: Application failed: its container"), "{}", ended.told);
 }
 
-async fn out_of_memory(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let worker = Worker::new(world, "airflow-memory").await;
+async fn out_of_memory(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let worker = Worker::new(cluster, "airflow-memory").await;
     let running = worker.starts(WAITS, &json!({}));
-    world.runner.out_of_memory(&worker.namespace, &worker.running_driver().await);
+    cluster.runner.out_of_memory(&worker.namespace, &worker.running_driver().await);
     let ended = running.end().await;
     assert_eq!(ended.code, 1, "{}", ended.told);
     assert!(ended.told.contains("Error code is: 137. Kubernetes spark exit code is: 137"), "{}", ended.told);
 }
 
-async fn deleted(stage: Arc<Stage>) {
-    let worker = Worker::new(stage.world().await, "airflow-deleted").await;
+async fn deleted(shared: Arc<SharedCluster>) {
+    let worker = Worker::new(shared.cluster().await, "airflow-deleted").await;
     let running = worker.starts(WAITS, &json!({}));
     let driver = worker.running_driver().await;
     worker.api.delete(&format!("/api/v1/namespaces/{}/pods/{driver}", worker.namespace)).await;
@@ -170,8 +170,8 @@ async fn deleted(stage: Arc<Stage>) {
 }
 
 /// Outside of the namespace `spark` the provider finds the driver by the line with its name alone.
-async fn tracked(stage: Arc<Stage>, code: u8) {
-    let worker = Worker::new(stage.world().await, &format!("airflow-tracked-{code}")).await;
+async fn tracked(shared: Arc<SharedCluster>, code: u8) {
+    let worker = Worker::new(shared.cluster().await, &format!("airflow-tracked-{code}")).await;
     let running = worker.starts(&format!("exit {code}"), &json!({"track_driver_via_k8s_api": true}));
     running.says("Identified spark driver pod: report-").await;
     let driver = worker.driver().await;
@@ -188,8 +188,8 @@ async fn tracked(stage: Arc<Stage>, code: u8) {
     }
 }
 
-async fn killed(stage: Arc<Stage>, is_tracked: bool) {
-    let worker = Worker::new(stage.world().await, &format!("airflow-killed-{is_tracked}")).await;
+async fn killed(shared: Arc<SharedCluster>, is_tracked: bool) {
+    let worker = Worker::new(shared.cluster().await, &format!("airflow-killed-{is_tracked}")).await;
     let running = worker.starts(WAITS, &json!({"track_driver_via_k8s_api": is_tracked}));
     let driver = worker.running_driver().await;
     running.says(&format!("Identified spark driver pod: {driver}")).await;

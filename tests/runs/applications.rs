@@ -6,10 +6,10 @@ use std::sync::Arc;
 use cloakroom_testing::jobs::Job;
 use libtest_mimic::Trial;
 
-use crate::stage::{JOBS, Stage, VERSIONS};
+use crate::shared::{JOBS, SharedCluster, VERSIONS};
 use crate::submission::{Submission, Submitter};
 
-pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
     let [latest, older] = VERSIONS;
     [
         (Submitter::SparkSubmit, latest, Job::Java),
@@ -22,20 +22,20 @@ pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     .into_iter()
     .map(|(submitter, version, job)| {
         let name = format!("applications::{}_{version}_a_{}_job_runs", submitter.name(), job.name());
-        stage.trial_with(&name, job, move |stage| run(stage, submitter, version, job))
+        shared.trial_with(&name, job, move |shared| run(shared, submitter, version, job))
     })
     .collect()
 }
 
-async fn run(stage: Arc<Stage>, submitter: Submitter, version: &'static str, job: Job) {
-    let world = stage.world().await;
+async fn run(shared: Arc<SharedCluster>, submitter: Submitter, version: &'static str, job: Job) {
+    let cluster = shared.cluster().await;
     let namespace = format!("{}-{version}-{}", submitter.name(), job.name()).replace(['.', '_'], "-");
-    world.namespace(&namespace).await;
-    let files = world.jobs(version).display().to_string();
+    cluster.namespace(&namespace).await;
+    let files = cluster.jobs(version).display().to_string();
     let place = |file: &str| {
         let folder = if file.ends_with(".jar") { format!("local://{JOBS}") } else { files.clone() };
         format!("{folder}/{file}")
     };
     let submission = Submission { submitter, version, job, namespace, settings: Vec::new() };
-    submission.runs_to_its_end(world, place).await;
+    submission.runs_to_its_end(cluster, place).await;
 }

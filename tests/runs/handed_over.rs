@@ -8,11 +8,11 @@ use std::sync::Arc;
 use cloakroom_testing::cluster::{Account, Api, Cluster as _, Object, SPARK_APPLICATION, text};
 use cloakroom_testing::jobs::Job;
 use cloakroom_testing::process::{command, stderr};
-use cloakroom_testing::scenarios::desk::Desk;
+use cloakroom_testing::scenarios::served::ServedCluster;
 use libtest_mimic::Trial;
 
 use crate::operator::as_the_operator;
-use crate::stage::{CLOAKROOM, Stage, VERSIONS, World};
+use crate::shared::{CLOAKROOM, RunningCluster, SharedCluster, VERSIONS};
 use crate::submission::{Submission, Submitter};
 use crate::submitted::{goes_with_its_driver, tickets};
 
@@ -27,7 +27,7 @@ enum To {
     SparkOperator,
 }
 
-pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
     let [latest, older] = VERSIONS;
     [
         (To::SparkSubmit, latest, Job::Java),
@@ -39,23 +39,24 @@ pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     .map(|(to, version, job)| {
         let whom = if to == To::SparkSubmit { "spark_submit" } else { "the_operator" };
         let name = format!("handed_over::to_{whom}_a_{}_job_runs_on_{version}", job.name());
-        stage.trial_with(&name, job, move |stage| run(stage, to, version, job))
+        shared.trial_with(&name, job, move |shared| run(shared, to, version, job))
     })
     .collect()
 }
 
-async fn run(stage: Arc<Stage>, to: To, version: &'static str, job: Job) {
-    let world = stage.world().await;
+async fn run(shared: Arc<SharedCluster>, to: To, version: &'static str, job: Job) {
+    let cluster = shared.cluster().await;
     let whom = if to == To::SparkSubmit { "submit" } else { "operator" };
     let namespace = format!("handed-over-{whom}-{}", version.replace('.', "-"));
-    let api = world.namespace(&namespace).await;
-    let desk = Desk::open_through(&world.plane, world.plane.address(), &["--fetch-image", CLOAKROOM]);
+    let api = cluster.namespace(&namespace).await;
+    let served =
+        ServedCluster::open_through(&cluster.plane, cluster.plane.address(), &["--fetch-image", CLOAKROOM]);
     let application = Object::new(SPARK_APPLICATION, &namespace, APPLICATION, &[]);
     if to == To::SparkOperator {
         api.create(&application).await;
     }
     let folder = tempfile::tempdir().unwrap();
-    let output = staged(world, &desk, &namespace, (to, version, job), folder.path());
+    let output = staged(cluster, &served, &namespace, (to, version, job), folder.path());
     let told = stderr(&output);
     assert!(output.status.success(), "{told}");
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -67,15 +68,15 @@ async fn run(stage: Arc<Stage>, to: To, version: &'static str, job: Job) {
     // Whatever would still be copied from this machine would fail.
     let settings = vec![("spark.kubernetes.file.upload.path", "file:///nowhere".to_owned())];
     let submission = Submission { submitter: Submitter::SparkSubmit, version, job, namespace, settings };
-    submission.runs_with(world, [class, given, code].concat()).await;
+    submission.runs_with(cluster, [class, given, code].concat()).await;
     let tickets = tickets(&api, &submission.namespace).await;
     assert!(!tickets.iter().any(|(_, ticket)| printed.contains(&ticket.resource_secret)));
     if to == To::SparkSubmit {
-        goes_with_its_driver(&api, &submission, &desk, &tickets).await;
+        goes_with_its_driver(&api, &submission, &served, &tickets).await;
     } else {
         api.remove(&application).await;
         for (_, ticket) in &tickets {
-            assert_eq!(desk.goes(ticket).await.reason, "orphaned");
+            assert_eq!(served.goes(ticket).await.reason, "orphaned");
         }
     }
     are_found_as_it_says(&api, &submission.namespace, &told).await;
@@ -83,19 +84,19 @@ async fn run(stage: Arc<Stage>, to: To, version: &'static str, job: Job) {
 
 /// `cloakroom stage --for`, with all the files of the job.
 fn staged(
-    world: &World,
-    desk: &Desk,
+    cluster: &RunningCluster,
+    served: &ServedCluster,
     namespace: &str,
     (to, version, job): (To, &str, Job),
     folder: &Path,
 ) -> Output {
     let kubeconfig = folder.join("kubeconfig");
-    std::fs::write(&kubeconfig, world.plane.kubeconfig(Account::Admin, world.plane.address())).unwrap();
-    let sources = world.jobs(version);
+    std::fs::write(&kubeconfig, cluster.plane.kubeconfig(Account::Admin, cluster.plane.address())).unwrap();
+    let sources = cluster.jobs(version);
     let mut command = command();
     command.current_dir(folder).env("KUBECONFIG", kubeconfig).arg("stage");
-    command.args(["--server", &desk.server.url(""), "--namespace", namespace]);
-    let internal = format!("spark.kubernetes.resourceStagingServer.internal.uri={}", desk.server.url(""));
+    command.args(["--server", &served.server.url(""), "--namespace", namespace]);
+    let internal = format!("spark.kubernetes.resourceStagingServer.internal.uri={}", served.server.url(""));
     command.args(["--conf", &internal]);
     match to {
         To::SparkSubmit => command.args(["--for", "spark-submit"]),

@@ -10,16 +10,16 @@ use cloakroom_testing::process;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
-use crate::stage::{Stage, VERSIONS, spark_home};
+use crate::shared::{SharedCluster, VERSIONS, spark_home};
 
-pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
     let each = VERSIONS.into_iter().flat_map(|version| {
         let by_spark_submit =
             format!("in_front::a_job_with_a_local_master_is_done_by_the_real_spark_submit_{version}");
         let by_python = format!("in_front::a_python_program_starts_the_link_in_an_installation_of_{version}");
         [
-            stage.trial_with(&by_spark_submit, Job::Python, move |_| spark_submit(version)),
-            stage.trial_with(&by_python, Job::Python, move |_| python(version)),
+            shared.trial_with(&by_spark_submit, Job::Python, move |_| spark_submit(version)),
+            shared.trial_with(&by_python, Job::Python, move |_| python(version)),
         ]
     });
     each.collect()

@@ -14,8 +14,8 @@ mod in_front;
 mod operator;
 mod pages;
 mod pods;
+mod shared;
 mod sight;
-mod stage;
 mod submission;
 mod submitted;
 mod web;
@@ -24,27 +24,27 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
 
-use stage::Stage;
+use shared::SharedCluster;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let stage = Arc::new(Stage::new());
+    let shared = Arc::new(SharedCluster::new());
     let trials: Vec<Trial> = [
-        pods::trials(&stage),
-        applications::trials(&stage),
-        submitted::trials(&stage),
-        handed_over::trials(&stage),
-        failures::trials(&stage),
-        airflow::trials(&stage),
-        in_front::trials(&stage),
-        executors::trials(&stage),
-        web::trials(&stage),
-        pages::trials(&stage),
+        pods::trials(&shared),
+        applications::trials(&shared),
+        submitted::trials(&shared),
+        handed_over::trials(&shared),
+        failures::trials(&shared),
+        airflow::trials(&shared),
+        in_front::trials(&shared),
+        executors::trials(&shared),
+        web::trials(&shared),
+        pages::trials(&shared),
     ]
     .into_iter()
     .flatten()
     .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    Arc::into_inner(stage).unwrap().end();
+    Arc::into_inner(shared).unwrap().end();
     conclusion.exit();
 }

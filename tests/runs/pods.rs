@@ -8,20 +8,20 @@ use cloakroom_testing::wait::{BOUND, until};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::stage::{CLOAKROOM, MACHINE, Stage};
+use crate::shared::{CLOAKROOM, MACHINE, SharedCluster};
 
-pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
     vec![
-        stage.trial("a_pod_runs_its_containers_in_order_and_says_how_they_ended", in_order),
-        stage.trial("a_failed_init_container_is_the_end_of_its_pod", failed_init),
-        stage.trial("a_pod_waits_for_a_config_map_and_says_so", late_config_map),
-        stage.trial("a_deleted_pod_is_asked_to_end_and_then_gone", deleted),
-        stage.trial("a_deleted_pod_that_does_not_listen_is_killed_when_its_grace_is_over", deaf),
-        stage.trial("a_pod_that_takes_too_much_memory_is_killed_and_says_so", out_of_memory),
-        stage.trial("an_image_that_is_not_there_is_said", no_image),
-        stage.trial("an_init_container_of_this_project_brings_what_was_staged", init_container),
-        stage.trial("a_mount_below_a_config_map_is_a_folder_in_it_unless_it_is_relative", nested_mounts),
-        stage.trial("what_the_runner_cannot_do_fails_the_pod", unknown_volume),
+        shared.trial("a_pod_runs_its_containers_in_order_and_says_how_they_ended", in_order),
+        shared.trial("a_failed_init_container_is_the_end_of_its_pod", failed_init),
+        shared.trial("a_pod_waits_for_a_config_map_and_says_so", late_config_map),
+        shared.trial("a_deleted_pod_is_asked_to_end_and_then_gone", deleted),
+        shared.trial("a_deleted_pod_that_does_not_listen_is_killed_when_its_grace_is_over", deaf),
+        shared.trial("a_pod_that_takes_too_much_memory_is_killed_and_says_so", out_of_memory),
+        shared.trial("an_image_that_is_not_there_is_said", no_image),
+        shared.trial("an_init_container_of_this_project_brings_what_was_staged", init_container),
+        shared.trial("a_mount_below_a_config_map_is_a_folder_in_it_unless_it_is_relative", nested_mounts),
+        shared.trial("what_the_runner_cannot_do_fails_the_pod", unknown_volume),
     ]
 }
 
@@ -40,9 +40,9 @@ async fn create(api: &Api, namespace: &str, pod: &Value) {
     assert_eq!(status, 201, "{answer}");
 }
 
-async fn in_order(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("in-order").await;
+async fn in_order(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("in-order").await;
     let mounts = json!([{"name": "shared", "mountPath": "/var/shared"}]);
     let mut first =
         shell("first", "echo one >/var/shared/steps; echo 'all is laid out' >/dev/termination-log");
@@ -60,7 +60,7 @@ async fn in_order(stage: Arc<Stage>) {
     let spec = json!({"initContainers": [first, second], "containers": [main],
                       "volumes": [{"name": "shared", "emptyDir": {}}]});
     create(&api, "in-order", &pod("steps", spec)).await;
-    let status = world.ended("in-order", "steps").await["status"].clone();
+    let status = cluster.ended("in-order", "steps").await["status"].clone();
     assert_eq!(status["phase"], "Failed", "{status:#}");
     let ended = |list: &str, index: usize| status[list][index]["state"]["terminated"].clone();
     assert_eq!(text(&ended("initContainerStatuses", 0)["message"]).trim(), "all is laid out");
@@ -68,27 +68,27 @@ async fn in_order(stage: Arc<Stage>) {
     assert_eq!(ended("containerStatuses", 0)["exitCode"], 3);
     let address = text(&status["podIP"]);
     let expected = format!("one\ntwo 2$(N)$(M)\n1234\nsteps\n{address} steps\n{address}\n");
-    assert_eq!(world.runner.log("in-order", "steps", "main"), expected);
+    assert_eq!(cluster.runner.log("in-order", "steps", "main"), expected);
 }
 
-async fn failed_init(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("failed-init").await;
+async fn failed_init(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("failed-init").await;
     let mut init = shell("init", "echo no such server; exit 5");
     init["terminationMessagePolicy"] = "FallbackToLogsOnError".into();
     let spec = json!({"initContainers": [init], "containers": [shell("main", "echo started")]});
     create(&api, "failed-init", &pod("half", spec)).await;
-    let status = world.ended("failed-init", "half").await["status"].clone();
+    let status = cluster.ended("failed-init", "half").await["status"].clone();
     assert_eq!(status["phase"], "Failed");
     let ended = &status["initContainerStatuses"][0]["state"]["terminated"];
     assert_eq!((&ended["exitCode"], &ended["message"]), (&json!(5), &json!("no such server")));
     assert_eq!(status["containerStatuses"][0]["state"]["waiting"]["reason"], "PodInitializing");
-    assert_eq!(world.runner.log("failed-init", "half", "main"), "");
+    assert_eq!(cluster.runner.log("failed-init", "half", "main"), "");
 }
 
-async fn late_config_map(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("late").await;
+async fn late_config_map(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("late").await;
     let mut main =
         shell("main", "cat /etc/settings/renamed; ls /etc/settings; stat -L -c %a /etc/settings/renamed");
     main["volumeMounts"] = json!([{"name": "settings", "mountPath": "/etc/settings"}]);
@@ -103,16 +103,16 @@ async fn late_config_map(stage: Arc<Stage>) {
     .await;
     let map = json!({"metadata": {"name": "settings"}, "data": {"given": "a value\n", "other": ""}});
     api.post("/api/v1/namespaces/late/configmaps", &map).await;
-    assert_eq!(world.ended("late", "patient").await["status"]["phase"], "Succeeded");
-    assert_eq!(world.runner.log("late", "patient", "main"), "a value\nrenamed\n400\n");
+    assert_eq!(cluster.ended("late", "patient").await["status"]["phase"], "Succeeded");
+    assert_eq!(cluster.runner.log("late", "patient", "main"), "a value\nrenamed\n400\n");
 }
 
-async fn deleted(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("deleted").await;
+async fn deleted(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("deleted").await;
     let script = "trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.1; done";
     create(&api, "deleted", &pod("busy", json!({"containers": [shell("main", script)]}))).await;
-    let log = || world.runner.log("deleted", "busy", "main");
+    let log = || cluster.runner.log("deleted", "busy", "main");
     until("it runs", async || log() == "ready\n").await;
     api.delete("/api/v1/namespaces/deleted/pods/busy").await;
     until("it is gone", async || api.get("/api/v1/namespaces/deleted/pods/busy").await.0 == 404).await;
@@ -120,14 +120,14 @@ async fn deleted(stage: Arc<Stage>) {
 }
 
 /// The kubelet's last report comes before the pod is gone.
-async fn deaf(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("deaf").await;
+async fn deaf(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("deaf").await;
     let script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.1; done";
     let mut deaf = pod("deaf", json!({"containers": [shell("main", script)]}));
     deaf["spec"]["terminationGracePeriodSeconds"] = 1.into();
     create(&api, "deaf", &deaf).await;
-    let log = || world.runner.log("deaf", "deaf", "main");
+    let log = || cluster.runner.log("deaf", "deaf", "main");
     until("it runs", async || log() == "ready\n").await;
     let path = "/api/v1/namespaces/deaf/pods/deaf";
     let (_, seen) = api.get(path).await;
@@ -144,21 +144,21 @@ async fn deaf(stage: Arc<Stage>) {
     assert_eq!(log(), "ready\nasked\n");
 }
 
-async fn out_of_memory(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("memory").await;
+async fn out_of_memory(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("memory").await;
     let script = "trap '' TERM; echo ready; while :; do sleep 0.1; done";
     create(&api, "memory", &pod("greedy", json!({"containers": [shell("main", script)]}))).await;
-    until("it runs", async || world.runner.log("memory", "greedy", "main") == "ready\n").await;
-    world.runner.out_of_memory("memory", "greedy");
-    let pod = world.ended("memory", "greedy").await;
+    until("it runs", async || cluster.runner.log("memory", "greedy", "main") == "ready\n").await;
+    cluster.runner.out_of_memory("memory", "greedy");
+    let pod = cluster.ended("memory", "greedy").await;
     let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
     assert_eq!((&ended["reason"], &ended["exitCode"]), (&json!("OOMKilled"), &json!(137)));
 }
 
-async fn no_image(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("no-image").await;
+async fn no_image(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("no-image").await;
     let mut main = shell("main", "true");
     main["image"] = "cloakroom.test/nothing".into();
     create(&api, "no-image", &pod("lost", json!({"containers": [main]}))).await;
@@ -170,9 +170,9 @@ async fn no_image(stage: Arc<Stage>) {
 }
 
 /// The kubelet's rule. The second container sees the volume elsewhere.
-async fn nested_mounts(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("nested").await;
+async fn nested_mounts(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("nested").await;
     let map = json!({"metadata": {"name": "settings"}, "data": {"one": "a file\n", "other": "another\n"}});
     api.post("/api/v1/namespaces/nested/configmaps", &map).await;
     let volumes =
@@ -190,28 +190,28 @@ async fn nested_mounts(stage: Arc<Stage>) {
         main["volumeMounts"] = json!([settings("/etc/settings"), own]);
         let spec = json!({"initContainers": [look], "containers": [main], "volumes": volumes});
         create(&api, "nested", &pod(name, spec)).await;
-        world.ended("nested", name).await;
-        assert_eq!(world.runner.log("nested", name, "look"), expected, "{name}");
+        cluster.ended("nested", name).await;
+        assert_eq!(cluster.runner.log("nested", name, "look"), expected, "{name}");
         if name == "relative" {
-            assert_eq!(world.runner.log("nested", name, "main"), "mine\n");
+            assert_eq!(cluster.runner.log("nested", name, "main"), "mine\n");
         }
     }
 }
 
-async fn unknown_volume(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("unknown").await;
+async fn unknown_volume(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("unknown").await;
     let volume = json!({"name": "v", "nfs": {"server": "nowhere", "path": "/"}});
     let spec = json!({"containers": [shell("main", "true")], "volumes": [volume]});
     create(&api, "unknown", &pod("odd", spec)).await;
-    let status = world.ended("unknown", "odd").await["status"].clone();
+    let status = cluster.ended("unknown", "odd").await["status"].clone();
     assert!(text(&status["message"]).contains("does not know this kind of volume"), "{status:#}");
 }
 
 /// By the original's contract, in this project's image.
-async fn init_container(stage: Arc<Stage>) {
-    let world = stage.world().await;
-    let api = world.namespace("contract").await;
+async fn init_container(shared: Arc<SharedCluster>) {
+    let cluster = shared.cluster().await;
+    let api = cluster.namespace("contract").await;
     let folder = tempfile::tempdir().unwrap();
     let server = Cloakroom::serve(&folder.path().join("data"), &[]);
     std::fs::write(folder.path().join("app.jar"), "a jar").unwrap();
@@ -233,9 +233,9 @@ async fn init_container(stage: Arc<Stage>) {
     let secret = json!({"metadata": {"name": "init"}, "stringData": {"jars": ticket["resourceSecret"]}});
     api.post("/api/v1/namespaces/contract/secrets", &secret).await;
     create(&api, "contract", &pod("main", fetching())).await;
-    let status = world.ended("contract", "main").await["status"].clone();
-    assert_eq!(status["phase"], "Succeeded", "{status:#} {:#?}", world.runner.logs("contract"));
-    assert_eq!(world.runner.log("contract", "main", "main"), "a jar");
+    let status = cluster.ended("contract", "main").await["status"].clone();
+    assert_eq!(status["phase"], "Succeeded", "{status:#} {:#?}", cluster.runner.logs("contract"));
+    assert_eq!(cluster.runner.log("contract", "main", "main"), "a jar");
 }
 
 fn fetching() -> Value {

@@ -9,11 +9,11 @@ use cloakroom_testing::wait::BOUND;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::stage::World;
+use crate::shared::RunningCluster;
 
 /// Executors' objects are gone when an application has ended: they are seen while they are there.
 pub struct Sight<'a> {
-    world: &'a World,
+    cluster: &'a RunningCluster,
     api: Api,
     namespace: String,
     objects: Arc<Mutex<Vec<Value>>>,
@@ -22,14 +22,14 @@ pub struct Sight<'a> {
 
 impl<'a> Sight<'a> {
     /// From now on.
-    pub fn of(world: &'a World, namespace: &str) -> Self {
-        let api = world.plane.api(Account::Admin);
+    pub fn of(cluster: &'a RunningCluster, namespace: &str) -> Self {
+        let api = cluster.plane.api(Account::Admin);
         let objects = Arc::new(Mutex::new(Vec::new()));
         let watches = ["pods", "configmaps", "services", "events"].map(|plural| {
             let path = format!("/api/v1/namespaces/{namespace}/{plural}");
             tokio::spawn(look(api.clone(), path, Arc::clone(&objects)))
         });
-        Self { world, api, namespace: namespace.to_owned(), objects, watches: watches.into() }
+        Self { cluster, api, namespace: namespace.to_owned(), objects, watches: watches.into() }
     }
 
     /// A text that nobody may see is in a secret whose name ends like this, in no other, and nowhere else.
@@ -41,7 +41,7 @@ impl<'a> Sight<'a> {
 
     /// Where a text is to be seen.
     pub fn places(&self, hidden: &str) -> Vec<String> {
-        let logs = self.world.runner.logs(&self.namespace);
+        let logs = self.cluster.runner.logs(&self.namespace);
         assert!(logs.len() > 2, "driver and executors have logs: {logs:?}");
         let logs = logs.into_iter().filter(|(_, log)| log.contains(hidden));
         let objects = self.objects.lock().unwrap();

@@ -8,7 +8,7 @@ use cloakroom_testing::process;
 use cloakroom_testing::wait::until;
 use serde_json::json;
 
-use crate::stage::{ACCOUNT, World, image, spark_home};
+use crate::shared::{ACCOUNT, RunningCluster, image, spark_home};
 
 /// The name of the driver's pod.
 pub const DRIVER: &str = "driver";
@@ -53,31 +53,31 @@ impl Submitter {
 impl Submission {
     /// Submits it, with `place` telling where each of its files is, waits for its end, and checks all that is seen of it:
     /// what the driver and the executors say, the exit codes, the submitter's own words. Returns these.
-    pub async fn runs_to_its_end(&self, world: &World, place: impl Fn(&str) -> String) -> String {
-        self.runs_with(world, self.job.arguments(place)).await
+    pub async fn runs_to_its_end(&self, cluster: &RunningCluster, place: impl Fn(&str) -> String) -> String {
+        self.runs_with(cluster, self.job.arguments(place)).await
     }
 
     /// The same with all that is said of the application.
-    pub async fn runs_with(&self, world: &World, arguments: Vec<String>) -> String {
-        let output = self.submit(world, arguments).await;
+    pub async fn runs_with(&self, cluster: &RunningCluster, arguments: Vec<String>) -> String {
+        let output = self.submit(cluster, arguments).await;
         let told = String::from_utf8_lossy(&[&output.stderr[..], &output.stdout].concat()).into_owned();
         let all = || {
-            let logs = world.runner.logs(&self.namespace);
+            let logs = cluster.runner.logs(&self.namespace);
             let logs: Vec<String> = logs.iter().map(|(of, log)| format!("== {of}\n{log}")).collect();
             format!("{told}\n{}", logs.join("\n"))
         };
         assert_eq!(output.status.code(), Some(self.submitter.exit_code()), "{}", all());
-        let pod = world.ended(&self.namespace, DRIVER).await;
+        let pod = cluster.ended(&self.namespace, DRIVER).await;
         let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
         assert_eq!(ended["exitCode"], EXIT_CODE, "{}", all());
-        let log = world.runner.log(&self.namespace, DRIVER, "spark-kubernetes-driver");
+        let log = cluster.runner.log(&self.namespace, DRIVER, "spark-kubernetes-driver");
         assert_eq!(Job::complaint(&log), None, "{}", all());
         // The lines that schedulers look for.
         for line in [format!("pod name: {DRIVER}"), format!("exit code: {EXIT_CODE}")] {
             assert!(told.contains(&line), "no “{line}”: {}", all());
         }
         let executors = format!("{}?labelSelector=spark-role%3Dexecutor", self.pods());
-        let api = world.plane.api(Account::Admin);
+        let api = cluster.plane.api(Account::Admin);
         let are_gone = async || api.get(&executors).await.1["items"] == json!([]);
         until("the executors are gone", are_gone).await;
         told
@@ -88,7 +88,7 @@ impl Submission {
         format!("/api/v1/namespaces/{}/pods", self.namespace)
     }
 
-    async fn submit(&self, world: &World, arguments: Vec<String>) -> Output {
+    async fn submit(&self, cluster: &RunningCluster, arguments: Vec<String>) -> Output {
         let folder = tempfile::tempdir().unwrap();
         // `timeout` hands the signal on that tells it of this process's end.
         let mut command = Command::new("setpriv");
@@ -108,9 +108,9 @@ impl Submission {
                 command.args(["--conf", &version]);
             }
         }
-        let master = format!("k8s://https://{}", world.plane.address());
+        let master = format!("k8s://https://{}", cluster.plane.address());
         command.args(["--master", &master, "--deploy-mode", "cluster"]);
-        for (key, value) in self.common(world).iter().chain(&self.settings) {
+        for (key, value) in self.common(cluster).iter().chain(&self.settings) {
             command.args(["--conf", &format!("{key}={value}")]);
         }
         command.args(arguments);
@@ -120,15 +120,15 @@ impl Submission {
     }
 
     /// An admin submits, two small executors work.
-    fn common(&self, world: &World) -> Vec<(&'static str, String)> {
-        let ca = world.plane.ca().unwrap().display().to_string();
+    fn common(&self, cluster: &RunningCluster) -> Vec<(&'static str, String)> {
+        let ca = cluster.plane.ca().unwrap().display().to_string();
         vec![
             ("spark.kubernetes.namespace", self.namespace.clone()),
             ("spark.kubernetes.container.image", image(self.version)),
             ("spark.kubernetes.authenticate.driver.serviceAccountName", ACCOUNT.to_owned()),
-            ("spark.kubernetes.authenticate.submission.oauthToken", world.plane.token(Account::Admin)),
+            ("spark.kubernetes.authenticate.submission.oauthToken", cluster.plane.token(Account::Admin)),
             ("spark.kubernetes.authenticate.submission.caCertFile", ca),
-            ("spark.kubernetes.file.upload.path", format!("file://{}", world.shared().display())),
+            ("spark.kubernetes.file.upload.path", format!("file://{}", cluster.shared().display())),
             ("spark.kubernetes.driver.pod.name", DRIVER.to_owned()),
             ("spark.driver.memory", "512m".to_owned()),
             ("spark.executor.memory", "512m".to_owned()),

@@ -7,38 +7,39 @@ use base64::engine::general_purpose::STANDARD;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::cluster::{Api, Cluster as _, text};
 use cloakroom_testing::jobs::Job;
-use cloakroom_testing::scenarios::desk::Desk;
+use cloakroom_testing::scenarios::served::ServedCluster;
 use cloakroom_testing::wait::until;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::stage::{CLOAKROOM, Stage, VERSIONS};
+use crate::shared::{CLOAKROOM, SharedCluster, VERSIONS};
 use crate::submission::{DRIVER, Submission, Submitter};
 
-pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
     let each = VERSIONS.into_iter().flat_map(|version| [(version, Job::Java), (version, Job::Python)]);
     each.map(|(version, job)| {
         let name = format!("submitted::a_{}_job_of_this_machine_runs_on_{version}", job.name());
-        stage.trial_with(&name, job, move |stage| run(stage, version, job))
+        shared.trial_with(&name, job, move |shared| run(shared, version, job))
     })
     .collect()
 }
 
-async fn run(stage: Arc<Stage>, version: &'static str, job: Job) {
-    let world = stage.world().await;
+async fn run(shared: Arc<SharedCluster>, version: &'static str, job: Job) {
+    let cluster = shared.cluster().await;
     let namespace = format!("submitted-{}-{}", job.name(), version.replace('.', "-"));
-    let api = world.namespace(&namespace).await;
-    let desk = Desk::open_through(&world.plane, world.plane.address(), &["--fetch-image", CLOAKROOM]);
-    let sources = world.jobs(version);
+    let api = cluster.namespace(&namespace).await;
+    let served =
+        ServedCluster::open_through(&cluster.plane, cluster.plane.address(), &["--fetch-image", CLOAKROOM]);
+    let sources = cluster.jobs(version);
     let settings = vec![
-        ("spark.kubernetes.resourceStagingServer.uri", desk.server.url("")),
-        ("spark.kubernetes.resourceStagingServer.internal.uri", desk.server.url("")),
+        ("spark.kubernetes.resourceStagingServer.uri", served.server.url("")),
+        ("spark.kubernetes.resourceStagingServer.internal.uri", served.server.url("")),
     ];
     let submission = Submission { submitter: Submitter::Cloakroom, version, job, namespace, settings };
-    submission.runs_to_its_end(world, |file| sources.join(file).display().to_string()).await;
+    submission.runs_to_its_end(cluster, |file| sources.join(file).display().to_string()).await;
     let tickets = tickets(&api, &submission.namespace).await;
     assert_eq!(tickets.len(), if matches!(job, Job::Java) { 2 } else { 1 });
-    goes_with_its_driver(&api, &submission, &desk, &tickets).await;
+    goes_with_its_driver(&api, &submission, &served, &tickets).await;
 }
 
 /// As the init-container has them.
@@ -70,16 +71,16 @@ pub async fn ending(api: &Api, namespace: &str, plural: &str, end: &str) -> Valu
 pub async fn goes_with_its_driver(
     api: &Api,
     submission: &Submission,
-    desk: &Desk,
+    served: &ServedCluster,
     tickets: &[(&str, Ticket)],
 ) {
     for (_, ticket) in tickets {
-        desk.until_kept_because(ticket, "owner-finished").await;
+        served.until_kept_because(ticket, "owner-finished").await;
     }
     let driver = format!("{}/{DRIVER}", submission.pods());
     api.delete(&driver).await;
     until("the driver is gone", async || api.get(&driver).await.0 == 404).await;
     for (_, ticket) in tickets {
-        assert_eq!(desk.goes(ticket).await.reason, "orphaned");
+        assert_eq!(served.goes(ticket).await.reason, "orphaned");
     }
 }

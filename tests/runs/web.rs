@@ -11,31 +11,31 @@ use libtest_mimic::Trial;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::shared::{CLOAKROOM, SharedCluster, VERSIONS};
 use crate::sight::Sight;
-use crate::stage::{CLOAKROOM, Stage, VERSIONS};
 use crate::submission::{Submission, Submitter};
 
 /// What the web server wants to see in the query.
 const SIGNATURE: &str = "signedByNobodyElse";
 
-pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
     let [latest, older] = VERSIONS;
     [(latest, Job::Java), (older, Job::Python)]
         .into_iter()
         .map(|(version, job)| {
             let name = format!("web::a_{}_job_at_signed_addresses_runs_on_{version}", job.name());
-            stage.trial_with(&name, job, move |stage| run(stage, version, job))
+            shared.trial_with(&name, job, move |shared| run(shared, version, job))
         })
         .collect()
 }
 
 /// Nothing is on the submitting machine, so no staging server is there.
-async fn run(stage: Arc<Stage>, version: &'static str, job: Job) {
-    let world = stage.world().await;
+async fn run(shared: Arc<SharedCluster>, version: &'static str, job: Job) {
+    let cluster = shared.cluster().await;
     let namespace = format!("web-{}", job.name());
-    world.namespace(&namespace).await;
-    let sight = Sight::of(world, &namespace);
-    let web = Web::serve(world.jobs(version)).await;
+    cluster.namespace(&namespace).await;
+    let sight = Sight::of(cluster, &namespace);
+    let web = Web::serve(cluster.jobs(version)).await;
     let settings = vec![
         ("spark.kubernetes.cloakroom.fetchRemote", "true".to_owned()),
         ("spark.kubernetes.initContainer.image", CLOAKROOM.to_owned()),
@@ -43,7 +43,7 @@ async fn run(stage: Arc<Stage>, version: &'static str, job: Job) {
         ("spark.logConf", "true".to_owned()),
     ];
     let submission = Submission { submitter: Submitter::Cloakroom, version, job, namespace, settings };
-    let told = submission.runs_to_its_end(world, |file| web.signed(file)).await;
+    let told = submission.runs_to_its_end(cluster, |file| web.signed(file)).await;
     assert!(!told.contains(SIGNATURE), "{told}");
     sight.has_only_in_secret(SIGNATURE, "-init-secret").await;
     // By the init-container, and neither by Spark nor by the submitter.

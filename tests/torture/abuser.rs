@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use crate::abuses::Abuse;
 use crate::connection::{Answer, Connection};
 use crate::round::Beside;
-use crate::scene::{ABUSER, Scene, Server};
 use crate::secrets::Secrets;
+use crate::tenants::{ABUSER, Server, TwoTenants};
 
 /// After a refusal or a broken connection; no abuser who wants to have an effect waits any longer.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -35,7 +35,7 @@ pub struct Abuser {
     server: SocketAddr,
     token: String,
     api: OnceCell<Api>,
-    scene: &'static Scene,
+    tenants: &'static TwoTenants,
     secrets: Arc<Secrets>,
     seen: Mutex<BTreeMap<String, u64>>,
     numbers: AtomicU64,
@@ -64,7 +64,7 @@ impl Abuser {
 
     /// The API server, as this tenant. Its connections belong to the abuser's runtime.
     pub async fn api(&self) -> &Api {
-        self.api.get_or_init(async || self.scene.api_of_the_abuser()).await
+        self.api.get_or_init(async || self.tenants.api_of_the_abuser()).await
     }
 
     /// A number that no other request has.
@@ -150,7 +150,7 @@ pub struct Attack {
 impl Attack {
     pub async fn begin(
         abuses: &'static [Abuse],
-        scene: &'static Scene,
+        tenants: &'static TwoTenants,
         server: &Server,
         secrets: &Arc<Secrets>,
     ) -> Self {
@@ -158,13 +158,13 @@ impl Attack {
         if abuses.is_empty() {
             return attack;
         }
-        let bundle = staged(server.address(), &scene.abuser_token, secrets).await;
+        let bundle = staged(server.address(), &tenants.abuser_token, secrets).await;
         for abuse in abuses {
             let abuser = Arc::new(Abuser {
                 server: server.address(),
-                token: scene.abuser_token.clone(),
+                token: tenants.abuser_token.clone(),
                 api: OnceCell::new(),
-                scene,
+                tenants,
                 secrets: Arc::clone(secrets),
                 seen: Mutex::default(),
                 numbers: AtomicU64::new(0),

@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::connection::Connection;
 use crate::figures::{Direction, Measured, Record};
-use crate::scene::{HONEST, Server};
 use crate::secrets::Secrets;
+use crate::tenants::{HONEST, Server};
 
 /// When requests are due, in each second: two uploads and four downloads.
 const SCHEDULES: [(u64, Direction); 6] = [

@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use crate::abuses::{ALL, Abuse};
 use crate::figures::{Direction, Figures, Measured, median};
 use crate::round::{Beside, Field};
-use crate::{runtime, scene, torture};
+use crate::{runtime, tenants, torture};
 
 /// Asks for the long form, and says how many seconds one round of it lasts.
 const SECONDS: &str = "CLOAKROOM_TEST_TORTURE_SECONDS";
@@ -33,8 +33,8 @@ pub fn trials() -> Vec<Trial> {
 
 /// Two servers, of which one is never abused: what a round leaves behind counts in the next ones of the other.
 async fn compare(abuses: &'static [Abuse], seconds: u64) {
-    let quiet = Field::new(scene().await, SIZE_BYTES, &[]).await;
-    let abused = Field::new(scene().await, SIZE_BYTES, &[]).await;
+    let quiet = Field::new(tenants().await, SIZE_BYTES, &[]).await;
+    let abused = Field::new(tenants().await, SIZE_BYTES, &[]).await;
     let (mut without, mut with, mut complaints) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=ROUNDS {
         for (name, field, abuses, rounds) in

@@ -13,9 +13,9 @@ mod figures;
 mod honest;
 mod long;
 mod round;
-mod scene;
 mod secrets;
 mod short;
+mod tenants;
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ use tokio::runtime::Runtime;
 
 use cloakroom_testing::control_group::ControlGroup;
 use cloakroom_testing::needs::{Need, trial};
-use scene::Scene;
+use tenants::TwoTenants;
 
 fn main() {
     let mut arguments = Arguments::from_args();
@@ -36,8 +36,8 @@ fn main() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
     let trials = [short::trials(), long::trials()].into_iter().flatten().collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
-    if let Some(scene) = SCENE.get() {
-        runtime().block_on(scene.end());
+    if let Some(tenants) = SCENE.get() {
+        runtime().block_on(tenants.end());
     }
     conclusion.exit();
 }
@@ -61,8 +61,8 @@ fn runtime() -> &'static Runtime {
 }
 
 /// One cluster for all tests.
-static SCENE: tokio::sync::OnceCell<Scene> = tokio::sync::OnceCell::const_new();
+static SCENE: tokio::sync::OnceCell<TwoTenants> = tokio::sync::OnceCell::const_new();
 
-async fn scene() -> &'static Scene {
-    SCENE.get_or_init(Scene::start).await
+async fn tenants() -> &'static TwoTenants {
+    SCENE.get_or_init(TwoTenants::start).await
 }

@@ -11,8 +11,8 @@ use crate::abuser::Attack;
 use crate::abuses::Abuse;
 use crate::figures::Measured;
 use crate::honest::Honest;
-use crate::scene::{HONEST, Scene, Server};
 use crate::secrets::Secrets;
+use crate::tenants::{HONEST, Server, TwoTenants};
 
 /// How often a probe asks (`periodSeconds` of the manifest).
 const PROBE_PERIOD: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const FOURTHS: u64 = 3;
 
 /// A server and its honest tenant, who has staged something already.
 pub struct Field {
-    pub scene: &'static Scene,
+    pub tenants: &'static TwoTenants,
     pub server: Arc<Server>,
     pub honest: Arc<Honest>,
     pub secrets: Arc<Secrets>,
@@ -46,17 +46,17 @@ pub struct Round {
 }
 
 impl Field {
-    pub async fn new(scene: &'static Scene, size_bytes: usize, flags: &[&str]) -> Self {
-        let secrets = Arc::new(scene.secrets());
-        let server = Arc::new(Server::start(scene, flags));
-        let honest = Honest::new(&server, &scene.honest_token, size_bytes, &secrets);
+    pub async fn new(tenants: &'static TwoTenants, size_bytes: usize, flags: &[&str]) -> Self {
+        let secrets = Arc::new(tenants.secrets());
+        let server = Arc::new(Server::start(tenants, flags));
+        let honest = Honest::new(&server, &tenants.honest_token, size_bytes, &secrets);
         honest.fill_the_stock().await;
-        Self { scene, server, honest, secrets }
+        Self { tenants, server, honest, secrets }
     }
 
     /// One round. `abuses` may be none.
     pub async fn round(&self, abuses: &'static [Abuse], beside: Beside, seconds: u64) -> Round {
-        let attack = Attack::begin(abuses, self.scene, &self.server, &self.secrets).await;
+        let attack = Attack::begin(abuses, self.tenants, &self.server, &self.secrets).await;
         let mut complaints = attack.until_in_effect(beside).await;
         let probes = Probes::begin(&self.server);
         let measured = self.honest.load(seconds).await;

@@ -7,9 +7,9 @@ use libtest_mimic::Trial;
 use crate::abuses::{ALL, Abuse};
 use crate::figures::figures_are_those_of_the_requests_that_succeeded;
 use crate::round::{Beside, Field, Round};
-use crate::scene::ABUSER;
 use crate::secrets::planted_secrets_are_found;
-use crate::{runtime, scene, torture};
+use crate::tenants::ABUSER;
+use crate::{runtime, tenants, torture};
 
 /// Of one bundle: what a server without optimisation takes six times in a second beside other work.
 const SIZE_BYTES: usize = 2 << 20;
@@ -52,17 +52,17 @@ pub fn trials() -> Vec<Trial> {
 }
 
 async fn beside(abuse: &'static [Abuse]) {
-    let field = Field::new(scene().await, SIZE_BYTES, abuse[0].flags).await;
+    let field = Field::new(tenants().await, SIZE_BYTES, abuse[0].flags).await;
     expect_nothing_of(field.round(abuse, Beside::Nothing, ALONE_SECONDS).await);
 }
 
 /// And afterwards: the server starts again in its limits, and what the abuser left goes.
 async fn beside_everything_at_once() {
-    let field = Field::new(scene().await, SIZE_BYTES, &IMPATIENT).await;
+    let field = Field::new(tenants().await, SIZE_BYTES, &IMPATIENT).await;
     expect_nothing_of(field.round(ALL, Beside::Others, TOGETHER_SECONDS).await);
     field.server.restart(&IMPATIENT);
     field.honest.renew_the_stock().await;
-    field.scene.remove_pods_of(ABUSER).await;
+    field.tenants.remove_pods_of(ABUSER).await;
     until("what the abuser left is gone", async || {
         field.server.resources_of(ABUSER).await.is_ok_and(|count| count == 0)
     })

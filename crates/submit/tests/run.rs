@@ -23,7 +23,7 @@ const APPLICATION: &str = "apiVersion: sparkoperator.k8s.io/v1beta2\nkind: Spark
                            metadata: {name: words}\nspec: {mainApplicationFile: app.jar}\n";
 
 /// A cluster, a stager, and a folder with an application in it.
-struct Place {
+struct TestRun {
     api_server: FakeApiServer,
     submitter: Submitter,
     stager: FakeStager,
@@ -32,7 +32,7 @@ struct Place {
     folder: TempDir,
 }
 
-impl Place {
+impl TestRun {
     fn new() -> Self {
         let api_server = FakeApiServer::start();
         for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, SPARK_APPLICATION] {
@@ -99,18 +99,18 @@ impl Place {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tickets_of_the_stager_reach_the_pod() {
-    let place = Place::new();
-    assert_eq!(place.submit().await.unwrap(), Ended::Deployed);
-    assert_eq!(place.stager.bundles(), ["id-of-the-files", "id-of-the-jars"]);
-    let objects = place.objects();
+    let test_run = TestRun::new();
+    assert_eq!(test_run.submit().await.unwrap(), Ended::Deployed);
+    assert_eq!(test_run.stager.bundles(), ["id-of-the-files", "id-of-the-jars"]);
+    let objects = test_run.objects();
     let map = objects.iter().find_map(|name| name.strip_prefix("ConfigMap ")).unwrap();
     assert!(map.ends_with("-init-config"), "{objects:?}");
-    let map = place.api_server.object(CONFIG_MAP, DEFAULT, map).unwrap();
-    for id in place.stager.bundles() {
+    let map = test_run.api_server.object(CONFIG_MAP, DEFAULT, map).unwrap();
+    for id in test_run.stager.bundles() {
         assert!(map["data"].to_string().contains(&id), "{map}");
     }
     let pod = objects.iter().find_map(|name| name.strip_prefix("Pod ")).unwrap();
-    let pod = place.api_server.object(POD, DEFAULT, pod).unwrap();
+    let pod = test_run.api_server.object(POD, DEFAULT, pod).unwrap();
     assert_eq!(pod["spec"]["initContainers"][0]["image"], IMAGE);
 }
 
@@ -118,106 +118,106 @@ async fn the_tickets_of_the_stager_reach_the_pod() {
 async fn bundles_are_released_if_the_application_cannot_be_made() {
     // The first call is the dry run.
     for (kind, skip) in [(POD, 1), (SECRET, 0)] {
-        let place = Place::new();
+        let test_run = TestRun::new();
         let verb = if kind == POD { Verb::Create } else { Verb::Patch };
-        place.api_server.fail_some(kind, verb, skip, usize::MAX, Fault::Status(422));
-        assert_eq!(place.submit().await.unwrap_err().kind(), Failed::Creating);
-        place.assert_is_taken_back();
-        place.assert_nothing_is_left();
+        test_run.api_server.fail_some(kind, verb, skip, usize::MAX, Fault::Status(422));
+        assert_eq!(test_run.submit().await.unwrap_err().kind(), Failed::Creating);
+        test_run.assert_is_taken_back();
+        test_run.assert_nothing_is_left();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_staged_if_the_dry_run_is_refused() {
-    let place = Place::new();
-    place.api_server.fail_for(POD, Verb::Create, Fault::Status(422));
-    assert_eq!(place.submit().await.unwrap_err().kind(), Failed::Creating);
-    assert_eq!(place.stager.ever_staged(), 0);
-    assert_eq!(place.events.called("taken-back"), [] as [Value; 0]);
-    place.assert_nothing_is_left();
+    let test_run = TestRun::new();
+    test_run.api_server.fail_for(POD, Verb::Create, Fault::Status(422));
+    assert_eq!(test_run.submit().await.unwrap_err().kind(), Failed::Creating);
+    assert_eq!(test_run.stager.ever_staged(), 0);
+    assert_eq!(test_run.events.called("taken-back"), [] as [Value; 0]);
+    test_run.assert_nothing_is_left();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_told_at_once_that_an_upload_is_to_stop() {
-    let mut place = Place::new();
-    place.stager.is_slow = true;
+    let mut test_run = TestRun::new();
+    test_run.stager.is_slow = true;
     let stopping = async {
-        place.stager.begun.cancelled().await;
-        place.submitter.stop.cancel();
+        test_run.stager.begun.cancelled().await;
+        test_run.submitter.stop.cancel();
     };
-    let (ended, ()) = tokio::join!(place.submit(), stopping);
+    let (ended, ()) = tokio::join!(test_run.submit(), stopping);
     assert_eq!(ended.unwrap_err().kind(), Failed::Stopped);
     let stopping = json!({"event": "stopping", "under_way": "files"});
-    assert_eq!(place.events.called("stopping"), [stopping]);
-    place.assert_nothing_is_left();
+    assert_eq!(test_run.events.called("stopping"), [stopping]);
+    test_run.assert_nothing_is_left();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bundle_that_stays_is_told_as_data() {
-    let mut place = Place::new();
-    place.stager.keeps = true;
-    place.api_server.fail_some(POD, Verb::Create, 1, usize::MAX, Fault::Status(422));
-    assert_eq!(place.submit().await.unwrap_err().kind(), Failed::Creating);
+    let mut test_run = TestRun::new();
+    test_run.stager.keeps = true;
+    test_run.api_server.fail_some(POD, Verb::Create, 1, usize::MAX, Fault::Status(422));
+    assert_eq!(test_run.submit().await.unwrap_err().kind(), Failed::Creating);
     let left = |what: &str| {
         let id = format!("id-of-the-{what}");
         json!({"event": "left", "kind": "staged", "what": what, "resource_id": id, "server": STAGING, "why": "it is kept"})
     };
-    assert_eq!(place.events.called("left"), [left("jars"), left("files")]);
-    assert_eq!(place.events.called("taken-back"), [] as [Value; 0]);
+    assert_eq!(test_run.events.called("left"), [left("jars"), left("files")]);
+    assert_eq!(test_run.events.called("taken-back"), [] as [Value; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_made_before_the_rest_is_handed_over() {
-    let place = Place::new();
+    let test_run = TestRun::new();
     let take = |to_apply: &[Value]| {
         assert_eq!(to_apply, [] as [Value; 0], "everything is made");
-        assert_eq!((place.objects().len(), place.stager.bundles().len()), (2, 2));
+        assert_eq!((test_run.objects().len(), test_run.stager.bundles().len()), (2, 2));
         Ok(())
     };
-    let handed_over = place.hand_over(None, take).await.unwrap();
+    let handed_over = test_run.hand_over(None, take).await.unwrap();
     assert!(!handed_over.is_owned && handed_over.expires_at.is_some());
-    assert_eq!((place.objects().len(), place.stager.bundles().len()), (2, 2));
+    assert_eq!((test_run.objects().len(), test_run.stager.bundles().len()), (2, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_handed_over_is_taken_back() {
-    let place = Place::new();
-    let error = place.hand_over(None, |_| Err("no paper")).await.unwrap_err();
+    let test_run = TestRun::new();
+    let error = test_run.hand_over(None, |_| Err("no paper")).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (Failed::HandingOver, "no paper"));
-    place.assert_is_taken_back_by(&["deleted", "released"]);
-    place.assert_nothing_is_left();
+    test_run.assert_is_taken_back_by(&["deleted", "released"]);
+    test_run.assert_nothing_is_left();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bundles_are_released_although_an_object_cannot_be_deleted() {
-    let place = Place::new();
-    place.api_server.fail_for(SECRET, Verb::Delete, Fault::Status(403));
-    let error = place.hand_over(None, |_| Err("no paper")).await.unwrap_err().to_string();
+    let test_run = TestRun::new();
+    test_run.api_server.fail_for(SECRET, Verb::Delete, Fault::Status(403));
+    let error = test_run.hand_over(None, |_| Err("no paper")).await.unwrap_err().to_string();
     assert!(error.starts_with("not everything was taken back (still there: secret app-"), "{error}");
-    place.assert_is_taken_back();
-    assert_eq!(place.objects().len(), 1);
+    test_run.assert_is_taken_back();
+    assert_eq!(test_run.objects().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_file_of_an_application_is_handed_over_with_its_objects_and_nothing_is_made() {
     for is_there in [false, true] {
-        let place = Place::new();
+        let test_run = TestRun::new();
         if is_there {
-            place.api_server.add(SPARK_APPLICATION, DEFAULT, json!({"metadata": {"name": "words"}}));
+            test_run.api_server.add(SPARK_APPLICATION, DEFAULT, json!({"metadata": {"name": "words"}}));
         }
-        let before = place.objects();
+        let before = test_run.objects();
         let take = |to_apply: &[Value]| {
             let kinds: Vec<_> = to_apply.iter().map(|document| document["kind"].as_str().unwrap()).collect();
             assert_eq!(kinds, ["ConfigMap", "Secret", "SparkApplication"]);
             assert_eq!(to_apply[0]["metadata"].get("ownerReferences").is_some(), is_there);
             Err("no paper")
         };
-        let error = place.hand_over(Some(APPLICATION), take).await.unwrap_err();
+        let error = test_run.hand_over(Some(APPLICATION), take).await.unwrap_err();
         assert_eq!(error.kind(), Failed::HandingOver);
-        place.assert_is_taken_back();
-        assert_eq!(place.objects(), before);
-        let handed_over = place.hand_over(Some(APPLICATION), |_| Ok(())).await.unwrap();
-        assert_eq!((handed_over.is_owned, place.stager.bundles().len()), (is_there, 2));
-        assert_eq!(place.objects(), before);
+        test_run.assert_is_taken_back();
+        assert_eq!(test_run.objects(), before);
+        let handed_over = test_run.hand_over(Some(APPLICATION), |_| Ok(())).await.unwrap();
+        assert_eq!((handed_over.is_owned, test_run.stager.bundles().len()), (is_there, 2));
+        assert_eq!(test_run.objects(), before);
     }
 }

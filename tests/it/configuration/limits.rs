@@ -1,6 +1,6 @@
 //! What a check says of limits that an admin may not expect.
 
-use super::{Place, process, text};
+use super::{ServerFiles, process, text};
 
 const SHARES: [&str; 7] = [
     "--upload-auth",
@@ -12,7 +12,7 @@ const SHARES: [&str; 7] = [
     "--max-total-size",
 ];
 
-impl Place {
+impl ServerFiles {
     /// A properties file with an API server in it.
     fn with_cluster(&self) -> String {
         let file = self.properties(&[
@@ -41,9 +41,9 @@ impl Place {
 
 #[test]
 fn every_value_of_the_check_stands_apart_from_its_name() {
-    let place = Place::new();
-    let file = place.with_cluster();
-    let said = place.valid(&[&file, "--upload-auth", "kubernetes", "--max-resource-size", "1MiB"], &[]);
+    let files = ServerFiles::new();
+    let file = files.with_cluster();
+    let said = files.valid(&[&file, "--upload-auth", "kubernetes", "--max-resource-size", "1MiB"], &[]);
     for line in said.lines().skip(1) {
         let parts = line.strip_prefix("  ").and_then(|line| line.split_once("  "));
         assert!(parts.is_some_and(|(_, value)| !value.trim().is_empty()), "“{line}” in\n{said}");
@@ -56,59 +56,59 @@ fn every_value_of_the_check_stands_apart_from_its_name() {
 
 #[test]
 fn a_bundle_that_is_more_than_a_share_is_warned_about_and_more_so_where_it_is_all_the_room() {
-    let place = Place::new();
-    let file = place.with_cluster();
+    let files = ServerFiles::new();
+    let file = files.with_cluster();
     let flags = |total, more: &[&'static str]| [&[&*file][..], &SHARES, &[total], more].concat();
     let more_than_a_share =
         ["--max-resource-size (8 MiB) is 40% of the room (20 MiB by --max-total-size)", "--share 25%"];
-    place.warns(&flags("20MiB", &[]), &more_than_a_share);
+    files.warns(&flags("20MiB", &[]), &more_than_a_share);
     for total in ["8MiB", "5MiB"] {
-        place.warns(
+        files.warns(
             &flags(total, &["--share", "50%"]),
             &["takes all the room", "by --max-total-size", "lower"],
         );
     }
     // Of a disk that is smaller than the bundle.
     let huge = [&*file, "--upload-auth", "kubernetes", "--max-resource-size", "4PiB"];
-    place.warns(&huge, &["takes all the room", "by the disk's size"]);
+    files.warns(&huge, &["takes all the room", "by the disk's size"]);
     for (total, more) in [("32MiB", &[][..]), ("20MiB", &["--share", "40%"]), ("20MiB", &["--share=100%"])] {
-        assert!(place.warnings(&flags(total, more)).is_empty(), "{total} {more:?}");
+        assert!(files.warnings(&flags(total, more)).is_empty(), "{total} {more:?}");
     }
-    assert!(place.warnings(&["--max-total-size", "1MiB"]).is_empty(), "without shares there is no floor");
+    assert!(files.warnings(&["--max-total-size", "1MiB"]).is_empty(), "without shares there is no floor");
 }
 
 #[test]
 fn a_share_where_there_are_none_is_said_to_have_no_effect() {
-    let place = Place::new();
-    let tokens = place.file("tokens", "correct-horse-battery\n");
+    let files = ServerFiles::new();
+    let tokens = files.file("tokens", "correct-horse-battery\n");
     for auth in [&[][..], &["--upload-auth", "none"], &["--upload-token-file", text(&tokens)]] {
-        place.warns(
+        files.warns(
             &[auth, &["--share", "10%"]].concat(),
             &["--share 10% has no effect", "--upload-auth", "kubernetes"],
         );
-        assert!(place.warnings(auth).is_empty());
+        assert!(files.warnings(auth).is_empty());
     }
-    let output = place.check(&[], &[("CLOAKROOM_SHARE", "10%")]);
+    let output = files.check(&[], &[("CLOAKROOM_SHARE", "10%")]);
     assert!(process::stderr(&output).contains("--share 10% has no effect"), "{}", process::stderr(&output));
 }
 
 #[test]
 fn more_resources_than_the_memory_of_the_manifests_holds_are_warned_about() {
-    let place = Place::new();
-    place.warns(
+    let files = ServerFiles::new();
+    files.warns(
         &["--max-resources", "1000000"],
         &["976.6 MiB of memory", "1 KiB for each", "2000000 tombstones"],
     );
-    assert!(place.warnings(&["--max-resources", "200000"]).is_empty());
+    assert!(files.warnings(&["--max-resources", "200000"]).is_empty());
 }
 
 #[test]
 fn a_password_in_the_public_url_is_refused_and_not_repeated() {
-    let place = Place::new();
+    let files = ServerFiles::new();
     for address in
         ["https://jo:hunter2@stage.example.com", "https://jo:hunter2@stage.example.com/a?b", "jo:hunter2@h"]
     {
-        let said = place.refused(&["--public-url", address], &[]);
+        let said = files.refused(&["--public-url", address], &[]);
         assert!(said.contains("--public-url") && said.contains("without a user name"), "{said}");
         assert!(!said.contains("hunter2"), "{said}");
     }

@@ -12,12 +12,12 @@ use super::page;
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 
 /// Files that the commands below read, and a server that takes them.
-struct Place {
+struct CommandLine {
     folder: tempfile::TempDir,
     server: Cloakroom,
 }
 
-impl Place {
+impl CommandLine {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = Cloakroom::serve(&folder.path().join("cloakroom-data"), &["--min-free-space", "0b"]);
@@ -56,7 +56,7 @@ fn documented(path: &str, heading: &str) -> BTreeSet<i32> {
 
 #[test]
 fn the_tables_of_exit_codes_are_what_the_program_ends_with() {
-    let (place, closed) = (Place::new(), format!("http://127.0.0.1:{}", closed_port()));
+    let (command_line, closed) = (CommandLine::new(), format!("http://127.0.0.1:{}", closed_port()));
     let to_nothing = format!("--server {closed} --attempts 1 -n demo -l a=b");
     let stage = [
         (0, "stage -q --server {server} -n demo -l a=b app.jar".to_owned()),
@@ -121,10 +121,10 @@ fn the_tables_of_exit_codes_are_what_the_program_ends_with() {
         ("docs/operations.md", "Start, stop, upgrade", &serve),
     ] {
         for (code, line) in lines {
-            assert_eq!(place.ends_with(line), *code, "{line}");
+            assert_eq!(command_line.ends_with(line), *code, "{line}");
         }
         let seen: BTreeSet<i32> = lines.iter().map(|(code, _)| *code).collect();
         assert_eq!(documented(path, heading), seen, "{path}, {heading}");
     }
-    assert!(!place.path("there").exists(), "something was fetched");
+    assert!(!command_line.path("there").exists(), "something was fetched");
 }

@@ -35,13 +35,13 @@ spec:
   executor: {instances: 2}
 ";
 
-impl Place {
+impl Stager {
     /// With an application's file and a cluster that knows the kind.
     fn with_application() -> Self {
-        let place = Self::new();
-        place.api_server.define(SPARK_APPLICATION);
-        std::fs::write(place.path("app.yaml"), APPLICATION).unwrap();
-        place
+        let stager = Self::new();
+        stager.api_server.define(SPARK_APPLICATION);
+        std::fs::write(stager.path("app.yaml"), APPLICATION).unwrap();
+        stager
     }
 
     fn merge(&self, more: &[&str]) -> Output {
@@ -68,8 +68,8 @@ fn kinds(documents: &[Value]) -> Vec<String> {
 
 #[test]
 fn the_application_keeps_its_fields_and_gets_what_was_staged() {
-    let place = Place::with_application();
-    let output = place.merge(&["-f", "app.yaml", "--files", "data.txt,prod.conf#app.conf"]);
+    let stager = Stager::with_application();
+    let output = stager.merge(&["-f", "app.yaml", "--files", "data.txt,prod.conf#app.conf"]);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(printed.contains(r#""on": "yes""#), "a word that kubectl would take for a boolean: {printed}");
     assert!(printed.contains("mode: cluster\n") && !printed.contains("- no\n"), "{printed}");
@@ -107,14 +107,14 @@ fn the_application_keeps_its_fields_and_gets_what_was_staged() {
         assert!(volumes.contains(&text(&object["metadata"]["name"])), "{volumes}");
         assert_eq!(object["metadata"]["namespace"], "demo");
     }
-    assert_eq!(place.bundles(), 2);
-    assert_eq!(place.api_server.everything_in("demo"), [""; 0], "kubectl makes them");
+    assert_eq!(stager.bundles(), 2);
+    assert_eq!(stager.api_server.everything_in("demo"), [""; 0], "kubectl makes them");
 }
 
 #[test]
 fn the_objects_belong_to_the_application_where_it_is_there() {
-    let place = Place::with_application();
-    let output = place.merge(&["-f", "app.yaml"]);
+    let stager = Stager::with_application();
+    let output = stager.merge(&["-f", "app.yaml"]);
     assert!(
         stderr(&output).contains(
             "once the SparkApplication is gone, remove them with “kubectl delete secret,configmap -n demo -l"
@@ -125,9 +125,9 @@ fn the_objects_belong_to_the_application_where_it_is_there() {
     for object in &documents_of(&output)[1..3] {
         assert_eq!(object["metadata"]["ownerReferences"], Value::Null);
     }
-    place.api_server.create(SPARK_APPLICATION, "demo", "words", &[]);
-    let uid = text(&place.api_server.object(SPARK_APPLICATION, "demo", "words").unwrap()["metadata"]["uid"]);
-    let output = place.merge(&["-f", "app.yaml"]);
+    stager.api_server.create(SPARK_APPLICATION, "demo", "words", &[]);
+    let uid = text(&stager.api_server.object(SPARK_APPLICATION, "demo", "words").unwrap()["metadata"]["uid"]);
+    let output = stager.merge(&["-f", "app.yaml"]);
     assert!(
         stderr(&output).contains("they belong to the SparkApplication that exists already"),
         "{}",
@@ -143,27 +143,27 @@ fn the_objects_belong_to_the_application_where_it_is_there() {
 
 #[test]
 fn who_may_not_look_for_the_application_is_warned_and_a_dry_run_looks_for_nothing() {
-    let place = Place::with_application();
-    place.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(403));
-    let output = place.merge(&["-f", "app.yaml"]);
+    let stager = Stager::with_application();
+    stager.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(403));
+    let output = stager.merge(&["-f", "app.yaml"]);
     let said = stderr(&output);
     assert!(
         said.contains("warning: cannot find out whether the SparkApplication words exists already"),
         "{said}"
     );
     assert_eq!(kinds(&documents_of(&output)).len(), 4);
-    place.api_server.forget_calls();
-    assert_eq!(place.documents(&["-f", "app.yaml", "--dry-run"]).len(), 4);
-    assert_eq!(place.api_server.calls(), []);
-    place.api_server.heal();
-    place.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(401));
-    let bundles = place.bundles();
-    let said = stderr(&place.merge(&["-f", "app.yaml"]));
-    assert!(said.contains("401") && place.bundles() == bundles, "nothing is uploaded in vain: {said}");
+    stager.api_server.forget_calls();
+    assert_eq!(stager.documents(&["-f", "app.yaml", "--dry-run"]).len(), 4);
+    assert_eq!(stager.api_server.calls(), []);
+    stager.api_server.heal();
+    stager.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(401));
+    let bundles = stager.bundles();
+    let said = stderr(&stager.merge(&["-f", "app.yaml"]));
+    assert!(said.contains("401") && stager.bundles() == bundles, "nothing is uploaded in vain: {said}");
     for status in [422, 500] {
-        place.api_server.heal();
-        place.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(status));
-        let said = stderr(&place.merge(&["-f", "app.yaml"]));
+        stager.api_server.heal();
+        stager.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(status));
+        let said = stderr(&stager.merge(&["-f", "app.yaml"]));
         assert!(said.contains(" words in namespace demo could not be read: "), "{said}");
         assert!(!said.contains("could not be created") && !said.contains("does not accept"), "{said}");
     }
@@ -171,20 +171,20 @@ fn who_may_not_look_for_the_application_is_warned_and_a_dry_run_looks_for_nothin
 
 #[test]
 fn json_and_stdin_do_as_well_and_the_name_chooses() {
-    let place = Place::with_application();
+    let stager = Stager::with_application();
     let documents: Vec<Value> = serde_saphyr::from_multiple(APPLICATION).unwrap();
     let mut other = documents[1].clone();
     other["metadata"] = json!({"name": "letters"});
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [documents[1], other]}).to_string();
-    std::fs::write(place.path("list.json"), &list).unwrap();
-    let printed = place.documents(&["-f", "list.json", "--name", "letters", "-n", "demo"]);
+    std::fs::write(stager.path("list.json"), &list).unwrap();
+    let printed = stager.documents(&["-f", "list.json", "--name", "letters", "-n", "demo"]);
     assert_eq!(kinds(&printed), ["SparkApplication", "ConfigMap", "Secret", "SparkApplication"]);
     assert_eq!(printed[0], documents[1], "the other one is as it was");
     assert_eq!(printed[3]["metadata"], json!({"name": "letters", "namespace": "demo"}));
     let mut command = command();
-    command.current_dir(place.folder.path()).env("KUBECONFIG", place.path("kubeconfig"));
-    command.args(["stage", "--for", "spark-operator", "--server", &place.server.url(""), "-f", "-"]);
-    command.args(pods_too(&place.server.url("")));
+    command.current_dir(stager.folder.path()).env("KUBECONFIG", stager.path("kubeconfig"));
+    command.args(["stage", "--for", "spark-operator", "--server", &stager.server.url(""), "-f", "-"]);
+    command.args(pods_too(&stager.server.url("")));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(APPLICATION.as_bytes()).unwrap();
@@ -193,9 +193,9 @@ fn json_and_stdin_do_as_well_and_the_name_chooses() {
 
 #[test]
 fn a_file_that_does_not_go_together_with_the_rest_is_refused_before_anything_is_sent() {
-    let place = Place::with_application();
+    let stager = Stager::with_application();
     let own = |file: &'static str, from: &str, to: &str| {
-        std::fs::write(place.path(file), APPLICATION.replacen(from, to, 1)).unwrap();
+        std::fs::write(stager.path(file), APPLICATION.replacen(from, to, 1)).unwrap();
         vec!["-f", file]
     };
     for (arguments, why) in [
@@ -219,25 +219,25 @@ fn a_file_that_does_not_go_together_with_the_rest_is_refused_before_anything_is_
             "wrong.yaml, spec.driver.memory: `spark.driver.memory` is `lots`",
         ),
     ] {
-        let said = stderr(&place.merge(&arguments));
+        let said = stderr(&stager.merge(&arguments));
         assert!(said.contains(why), "{arguments:?}: {said}");
-        place.assert_nothing_is_left(&said);
+        stager.assert_nothing_is_left(&said);
     }
-    let said = stderr(&place.output("spark-submit", &["-f", "app.yaml"]));
+    let said = stderr(&stager.output("spark-submit", &["-f", "app.yaml"]));
     assert!(said.contains("it goes with --for spark-operator"), "{said}");
-    let printed = place.merge(&["-f", "app.yaml"]).stdout;
-    std::fs::write(place.path("merged.yaml"), printed).unwrap();
-    let said = stderr(&place.merge(&["-f", "merged.yaml", "app.jar"]));
-    assert!(!said.is_empty() && place.bundles() == 2, "what was merged is not merged again: {said}");
+    let printed = stager.merge(&["-f", "app.yaml"]).stdout;
+    std::fs::write(stager.path("merged.yaml"), printed).unwrap();
+    let said = stderr(&stager.merge(&["-f", "merged.yaml", "app.jar"]));
+    assert!(!said.is_empty() && stager.bundles() == 2, "what was merged is not merged again: {said}");
 }
 
 #[test]
 fn what_cannot_be_printed_is_released() {
-    let place = Place::with_application();
+    let stager = Stager::with_application();
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let output =
-        place.stage_for("spark-operator", &["-f", "app.yaml"]).stdout(Stdio::from(full)).output().unwrap();
+        stager.stage_for("spark-operator", &["-f", "app.yaml"]).stdout(Stdio::from(full)).output().unwrap();
     let said = stderr(&output);
     assert!(said.contains("cannot be printed on stdout"), "{said}");
-    place.assert_nothing_is_left(&said);
+    stager.assert_nothing_is_left(&said);
 }

@@ -19,7 +19,7 @@ const MAP_KEY: &str = "download-submitted-files";
 /// A config map and a secret.
 type Pair = [Value; 2];
 
-impl Place {
+impl Stager {
     fn told(&self, more: &[&str]) -> String {
         let output = self.output("spark-submit", more);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -77,28 +77,28 @@ fn name(object: &Value) -> String {
 
 #[test]
 fn what_an_earlier_run_left_goes_once_the_server_has_deleted_its_files() {
-    let place = Place::new();
-    let gone = place.leaves(&["--files", "data.txt", "app.jar"]);
-    let kept = place.leaves(&["app.jar"]);
-    place.release(&gone, "Jars");
-    place.release(&gone, "Files");
+    let stager = Stager::new();
+    let gone = stager.leaves(&["--files", "data.txt", "app.jar"]);
+    let kept = stager.leaves(&["app.jar"]);
+    stager.release(&gone, "Jars");
+    stager.release(&gone, "Files");
     // Addresses with secrets are in the secret: there is no config map then.
     let fetched =
         ["--conf", "spark.kubernetes.cloakroom.fetchRemote=true", "--files", "https://h/x?sig=1", "app.jar"];
-    let told = place.told(&fetched);
+    let told = stager.told(&fetched);
     let removed = told.lines().find(|line| line.starts_with(REMOVED)).unwrap_or_else(|| panic!("{told}"));
     assert!(removed.contains(&format!("secrets {}, and", name(&gone[1]))), "{removed}");
-    assert_eq!(place.names(CONFIG_MAP), [name(&kept[0])]);
-    assert!(!place.names(SECRET).contains(&name(&gone[1])), "{told}");
-    assert_eq!(place.names(SECRET).len(), 2);
-    assert!(!place.told(&["app.jar"]).contains(REMOVED));
+    assert_eq!(stager.names(CONFIG_MAP), [name(&kept[0])]);
+    assert!(!stager.names(SECRET).contains(&name(&gone[1])), "{told}");
+    assert_eq!(stager.names(SECRET).len(), 2);
+    assert!(!stager.told(&["app.jar"]).contains(REMOVED));
 }
 
 #[test]
 fn what_is_not_certainly_gone_and_certainly_its_own_stays() {
-    let place = Place::new();
-    let half = place.leaves(&["--files", "data.txt", "app.jar"]);
-    place.release(&half, "Jars");
+    let stager = Stager::new();
+    let half = stager.leaves(&["--files", "data.txt", "app.jar"]);
+    stager.release(&half, "Jars");
     let changes: [fn(&mut Pair); 5] = [
         // Another server's, although this one would know the ticket.
         |pair| {
@@ -120,72 +120,72 @@ fn what_is_not_certainly_gone_and_certainly_its_own_stays() {
         |pair| pair[0]["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "helm".into(),
     ];
     for change in changes {
-        let mut pair = place.leaves(&["app.jar"]);
-        place.release(&pair, "Jars");
+        let mut pair = stager.leaves(&["app.jar"]);
+        stager.release(&pair, "Jars");
         change(&mut pair);
         let [map, secret] = pair;
-        place.replace(CONFIG_MAP, map);
-        place.replace(SECRET, secret);
+        stager.replace(CONFIG_MAP, map);
+        stager.replace(SECRET, secret);
     }
-    let told = place.told(&["app.jar"]);
+    let told = stager.told(&["app.jar"]);
     assert!(!told.contains(REMOVED), "{told}");
-    assert_eq!((place.names(CONFIG_MAP).len(), place.names(SECRET).len()), (7, 7));
+    assert_eq!((stager.names(CONFIG_MAP).len(), stager.names(SECRET).len()), (7, 7));
 }
 
 #[test]
 fn leftovers_that_may_not_be_looked_for_stay_without_a_word() {
-    let place = Place::new();
-    let gone = place.leaves(&["app.jar"]);
-    place.release(&gone, "Jars");
+    let stager = Stager::new();
+    let gone = stager.leaves(&["app.jar"]);
+    stager.release(&gone, "Jars");
     for (verb, fault) in [
         (Verb::List, Fault::Status(403)),
         (Verb::List, Fault::Status(500)),
         (Verb::List, Fault::Hang),
         (Verb::Delete, Fault::Status(403)),
     ] {
-        place.api_server.fail(verb, fault);
+        stager.api_server.fail(verb, fault);
         let began = Instant::now();
-        let told = place.told(&["app.jar"]);
+        let told = stager.told(&["app.jar"]);
         assert!(!told.contains(REMOVED) && !told.contains("the API server"), "{told}");
         assert!(told.contains("submit the application before") && began.elapsed() < BOUND, "{told}");
-        place.api_server.heal();
-        assert!(place.names(SECRET).contains(&name(&gone[1])));
+        stager.api_server.heal();
+        assert!(stager.names(SECRET).contains(&name(&gone[1])));
     }
-    assert!(place.told(&["app.jar"]).contains(REMOVED));
+    assert!(stager.told(&["app.jar"]).contains(REMOVED));
 }
 
 #[test]
 fn a_quiet_run_removes_leftovers_without_a_word() {
-    let place = Place::new();
-    let gone = place.leaves(&["app.jar"]);
-    place.release(&gone, "Jars");
-    assert!(!place.told(&["--quiet", "app.jar"]).contains("removed"));
-    assert!(!place.names(SECRET).contains(&name(&gone[1])));
+    let stager = Stager::new();
+    let gone = stager.leaves(&["app.jar"]);
+    stager.release(&gone, "Jars");
+    assert!(!stager.told(&["--quiet", "app.jar"]).contains("removed"));
+    assert!(!stager.names(SECRET).contains(&name(&gone[1])));
 }
 
 #[test]
 fn the_role_of_the_stager_is_enough_for_a_server_that_asks_the_cluster() {
-    let mut place = Place::new();
+    let mut stager = Stager::new();
     let reviews = json!([
         {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
         {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
     ]);
-    place.api_server.grant_rules(CLOAKROOM_USER, None, reviews);
-    let token = place.api_server.token(Account::Cloakroom);
-    let own = place.path("server-kubeconfig");
-    std::fs::write(&own, kubeconfig(None, place.api_server.address(), &token)).unwrap();
+    stager.api_server.grant_rules(CLOAKROOM_USER, None, reviews);
+    let token = stager.api_server.token(Account::Cloakroom);
+    let own = stager.path("server-kubeconfig");
+    std::fs::write(&own, kubeconfig(None, stager.api_server.address(), &token)).unwrap();
     let own = own.display().to_string();
     let flags = ["--fetch-image", IMAGE, "--upload-auth", "kubernetes", "--kubeconfig", &own];
-    place.server = Cloakroom::serve(&place.path("server-that-asks"), &flags);
-    std::fs::write(place.path("token"), TOKEN).unwrap();
+    stager.server = Cloakroom::serve(&stager.path("server-that-asks"), &flags);
+    std::fs::write(stager.path("token"), TOKEN).unwrap();
     let arguments = ["--token-file", "token", "app.jar"];
-    place.told(&arguments);
-    place.api_server.revoke_all("stager");
+    stager.told(&arguments);
+    stager.api_server.revoke_all("stager");
     let mut rules = role()["rules"].clone();
     rules.as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["pods"]));
-    place.api_server.grant_rules("stager", Some("demo"), rules);
+    stager.api_server.grant_rules("stager", Some("demo"), rules);
     // A yes is remembered by the server that got it.
-    place.server = Cloakroom::serve(&place.path("another-that-asks"), &flags);
-    let said = stderr(&place.output("spark-submit", &arguments));
+    stager.server = Cloakroom::serve(&stager.path("another-that-asks"), &flags);
+    let said = stderr(&stager.output("spark-submit", &arguments));
     assert!(said.contains("stager may not create pods in the namespace demo"), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Place {
+impl Stager {
     /// A command line about the server of this machine alone, without another address for pods.
     fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = command();
@@ -33,23 +33,23 @@ const STAGE: [&str; 5] = ["stage", "--for", "spark-submit", "--namespace", "demo
 
 #[test]
 fn a_server_of_this_machine_alone_is_refused_for_pods() {
-    let place = Place::new();
-    let url = place.server.url("");
+    let stager = Stager::new();
+    let url = stager.server.url("");
     let setting = format!("spark.kubernetes.resourceStagingServer.uri={url}");
     let by_variable = [("CLOAKROOM_SERVER", url.as_str())];
     for more in [&[][..], &["--dry-run"]] {
         let stage = [&STAGE[..], more, &["app.jar"]].concat();
         let by_flag = [&stage[..], &["--server", &url]].concat();
         for (output, named) in [
-            (place.run(&by_flag, &[]), "--server (`spark."),
-            (place.run(&stage, &by_variable), "the environment variable CLOAKROOM_SERVER is `http"),
+            (stager.run(&by_flag, &[]), "--server (`spark."),
+            (stager.run(&stage, &by_variable), "the environment variable CLOAKROOM_SERVER is `http"),
             (
-                place.submit(&[more, &["--conf", &setting]].concat(), &[]),
+                stager.submit(&[more, &["--conf", &setting]].concat(), &[]),
                 "`spark.kubernetes.resourceStagingServer.uri` is",
             ),
-            (place.submit(more, &by_variable), "the environment variable CLOAKROOM_SERVER is `http"),
+            (stager.submit(more, &by_variable), "the environment variable CLOAKROOM_SERVER is `http"),
         ] {
-            let said = place.assert_refused(&output);
+            let said = stager.assert_refused(&output);
             assert!(said.contains(named), "{said}");
             let way_out = "set `spark.kubernetes.resourceStagingServer.internal.uri` to the address that they reach it at";
             assert!(said.contains(way_out) && said.contains("http://SERVICE.NAMESPACE:10000"), "{said}");
@@ -59,8 +59,8 @@ fn a_server_of_this_machine_alone_is_refused_for_pods() {
 
 #[test]
 fn a_file_that_a_variable_names_is_said_to_be_the_variables() {
-    let place = Place::new();
-    let url = place.server.url("");
+    let stager = Stager::new();
+    let url = stager.server.url("");
     let (token, ca) = ("CLOAKROOM_UPLOAD_TOKEN_FILE", "CLOAKROOM_CA_FILE");
     let pods = pods_too(&url);
     let pods = pods.each_ref().map(String::as_str);
@@ -69,21 +69,21 @@ fn a_file_that_a_variable_names_is_said_to_be_the_variables() {
     let server = ("CLOAKROOM_SERVER", url.as_str());
     let variable = |name: &str| format!("the environment variable {name} is `nosuch`");
     for (output, named) in [
-        (place.run(&stage, &[(token, "nosuch")]), format!("the environment variable {token} names nosuch,")),
+        (stager.run(&stage, &[(token, "nosuch")]), format!("the environment variable {token} names nosuch,")),
         (
-            place.run(&[&stage[..], &["--token-file", "nosuch"]].concat(), &[]),
+            stager.run(&[&stage[..], &["--token-file", "nosuch"]].concat(), &[]),
             "--token-file names nosuch,".to_owned(),
         ),
-        (place.run(&stage_for, &[(token, "nosuch")]), variable(token)),
-        (place.run(&stage_for, &[(ca, "nosuch")]), variable(ca)),
-        (place.submit(&pods, &[server, (token, "nosuch")]), variable(token)),
-        (place.submit(&pods, &[server, (ca, "nosuch")]), variable(ca)),
+        (stager.run(&stage_for, &[(token, "nosuch")]), variable(token)),
+        (stager.run(&stage_for, &[(ca, "nosuch")]), variable(ca)),
+        (stager.submit(&pods, &[server, (token, "nosuch")]), variable(token)),
+        (stager.submit(&pods, &[server, (ca, "nosuch")]), variable(ca)),
         (
-            place.run(&["ls"], &[("CLOAKROOM_ADMIN_TOKEN_FILE", "nosuch")]),
+            stager.run(&["ls"], &[("CLOAKROOM_ADMIN_TOKEN_FILE", "nosuch")]),
             "the environment variable CLOAKROOM_ADMIN_TOKEN_FILE names nosuch,".to_owned(),
         ),
     ] {
-        let said = place.assert_refused(&output);
+        let said = stager.assert_refused(&output);
         assert!(said.contains(&named), "{named}: {said}");
     }
 }

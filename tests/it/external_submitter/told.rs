@@ -10,29 +10,29 @@ use super::*;
 
 #[test]
 fn a_closed_stdout_is_refused_before_anything_is_staged_and_a_discarded_one_is_not() {
-    let place = Place::new();
+    let stager = Stager::new();
     for more in [&[][..], &["--dry-run"]] {
         let arguments = [more, &WHOLE].concat();
-        let closed = with_closed_stdout(&place.stage_for("spark-submit", &arguments)).output().unwrap();
+        let closed = with_closed_stdout(&stager.stage_for("spark-submit", &arguments)).output().unwrap();
         let said = stderr(&closed);
         assert_eq!(closed.status.code(), Some(1), "{said}");
         assert!(said.starts_with("error: stdout is closed, ") && !said.contains("staging "), "{said}");
-        place.assert_nothing_is_left(&said);
+        stager.assert_nothing_is_left(&said);
     }
     let null = File::options().write(true).open("/dev/null").unwrap();
-    let discarded = place.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(null)).output().unwrap();
+    let discarded = stager.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(null)).output().unwrap();
     assert!(discarded.status.success(), "{}", stderr(&discarded));
 }
 
 #[test]
 fn ctrl_c_during_an_upload_is_answered_at_once() {
-    let place = Place::new();
+    let stager = Stager::new();
     // It takes connections, and says nothing.
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", deaf.local_addr().unwrap());
     let arguments = [&["--fetch-image", IMAGE][..], &WHOLE].concat();
     let mut running =
-        place.stage_at(&url, "spark-submit", &arguments).stderr(Stdio::piped()).spawn().unwrap();
+        stager.stage_at(&url, "spark-submit", &arguments).stderr(Stdio::piped()).spawn().unwrap();
     let connection = deaf.accept().unwrap();
     assert!(Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status().unwrap().success());
     let lines = BufReader::new(running.stderr.take().unwrap()).lines();
@@ -43,43 +43,43 @@ fn ctrl_c_during_an_upload_is_answered_at_once() {
     // The signal comes before or after the last byte of so small a bundle.
     let (unsent, unanswered) = ("(nothing is left on the server)", "no answer came; they expire unused)");
     assert!(said.ends_with(unsent) || said.ends_with(unanswered), "{said}");
-    place.assert_nothing_is_left(&said);
+    stager.assert_nothing_is_left(&said);
 }
 
 #[test]
 fn a_quiet_run_tells_only_why_it_ended() {
-    let place = Place::new();
+    let stager = Stager::new();
     let full = File::options().write(true).open("/dev/full").unwrap();
     let arguments = [&["--quiet"][..], &WHOLE].concat();
-    let output = place.stage_for("spark-submit", &arguments).stdout(Stdio::from(full)).output().unwrap();
+    let output = stager.stage_for("spark-submit", &arguments).stdout(Stdio::from(full)).output().unwrap();
     let said = stderr(&output);
     assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
 }
 
 #[test]
 fn what_is_taken_back_is_told() {
-    let place = Place::new();
+    let stager = Stager::new();
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let output = place.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
+    let output = stager.stage_for("spark-submit", &WHOLE).stdout(Stdio::from(full)).output().unwrap();
     let said = stderr(&output);
     let told = "\nwhat was made in the cluster is deleted again\nwhat was staged is released again\nerror: ";
     assert!(said.contains(told), "{said}");
     // The first call is the dry run.
-    place.api_server.fail_some(SECRET, Verb::Patch, 1, usize::MAX, Fault::Status(422));
-    let said = stderr(&place.output("spark-submit", &WHOLE));
+    stager.api_server.fail_some(SECRET, Verb::Patch, 1, usize::MAX, Fault::Status(422));
+    let said = stderr(&stager.output("spark-submit", &WHOLE));
     assert!(said.contains("\nwhat was staged is released again\nerror: "), "{said}");
     assert!(said.contains("(removed again: config map app-"), "{said}");
-    place.assert_nothing_is_left(&said);
+    stager.assert_nothing_is_left(&said);
 }
 
 #[test]
 fn a_token_that_would_travel_in_clear_is_refused_before_an_upload_is_announced() {
-    let place = Place::new();
-    std::fs::write(place.path("token"), "a-token-that-is-long-enough\n").unwrap();
+    let stager = Stager::new();
+    std::fs::write(stager.path("token"), "a-token-that-is-long-enough\n").unwrap();
     let arguments = ["--fetch-image", IMAGE, "--token-file", "token", "app.jar"];
-    let output = place.stage_at("http://staging.example:1", "spark-submit", &arguments).output().unwrap();
+    let output = stager.stage_at("http://staging.example:1", "spark-submit", &arguments).output().unwrap();
     let said = stderr(&output);
     assert!(said.contains("the upload token would travel unencrypted"), "{said}");
     assert!(!said.contains("staging 1 file"), "{said}");
-    place.assert_nothing_is_left(&said);
+    stager.assert_nothing_is_left(&said);
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use cloakroom_testing::checkpoint::{Accident, Extent};
 
 use super::good;
-use super::place::{Place, State, Way};
+use super::submitter::{State, Submitter, Way};
 
 /// Where output goes that nobody gets.
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +31,10 @@ impl Nowhere {
 fn an_application_is_submitted_although_nothing_can_be_said_of_it() {
     for nowhere in [Nowhere::Closed, Nowhere::Full] {
         for way in [Way::Staged, Way::Copied] {
-            let place = Place::new(way);
-            let status = nowhere.take(&mut place.submit()).status().unwrap();
+            let submitter = Submitter::new(way);
+            let status = nowhere.take(&mut submitter.submit()).status().unwrap();
             assert_eq!(status.code(), Some(0), "{nowhere:?}");
-            let state = place.state();
+            let state = submitter.state();
             assert!(state.objects.contains(&"Pod app-driver".to_owned()), "{nowhere:?}: {state:?}");
             assert_eq!(state.resources.len(), if way == Way::Staged { 2 } else { 0 });
         }
@@ -44,16 +44,16 @@ fn an_application_is_submitted_although_nothing_can_be_said_of_it() {
 #[test]
 fn a_failure_that_nobody_hears_of_leaves_nothing_behind() {
     for nowhere in [Nowhere::Closed, Nowhere::Full] {
-        let place = Place::new(Way::Staged);
-        let (passed, _) = good(&place);
+        let submitter = Submitter::new(Way::Staged);
+        let (passed, _) = good(&submitter);
         for (extent, accident) in [(Extent::Once, Accident::Refused(403)), (Extent::EachTime, Accident::Cut)]
         {
             // An upload, with what was tried again; and the last object of all.
             for number in [3, passed.len() - 1] {
-                place.checkpoint.plan(number, extent, accident);
-                let status = nowhere.take(&mut place.submit()).status().unwrap();
+                submitter.checkpoint.plan(number, extent, accident);
+                let status = nowhere.take(&mut submitter.submit()).status().unwrap();
                 assert_eq!(status.code(), Some(1), "{nowhere:?} {accident:?} {number}");
-                assert_eq!(place.state(), State::default(), "{nowhere:?} {accident:?} {number}");
+                assert_eq!(submitter.state(), State::default(), "{nowhere:?} {accident:?} {number}");
             }
         }
     }

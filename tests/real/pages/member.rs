@@ -28,7 +28,7 @@ pub struct Member {
     /// The account that the page asks for, and what it may list.
     account: (&'static str, &'static str),
     /// What there is before the first command.
-    prepare: fn(&mut Desk),
+    prepare: fn(&mut MemberMachine),
 }
 
 pub const MEMBERS: [Member; 3] = [
@@ -36,20 +36,20 @@ pub const MEMBERS: [Member; 3] = [
     Member {
         page: "docs/clients.md",
         account: STAGER,
-        prepare: |desk| {
-            desk.terminal.prepare("for jar in dep app; do head -c 290000 /dev/urandom >$jar.jar; done");
-            desk.terminal.prepare("echo some data >data.txt; tar -czf env.tar.gz data.txt");
+        prepare: |machine| {
+            machine.terminal.prepare("for jar in dep app; do head -c 290000 /dev/urandom >$jar.jar; done");
+            machine.terminal.prepare("echo some data >data.txt; tar -czf env.tar.gz data.txt");
         },
     },
     Member {
         page: "docs/spark-operator.md",
         account: STAGER,
-        prepare: |desk| {
-            desk.terminal.prepare("for file in mod.py main.py; do echo pass >$file; done");
+        prepare: |machine| {
+            machine.terminal.prepare("for file in mod.py main.py; do echo pass >$file; done");
             // As the chapter before has it.
-            let url = desk.server.url("");
-            desk.terminal.prepare(&format!("export CLOAKROOM_SERVER={url} CLOAKROOM_CA_FILE=tls.crt"));
-            desk.terminal.prepare("export CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token");
+            let url = machine.server.url("");
+            machine.terminal.prepare(&format!("export CLOAKROOM_SERVER={url} CLOAKROOM_CA_FILE=tls.crt"));
+            machine.terminal.prepare("export CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token");
         },
     },
 ];
@@ -63,10 +63,10 @@ pub fn trials() -> Vec<Trial> {
     for Member { page, account, prepare } in MEMBERS {
         let name = format!("pages::every_command_of_{}_works_with_a_cluster", plain(page));
         let test = async move |plane: &ControlPlane| {
-            let mut desk = Desk::new(plane, account).await;
-            prepare(&mut desk);
+            let mut machine = MemberMachine::new(plane, account).await;
+            prepare(&mut machine);
             for block in blocks(page, By::Member) {
-                desk.terminal.type_block(&block);
+                machine.terminal.type_block(&block);
             }
         };
         trials.push(shared(&name, with_kubectl(), test));
@@ -82,14 +82,14 @@ pub fn with_kubectl() -> Vec<Need> {
 }
 
 /// A machine with a kubeconfig, the certificate of a staging server, and its upload token.
-struct Desk {
+struct MemberMachine {
     terminal: Terminal,
     server: Cloakroom,
     api_server: String,
     _data: TempDir,
 }
 
-impl Desk {
+impl MemberMachine {
     async fn new(plane: &ControlPlane, (account, lists): (&str, &str)) -> Self {
         let token = plane.token_with_a_shipped_role(account, lists).await;
         let data = tempfile::tempdir().unwrap();
@@ -128,16 +128,16 @@ fn for_pods(server: &Cloakroom) -> String {
 }
 
 /// The variables and files of a job, made as the page makes them of secrets.
-fn job_of_ci(desk: &mut Desk) {
+fn job_of_ci(machine: &mut MemberMachine) {
     let page = "docs/ci.md";
-    let settings = block(page, "From a CI job", "spark.kubernetes").replace(NODE, &desk.server.address);
+    let settings = block(page, "From a CI job", "spark.kubernetes").replace(NODE, &machine.server.address);
     // No node runs the driver here. Its name is the one of the chapter on jobs that are cancelled.
     let more =
         "spark.kubernetes.submission.waitAppCompletion false\nspark.kubernetes.driver.pod.name build-7";
-    desk.write("spark.conf", &format!("{settings}\n{more}\n{}", for_pods(&desk.server)));
+    machine.write("spark.conf", &format!("{settings}\n{more}\n{}", for_pods(&machine.server)));
     let program = dist::binary().display().to_string();
     for (name, value) in [
-        ("APISERVER", desk.api_server.clone()),
+        ("APISERVER", machine.api_server.clone()),
         ("BINARY_URL", format!("file://{program}")),
         ("BINARY_SHA256", format!("$(sha256sum {program} | cut -d' ' -f1)")),
         ("KUBECONFIG_TEXT", "$(cat kubeconfig)".to_owned()),
@@ -145,12 +145,12 @@ fn job_of_ci(desk: &mut Desk) {
         ("KUBECONFIG", "kubeconfig".to_owned()),
         ("ID", "7".to_owned()),
     ] {
-        desk.terminal.prepare(&format!("export {name}=\"{value}\""));
+        machine.terminal.prepare(&format!("export {name}=\"{value}\""));
     }
     let step = in_one_line(&block(page, "From a CI job", "curl"));
     let github = &parse(&block(page, "GitHub Actions", "jobs:"))[0]["jobs"]["run"];
-    desk.terminal.prepare("rm kubeconfig upload-token; mkdir target; echo app >target/app.jar");
-    desk.terminal.prepare(text(&github["steps"][1]["run"]));
+    machine.terminal.prepare("rm kubeconfig upload-token; mkdir target; echo app >target/app.jar");
+    machine.terminal.prepare(text(&github["steps"][1]["run"]));
     assert_eq!(in_one_line(text(&github["steps"][2]["run"])), step);
     let gitlab = &parse(&block(page, "GitLab CI", "run:"))[0]["run"];
     let of = |name: &str| gitlab[name].as_array().unwrap()[1..].to_vec();
@@ -164,7 +164,7 @@ fn in_one_line(script: &str) -> String {
 }
 
 async fn clean_up_of_airflow(plane: &ControlPlane) {
-    let mut desk = Desk::new(plane, SUBMITTER).await;
+    let mut machine = MemberMachine::new(plane, SUBMITTER).await;
     for run in ["one", "two"] {
         let labels = format!("spark-role=driver,dag=nightly,run={run}");
         let pod = ["run", run, "-n", "spark", "--image=spark", "--restart=Never", "-l", &labels];
@@ -173,7 +173,9 @@ async fn clean_up_of_airflow(plane: &ControlPlane) {
     }
     let task = block("docs/airflow.md", "Remove what a task leaves", "clean_up = ");
     let command = task.split("bash_command=\"").nth(1).unwrap().split('"').next().unwrap();
-    desk.terminal.prepare(&command.replace("{{ dag.dag_id }}", "nightly").replace("{{ ts_nodash }}", "one"));
+    machine
+        .terminal
+        .prepare(&command.replace("{{ dag.dag_id }}", "nightly").replace("{{ ts_nodash }}", "one"));
     let left = plane.kubectl(&["get", "pods", "-n", "spark", "-l", "dag=nightly", "-o", "name"]);
     assert_eq!(String::from_utf8_lossy(&left.stdout), "pod/two\n");
 }

@@ -39,48 +39,48 @@ pub fn trial() -> Trial {
 
 async fn changes(plane: &ControlPlane) {
     plane.api(Account::Admin).create_namespace(NAMESPACE).await;
-    let desk = Desk::new(plane);
+    let machine = AdminMachine::new(plane);
     // The Secrets of the chapter before; nothing is deployed.
     let made = block(PAGE, "In Kubernetes", "openssl");
     let is_wanted = |line: &&str| !line.contains("manifests/") && !line.contains("rollout");
-    desk.type_in(&made.lines().filter(is_wanted).collect::<Vec<_>>().join("\n"));
-    desk.type_in(MOUNT);
-    let server = desk.serve();
-    let admin_token = desk.said(ADMIN_TOKEN);
+    machine.type_in(&made.lines().filter(is_wanted).collect::<Vec<_>>().join("\n"));
+    machine.type_in(MOUNT);
+    let server = machine.serve();
+    let admin_token = machine.said(ADMIN_TOKEN);
     let steps: Vec<String> =
         blocks(PAGE).into_iter().filter(|block| block.is_in(CHAPTER)).map(|block| block.text).collect();
     let [both_tokens, new_token, both_certificates, new_certificate] = &steps[..] else {
         panic!("{CHAPTER} has other steps: {steps:#?}")
     };
-    desk.stage(&server, "tls.crt", "upload-token");
+    machine.stage(&server, "tls.crt", "upload-token");
 
-    desk.type_in("cp upload-token first-token");
-    desk.type_in(both_tokens);
-    desk.type_in(MOUNT);
-    until("the new token is taken", async || desk.uploads(&server, "tls.crt", "upload-token")).await;
-    desk.stage(&server, "tls.crt", "first-token");
-    desk.type_in(new_token);
-    desk.type_in(MOUNT);
-    until("the old token is refused", async || !desk.uploads(&server, "tls.crt", "first-token")).await;
-    desk.stage(&server, "tls.crt", "upload-token");
-    assert_eq!(desk.said(ADMIN_TOKEN), admin_token);
+    machine.type_in("cp upload-token first-token");
+    machine.type_in(both_tokens);
+    machine.type_in(MOUNT);
+    until("the new token is taken", async || machine.uploads(&server, "tls.crt", "upload-token")).await;
+    machine.stage(&server, "tls.crt", "first-token");
+    machine.type_in(new_token);
+    machine.type_in(MOUNT);
+    until("the old token is refused", async || !machine.uploads(&server, "tls.crt", "first-token")).await;
+    machine.stage(&server, "tls.crt", "upload-token");
+    assert_eq!(machine.said(ADMIN_TOKEN), admin_token);
 
-    desk.type_in(both_certificates);
-    desk.stage(&server, "both.crt", "upload-token");
-    desk.type_in(new_certificate);
-    desk.type_in(MOUNT);
-    until("the new certificate is shown", async || desk.uploads(&server, "new.crt", "upload-token")).await;
-    desk.stage(&server, "both.crt", "upload-token");
-    assert!(!desk.uploads(&server, "tls.crt", "upload-token"), "the old certificate is still shown");
+    machine.type_in(both_certificates);
+    machine.stage(&server, "both.crt", "upload-token");
+    machine.type_in(new_certificate);
+    machine.type_in(MOUNT);
+    until("the new certificate is shown", async || machine.uploads(&server, "new.crt", "upload-token")).await;
+    machine.stage(&server, "both.crt", "upload-token");
+    assert!(!machine.uploads(&server, "tls.crt", "upload-token"), "the old certificate is still shown");
 }
 
 /// An admin's machine, which is the node as well.
-struct Desk {
+struct AdminMachine {
     folder: TempDir,
     kubeconfig: String,
 }
 
-impl Desk {
+impl AdminMachine {
     fn new(plane: &ControlPlane) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("hello.txt"), "hello\n").unwrap();

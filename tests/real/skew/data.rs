@@ -6,7 +6,7 @@ use cloakroom_testing::process::{Cloakroom, stderr};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
-use super::{Age, New, Old, Place};
+use super::{Age, New, Old, TwoVersions};
 
 const REFUSED: &str = "it may come from a newer cloakroom";
 
@@ -22,58 +22,58 @@ pub(super) fn a_server_that_goes_back_goes_on_or_refuses_a_newer_form() {
     if form_made_by(Old) == form_made_by(New) {
         goes_on(New, Old);
     } else {
-        let place = Place::new();
-        place.serve(New, &[]).kill();
-        refuses(Old, &place.path("server"));
+        let versions = TwoVersions::new();
+        versions.serve(New, &[]).kill();
+        refuses(Old, &versions.path("server"));
     }
 }
 
 /// The later one is started first, as in a rollout, and is killed at the end. The earlier one then has it all again.
 fn goes_on(earlier: Age, later: Age) {
-    let place = Place::new();
-    let mut server = place.serve(earlier, &[]);
-    let [used, unused, gone] = [(); 3].map(|()| place.stage(earlier, &server, &[]));
-    place.fetch(earlier, &server.url(""), &used, "first");
-    place.admin(earlier, &server, &["rm", "--yes", &gone.resource_id]);
+    let versions = TwoVersions::new();
+    let mut server = versions.serve(earlier, &[]);
+    let [used, unused, gone] = [(); 3].map(|()| versions.stage(earlier, &server, &[]));
+    versions.fetch(earlier, &server.url(""), &used, "first");
+    versions.admin(earlier, &server, &["rm", "--yes", &gone.resource_id]);
 
-    let mut successor = Cloakroom::launch(place.serving(later, &[]));
+    let mut successor = Cloakroom::launch(versions.serving(later, &[]));
     successor.wait_for_log("waiting for the data directory");
     server.signal("TERM");
     assert!(server.wait().success());
     successor.wait_until_it_serves();
     for (ticket, to) in [(&used, "second"), (&unused, "third")] {
-        place.fetch(later, &successor.url(""), ticket, to);
+        versions.fetch(later, &successor.url(""), ticket, to);
     }
-    let refused = place.try_to_fetch(later, &successor.url(""), &gone, "nowhere");
+    let refused = versions.try_to_fetch(later, &successor.url(""), &gone, "nowhere");
     assert!(stderr(&refused).contains("was deleted at "), "{}", stderr(&refused));
-    let listed = place.admin(later, &successor, &["ls"]);
+    let listed = versions.admin(later, &successor, &["ls"]);
     assert!(listed.contains(&used.resource_id) && !listed.contains(&gone.resource_id), "{listed}");
-    let of_successor = place.stage(later, &successor, &[]);
-    place.admin(later, &successor, &["rm", "--yes", &used.resource_id]);
+    let of_successor = versions.stage(later, &successor, &[]);
+    versions.admin(later, &successor, &["rm", "--yes", &used.resource_id]);
     successor.kill();
 
     if form_made_by(earlier) == form_made_by(later) {
-        let server = place.serve(earlier, &[]);
-        place.fetch(earlier, &server.url(""), &of_successor, "fourth");
-        place.fetch(earlier, &server.url(""), &unused, "fifth");
-        let refused = place.try_to_fetch(earlier, &server.url(""), &used, "nowhere");
+        let server = versions.serve(earlier, &[]);
+        versions.fetch(earlier, &server.url(""), &of_successor, "fourth");
+        versions.fetch(earlier, &server.url(""), &unused, "fifth");
+        let refused = versions.try_to_fetch(earlier, &server.url(""), &used, "nowhere");
         assert!(stderr(&refused).contains("was deleted at "), "{}", stderr(&refused));
     }
 }
 
 pub(super) fn a_newer_form_is_refused_and_left_as_it_is() {
     for age in [Old, New] {
-        let place = Place::new();
-        let server = place.serve(age, &[]);
-        let ticket = place.stage(age, &server, &[]);
+        let versions = TwoVersions::new();
+        let server = versions.serve(age, &[]);
+        let ticket = versions.stage(age, &server, &[]);
         server.kill();
         let plant = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
                      VALUES (9999, 'the future', TRUE, x'00', 0)";
-        in_ledger(&place.path("server"), plant);
-        refuses(age, &place.path("server"));
-        in_ledger(&place.path("server"), "DELETE FROM _sqlx_migrations WHERE version = 9999");
-        let server = place.serve(age, &[]);
-        place.fetch(age, &server.url(""), &ticket, "to");
+        in_ledger(&versions.path("server"), plant);
+        refuses(age, &versions.path("server"));
+        in_ledger(&versions.path("server"), "DELETE FROM _sqlx_migrations WHERE version = 9999");
+        let server = versions.serve(age, &[]);
+        versions.fetch(age, &server.url(""), &ticket, "to");
     }
 }
 
@@ -98,9 +98,9 @@ pub(super) fn the_page_of_versions_names_the_form_of_the_ledger() {
 }
 
 fn form_made_by(age: Age) -> i64 {
-    let place = Place::new();
-    place.serve(age, &[]).kill();
-    in_ledger(&place.path("server"), "SELECT MAX(version) FROM _sqlx_migrations").unwrap()
+    let versions = TwoVersions::new();
+    versions.serve(age, &[]).kill();
+    in_ledger(&versions.path("server"), "SELECT MAX(version) FROM _sqlx_migrations").unwrap()
 }
 
 /// Runs a statement on the ledger of a server that has ended; its first number, if it gives one.

@@ -11,7 +11,7 @@ use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESP
 use cloakroom_testing::process::{Cloakroom, stderr};
 use serde_json::{Value, json};
 
-use super::{Age, New, Old, Place};
+use super::{Age, New, Old, TwoVersions};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 
@@ -75,12 +75,12 @@ fn mixtures() -> impl Iterator<Item = (Age, Age, Age)> {
     all.filter(|(client, server, container)| client != server || server != container)
 }
 
-fn each(hand_over: impl Fn(&Place, Age, &Cloakroom) -> HandedOver) {
+fn each(hand_over: impl Fn(&TwoVersions, Age, &Cloakroom) -> HandedOver) {
     for (client, server, container) in mixtures() {
-        let place = Place::new();
-        let running = place.serve(server, &["--fetch-image", IMAGE]);
-        let handed_over = hand_over(&place, client, &running);
-        let pod = place.path("pod");
+        let versions = TwoVersions::new();
+        let running = versions.serve(server, &["--fetch-image", IMAGE]);
+        let handed_over = hand_over(&versions, client, &running);
+        let pod = versions.path("pod");
         let fetched = handed_over.run(container, &pod);
         let mixture = format!("client {client:?}, server {server:?}, init-container {container:?}");
         assert!(fetched.status.success(), "{mixture}: {}", stderr(&fetched));
@@ -101,13 +101,13 @@ fn each(hand_over: impl Fn(&Place, Age, &Cloakroom) -> HandedOver) {
 }
 
 pub(super) fn an_init_container_of_any_version_fetches_what_stage_handed_over() {
-    each(|place, client, server| {
-        let (url, folder) = (server.url(""), place.text("templates"));
+    each(|versions, client, server| {
+        let (url, folder) = (server.url(""), versions.text("templates"));
         std::fs::create_dir(&folder).unwrap();
         let internal = format!("spark.kubernetes.resourceStagingServer.internal.uri={url}");
         let args = ["stage", "--for", "spark-submit", "--dry-run", "--server", &url, "--conf", &internal];
         let args = [&args[..], &["--namespace", "demo"]].concat();
-        let (dep, data) = (place.text("dep.jar"), place.text("data.txt"));
+        let (dep, data) = (versions.text("dep.jar"), versions.text("data.txt"));
         let output =
             client.run(&[&args[..], &["--templates-to", &folder, "--files", &data, "--jars", &dep]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
@@ -121,13 +121,13 @@ pub(super) fn an_init_container_of_any_version_fetches_what_stage_handed_over() 
 }
 
 pub(super) fn an_init_container_of_any_version_fetches_what_submit_handed_over() {
-    each(|place, client, server| {
+    each(|versions, client, server| {
         let api_server = FakeApiServer::start();
         for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY] {
             api_server.define(kind);
         }
         api_server.add(NAMESPACE, "", json!({"metadata": {"name": "default"}}));
-        std::fs::write(place.path("cluster-token"), api_server.token(Account::Admin)).unwrap();
+        std::fs::write(versions.path("cluster-token"), api_server.token(Account::Admin)).unwrap();
         let master = format!("k8s://http://{}", api_server.address());
         let mut submit = client.command();
         submit.args([
@@ -143,13 +143,15 @@ pub(super) fn an_init_container_of_any_version_fetches_what_submit_handed_over()
             ("container.image", "repo.example/spark:4"),
             ("driver.pod.name", "app-driver"),
             ("submission.waitAppCompletion", "false"),
-            ("authenticate.submission.oauthTokenFile", &place.text("cluster-token")),
+            ("authenticate.submission.oauthTokenFile", &versions.text("cluster-token")),
             ("resourceStagingServer.uri", &server.url("")),
             ("resourceStagingServer.internal.uri", &server.url("")),
         ] {
             submit.args(["--conf", &format!("spark.kubernetes.{key}={value}")]);
         }
-        submit.args(["--files", &place.text("data.txt"), &place.text("dep.jar")]).env("HOME", place.path(""));
+        submit
+            .args(["--files", &versions.text("data.txt"), &versions.text("dep.jar")])
+            .env("HOME", versions.path(""));
         let output = submit.output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         let of = |kind: Kind, end: &str| {

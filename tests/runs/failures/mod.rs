@@ -6,15 +6,15 @@ mod in_the_pod;
 mod of_the_driver;
 mod of_the_server;
 mod page;
-mod place;
 pub mod running;
 mod tap;
+mod tested;
 
 use std::sync::Arc;
 
 use libtest_mimic::Trial;
 
-use crate::stage::Stage;
+use crate::shared::SharedCluster;
 use page::Block;
 
 const NO_SERVER: Block = Block { heading: "No staging server", number: 0 };
@@ -68,7 +68,7 @@ const BLOCKS: [Block; 23] = [
     OUT_OF_MEMORY,
 ];
 
-pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
     let of_the_page = [
         Trial::test("failures::a_page_that_shows_something_else_is_found", || {
             page::finds_mistakes();
@@ -80,10 +80,10 @@ pub fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         }),
     ];
     let trials = [
-        before_the_pod::trials(stage),
-        in_the_pod::trials(stage),
-        of_the_driver::trials(stage),
-        of_the_server::trials(stage),
+        before_the_pod::trials(shared),
+        in_the_pod::trials(shared),
+        of_the_driver::trials(shared),
+        of_the_server::trials(shared),
     ];
     of_the_page.into_iter().chain(trials.into_iter().flatten()).collect()
 }

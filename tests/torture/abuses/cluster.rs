@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::abuser::Abuser;
-use crate::scene::ABUSER;
+use crate::tenants::ABUSER;
 
 /// Fifty pods with the labels of an owner, made and then deleted.
 pub async fn pods_that_come_and_go(abuser: Arc<Abuser>, hand: u64) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::abuser::Abuser;
 use crate::connection::Answer;
 use crate::connection::Connection;
-use crate::scene::{ABUSER, HONEST};
+use crate::tenants::{ABUSER, HONEST};
 
 /// As long as a boundary may be.
 const BOUNDARY: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";

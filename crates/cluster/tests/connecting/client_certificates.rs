@@ -11,19 +11,20 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme};
 
-use super::place::{Place, answer, ca, certificate, quick, version};
+use super::folder::{CredentialFolder, answer, ca, certificate, quick, version};
 use super::refused;
 
-fn access(place: &Place, url: &str) -> Access {
-    let of_client = certificate(place.path("client.pem"), place.path("client.key"));
-    let credentials = Credentials { ca_cert_file: ca(place.path("server/ca.pem")).ca_cert_file, ..of_client };
-    place.access_without_account(url, credentials)
+fn access(folder: &CredentialFolder, url: &str) -> Access {
+    let of_client = certificate(folder.path("client.pem"), folder.path("client.key"));
+    let credentials =
+        Credentials { ca_cert_file: ca(folder.path("server/ca.pem")).ca_cert_file, ..of_client };
+    folder.access_without_account(url, credentials)
 }
 
 #[tokio::test]
 async fn a_client_certificate_of_version_1_is_sent_as_it_is() {
-    let place = Place::new();
-    let pem = place.certificate("server");
+    let folder = CredentialFolder::new();
+    let pem = folder.certificate("server");
     let shown = Arc::new(Shown::default());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
@@ -36,20 +37,20 @@ async fn a_client_certificate_of_version_1_is_sent_as_it_is() {
         )
         .unwrap();
     let server = Scripted::start_tls(config, |_, _| answer(200, "{}").into()).await;
-    place.write("client.pem", CERTIFICATE);
-    place.write("client.key", KEY);
-    version(&ApiServer::connect_with(&access(&place, &server.url()), quick()).unwrap()).await.unwrap();
+    folder.write("client.pem", CERTIFICATE);
+    folder.write("client.key", KEY);
+    version(&ApiServer::connect_with(&access(&folder, &server.url()), quick()).unwrap()).await.unwrap();
     let sent = shown.0.lock().unwrap().clone();
     assert_eq!(sent, [CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap().to_vec()]);
 }
 
 #[tokio::test]
 async fn a_key_that_is_not_of_the_certificate_is_refused_whatever_its_version() {
-    let place = Place::new();
-    let pem = place.certificate("server");
-    place.write("client.pem", CERTIFICATE);
-    place.write("client.key", &std::fs::read_to_string(&pem.key).unwrap());
-    let said = refused(&access(&place, "https://192.0.2.1"));
+    let folder = CredentialFolder::new();
+    let pem = folder.certificate("server");
+    folder.write("client.pem", CERTIFICATE);
+    folder.write("client.key", &std::fs::read_to_string(&pem.key).unwrap());
+    let said = refused(&access(&folder, "https://192.0.2.1"));
     assert!(said.contains("clientKeyFile") && said.contains("does not fit the certificate in"), "{said}");
 }
 

@@ -9,7 +9,7 @@ use cloakroom_testing::logs;
 use cloakroom_testing::scripted::Scripted;
 use cloakroom_testing::tls::server_config;
 
-use super::place::{Place, answer, quick, version};
+use super::folder::{CredentialFolder, answer, quick, version};
 use super::refused;
 
 /// One context with these lines of a cluster and of a user, in flow form.
@@ -21,9 +21,9 @@ fn config(cluster: &str, user: &str) -> String {
     )
 }
 
-fn access(place: &Place, context: Option<&str>) -> Access {
+fn access(folder: &CredentialFolder, context: Option<&str>) -> Access {
     Access::Kubeconfig {
-        paths: vec![place.path("kube/config")],
+        paths: vec![folder.path("kube/config")],
         context: context.map(str::to_owned),
         setting: "--kubeconfig".to_owned(),
     }
@@ -39,9 +39,9 @@ fn last_token(server: &Scripted) -> Option<String> {
 
 #[tokio::test]
 async fn files_beside_a_kubeconfig_and_data_in_it_are_the_same() {
-    let place = Place::new();
-    let pem = place.certificate("kube");
-    let client = place.certificate("kube/client");
+    let folder = CredentialFolder::new();
+    let pem = folder.certificate("kube");
+    let client = folder.certificate("kube/client");
     let server =
         Scripted::start_tls(server_config(&pem, Some(&client.ca)), |_, _| answer(200, "{}").into()).await;
     let inline = |path| STANDARD.encode(std::fs::read(path).unwrap());
@@ -60,21 +60,21 @@ async fn files_beside_a_kubeconfig_and_data_in_it_are_the_same() {
             ),
         ),
     ] {
-        place.write("kube/config", &config(&cluster, &user));
-        version(&ApiServer::connect(&access(&place, None)).unwrap()).await.unwrap();
+        folder.write("kube/config", &config(&cluster, &user));
+        version(&ApiServer::connect(&access(&folder, None)).unwrap()).await.unwrap();
     }
     assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn tokens_passwords_and_impersonation_are_sent() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let server = in_clear().await;
     let cluster = format!("server: '{}'", server.url());
-    place.write("kube/token", "of-a-file\n");
+    folder.write("kube/token", "of-a-file\n");
     let shown = async |user: &str| {
-        place.write("kube/config", &config(&cluster, user));
-        version(&ApiServer::connect(&access(&place, Some("here"))).unwrap()).await.unwrap();
+        folder.write("kube/config", &config(&cluster, user));
+        version(&ApiServer::connect(&access(&folder, Some("here"))).unwrap()).await.unwrap();
         last_token(&server)
     };
     assert_eq!(shown("token: of-the-config").await.as_deref(), Some("Bearer of-the-config"));
@@ -87,21 +87,21 @@ async fn tokens_passwords_and_impersonation_are_sent() {
 #[tokio::test]
 async fn a_kubeconfig_and_its_token_file_are_read_again_and_another_address_is_not_followed() {
     logs::capture();
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let (server, other) = (in_clear().await, in_clear().await);
     let cluster = format!("server: '{}'", server.url());
-    place.write("kube/token", "of-a-file");
-    place.write("kube/config", &config(&cluster, "tokenFile: token"));
-    let asked = ApiServer::connect_with(&access(&place, None), quick()).unwrap();
+    folder.write("kube/token", "of-a-file");
+    folder.write("kube/config", &config(&cluster, "tokenFile: token"));
+    let asked = ApiServer::connect_with(&access(&folder, None), quick()).unwrap();
     version(&asked).await.unwrap();
     assert_eq!(last_token(&server).as_deref(), Some("Bearer of-a-file"));
-    place.replace("kube/token", "of-another-file");
+    folder.replace("kube/token", "of-another-file");
     version(&asked).await.unwrap();
     assert_eq!(last_token(&server).as_deref(), Some("Bearer of-another-file"));
-    place.replace("kube/config", &config(&cluster, "token: of-the-config"));
+    folder.replace("kube/config", &config(&cluster, "token: of-the-config"));
     version(&asked).await.unwrap();
     assert_eq!(last_token(&server).as_deref(), Some("Bearer of-the-config"));
-    place.replace("kube/config", &config(&format!("server: '{}'", other.url()), "token: of-the-other"));
+    folder.replace("kube/config", &config(&format!("server: '{}'", other.url()), "token: of-the-other"));
     version(&asked).await.unwrap();
     assert_eq!(last_token(&server).as_deref(), Some("Bearer of-the-config"));
     assert!(other.requests().is_empty());
@@ -111,25 +111,25 @@ async fn a_kubeconfig_and_its_token_file_are_read_again_and_another_address_is_n
 
 #[tokio::test]
 async fn a_credential_plugin_gives_the_token_and_what_it_says_to_people_is_passed_on() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let server = in_clear().await;
-    let plugin = |place: &Place, script: &str| {
-        let path = place.write("kube/plugin", &format!("#!/bin/sh\n{script}\n"));
+    let plugin = |folder: &CredentialFolder, script: &str| {
+        let path = folder.write("kube/plugin", &format!("#!/bin/sh\n{script}\n"));
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let user = "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}";
-        place.write("kube/config", &config(&format!("server: '{}'", server.url()), user));
+        folder.write("kube/config", &config(&format!("server: '{}'", server.url()), user));
     };
     let credential = r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"of-the-plugin"}}"#;
-    plugin(&place, &format!("echo '{credential}'"));
-    version(&ApiServer::connect(&access(&place, None)).unwrap()).await.unwrap();
+    plugin(&folder, &format!("echo '{credential}'"));
+    version(&ApiServer::connect(&access(&folder, None)).unwrap()).await.unwrap();
     assert_eq!(last_token(&server).as_deref(), Some("Bearer of-the-plugin"));
     for (script, why) in [
         ("echo s3cret; exit 3", "exit status: 3"),
         ("echo s3cret; echo 'log in first' >&2; exit 3", "failed (exit status: 3): log in first"),
         ("echo '{s3cret'", "no usable credential"),
     ] {
-        plugin(&place, script);
-        let said = refused(&access(&place, None));
+        plugin(&folder, script);
+        let said = refused(&access(&folder, None));
         assert!(said.contains("the credential plugin of the user “u”") && said.contains(why), "{said}");
         assert!(!said.contains("s3cret"), "{said}");
     }
@@ -137,7 +137,7 @@ async fn a_credential_plugin_gives_the_token_and_what_it_says_to_people_is_passe
 
 #[tokio::test]
 async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let good = "server: 'https://192.0.2.1'";
     let plugin = "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}";
     for (cluster, user, context, says) in [
@@ -186,15 +186,15 @@ async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
         (good, plugin, None, &["exec of the user “u”", "ask"]),
         (good, "token: {s3cret: [}", None, &["YAML", "line 10"]),
     ] {
-        let path = place.write("kube/config", &config(cluster, user)).display().to_string();
-        let said = refused(&access(&place, context));
+        let path = folder.write("kube/config", &config(cluster, user)).display().to_string();
+        let said = refused(&access(&folder, context));
         for says in [says, &[path.as_str()]].concat() {
             assert!(said.contains(says), "{cluster}, {user}: “{says}” is missing: {said}");
         }
         assert!(!said.contains("s3cret"), "{said}");
     }
-    place.write("kube/config", "");
-    assert!(refused(&access(&place, None)).contains("no current context"));
-    std::fs::remove_file(place.path("kube/config")).unwrap();
-    assert!(refused(&access(&place, None)).contains("No such file"));
+    folder.write("kube/config", "");
+    assert!(refused(&access(&folder, None)).contains("no current context"));
+    std::fs::remove_file(folder.path("kube/config")).unwrap();
+    assert!(refused(&access(&folder, None)).contains("No such file"));
 }

@@ -2,14 +2,14 @@
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
 mod client_certificates;
+mod folder;
 mod kubeconfig;
-mod place;
 mod service_account;
 mod submission;
 
 use cloakroom_cluster::{Access, ApiFailure, ApiServer, ConnectError, Credentials, Timeouts};
 use cloakroom_testing::scripted::{Reply, Scripted, closed_port};
-use place::{Place, answer, ca, certificate, nobody, quick, token, token_file, version};
+use folder::{CredentialFolder, answer, ca, certificate, nobody, quick, token, token_file, version};
 
 fn refused(access: &Access) -> String {
     cloakroom_core::text::chain(&ApiServer::connect(access).unwrap_err())
@@ -17,10 +17,10 @@ fn refused(access: &Access) -> String {
 
 #[tokio::test]
 async fn nothing_is_sent_at_connect_and_an_api_server_that_is_down_may_come_later() {
-    let place = Place::new();
-    place.write("token", "correct-horse-battery");
+    let folder = CredentialFolder::new();
+    folder.write("token", "correct-horse-battery");
     let url = format!("http://127.0.0.1:{}", closed_port());
-    let access = place.access_without_account(&url, token_file(place.path("token")));
+    let access = folder.access_without_account(&url, token_file(folder.path("token")));
     let server = ApiServer::connect(&access).unwrap();
     let failure = version(&server).await.unwrap_err();
     assert!(matches!(failure, ApiFailure::Unreachable { .. }), "{failure}");
@@ -28,10 +28,10 @@ async fn nothing_is_sent_at_connect_and_an_api_server_that_is_down_may_come_late
 
 #[tokio::test]
 async fn a_call_without_an_answer_is_given_up_after_its_timeout() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let silent = Scripted::start(|_, _| Reply::Hang).await;
     let timeouts = Timeouts { call: std::time::Duration::from_millis(100), ..quick() };
-    let server = ApiServer::connect_with(&place.in_clear(&silent), timeouts).unwrap();
+    let server = ApiServer::connect_with(&folder.in_clear(&silent), timeouts).unwrap();
     let failure = version(&server).await.unwrap_err();
     assert_eq!(failure, ApiFailure::TimedOut { after: timeouts.call });
     silent.wait_for_requests(1).await;
@@ -40,47 +40,47 @@ async fn a_call_without_an_answer_is_given_up_after_its_timeout() {
 
 #[tokio::test]
 async fn an_answer_of_503_is_not_tried_again() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let failing = Scripted::start(|_, _| answer(503, "{}").into()).await;
-    let server = ApiServer::connect_with(&place.in_clear(&failing), quick()).unwrap();
+    let server = ApiServer::connect_with(&folder.in_clear(&failing), quick()).unwrap();
     assert!(version(&server).await.is_err());
     assert_eq!(failing.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn explicit_credentials_win_over_the_service_account() {
-    let place = Place::new();
-    place.account("of-the-account", None);
-    place.write("explicit", "  of-the-file\n");
+    let folder = CredentialFolder::new();
+    folder.account("of-the-account", None);
+    folder.write("explicit", "  of-the-file\n");
     let server = Scripted::start(|_, _| answer(200, "{}").into()).await;
     let shown = async |access| {
         version(&ApiServer::connect_with(&access, quick()).unwrap()).await.unwrap();
         server.requests().last().unwrap().header("authorization").map(str::to_owned)
     };
-    let with = |credentials| place.access(&server.url(), credentials);
+    let with = |credentials| folder.access(&server.url(), credentials);
     let of_account = shown(with(Credentials::default())).await;
     assert_eq!(of_account.as_deref(), Some("Bearer of-the-account"));
-    let of_file = shown(with(token_file(place.path("explicit")))).await;
+    let of_file = shown(with(token_file(folder.path("explicit")))).await;
     assert_eq!(of_file.as_deref(), Some("Bearer of-the-file"));
     let given = shown(with(token("given-in-clear"))).await;
     assert_eq!(given.as_deref(), Some("Bearer given-in-clear"));
     assert_eq!(shown(nobody(&server.url())).await, None);
-    let pem = place.certificate("client");
+    let pem = folder.certificate("client");
     let of_certificate = shown(with(certificate(pem.cert, pem.key))).await;
     assert_eq!(of_certificate, None, "a client certificate is a credential of its own");
 }
 
 #[tokio::test]
 async fn a_credential_never_travels_in_clear() {
-    let place = Place::new();
-    place.account("of-the-account", Some(&place.certificate("server").ca));
+    let folder = CredentialFolder::new();
+    folder.account("of-the-account", Some(&folder.certificate("server").ca));
     let url = "http://192.0.2.1:8080".to_owned();
-    let access = |credentials| place.access(&url, credentials);
+    let access = |credentials| folder.access(&url, credentials);
     for (access, setting) in [
         (access(token("s3cret-s3cret")), "oauthToken`"),
         (access(Credentials::default()), "the mounted service account"),
         (
-            Access::ServiceAccount { url: url.clone(), folder: place.path("account") },
+            Access::ServiceAccount { url: url.clone(), folder: folder.path("account") },
             "the mounted service account",
         ),
     ] {
@@ -93,23 +93,23 @@ async fn a_credential_never_travels_in_clear() {
 
 #[tokio::test]
 async fn files_that_cannot_be_used_are_named_with_their_property() {
-    let place = Place::new();
-    let (one, other) = (place.certificate("one"), place.certificate("other"));
-    place.write("empty", "\n");
-    place.write("words", "two words");
-    let missing = || place.path("missing");
+    let folder = CredentialFolder::new();
+    let (one, other) = (folder.certificate("one"), folder.certificate("other"));
+    folder.write("empty", "\n");
+    folder.write("words", "two words");
+    let missing = || folder.path("missing");
     for (credentials, key, why) in [
         (ca(missing()), "caCertFile", "No such file"),
-        (ca(place.path("words")), "caCertFile", "no certificate"),
+        (ca(folder.path("words")), "caCertFile", "no certificate"),
         (token_file(missing()), "oauthTokenFile", "No such file"),
-        (token_file(place.path("empty")), "oauthTokenFile", "is empty"),
-        (token_file(place.path("words")), "oauthTokenFile", "no bearer token"),
+        (token_file(folder.path("empty")), "oauthTokenFile", "is empty"),
+        (token_file(folder.path("words")), "oauthTokenFile", "no bearer token"),
         (token("two words"), "oauthToken`", "no bearer token"),
         (certificate(one.cert.clone(), other.key), "clientKeyFile", "does not fit the certificate in"),
         (certificate(one.cert.clone(), one.cert), "clientKeyFile", "no private key"),
         (Credentials::default(), "useServiceAccountCredentials", "oauthTokenFile"),
     ] {
-        let access = place.access_without_account("https://192.0.2.1", credentials);
+        let access = folder.access_without_account("https://192.0.2.1", credentials);
         let said = refused(&access);
         assert!(said.contains(key) && said.contains(why), "{key}, {why}: {said}");
         assert!(!said.contains("two words"), "{said}");
@@ -118,8 +118,8 @@ async fn files_that_cannot_be_used_are_named_with_their_property() {
 
 #[tokio::test]
 async fn nothing_secret_is_in_debug_output() {
-    let place = Place::new();
-    let access = place.access_without_account("https://192.0.2.1", token("s3cret-s3cret"));
+    let folder = CredentialFolder::new();
+    let access = folder.access_without_account("https://192.0.2.1", token("s3cret-s3cret"));
     let server = ApiServer::connect(&access).unwrap();
     let shown = format!("{access:?} {server:?} {access}");
     assert!(shown.contains("192.0.2.1") && !shown.contains("s3cret"), "{shown}");
@@ -127,9 +127,9 @@ async fn nothing_secret_is_in_debug_output() {
 
 #[tokio::test]
 async fn a_pod_without_a_service_account_is_told_the_three_ways_out() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let access =
-        Access::ServiceAccount { url: "https://10.0.0.1:443".to_owned(), folder: place.path("nowhere") };
+        Access::ServiceAccount { url: "https://10.0.0.1:443".to_owned(), folder: folder.path("nowhere") };
     let error = ApiServer::connect(&access).unwrap_err();
     assert!(matches!(error, ConnectError::NoServiceAccount { .. }));
     let said = error.to_string();

@@ -5,15 +5,15 @@ use cloakroom_testing::logs;
 use cloakroom_testing::scripted::Scripted;
 use cloakroom_testing::tls::server_config;
 
-use super::place::{Place, answer, ca, certificate, quick, version};
+use super::folder::{CredentialFolder, answer, ca, certificate, quick, version};
 
 /// A server with a certificate of a CA of its own.
-async fn api_server(place: &Place, name: &str) -> Scripted {
-    Scripted::start_tls(server_config(&place.certificate(name), None), |_, _| answer(200, "{}").into()).await
+async fn api_server(folder: &CredentialFolder, name: &str) -> Scripted {
+    Scripted::start_tls(server_config(&folder.certificate(name), None), |_, _| answer(200, "{}").into()).await
 }
 
-fn account(place: &Place, server: &Scripted) -> Access {
-    Access::ServiceAccount { url: server.url(), folder: place.path("account") }
+fn account(folder: &CredentialFolder, server: &Scripted) -> Access {
+    Access::ServiceAccount { url: server.url(), folder: folder.path("account") }
 }
 
 fn last_token(server: &Scripted) -> String {
@@ -22,10 +22,10 @@ fn last_token(server: &Scripted) -> String {
 
 #[tokio::test]
 async fn the_service_accounts_token_goes_to_a_server_that_its_ca_signed() {
-    let place = Place::new();
-    let server = api_server(&place, "server").await;
-    place.account("first-token\n", Some(&place.path("server/ca.pem")));
-    let asked = ApiServer::connect(&account(&place, &server)).unwrap();
+    let folder = CredentialFolder::new();
+    let server = api_server(&folder, "server").await;
+    folder.account("first-token\n", Some(&folder.path("server/ca.pem")));
+    let asked = ApiServer::connect(&account(&folder, &server)).unwrap();
     version(&asked).await.unwrap();
     assert_eq!(last_token(&server), "Bearer first-token");
     assert_eq!((asked.address(), asked.credentials()), (server.url().as_str(), "the pod's service account"));
@@ -33,10 +33,10 @@ async fn the_service_accounts_token_goes_to_a_server_that_its_ca_signed() {
 
 #[tokio::test]
 async fn a_server_that_another_ca_signed_never_sees_the_token() {
-    let place = Place::new();
-    let server = api_server(&place, "server").await;
-    place.account("first-token", Some(&place.certificate("other").ca));
-    let asked = ApiServer::connect(&account(&place, &server)).unwrap();
+    let folder = CredentialFolder::new();
+    let server = api_server(&folder, "server").await;
+    folder.account("first-token", Some(&folder.certificate("other").ca));
+    let asked = ApiServer::connect(&account(&folder, &server)).unwrap();
     let failure = version(&asked).await.unwrap_err();
     assert!(matches!(failure, ApiFailure::Unreachable { .. }), "{failure}");
     assert!(failure.to_string().contains("certificate"), "{failure}");
@@ -46,10 +46,10 @@ async fn a_server_that_another_ca_signed_never_sees_the_token() {
 #[tokio::test]
 async fn a_token_that_rotates_is_read_again_and_a_broken_one_leaves_the_old() {
     logs::capture();
-    let place = Place::new();
-    let server = api_server(&place, "server").await;
-    place.account("first-token", Some(&place.path("server/ca.pem")));
-    let asked = ApiServer::connect_with(&account(&place, &server), quick()).unwrap();
+    let folder = CredentialFolder::new();
+    let server = api_server(&folder, "server").await;
+    folder.account("first-token", Some(&folder.path("server/ca.pem")));
+    let asked = ApiServer::connect_with(&account(&folder, &server), quick()).unwrap();
     for (content, expected) in [
         (None, "first-token"),
         (Some("second-token-which-is-longer"), "second-token-which-is-longer"),
@@ -57,12 +57,12 @@ async fn a_token_that_rotates_is_read_again_and_a_broken_one_leaves_the_old() {
         (Some("third-token"), "third-token"),
     ] {
         if let Some(content) = content {
-            place.replace("account/token", content);
+            folder.replace("account/token", content);
         }
         version(&asked).await.unwrap();
         assert_eq!(last_token(&server), format!("Bearer {expected}"));
     }
-    let path = place.path("account/token").display().to_string();
+    let path = folder.path("account/token").display().to_string();
     let said = logs::lines_with("the credentials for the API server stay as they were");
     assert!(said.iter().any(|line| line.contains(&path) && line.contains("is empty")), "{said:?}");
     logs::assert_free_of(&["second-token-which".to_owned(), "third-token".to_owned()]);
@@ -70,37 +70,37 @@ async fn a_token_that_rotates_is_read_again_and_a_broken_one_leaves_the_old() {
 
 #[tokio::test]
 async fn files_are_not_looked_at_more_often_than_agreed() {
-    let place = Place::new();
-    let server = api_server(&place, "server").await;
-    place.account("first-token", Some(&place.path("server/ca.pem")));
-    let asked = ApiServer::connect(&account(&place, &server)).unwrap();
-    place.replace("account/token", "second-token");
+    let folder = CredentialFolder::new();
+    let server = api_server(&folder, "server").await;
+    folder.account("first-token", Some(&folder.path("server/ca.pem")));
+    let asked = ApiServer::connect(&account(&folder, &server)).unwrap();
+    folder.replace("account/token", "second-token");
     version(&asked).await.unwrap();
     assert_eq!(last_token(&server), "Bearer first-token");
 }
 
 #[tokio::test]
 async fn a_ca_that_rotates_is_read_again() {
-    let place = Place::new();
-    let server = api_server(&place, "server").await;
-    place.account("first-token", Some(&place.certificate("other").ca));
-    let asked = ApiServer::connect_with(&account(&place, &server), quick()).unwrap();
+    let folder = CredentialFolder::new();
+    let server = api_server(&folder, "server").await;
+    folder.account("first-token", Some(&folder.certificate("other").ca));
+    let asked = ApiServer::connect_with(&account(&folder, &server), quick()).unwrap();
     version(&asked).await.unwrap_err();
-    let ca = std::fs::read_to_string(place.path("server/ca.pem")).unwrap();
-    place.replace("account/ca.crt", &ca);
+    let ca = std::fs::read_to_string(folder.path("server/ca.pem")).unwrap();
+    folder.replace("account/ca.crt", &ca);
     version(&asked).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_client_certificate_is_shown_and_read_again_when_it_rotates() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let (server_pem, old, new) =
-        (place.certificate("server"), place.certificate("client"), place.certificate("next"));
+        (folder.certificate("server"), folder.certificate("client"), folder.certificate("next"));
     let config = server_config(&server_pem, Some(&new.ca));
     let server = Scripted::start_tls(config, |_, _| answer(200, "{}").into()).await;
     let of_client = certificate(old.cert, old.key);
     let credentials = Credentials { ca_cert_file: ca(server_pem.ca).ca_cert_file, ..of_client };
-    let access = place.access_without_account(&server.url(), credentials);
+    let access = folder.access_without_account(&server.url(), credentials);
     let asked = ApiServer::connect_with(&access, quick()).unwrap();
     let failure = version(&asked).await.unwrap_err();
     assert!(matches!(failure, ApiFailure::Unreachable { .. }), "{failure}");
@@ -108,7 +108,7 @@ async fn a_client_certificate_is_shown_and_read_again_when_it_rotates() {
     // One after the other: in between they do not fit, and the old pair stays.
     for (name, new) in [("client/cert.pem", &new.cert), ("client/key.pem", &new.key)] {
         version(&asked).await.unwrap_err();
-        place.replace(name, &std::fs::read_to_string(new).unwrap());
+        folder.replace(name, &std::fs::read_to_string(new).unwrap());
     }
     version(&asked).await.unwrap();
     assert_eq!(server.requests().len(), 1);

@@ -4,11 +4,11 @@ use cloakroom_cluster::{Access, ApiServer, Credentials, Given, SubmissionAccess}
 use cloakroom_testing::scripted::Scripted;
 use cloakroom_testing::tls::server_config;
 
-use super::place::{Place, answer, ca, quick, token, version};
+use super::folder::{CredentialFolder, answer, ca, quick, token, version};
 use super::refused;
 
-fn access(place: &Place, url: &str, credentials: Credentials) -> SubmissionAccess {
-    let path = place.path("kube/config");
+fn access(folder: &CredentialFolder, url: &str, credentials: Credentials) -> SubmissionAccess {
+    let path = folder.path("kube/config");
     let kubeconfig = path.exists().then(|| (vec![path], "KUBECONFIG".to_owned()));
     SubmissionAccess {
         url: Given::new(url.to_owned(), "--master"),
@@ -18,7 +18,7 @@ fn access(place: &Place, url: &str, credentials: Credentials) -> SubmissionAcces
         trust_certificates: None,
         context: None,
         kubeconfig,
-        folder: place.path("account"),
+        folder: folder.path("account"),
     }
 }
 
@@ -27,13 +27,13 @@ fn trusting(access: SubmissionAccess) -> SubmissionAccess {
     SubmissionAccess { trust_certificates: Some("`trustCertificates`".to_owned()), ..access }
 }
 
-fn kubeconfig(place: &Place, cluster: &str, user: &str) {
+fn kubeconfig(folder: &CredentialFolder, cluster: &str, user: &str) {
     let text = format!(
         "current-context: here\ncontexts:\n- {{name: here, context: {{cluster: c, user: u}}}}\n\
          - {{name: there, context: {{cluster: c, user: v}}}}\nclusters:\n- {{name: c, cluster: {{{cluster}}}}}\n\
          users:\n- {{name: u, user: {{{user}}}}}\n- {{name: v, user: {{token: of-there}}}}\n"
     );
-    place.write("kube/config", &text);
+    folder.write("kube/config", &text);
 }
 
 /// Which token is shown to a server on this machine.
@@ -49,59 +49,59 @@ async fn shown(access: SubmissionAccess) -> Option<String> {
 
 #[tokio::test]
 async fn settings_win_over_the_kubeconfig_which_wins_over_the_service_account() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let none = Credentials::default;
-    assert_eq!(shown(access(&place, "", none())).await, None);
-    let pem = place.certificate("account");
-    place.account("of-the-account", None);
-    std::fs::copy(&pem.ca, place.path("account/ca.crt")).unwrap();
-    assert_eq!(shown(access(&place, "", none())).await.as_deref(), Some("Bearer of-the-account"));
-    kubeconfig(&place, "server: 'https://elsewhere.invalid'", "token: of-the-config");
-    assert_eq!(shown(access(&place, "", none())).await.as_deref(), Some("Bearer of-the-config"));
-    let there = SubmissionAccess { context: Some("there".to_owned()), ..access(&place, "", none()) };
+    assert_eq!(shown(access(&folder, "", none())).await, None);
+    let pem = folder.certificate("account");
+    folder.account("of-the-account", None);
+    std::fs::copy(&pem.ca, folder.path("account/ca.crt")).unwrap();
+    assert_eq!(shown(access(&folder, "", none())).await.as_deref(), Some("Bearer of-the-account"));
+    kubeconfig(&folder, "server: 'https://elsewhere.invalid'", "token: of-the-config");
+    assert_eq!(shown(access(&folder, "", none())).await.as_deref(), Some("Bearer of-the-config"));
+    let there = SubmissionAccess { context: Some("there".to_owned()), ..access(&folder, "", none()) };
     assert_eq!(shown(there).await.as_deref(), Some("Bearer of-there"));
-    assert_eq!(shown(access(&place, "", token("given"))).await.as_deref(), Some("Bearer given"));
+    assert_eq!(shown(access(&folder, "", token("given"))).await.as_deref(), Some("Bearer given"));
 }
 
 #[tokio::test]
 async fn the_ca_of_the_kubeconfig_is_trusted_for_the_master() {
-    let place = Place::new();
-    let pem = place.certificate("kube");
+    let folder = CredentialFolder::new();
+    let pem = folder.certificate("kube");
     let server = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;
-    kubeconfig(&place, "server: 'https://elsewhere.invalid', certificate-authority: ca.pem", "token: t");
-    let submission = access(&place, &server.url(), Credentials::default());
+    kubeconfig(&folder, "server: 'https://elsewhere.invalid', certificate-authority: ca.pem", "token: t");
+    let submission = access(&folder, &server.url(), Credentials::default());
     version(&ApiServer::connect(&Access::Submission(Box::new(submission))).unwrap()).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_token_goes_to_nobody_who_cannot_prove_who_it_is() {
-    let place = Place::new();
+    let folder = CredentialFolder::new();
     let said = |access| refused(&Access::Submission(Box::new(access)));
-    let clear = said(access(&place, "http://192.0.2.1:6443", token("hunter2")));
+    let clear = said(access(&folder, "http://192.0.2.1:6443", token("hunter2")));
     assert!(clear.contains("`oauthToken` would travel in clear"), "{clear}");
-    let anybody = said(trusting(access(&place, "https://192.0.2.1:6443", token("hunter2"))));
+    let anybody = said(trusting(access(&folder, "https://192.0.2.1:6443", token("hunter2"))));
     assert!(anybody.contains("name the API server's CA with `caCertFile`"), "{anybody}");
     assert!(!clear.contains("hunter2") && !anybody.contains("hunter2"));
 }
 
 #[tokio::test]
 async fn any_certificate_is_taken_where_it_was_asked_for_and_nothing_secret_is_sent() {
-    let place = Place::new();
-    let pem = place.certificate("kube");
+    let folder = CredentialFolder::new();
+    let pem = folder.certificate("kube");
     let server = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;
     let connect = |access| ApiServer::connect(&Access::Submission(Box::new(access))).unwrap();
-    let strict = access(&place, &server.url(), Credentials::default());
+    let strict = access(&folder, &server.url(), Credentials::default());
     assert!(version(&connect(strict.clone())).await.is_err());
     version(&connect(trusting(strict))).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_context_that_is_not_there_is_refused_with_those_that_are() {
-    let place = Place::new();
-    kubeconfig(&place, "server: 'https://h'", "token: t");
+    let folder = CredentialFolder::new();
+    kubeconfig(&folder, "server: 'https://h'", "token: t");
     let wanted = SubmissionAccess {
         context: Some("nowhere".to_owned()),
-        ..access(&place, "https://h", Credentials::default())
+        ..access(&folder, "https://h", Credentials::default())
     };
     let said = refused(&Access::Submission(Box::new(wanted)));
     assert!(said.contains("it has no context “nowhere”; it has “here”, “there”"), "{said}");
@@ -109,46 +109,46 @@ async fn a_context_that_is_not_there_is_refused_with_those_that_are() {
 
 #[tokio::test]
 async fn several_kubeconfigs_are_one_as_for_kubectl() {
-    let place = Place::new();
-    let contexts = place
+    let folder = CredentialFolder::new();
+    let contexts = folder
         .write("one", "current-context: here\ncontexts:\n- {name: here, context: {cluster: c, user: u}}\n");
-    let users = place.write(
+    let users = folder.write(
         "two",
         "current-context: there\nclusters:\n- {name: c, cluster: {server: 'https://h'}}\nusers:\n\
          - {name: u, user: {token: of-the-second}}\n",
     );
     let files = Some((vec![contexts, users], "KUBECONFIG".to_owned()));
-    let submission = access(&place, "", Credentials::default());
+    let submission = access(&folder, "", Credentials::default());
     let merged = SubmissionAccess { kubeconfig: files, ..submission };
     assert_eq!(shown(merged).await.as_deref(), Some("Bearer of-the-second"));
 }
 
 #[tokio::test]
 async fn a_kubeconfig_that_trusts_anybody_is_refused_unless_a_ca_is_named() {
-    let place = Place::new();
-    let pem = place.certificate("kube");
-    kubeconfig(&place, "server: 'https://h', insecure-skip-tls-verify: true", "token: t");
-    let insecure = access(&place, "https://192.0.2.1", Credentials::default());
+    let folder = CredentialFolder::new();
+    let pem = folder.certificate("kube");
+    kubeconfig(&folder, "server: 'https://h', insecure-skip-tls-verify: true", "token: t");
+    let insecure = access(&folder, "https://192.0.2.1", Credentials::default());
     let said = refused(&Access::Submission(Box::new(insecure)));
     assert!(
         said.contains("insecure-skip-tls-verify of the cluster “c”") && said.contains("caCertFile"),
         "{said}"
     );
-    let access = access(&place, "https://192.0.2.1", ca(pem.ca));
+    let access = access(&folder, "https://192.0.2.1", ca(pem.ca));
     assert!(ApiServer::connect(&Access::Submission(Box::new(access))).is_ok());
 }
 
 #[test]
 fn the_source_of_the_credentials_is_named() {
-    let place = Place::new();
-    let anonymous = access(&place, "", Credentials::default());
+    let folder = CredentialFolder::new();
+    let anonymous = access(&folder, "", Credentials::default());
     assert!(anonymous.to_string().starts_with("an anonymous user: there is neither"), "{anonymous}");
-    kubeconfig(&place, "server: 'https://h'", "token: t");
-    let config = access(&place, "", Credentials::default());
+    kubeconfig(&folder, "server: 'https://h'", "token: t");
+    let config = access(&folder, "", Credentials::default());
     assert_eq!(
         config.to_string(),
-        format!("the current context of {} says", place.path("kube/config").display())
+        format!("the current context of {} says", folder.path("kube/config").display())
     );
-    let given = access(&place, "", token("x"));
+    let given = access(&folder, "", token("x"));
     assert_eq!(given.to_string(), "submission.* says");
 }

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::support::app::Options;
 use crate::support::faults::{Fault, Side, Step};
 use crate::support::two_servers::{
-    BUNDLE, House, SIDES, STORES, Server, Store, UNUSED_TIMEOUT, finish, read,
+    BUNDLE, SIDES, STORES, Server, SharedData, Store, UNUSED_TIMEOUT, finish, read,
 };
 
 /// Every step of an upload, before and after it, in both stores. Only the one that has handles notes them.
@@ -41,11 +41,11 @@ fn upload_steps() -> impl Iterator<Item = (Store, Step, Side)> {
 async fn an_upload_that_is_held_up_beyond_its_lease_is_acknowledged_whole_or_fails_and_leaves_nothing() {
     for (store, step, side) in upload_steps() {
         let what = format!("{store:?} {side:?} {step:?}");
-        let (house, late, other) = House::two(store).await;
+        let (shared, late, other) = SharedData::two(store).await;
         let stop = late.stopped_at(step, side);
         let upload = late.uploads();
         stop.reached().await;
-        house.clock.advance(LEASE_TIME);
+        shared.clock.advance(LEASE_TIME);
         let recovered = other.recovers().await;
         stop.go_on();
         let outcome = upload.await.unwrap();
@@ -65,7 +65,7 @@ async fn an_upload_that_is_held_up_beyond_its_lease_is_acknowledged_whole_or_fai
             Err(error) => {
                 assert!(!is_untouched && matches!(error, UploadError::GivenUp), "{what}: {error:?}");
                 assert!(error.to_string().contains("send it again"), "{error}");
-                house.assert_nothing_left(&what).await;
+                shared.assert_nothing_left(&what).await;
             }
         }
     }
@@ -75,12 +75,12 @@ async fn an_upload_that_is_held_up_beyond_its_lease_is_acknowledged_whole_or_fai
 async fn an_upload_whose_lease_is_renewed_is_left_alone_at_every_step() {
     for (store, step, side) in upload_steps() {
         let what = format!("{store:?} {side:?} {step:?}");
-        let (house, late, other) = House::two(store).await;
+        let (shared, late, other) = SharedData::two(store).await;
         let stop = late.stopped_at(step, side);
         let upload = late.uploads();
         stop.reached().await;
         for _ in 0..5 {
-            house.clock.advance(LEASE_RENEWAL);
+            shared.clock.advance(LEASE_RENEWAL);
             // A sweep of its own renews what it holds.
             late.recovers().await;
             assert_eq!(other.recovers().await.uploads, 0, "{what}");
@@ -93,26 +93,26 @@ async fn an_upload_whose_lease_is_renewed_is_left_alone_at_every_step() {
 
 #[tokio::test]
 async fn a_renewal_that_comes_too_late_brings_nothing_back() {
-    let (house, late, other) = House::two(Store::Disk).await;
+    let (shared, late, other) = SharedData::two(Store::Disk).await;
     let before_complete = late.stopped_at(Step::LedgerComplete, Side::Before);
     let upload = late.uploads();
     before_complete.reached().await;
     let before_renewal = late.stopped_at(Step::LedgerRenew, Side::Before);
     let sweep = late.sweeps();
     before_renewal.reached().await;
-    house.clock.advance(LEASE_TIME);
+    shared.clock.advance(LEASE_TIME);
     assert_eq!(other.recovers().await.uploads, 1);
     before_renewal.go_on();
     assert_eq!(sweep.await.unwrap().unwrap(), Recovered::default());
     before_complete.go_on();
     assert!(matches!(upload.await.unwrap(), Err(UploadError::GivenUp)));
-    house.assert_nothing_left("renewed too late").await;
+    shared.assert_nothing_left("renewed too late").await;
 }
 
 #[tokio::test]
 async fn a_lease_that_begins_during_a_renewal_is_not_lost() {
     for store in STORES {
-        let (house, late, other) = House::two(store).await;
+        let (shared, late, other) = SharedData::two(store).await;
         let before_begin = late.stopped_at(Step::LedgerBegin, Side::Before);
         let begins = late.begins();
         before_begin.reached().await;
@@ -126,13 +126,13 @@ async fn a_lease_that_begins_during_a_renewal_is_not_lost() {
         assert!(upload.ended().now_or_never().is_none(), "{store:?}");
         upload.write(Bytes::from_static(BUNDLE)).await.unwrap();
         other.assert_downloads(&finish(upload).await.unwrap(), "begun during a renewal").await;
-        assert_eq!(house.rows().await, BTreeMap::from([("ready", 1)]), "{store:?}");
+        assert_eq!(shared.rows().await, BTreeMap::from([("ready", 1)]), "{store:?}");
     }
 }
 
 #[tokio::test]
 async fn leases_are_renewed_again_and_again_without_a_sweep() {
-    let (house, late, other) = House::two(Store::Disk).await;
+    let (shared, late, other) = SharedData::two(Store::Disk).await;
     let mut upload = late.begins().await.unwrap().unwrap();
     let renewed = async || {
         let stop = late.stopped_at(Step::LedgerRenew, Side::After);
@@ -141,7 +141,7 @@ async fn leases_are_renewed_again_and_again_without_a_sweep() {
         stop.go_on();
     };
     for round in 0..5 {
-        house.clock.advance(LEASE_RENEWAL);
+        shared.clock.advance(LEASE_RENEWAL);
         renewed().await;
         assert_eq!(other.recovers().await, Recovered::default(), "round {round}");
     }
@@ -150,7 +150,7 @@ async fn leases_are_renewed_again_and_again_without_a_sweep() {
     renewed().await;
     renewed().await;
     late.faults.clear();
-    house.clock.advance(LEASE_TIME);
+    shared.clock.advance(LEASE_TIME);
     assert_eq!(other.recovers().await.uploads, 1);
     renewed().await;
     let ended = timeout(BOUND, upload.ended()).await.expect("a lost lease ends the upload");
@@ -163,8 +163,8 @@ async fn an_upload_for_which_there_is_no_place_leaves_nothing_whatever_happens_m
     for store in STORES {
         for side in SIDES {
             let what = format!("{store:?} {side:?}");
-            let house = House::new(store).await;
-            let server = house.server_with(limits).await;
+            let shared = SharedData::new(store).await;
+            let server = shared.server_with(limits).await;
             let first = server.begins().await.unwrap().unwrap();
             let stop = server.stopped_at(Step::LedgerCheckRoom, side);
             let second = server.begins();
@@ -173,71 +173,71 @@ async fn an_upload_for_which_there_is_no_place_leaves_nothing_whatever_happens_m
             stop.go_on();
             let refused = second.await.unwrap().err();
             assert!(matches!(refused, Some(UploadError::NoRoom(_))), "{what}: {refused:?}");
-            house.assert_nothing_left(&what).await;
+            shared.assert_nothing_left(&what).await;
         }
-        let house = House::new(store).await;
-        let server = house.server_with(limits).await;
+        let shared = SharedData::new(store).await;
+        let server = shared.server_with(limits).await;
         let first = server.begins().await.unwrap().unwrap();
         server.faults.set(Step::LedgerCheckRoom, Fault::FailBefore);
         assert!(matches!(server.begins().await.unwrap().err(), Some(UploadError::Ledger(_))), "{store:?}");
-        assert_eq!(house.rows().await, BTreeMap::from([("pending", 1)]), "{store:?}");
+        assert_eq!(shared.rows().await, BTreeMap::from([("pending", 1)]), "{store:?}");
         first.abandon().await;
-        house.assert_nothing_left("the check failed").await;
+        shared.assert_nothing_left("the check failed").await;
     }
 }
 
 #[tokio::test]
 async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_without_a_row() {
     for store in STORES {
-        let (house, late, other) = House::two(store).await;
-        let another = House::new(store).await.ledger.term().await.unwrap().unwrap();
+        let (shared, late, other) = SharedData::two(store).await;
+        let another = SharedData::new(store).await.ledger.term().await.unwrap().unwrap();
         let without_row = BlobKey::of(ResourceId::generate(&mut rand::rng()));
-        let mut writer = house.storage.blobs.begin(without_row, None).await.unwrap().writer;
+        let mut writer = shared.storage.blobs.begin(without_row, None).await.unwrap().writer;
         writer.write(Bytes::from_static(BUNDLE)).await.unwrap();
         writer.commit().await.unwrap();
         let mut upload = late.begins().await.unwrap().unwrap();
         upload.write(Bytes::from_static(BUNDLE)).await.unwrap();
-        house.clock.advance(LEASE_TIME);
+        shared.clock.advance(LEASE_TIME);
         assert_eq!(other.staging.recover(another, true).await.unwrap(), Recovered::default(), "{store:?}");
-        assert_eq!((house.rows().await, house.blobs().await), (BTreeMap::from([("pending", 1)]), 2));
+        assert_eq!((shared.rows().await, shared.blobs().await), (BTreeMap::from([("pending", 1)]), 2));
         let expected = Recovered { uploads: 1, orphans: 1, deletions: 0 };
         assert_eq!(other.recovers().await, expected, "{store:?}");
-        house.assert_nothing_left("in its own term").await;
+        shared.assert_nothing_left("in its own term").await;
     }
 }
 
 #[tokio::test]
 async fn an_upload_whose_row_was_damaged_and_discarded_is_aborted_by_its_handle() {
     for is_discarded in [true, false] {
-        let (house, late, other) = House::two(Store::Memory).await;
+        let (shared, late, other) = SharedData::two(Store::Memory).await;
         let dead = late.stopped_at(Step::StoreWrite, Side::After);
         let _never_ends = late.uploads();
         dead.reached().await;
-        house.change_ledger("UPDATE resources SET id = 'no id'").await;
-        house.clock.advance(LEASE_TIME);
+        shared.change_ledger("UPDATE resources SET id = 'no id'").await;
+        shared.clock.advance(LEASE_TIME);
         if is_discarded {
             assert!(other.staging.remove_unreadable(&RowName::damaged(b"no id")).await.unwrap());
         }
         assert_eq!(other.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
         assert_eq!(other.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
-        assert_eq!(house.blobs().await, 0);
+        assert_eq!(shared.blobs().await, 0);
         // The handle is gone as well.
         assert_eq!(other.recovers().await, Recovered::default());
-        assert_eq!(house.rows().await.is_empty(), is_discarded);
+        assert_eq!(shared.rows().await.is_empty(), is_discarded);
     }
 }
 
 #[tokio::test]
 async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_handle() {
-    let (house, late, _other) = House::two(Store::Memory).await;
+    let (shared, late, _other) = SharedData::two(Store::Memory).await;
     let stop = late.stopped_at(Step::LedgerComplete, Side::Before);
     let upload = late.uploads();
     stop.reached().await;
-    house.change_ledger("UPDATE resources SET id = 'no id'").await;
+    shared.change_ledger("UPDATE resources SET id = 'no id'").await;
     stop.go_on();
     assert!(matches!(upload.await.unwrap(), Err(UploadError::GivenUp)));
     assert_eq!(late.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
-    assert_eq!(house.blobs().await, 0);
+    assert_eq!(shared.blobs().await, 0);
 }
 
 #[tokio::test]
@@ -245,13 +245,13 @@ async fn a_cleaner_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_tha
     for step in [Step::LedgerTerm, Step::LedgerGiveUp, Step::StoreAbort, Step::LedgerBury] {
         for side in SIDES {
             let what = format!("{side:?} {step:?}");
-            let (house, late, other) = House::two(Store::Memory).await;
+            let (shared, late, other) = SharedData::two(Store::Memory).await;
             // The upload of a third server that is gone, and one that goes on.
-            let gone = house.server().await;
+            let gone = shared.server().await;
             let dead = gone.stopped_at(Step::StoreCommit, Side::After);
             let _never_ends = gone.uploads();
             dead.reached().await;
-            house.clock.advance(LEASE_TIME);
+            shared.clock.advance(LEASE_TIME);
             let stop = late.stopped_at(step, side);
             let sweep = late.sweeps();
             stop.reached().await;
@@ -260,7 +260,7 @@ async fn a_cleaner_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_tha
             stop.go_on();
             sweep.await.unwrap().unwrap();
             assert_eq!(
-                (house.rows().await, house.blobs().await),
+                (shared.rows().await, shared.blobs().await),
                 (BTreeMap::from([("ready", 1)]), 1),
                 "{what}"
             );
@@ -277,13 +277,13 @@ async fn a_release_that_is_held_up_is_finished_by_the_other_one_and_the_ticket_i
         for (step, side) in steps.into_iter().filter(is_asked).flat_map(|step| SIDES.map(|side| (step, side)))
         {
             let what = format!("{store:?} {side:?} {step:?}");
-            let (house, late, other) = House::two(store).await;
+            let (shared, late, other) = SharedData::two(store).await;
             let staged = other.staged().await;
             let stop = late.stopped_at(step, side);
             let (staging, id, secret) = (late.staging.clone(), staged.id, staged.secret.clone());
             let release = tokio::spawn(async move { staging.release(id, &secret).await });
             stop.reached().await;
-            house.clock.advance(LEASE_TIME);
+            shared.clock.advance(LEASE_TIME);
             let is_decided = (step, side) != (Step::LedgerCondemn, Side::Before);
             if is_decided {
                 let gone = other.opens(&staged).await;
@@ -295,7 +295,7 @@ async fn a_release_that_is_held_up_is_finished_by_the_other_one_and_the_ticket_i
             stop.go_on();
             release.await.unwrap().unwrap();
             assert_eq!(
-                (house.rows().await, house.blobs().await),
+                (shared.rows().await, shared.blobs().await),
                 (BTreeMap::from([("deleted", 1)]), 0),
                 "{what}"
             );
@@ -306,9 +306,9 @@ async fn a_release_that_is_held_up_is_finished_by_the_other_one_and_the_ticket_i
 #[tokio::test]
 async fn a_decision_to_delete_that_comes_late_takes_nothing_that_was_used_or_is_used() {
     for store in STORES {
-        let (house, late, other) = House::two(store).await;
+        let (shared, late, other) = SharedData::two(store).await;
         let (used, being_used) = (other.staged().await, other.staged().await);
-        house.clock.advance(UNUSED_TIMEOUT);
+        shared.clock.advance(UNUSED_TIMEOUT);
         let mut held_up = Vec::new();
         for staged in [&used, &being_used] {
             let stop = late.stopped_at(Step::LedgerCondemn, Side::Before);
@@ -329,14 +329,14 @@ async fn a_decision_to_delete_that_comes_late_takes_nothing_that_was_used_or_is_
 
 #[tokio::test]
 async fn a_download_holds_the_cleaner_off_for_as_long_as_its_lease_lasts() {
-    let (house, late, other) = House::two(Store::Disk).await;
+    let (shared, late, other) = SharedData::two(Store::Disk).await;
     let staged = other.staged().await;
     let download = late.opens(&staged).await.unwrap();
     let row = other.row(&staged).await;
     assert!(!other.expires(row.clone()).await.unwrap().unwrap());
-    house.clock.advance(LEASE_TIME);
+    shared.clock.advance(LEASE_TIME);
     assert!(other.expires(row).await.unwrap().unwrap());
-    assert_eq!(house.blobs().await, 0);
+    assert_eq!(shared.blobs().await, 0);
     // On a disk what was opened stays readable.
     assert_eq!(read(download).await.unwrap(), BUNDLE);
 }
@@ -347,7 +347,7 @@ async fn a_download_that_is_held_up_while_its_resource_goes_is_told_that_it_is_g
         for step in [Step::LedgerHold, Step::StoreOpen, Step::LedgerMarkUsed] {
             for side in SIDES {
                 let what = format!("{store:?} {side:?} {step:?}");
-                let (house, late, other) = House::two(store).await;
+                let (shared, late, other) = SharedData::two(store).await;
                 let staged = other.staged().await;
                 let stop = late.stopped_at(step, side);
                 let download = late.downloads(&staged);
@@ -356,7 +356,7 @@ async fn a_download_that_is_held_up_while_its_resource_goes_is_told_that_it_is_g
                 seen.stage.history.last_used_at = None;
                 let is_held = (step, side) != (Step::LedgerHold, Side::Before);
                 assert_eq!(other.expires(seen.clone()).await.unwrap().unwrap(), !is_held, "{what}");
-                house.clock.advance(LEASE_TIME);
+                shared.clock.advance(LEASE_TIME);
                 let is_noted = (step, side) == (Step::LedgerMarkUsed, Side::After);
                 if is_held {
                     assert_eq!(other.expires(seen).await.unwrap().unwrap(), !is_noted, "{what}");
@@ -377,7 +377,7 @@ async fn a_download_that_is_held_up_while_its_resource_goes_is_told_that_it_is_g
 async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room_nor_leases() {
     for (store, step, side) in upload_steps() {
         let what = format!("{store:?} {side:?} {step:?}");
-        let (house, late, other) = House::two(store).await;
+        let (shared, late, other) = SharedData::two(store).await;
         let stop = late.stopped_at(step, side);
         let given_up = late.stopped_at(Step::LedgerGiveUp, Side::Before);
         let upload = late.uploads();
@@ -393,14 +393,14 @@ async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room_nor_lea
         }
         let resources = u64::from(is_finishing);
         until("it is settled", async || {
-            let rows = house.rows().await;
+            let rows = shared.rows().await;
             let ready = rows.get("ready").copied().unwrap_or_default();
             let is_over = late.staging.in_flight() == (0, 0);
-            let blobs = house.blobs().await as u64;
+            let blobs = shared.blobs().await as u64;
             is_over && (ready, rows.len() as u64, blobs) == (resources, resources, resources)
         })
         .await;
-        let taken = async || house.ledger.taken().await.unwrap().resources;
+        let taken = async || shared.ledger.taken().await.unwrap().resources;
         until("its room is free", async || taken().await == resources).await;
         assert_eq!(other.recovers().await, Recovered::default(), "{what}");
     }
@@ -410,7 +410,7 @@ async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room_nor_lea
 async fn a_download_that_its_caller_drops_holds_nothing_off() {
     for step in [Step::LedgerHold, Step::StoreOpen, Step::LedgerMarkUsed] {
         for side in SIDES {
-            let (_house, late, other) = House::two(Store::Disk).await;
+            let (_house, late, other) = SharedData::two(Store::Disk).await;
             let staged = other.staged().await;
             let stop = late.stopped_at(step, side);
             let download = late.downloads(&staged);
@@ -425,7 +425,7 @@ async fn a_download_that_its_caller_drops_holds_nothing_off() {
 
 #[tokio::test]
 async fn without_a_disk_bytes_that_are_being_sent_go_when_the_lease_of_the_download_ends() {
-    let (house, late, other) = House::two(Store::Memory).await;
+    let (shared, late, other) = SharedData::two(Store::Memory).await;
     let staged = other.staged().await;
     let [one, forgotten] = [late.opens(&staged).await.unwrap(), late.opens(&staged).await.unwrap()];
     other.staging.release(staged.id, &staged.secret).await.unwrap();
@@ -433,34 +433,34 @@ async fn without_a_disk_bytes_that_are_being_sent_go_when_the_lease_of_the_downl
     // A sweep that can finish nothing says so.
     assert_eq!(other.recovers().await, Recovered::default());
     assert_eq!(read(one).await.unwrap(), BUNDLE);
-    assert_eq!((house.rows().await, house.blobs().await), (BTreeMap::from([("deleting", 1)]), 1));
-    house.clock.advance(LEASE_TIME);
+    assert_eq!((shared.rows().await, shared.blobs().await), (BTreeMap::from([("deleting", 1)]), 1));
+    shared.clock.advance(LEASE_TIME);
     assert_eq!(other.recovers().await, Recovered { deletions: 1, ..Recovered::default() });
-    assert_eq!((house.rows().await, house.blobs().await), (BTreeMap::from([("deleted", 1)]), 0));
+    assert_eq!((shared.rows().await, shared.blobs().await), (BTreeMap::from([("deleted", 1)]), 0));
     assert!(read(forgotten).await.is_err());
 }
 
 #[tokio::test]
 async fn an_upload_that_was_given_up_ends_before_it_has_sent_everything() {
-    let (house, late, other) = House::two(Store::Disk).await;
+    let (shared, late, other) = SharedData::two(Store::Disk).await;
     let mut upload = late.staging.begin_upload(NewUpload::default()).await.unwrap();
-    house.clock.advance(LEASE_TIME);
+    shared.clock.advance(LEASE_TIME);
     assert_eq!(other.recovers().await.uploads, 1);
     // A renewal tells it.
     late.recovers().await;
     assert!(matches!(upload.ended().await, UploadError::GivenUp));
     upload.abandon().await;
-    house.assert_nothing_left("given up").await;
+    shared.assert_nothing_left("given up").await;
 }
 
 #[tokio::test]
 async fn two_cleaners_that_sweep_at_once_delete_what_is_due_once_and_nothing_else() {
     for store in STORES {
-        let (house, late, other) = House::two(store).await;
+        let (shared, late, other) = SharedData::two(store).await;
         for _ in 0..20 {
             late.staged().await;
         }
-        house.clock.advance(UNUSED_TIMEOUT);
+        shared.clock.advance(UNUSED_TIMEOUT);
         let kept = other.staged().await;
         let sweep = async |server: &Server| {
             // What the other one has staged it reads at its next thorough sweep.
@@ -470,8 +470,8 @@ async fn two_cleaners_that_sweep_at_once_delete_what_is_due_once_and_nothing_els
         };
         let (one, two) = tokio::join!(sweep(&late), sweep(&other));
         assert_eq!(one + two, 20, "{store:?}");
-        assert_eq!(house.rows().await, BTreeMap::from([("deleted", 20), ("ready", 1)]), "{store:?}");
-        assert_eq!(house.blobs().await, 1, "{store:?}");
+        assert_eq!(shared.rows().await, BTreeMap::from([("deleted", 20), ("ready", 1)]), "{store:?}");
+        assert_eq!(shared.blobs().await, 1, "{store:?}");
         late.assert_downloads(&kept, "not due").await;
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cloakroom_core::resource::{DeletionReason, ResourceId, State};
 use cloakroom_staging::ledger::{
-    Authority, Condition, Deletion, LEASE_TIME, LeaseId, Ledger, LedgerError, SqliteLedger,
+    Authority, Condition, Deletion, LEASE_TIME, LeaseId, LedgerError, SqliteLedger,
 };
 use cloakroom_testing::clock::ManualClock;
 

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use cloakroom_core::resource::{
-    Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerHistory, OwnerKind, Ready,
-    Resource, ResourceId, ResourceSecret, Stage, State, Tombstone, UploadHandle,
+    DeletionReason, Ending, History, Lifetime, Owner, OwnerHistory, OwnerKind, Ready, ResourceId,
+    ResourceSecret, Stage, State, Tombstone, UploadHandle,
 };
 use cloakroom_staging::ledger::{
-    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Ledger, LedgerError, MemoryLimits,
-    PendingResource, SqliteLedger, Stored,
+    Authority, Completion, Condition, Deletion, GivenUp, Ledger, LedgerError, MemoryLimits, SqliteLedger,
+    Stored,
 };
 use futures_util::future::join_all;
-use jiff::Timestamp;
 
 use super::rows::{
     AnyLedger, at, begin, completion, deleted, deleting, deletion, is_used, lease_of, new_id, pending, ready,

@@ -2,7 +2,7 @@
 
 mod as_recorded;
 mod attached;
-mod bed;
+mod case;
 mod defaults;
 mod identity;
 mod inputs;
@@ -14,4 +14,4 @@ mod staged_pods;
 mod staging;
 mod storage;
 
-use bed::{Bed, object, of_kind};
+use case::{PlanCase, object, of_kind};

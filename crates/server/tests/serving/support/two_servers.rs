@@ -26,7 +26,7 @@ pub const SIDES: [Side; 2] = [Side::Before, Side::After];
 pub const UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// What both work on.
-pub struct House {
+pub struct SharedData {
     pub clock: Arc<ManualClock>,
     pub ledger: Arc<dyn Ledger>,
     pub storage: Storage,
@@ -47,7 +47,7 @@ pub enum Store {
 
 pub const STORES: [Store; 2] = [Store::Disk, Store::Memory];
 
-impl House {
+impl SharedData {
     pub async fn new(store: Store) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new());
@@ -81,9 +81,9 @@ impl House {
     }
 
     pub async fn two(store: Store) -> (Self, Server, Server) {
-        let house = Self::new(store).await;
-        let (late, other) = (house.server().await, house.server().await);
-        (house, late, other)
+        let shared = Self::new(store).await;
+        let (late, other) = (shared.server().await, shared.server().await);
+        (shared, late, other)
     }
 
     /// A change of the ledger that no server makes.

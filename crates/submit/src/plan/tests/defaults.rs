@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Bed, of_kind};
+use super::{PlanCase, of_kind};
 use crate::Submission;
 
 /// The drawn values, each with its placeholder in the texts below.
@@ -27,7 +27,7 @@ fn normalised(submission: &Submission, value: &Value) -> Value {
 
 #[tokio::test]
 async fn the_default_driver_pod_is_sparks() {
-    let submission = Bed::new().submission().await;
+    let submission = PlanCase::new().submission().await;
     let variable = |name: &str, value: &str| json!({"name": name, "value": value});
     let port = |name: &str, port: u16| json!({"name": name, "containerPort": port, "protocol": "TCP"});
     let expected = json!({
@@ -90,7 +90,7 @@ async fn the_default_driver_pod_is_sparks() {
 
 #[tokio::test]
 async fn the_default_service_and_network_policy_are_sparks() {
-    let submission = Bed::new().submission().await;
+    let submission = PlanCase::new().submission().await;
     let port = |name: &str, port: u16| json!({"name": name, "port": port, "targetPort": port});
     let service = json!({
         "apiVersion": "v1",
@@ -132,7 +132,7 @@ async fn the_default_service_and_network_policy_are_sparks() {
 
 #[tokio::test]
 async fn the_default_properties_are_sparks() {
-    let submission = Bed::new().submission().await;
+    let submission = PlanCase::new().submission().await;
     let map = of_kind(&submission, "ConfigMap");
     assert_eq!((&map["immutable"], &map["metadata"]["namespace"]), (&json!(true), &json!("default")));
     assert_eq!(map["data"]["spark.kubernetes.namespace"], "default");
@@ -172,8 +172,8 @@ async fn older_lines_of_spark_have_older_shapes() {
     for (version, ports, has_protocol, has_policy) in
         [("3.5.9", 3, false, false), ("4.1.4", 4, false, false), ("4.3.0", 4, true, true)]
     {
-        let bed = Bed::new().with("spark.kubernetes.cloakroom.sparkVersion", version);
-        let submission = bed.submission().await;
+        let case = PlanCase::new().with("spark.kubernetes.cloakroom.sparkVersion", version);
+        let submission = case.submission().await;
         assert_eq!(submission.pod["metadata"]["labels"]["spark-version"], version);
         assert_eq!(submission.container()["ports"].as_array().unwrap().len(), ports, "{version}");
         assert_eq!(submission.container().get("securityContext").is_some(), has_policy, "{version}");

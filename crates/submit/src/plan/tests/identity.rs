@@ -1,12 +1,12 @@
 use serde_json::json;
 
-use super::{Bed, object};
+use super::{PlanCase, object};
 
 const DRIVER: &str = "spark.kubernetes.authenticate.driver.";
 
 #[tokio::test]
 async fn a_service_account_is_set_under_both_of_its_names() {
-    let submission = Bed::new().with(&format!("{DRIVER}serviceAccountName"), "spark").submission().await;
+    let submission = PlanCase::new().with(&format!("{DRIVER}serviceAccountName"), "spark").submission().await;
     let spec = &submission.pod["spec"];
     assert_eq!((&spec["serviceAccountName"], &spec["serviceAccount"]), (&json!("spark"), &json!("spark")));
 }
@@ -14,28 +14,29 @@ async fn a_service_account_is_set_under_both_of_its_names() {
 #[tokio::test]
 async fn the_account_of_a_driver_is_the_settings_the_templates_or_the_default_one() {
     let named = format!("{DRIVER}serviceAccountName");
-    let template = |bed: Bed| {
-        bed.with_file("pod.yaml", "spec: {serviceAccountName: of-template}")
+    let template = |case: PlanCase| {
+        case.with_file("pod.yaml", "spec: {serviceAccountName: of-template}")
             .with("spark.kubernetes.driver.podTemplateFile", "pod.yaml")
     };
-    let credentials = |key: &str| Bed::new().with_file("file", "x").with(&format!("{DRIVER}{key}"), "file");
-    for (bed, expected) in [
-        (Bed::new(), Some("default")),
-        (template(Bed::new()), Some("of-template")),
-        (template(Bed::new()).with(&named, "spark"), Some("spark")),
+    let credentials =
+        |key: &str| PlanCase::new().with_file("file", "x").with(&format!("{DRIVER}{key}"), "file");
+    for (case, expected) in [
+        (PlanCase::new(), Some("default")),
+        (template(PlanCase::new()), Some("of-template")),
+        (template(PlanCase::new()).with(&named, "spark"), Some("spark")),
         // A CA is no credential of the driver, but Spark leaves the account out all the same.
         (credentials("caCertFile").with(&named, "spark"), Some("default")),
         (credentials("oauthToken"), None),
         (credentials("clientCertFile"), None),
         (credentials("mounted.oauthTokenFile").with(&named, "spark"), None),
     ] {
-        assert_eq!(bed.submission().await.driver_account.as_deref(), expected);
+        assert_eq!(case.submission().await.driver_account.as_deref(), expected);
     }
 }
 
 #[tokio::test]
 async fn credentials_travel_in_a_secret_and_tokens_in_no_properties() {
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .with_file("ca.pem", "certificate")
         .with(&format!("{DRIVER}oauthToken"), "hush")
         .with("spark.kubernetes.authenticate.submission.oauthToken", "hush")
@@ -75,13 +76,13 @@ async fn credentials_travel_in_a_secret_and_tokens_in_no_properties() {
 
 #[tokio::test]
 async fn kerberos_brings_its_files_along() {
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with_file("etc/my.conf", "[libdefaults]")
         .with_file("k.keytab", [0xff, 0x00])
         .with("spark.kubernetes.kerberos.krb5.path", "etc/my.conf")
         .with("spark.kerberos.keytab", "k.keytab")
         .with("spark.kerberos.principal", "me@EXAMPLE");
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     assert_eq!(object(&submission, "-krb5-file")["data"], json!({"my.conf": "[libdefaults]"}));
     let (volume, mount) = submission.volume("krb5-file");
     assert_eq!(volume["configMap"]["items"], json!([{"key": "my.conf", "path": "my.conf"}]));
@@ -90,14 +91,14 @@ async fn kerberos_brings_its_files_along() {
     assert_eq!(submission.properties()["spark.kerberos.keytab"], "/mnt/secrets/kerberos-keytab/k.keytab");
     assert_eq!(submission.properties()["spark.kubernetes.kerberos.krb5.path"], "etc/my.conf");
 
-    let in_image = bed.with("spark.kerberos.keytab", "local:///k.keytab").submission().await;
+    let in_image = case.with("spark.kerberos.keytab", "local:///k.keytab").submission().await;
     assert_eq!(in_image.properties()["spark.kerberos.keytab"], "local:///k.keytab");
     assert!(in_image.made().iter().all(|it| !it.contains("keytab")));
 }
 
 #[tokio::test]
 async fn tokens_and_krb5_that_are_in_the_cluster_are_only_mounted() {
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .with("spark.kubernetes.kerberos.krb5.configMapName", "krb5")
         .with("spark.kubernetes.kerberos.tokenSecret.name", "tokens")
         .with("spark.kubernetes.kerberos.tokenSecret.itemKey", "dt")
@@ -114,12 +115,12 @@ async fn tokens_and_krb5_that_are_in_the_cluster_are_only_mounted() {
 
 #[tokio::test]
 async fn a_proxy_user_is_whole_from_spark_4_3_on_and_before_it_is_short_and_gives_way_to_spark_user() {
-    let bed = |version: &str, user: Option<&str>| {
-        let mut bed = Bed::new().with("spark.kubernetes.cloakroom.sparkVersion", version);
-        bed.arguments.proxy_user = Some("a/b@R".to_owned());
+    let case = |version: &str, user: Option<&str>| {
+        let mut case = PlanCase::new().with("spark.kubernetes.cloakroom.sparkVersion", version);
+        case.arguments.proxy_user = Some("a/b@R".to_owned());
         match user {
-            Some(user) => bed.with_variable("SPARK_USER", user),
-            None => bed,
+            Some(user) => case.with_variable("SPARK_USER", user),
+            None => case,
         }
     };
     for (version, of_machine, expected) in [
@@ -129,10 +130,10 @@ async fn a_proxy_user_is_whole_from_spark_4_3_on_and_before_it_is_short_and_give
         ("4.1.4", None, "a"),
         ("3.5.9", Some("other"), "other"),
     ] {
-        let submission = bed(version, of_machine).submission().await;
+        let submission = case(version, of_machine).submission().await;
         assert_eq!(submission.variable("SPARK_USER"), [expected], "{version} {of_machine:?}");
     }
-    let mut malformed = Bed::new();
+    let mut malformed = PlanCase::new();
     malformed.arguments.proxy_user = Some("a@".to_owned());
     assert!(malformed.refusal().await.starts_with("--proxy-user is `a@`, which is not the name of a user"));
 }

@@ -1,13 +1,13 @@
 use cloakroom_spark::MainResource;
 use serde_json::json;
 
-use super::{Bed, object, of_kind};
+use super::{PlanCase, object, of_kind};
 use crate::FileCopy;
 
 #[tokio::test]
 async fn objects_are_made_in_sparks_order() {
     let claim = "spark.kubernetes.driver.volumes.persistentVolumeClaim.data.";
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with_file("hadoop/core-site.xml", "<configuration/>")
         .with_file("krb5.conf", "k")
         .with_file("k.keytab", "k")
@@ -22,7 +22,7 @@ async fn objects_are_made_in_sparks_order() {
         .with("spark.kerberos.principal", "me")
         .with("spark.kubernetes.executor.podTemplateFile", "e.yaml")
         .with_variable("HADOOP_CONF_DIR", "hadoop");
-    let made = bed.submission().await.made();
+    let made = case.submission().await.made();
     let expected = [
         "Pod <P>-driver",
         "Secret <P>-kubernetes-credentials",
@@ -40,12 +40,12 @@ async fn objects_are_made_in_sparks_order() {
 
 #[tokio::test]
 async fn the_folder_of_hadoop_travels_whole() {
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with_file("h/core-site.xml", "<c/>")
         .with_file("h/.x", "")
         .with_file("h/sub/no", "")
         .with_variable("HADOOP_CONF_DIR", "h");
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     let map = object(&submission, "-hadoop-config");
     assert_eq!(
         (&map["data"], &map["immutable"]),
@@ -59,16 +59,16 @@ async fn the_folder_of_hadoop_travels_whole() {
         submission.properties()["spark.kubernetes.executor.hadoopConfigMapName"]
     );
 
-    let missing = bed.with_variable("HADOOP_CONF_DIR", "nowhere").submission().await;
+    let missing = case.with_variable("HADOOP_CONF_DIR", "nowhere").submission().await;
     assert!(object(&missing, "-hadoop-config").get("data").is_none());
 }
 
 #[tokio::test]
 async fn the_executors_template_travels_as_it_is() {
     let text = "# mine\nkind: Pod\nspec: {containers: [{name: e}]}\n";
-    let bed =
-        Bed::new().with_file("e.yaml", text).with("spark.kubernetes.executor.podTemplateFile", "e.yaml");
-    let submission = bed.submission().await;
+    let case =
+        PlanCase::new().with_file("e.yaml", text).with("spark.kubernetes.executor.podTemplateFile", "e.yaml");
+    let submission = case.submission().await;
     assert_eq!(
         object(&submission, "-driver-podspec-conf-map")["data"],
         json!({"podspec-configmap-key": text})
@@ -82,13 +82,13 @@ async fn the_executors_template_travels_as_it_is() {
     let key = "spark.kubernetes.executor.podTemplateFile";
     assert_eq!(submission.properties()[key], "/opt/spark/pod-template/pod-spec-template.yml");
     assert!(submission.warnings.is_empty());
-    let odd = bed.with_file("e.yaml", "no pod").submission().await;
+    let odd = case.with_file("e.yaml", "no pod").submission().await;
     assert!(odd.warnings[0].contains(key), "{:?}", odd.warnings);
 }
 
 #[tokio::test]
 async fn the_folder_of_spark_travels_beside_the_properties() {
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .with_file("home/conf/log4j2.properties", "x")
         .with_file("home/conf/spark-defaults.conf", "spark.x y")
         .with_variable("SPARK_HOME", "home")
@@ -103,23 +103,23 @@ async fn the_folder_of_spark_travels_beside_the_properties() {
 
 #[tokio::test]
 async fn local_files_are_to_be_copied_and_come_first() {
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with_file("a.jar", "")
         .with_file("b.jar", "")
         .with_file("d.zip", "")
         .with_file("app.jar", "")
         .with_file("c.txt", "");
-    let at = |name: &str| format!("file://{}/{name}", bed.folder().display());
+    let at = |name: &str| format!("file://{}/{name}", case.folder().display());
     let (jars, app) = (format!("local:///x.jar,{},{}", at("[ab].jar"), at("app.jar")), at("app.jar"));
     let (files, archives) = (format!("{}#lost,http://h/y?z=*", at("c.txt")), format!("{}#kept", at("d.zip")));
-    let shared = bed.folder().join("shared");
-    let bed = bed
+    let shared = case.folder().join("shared");
+    let case = case
         .with("spark.jars", &jars)
         .with("spark.files", &files)
         .with("spark.archives", &archives)
         .with_resource(MainResource::Java(app))
         .with("spark.kubernetes.file.upload.path", &format!("file://{}", shared.display()));
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     let names: Vec<_> =
         submission.uploads.iter().map(|it| it.from.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, ["a.jar", "b.jar", "app.jar", "c.txt", "d.zip"]);
@@ -135,14 +135,14 @@ async fn local_files_are_to_be_copied_and_come_first() {
     assert!(!shared.exists(), "planning copies nothing");
 
     let script =
-        bed.with_file("s.py", "").with_resource(MainResource::Python("s.py".to_owned())).submission().await;
+        case.with_file("s.py", "").with_resource(MainResource::Python("s.py".to_owned())).submission().await;
     let copy = script.uploads.last().unwrap();
     assert_eq!(script.container()["args"].as_array().unwrap().last().unwrap(), &uri(copy, "//"));
 }
 
 #[tokio::test]
 async fn old_keys_count() {
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .without("spark.kubernetes.container.image")
         .with("spark.kubernetes.driver.docker.image", "old:1")
         .with("spark.kubernetes.driver.memoryOverhead", "1g")

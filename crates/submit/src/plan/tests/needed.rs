@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Bed;
+use super::PlanCase;
 use super::attached::{Attached, submitted};
 use crate::plan::{Begun, Facts, Needs, needs};
 
@@ -91,9 +91,9 @@ async fn token_and_certificates_are_read_only_where_something_is_staged_and_tls_
 
 #[test]
 fn what_was_not_collected_is_an_error_and_not_taken_for_nothing() {
-    let request = Bed::new().with("spark.files", "/nowhere/a.txt").request();
+    let request = PlanCase::new().with("spark.files", "/nowhere/a.txt").request();
     assert!(needs(&request).unwrap().places.contains(Path::new("/nowhere/a.txt")));
-    let drawn = Bed::drawn();
+    let drawn = PlanCase::drawn();
     let unknown = Begun::new(&request, &Facts::default(), &drawn).err().unwrap().to_string();
     assert!(unknown.contains("it was not collected"), "{unknown}");
 }

@@ -1,16 +1,16 @@
 use cloakroom_spark::MainResource;
 use serde_json::json;
 
-use super::{Bed, of_kind};
+use super::{PlanCase, of_kind};
 
 #[tokio::test]
 async fn labels_and_annotations_of_the_user_stand_beside_sparks() {
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with("spark.kubernetes.driver.label.team", "a-{{APP_ID}}")
         .with("spark.kubernetes.driver.annotation.example.com/x", "{{APP_ID}} {{EXECUTOR_ID}}!")
         .with("spark.kubernetes.driver.service.label.l", "v")
         .with("spark.kubernetes.driver.service.annotation.a", "any thing");
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     let team = format!("a-{}", submission.app_id);
     assert_eq!(submission.pod["metadata"]["labels"]["team"], team);
     assert_eq!(
@@ -25,7 +25,7 @@ async fn labels_and_annotations_of_the_user_stand_beside_sparks() {
         (&labels, &json!({"a": "any thing"}))
     );
 
-    let older = bed.with("spark.kubernetes.cloakroom.sparkVersion", "3.5.9");
+    let older = case.with("spark.kubernetes.cloakroom.sparkVersion", "3.5.9");
     let older = older
         .without("spark.kubernetes.driver.label.team")
         .with("spark.kubernetes.driver.label.team", "plain");
@@ -34,7 +34,7 @@ async fn labels_and_annotations_of_the_user_stand_beside_sparks() {
 
 #[tokio::test]
 async fn variables_of_the_user_come_behind_sparks_own_first_two() {
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .with("spark.kubernetes.driverEnv.SPARK_USER", "mine")
         .with("spark.kubernetes.driverEnv.SPARK_LOCAL_DIRS", "/mine")
         .with("spark.kubernetes.driver.secretKeyRef.PASS", "secret:key")
@@ -64,7 +64,7 @@ async fn variables_of_the_user_come_behind_sparks_own_first_two() {
 
 #[tokio::test]
 async fn resources_ports_and_placement_follow_their_keys() {
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .with("spark.driver.cores", "2")
         .with("spark.kubernetes.driver.limit.cores", "3")
         .with("spark.driver.memory", "2g")
@@ -116,7 +116,7 @@ async fn a_template_is_kept_and_spark_adds_behind_it() {
                     env: [{name: SPARK_USER, value: t}]\n    ports: [{containerPort: 1}]\n    \
                     resources: {limits: {memory: 1Gi, cpu: 9}}\n    volumeMounts: [{name: v, mountPath: /v}]\n  \
                     - name: sidecar\n    image: kept\n";
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .with_file("t.yaml", template)
         .with("spark.kubernetes.driver.podTemplateFile", "t.yaml")
         .with("spark.kubernetes.container.image.pullSecrets", "second")
@@ -160,7 +160,7 @@ async fn a_template_is_kept_and_spark_adds_behind_it() {
 
 #[tokio::test]
 async fn the_named_container_becomes_the_last_one_and_keeps_its_name() {
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .with_file("t.json", r#"{"kind": "Pod", "spec": {"containers": [{"name": "a"}, {"name": "b"}]}}"#)
         .with("spark.kubernetes.driver.podTemplateFile", "t.json")
         .with("spark.kubernetes.driver.podTemplateContainerName", "a")
@@ -177,16 +177,16 @@ async fn the_named_container_becomes_the_last_one_and_keeps_its_name() {
 
 #[tokio::test]
 async fn python_and_r_have_their_own_runners_variables_and_overhead() {
-    let mut bed = Bed::new()
+    let mut case = PlanCase::new()
         .with_resource(MainResource::Python("local:///a.py".to_owned()))
         .with("spark.driver.memory", "4g")
         .with("spark.pyspark.driver.python", "python3.12")
         .with_variable("PYSPARK_PYTHON", "of-this-machine")
         .with_variable("PYSPARK_DRIVER_PYTHON", "loses");
-    bed.arguments.main_class = "org.apache.spark.deploy.PythonRunner".to_owned();
-    bed.arguments.arguments = vec![String::new(), "$(X) a\nb".to_owned()];
-    bed.arguments.proxy_user = Some("other".to_owned());
-    let submission = bed.submission().await;
+    case.arguments.main_class = "org.apache.spark.deploy.PythonRunner".to_owned();
+    case.arguments.arguments = vec![String::new(), "$(X) a\nb".to_owned()];
+    case.arguments.proxy_user = Some("other".to_owned());
+    let submission = case.submission().await;
     let expected = json!([
         "driver",
         "--proxy-user",
@@ -214,26 +214,26 @@ async fn python_and_r_have_their_own_runners_variables_and_overhead() {
         ),
         ("python", "0.4")
     );
-    let bed = bed.without("spark.pyspark.driver.python");
-    let of_machine = bed.submission().await;
+    let case = case.without("spark.pyspark.driver.python");
+    let of_machine = case.submission().await;
     assert_eq!(of_machine.variable("PYSPARK_DRIVER_PYTHON"), ["loses"]);
-    let bed = bed.with("spark.pyspark.python", "of-both");
-    let both = bed.submission().await;
+    let case = case.with("spark.pyspark.python", "of-both");
+    let both = case.submission().await;
     assert_eq!(both.variable("PYSPARK_DRIVER_PYTHON"), both.variable("PYSPARK_PYTHON"));
-    let r = bed.with_resource(MainResource::R("local:///a.R".to_owned())).submission().await;
+    let r = case.with_resource(MainResource::R("local:///a.R".to_owned())).submission().await;
     assert_eq!(r.properties()["spark.kubernetes.resource.type"], "r");
     assert!(r.variable("PYSPARK_PYTHON").is_empty());
 }
 
 #[tokio::test]
 async fn a_service_of_two_families_and_a_name_that_is_too_long_for_one() {
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with("spark.kubernetes.driver.service.ipFamilyPolicy", "RequireDualStack")
         .with("spark.kubernetes.driver.service.ipFamilies", "IPv6,IPv4")
         .with("spark.kubernetes.driver.service.publishNotReadyAddresses", "true")
         .with("spark.kubernetes.namespace", "team-a")
         .with("spark.app.name", &"long".repeat(25));
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     let service = of_kind(&submission, "Service");
     assert_eq!(service["spec"]["ipFamilies"], json!(["IPv6", "IPv4"]));
     assert_eq!(
@@ -252,19 +252,19 @@ async fn a_service_of_two_families_and_a_name_that_is_too_long_for_one() {
 #[tokio::test]
 async fn steps_can_be_left_out_from_4_1_on() {
     let service = "org.apache.spark.deploy.k8s.features.DriverServiceFeatureStep";
-    let bed = Bed::new().with("spark.kubernetes.driver.pod.excludedFeatureSteps", service);
-    let submission = bed.submission().await;
+    let case = PlanCase::new().with("spark.kubernetes.driver.pod.excludedFeatureSteps", service);
+    let submission = case.submission().await;
     assert_eq!(submission.made().len(), 3);
     assert!(!submission.properties().contains_key("spark.driver.host"));
-    let older = bed.with("spark.kubernetes.cloakroom.sparkVersion", "3.5.9").submission().await;
+    let older = case.with("spark.kubernetes.cloakroom.sparkVersion", "3.5.9").submission().await;
     assert!(older.properties().contains_key("spark.driver.host"));
 }
 
 #[tokio::test]
 async fn volcano_gets_its_pod_group_before_the_pod() {
     let class = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
-    let bed = Bed::new().with("spark.kubernetes.driver.pod.featureSteps", class);
-    let submission = bed.submission().await;
+    let case = PlanCase::new().with("spark.kubernetes.driver.pod.featureSteps", class);
+    let submission = case.submission().await;
     let name = format!("{}-podgroup", submission.app_id);
     let group = json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -275,7 +275,7 @@ async fn volcano_gets_its_pod_group_before_the_pod() {
     assert_eq!(submission.before_pod, [group]);
     assert_eq!(submission.pod["metadata"]["annotations"], json!({"scheduling.k8s.io/group-name": name}));
 
-    let with_template = bed
+    let with_template = case
         .with_file(
             "g.yaml",
             "kind: PodGroup\nmetadata: {labels: {a: b}, name: x}\nspec: {minMember: 3, queue: q}\n",

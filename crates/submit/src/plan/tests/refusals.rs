@@ -1,6 +1,6 @@
 use cloakroom_spark::MainResource;
 
-use super::Bed;
+use super::PlanCase;
 
 /// A refusal of a setting names its key, its value and what is allowed, in one line.
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn bad_settings_are_refused_with_their_key_and_value() {
         ),
     ] {
         let (key, value) = settings[0];
-        let message = Bed::new().with(key, value).refusal().await;
+        let message = PlanCase::new().with(key, value).refusal().await;
         let is_named = message.starts_with(&format!("`{key}` is `{value}`: "));
         assert!(is_named && message.contains(problem) && !message.contains('\n'), "{message}");
     }
@@ -62,10 +62,10 @@ async fn what_is_missing_is_named() {
         ),
     ];
     for (key, value, missing) in keys {
-        let message = Bed::new().with(key, value).refusal().await;
+        let message = PlanCase::new().with(key, value).refusal().await;
         assert!(message.starts_with(&format!("`{missing}` is not set: ")), "{message}");
     }
-    let message = Bed::new().without("spark.kubernetes.container.image").refusal().await;
+    let message = PlanCase::new().without("spark.kubernetes.container.image").refusal().await;
     assert!(
         message.starts_with("`spark.kubernetes.container.image` is not set: it must be the image"),
         "{message}"
@@ -75,24 +75,25 @@ async fn what_is_missing_is_named() {
 #[tokio::test]
 async fn what_excludes_each_other_is_refused() {
     let volumes = "spark.kubernetes.driver.volumes.";
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with(&format!("{volumes}hostPath.a.mount.path"), "/x")
         .with(&format!("{volumes}hostPath.a.options.path"), "/a")
         .with(&format!("{volumes}emptyDir.b.mount.path"), "/x");
-    let message = bed.refusal().await;
+    let message = case.refusal().await;
     assert!(message.contains("hostPath.a.mount.path` is `/x`: `spark.kubernetes.driver.volumes.emptyDir.b.mount.path` is the same"), "{message}");
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with(&format!("{volumes}emptyDir.b.mount.path"), "/x")
         .with(&format!("{volumes}emptyDir.b.mount.subPath"), "a")
         .with(&format!("{volumes}emptyDir.b.mount.subPathExpr"), "b");
-    assert!(bed.refusal().await.contains("emptyDir.b.mount.subPath` is set as well"));
-    let bed = Bed::new()
+    assert!(case.refusal().await.contains("emptyDir.b.mount.subPath` is set as well"));
+    let case = PlanCase::new()
         .with("spark.kubernetes.kerberos.krb5.path", "a")
         .with("spark.kubernetes.kerberos.krb5.configMapName", "b");
-    assert!(bed.refusal().await.contains("krb5.configMapName` is set as well"));
-    let bed =
-        Bed::new().with("spark.kubernetes.hadoop.configMapName", "a").with_variable("HADOOP_CONF_DIR", "h");
-    assert!(bed.refusal().await.contains("the environment variable HADOOP_CONF_DIR is set as well"));
+    assert!(case.refusal().await.contains("krb5.configMapName` is set as well"));
+    let case = PlanCase::new()
+        .with("spark.kubernetes.hadoop.configMapName", "a")
+        .with_variable("HADOOP_CONF_DIR", "h");
+    assert!(case.refusal().await.contains("the environment variable HADOOP_CONF_DIR is set as well"));
 }
 
 #[tokio::test]
@@ -103,22 +104,22 @@ async fn files_that_are_not_there_or_not_what_they_should_be_are_refused() {
         "spark.kubernetes.kerberos.krb5.path",
         "spark.kubernetes.authenticate.driver.caCertFile",
     ] {
-        let message = Bed::new().with(key, "nowhere").refusal().await;
+        let message = PlanCase::new().with(key, "nowhere").refusal().await;
         assert_eq!(message, format!("`{key}` is `nowhere`: there is no such file on the submitting machine"));
     }
     let key = "spark.kubernetes.driver.podTemplateFile";
-    let message = Bed::new().with(key, "s3a://b/t").refusal().await;
+    let message = PlanCase::new().with(key, "s3a://b/t").refusal().await;
     assert!(message.starts_with(&format!("`{key}`: s3a://b/t: only paths, file:")), "{message}");
-    let message = Bed::new().with_file("t", "kind: Job\nspec: {}").with(key, "t").refusal().await;
+    let message = PlanCase::new().with_file("t", "kind: Job\nspec: {}").with(key, "t").refusal().await;
     assert!(message.contains("it must have `kind: Pod`"), "{message}");
     let name = "spark.kubernetes.driver.podTemplateContainerName";
-    let message = Bed::new().with_file("t", "spec: {}").with(key, "t").with(name, "x").refusal().await;
+    let message = PlanCase::new().with_file("t", "spec: {}").with(key, "t").with(name, "x").refusal().await;
     assert!(
         message.starts_with(&format!("`{name}` is `x`: the pod template has no such container")),
         "{message}"
     );
     let kerberos = "<property><name>hadoop.security.authentication</name><value>kerberos</value></property>";
-    let message = Bed::new()
+    let message = PlanCase::new()
         .with_file("h/core-site.xml", kerberos)
         .with_variable("HADOOP_CONF_DIR", "h")
         .refusal()
@@ -131,23 +132,23 @@ async fn files_that_are_not_there_or_not_what_they_should_be_are_refused() {
 
 #[tokio::test]
 async fn local_files_need_a_place_to_go_and_have_to_exist() {
-    let bed = Bed::new().with_file("a.jar", "").with_file("folder/b", "");
-    let jars = Bed::new().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let case = PlanCase::new().with_file("a.jar", "").with_file("folder/b", "");
+    let jars = PlanCase::new().with_file("a.jar", "").with("spark.jars", "a.jar");
     let message = jars.refusal().await;
     assert!(
         message.starts_with("spark.jars: a.jar is on this machine, where no pod can reach it"),
         "{message}"
     );
     // spark-submit adds the application's own jar to `spark.jars`.
-    let place = format!("{}/a.jar", bed.folder().display());
-    let application = bed.with_resource(MainResource::Java("a.jar".to_owned())).with("spark.jars", &place);
+    let place = format!("{}/a.jar", case.folder().display());
+    let application = case.with_resource(MainResource::Java("a.jar".to_owned())).with("spark.jars", &place);
     let message = application.refusal().await;
     assert!(message.starts_with("the application: a.jar is on this machine"), "{message}");
     for way_out in ["local:///…", "http(s) URL", "spark.kubernetes.file.upload.path"] {
         assert!(message.contains(way_out), "{message}");
     }
     let with_path =
-        || Bed::new().with("spark.kubernetes.file.upload.path", "/shared").with_file("folder/b", "");
+        || PlanCase::new().with("spark.kubernetes.file.upload.path", "/shared").with_file("folder/b", "");
     for (key, value, problem) in [
         ("spark.files", "no.txt", "spark.files: no.txt does not exist on this machine"),
         ("spark.files", "no*.txt", "spark.files: no*.txt matches no file of this machine"),
@@ -183,7 +184,7 @@ async fn local_files_need_a_place_to_go_and_have_to_exist() {
 
 #[tokio::test]
 async fn a_name_that_no_object_can_have_is_refused() {
-    let message = Bed::new().with("spark.app.name", &"n".repeat(240)).refusal().await;
+    let message = PlanCase::new().with("spark.app.name", &"n".repeat(240)).refusal().await;
     assert!(message.contains("at most 253 are allowed: choose a shorter --name"), "{message}");
 }
 
@@ -191,15 +192,15 @@ async fn a_name_that_no_object_can_have_is_refused() {
 async fn references_to_secrets_have_two_parts() {
     let key = "spark.kubernetes.driver.secretKeyRef.A";
     for reference in ["name", "name:", "a:b:c"] {
-        let message = Bed::new().with(key, reference).refusal().await;
+        let message = PlanCase::new().with(key, reference).refusal().await;
         assert!(message.starts_with(&format!("`{key}` is ")) && message.ends_with("`name:key`"), "{message}");
     }
-    Bed::new().with(key, "name:key:").submission().await;
+    PlanCase::new().with(key, "name:key:").submission().await;
 }
 
 #[tokio::test]
 async fn secrets_are_in_no_message() {
     let key = "spark.kubernetes.driver.label.my-password-token";
-    let message = Bed::new().with(key, "hush hush").refusal().await;
+    let message = PlanCase::new().with(key, "hush hush").refusal().await;
     assert!(message.contains(key) && !message.contains("hush"), "{message}");
 }

@@ -5,15 +5,15 @@ use base64::engine::general_purpose::STANDARD;
 use cloakroom_spark::{InitContainerProperties, MainResource, Properties};
 use serde_json::{Value, json};
 
-use super::{Bed, object};
+use super::{PlanCase, object};
 use crate::Submission;
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "file:///var/spark-data/spark-jars";
 const FILES: &str = "file:///var/spark-data/spark-files";
 
-fn staged() -> Bed {
-    Bed::new()
+fn staged() -> PlanCase {
+    PlanCase::new()
         .with("spark.kubernetes.resourceStagingServer.uri", "http://staging.example:31000/")
         .with("spark.kubernetes.initContainer.image", IMAGE)
 }
@@ -50,7 +50,7 @@ fn init_properties(submission: &Submission) -> String {
 
 #[tokio::test]
 async fn a_java_application_travels_in_two_bundles_and_its_jar_is_in_spark_jars() {
-    let bed = staged()
+    let case = staged()
         .with_file("app.jar", "a")
         .with_file("lib/dep one.jar", "d")
         .with_file("data.txt", "t")
@@ -60,7 +60,7 @@ async fn a_java_application_travels_in_two_bundles_and_its_jar_is_in_spark_jars(
         .with("spark.files", "data.txt,prod.conf#app.conf")
         .with("spark.archives", "env.tar.gz#env")
         .with_resource(MainResource::Java("app.jar".to_owned()));
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     let properties = submission.properties();
     assert_eq!(
         properties["spark.jars"],
@@ -87,14 +87,14 @@ async fn a_java_application_travels_in_two_bundles_and_its_jar_is_in_spark_jars(
 
 #[tokio::test]
 async fn a_python_application_has_its_script_and_modules_in_one_bundle() {
-    let bed = staged()
+    let case = staged()
         .without("spark.jars")
         .with_file("main.py", "")
         .with_file("mod.py", "")
         .with_file("pkg.zip", "")
         .with("spark.submit.pyFiles", "mod.py,pkg.zip")
         .with_resource(MainResource::Python("main.py".to_owned()));
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     assert_eq!(submission.properties()["spark.submit.pyFiles"], format!("{FILES}/mod.py,{FILES}/pkg.zip"));
     assert_eq!(last_argument(&submission), &format!("{FILES}/main.py"));
     let (jars, files) = bundles(&submission);
@@ -105,7 +105,7 @@ async fn a_python_application_has_its_script_and_modules_in_one_bundle() {
 
 #[tokio::test]
 async fn the_init_container_follows_the_originals_contract() {
-    let bed = staged()
+    let case = staged()
         .with_file("a.jar", "")
         .with_file("t.yaml", "spec: {initContainers: [{name: mine}], containers: [{name: main}]}")
         .with("spark.jars", "a.jar")
@@ -113,7 +113,7 @@ async fn the_init_container_follows_the_originals_contract() {
         .with("spark.kubernetes.resourceStagingServer.internal.uri", "http://staging.spark:10000")
         .with("spark.kubernetes.mountdependencies.mountTimeout", "7")
         .with("spark.kubernetes.driverEnv.HTTP_PROXY", "http://proxy:1");
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     assert_eq!(submission.pod["spec"]["initContainers"][0]["name"], "mine");
     let init = init_container(&submission);
     assert_eq!((&init["name"], &init["image"]), (&json!("spark-init"), &json!(IMAGE)));
@@ -170,23 +170,23 @@ async fn the_init_container_follows_the_originals_contract() {
 async fn what_is_made_for_files_is_found_by_the_applications_label() {
     let with_files = || {
         let files = [("main.py", "print()"), ("a.txt", "a")];
-        let bed = files.into_iter().fold(Bed::new(), |bed, (name, text)| bed.with_file(name, text));
-        bed.with("spark.files", "a.txt").with_resource(MainResource::Python("main.py".to_owned()))
+        let case = files.into_iter().fold(PlanCase::new(), |case, (name, text)| case.with_file(name, text));
+        case.with("spark.files", "a.txt").with_resource(MainResource::Python("main.py".to_owned()))
     };
     let server = "spark.kubernetes.resourceStagingServer.uri";
     let staged = || {
-        let bed = with_files().with(server, "http://staging.example:31000/");
-        bed.with("spark.kubernetes.initContainer.image", IMAGE)
+        let case = with_files().with(server, "http://staging.example:31000/");
+        case.with("spark.kubernetes.initContainer.image", IMAGE)
     };
     let remote = staged()
         .with("spark.files", "a.txt,https://h/b.txt")
         .with("spark.kubernetes.cloakroom.fetchRemote", "true");
-    for (bed, ends) in [
+    for (case, ends) in [
         (with_files(), &["-submitted-files"][..]),
         (staged(), &["-init-config", "-init-secret"]),
         (remote, &["-init-secret"]),
     ] {
-        let submission = bed.submission().await;
+        let submission = case.submission().await;
         for end in ends {
             let labels = &object(&submission, end)["metadata"]["labels"];
             assert_eq!(labels, &json!({"spark-app-selector": submission.app_id}), "{end}");
@@ -203,14 +203,14 @@ async fn nothing_is_added_where_nothing_is_staged() {
 
 #[tokio::test]
 async fn jars_of_one_name_are_numbered_with_a_warning() {
-    let bed = staged()
+    let case = staged()
         .with_file("a/x.jar", "1")
         .with_file("b/x.jar", "2")
         .with_file("c/x.jar", "3")
         .with("spark.files", "c/x.jar")
         .with("spark.jars", "a/x.jar,b/x.jar,a/x.jar")
         .with_resource(MainResource::Java("b/x.jar".to_owned()));
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     // The file keeps its name, because the application may open it. Spark copies both into one folder.
     assert_eq!(submission.properties()["spark.files"], format!("{FILES}/x.jar"));
     assert_eq!(submission.properties()["spark.jars"], format!("{JARS}/x-1.jar,{JARS}/x-2.jar"));
@@ -223,16 +223,16 @@ async fn jars_of_one_name_are_numbered_with_a_warning() {
 
 #[tokio::test]
 async fn a_jar_does_not_take_the_name_of_one_in_the_image() {
-    let bed = staged().with_file("x.jar", "").with("spark.jars", "local:///opt/x.jar,x.jar");
+    let case = staged().with_file("x.jar", "").with("spark.jars", "local:///opt/x.jar,x.jar");
     assert_eq!(
-        bed.submission().await.properties()["spark.jars"],
+        case.submission().await.properties()["spark.jars"],
         format!("{JARS}/x-1.jar,local:///opt/x.jar")
     );
 }
 
 #[tokio::test]
 async fn one_name_for_two_files_is_refused_across_the_lists() {
-    let bed = || {
+    let case = || {
         staged()
             .with_file("a/x.py", "1")
             .with_file("b/x.py", "2")
@@ -242,41 +242,41 @@ async fn one_name_for_two_files_is_refused_across_the_lists() {
     };
     let python = |script: &str| MainResource::Python(script.to_owned());
     let clash = "x.py would be x.py in the driver's working directory, as ";
-    for (bed, problem) in [
-        (bed().with("spark.files", "a/x.py,b/x.py"), clash),
-        (bed().with("spark.files", "a/x.py").with("spark.submit.pyFiles", "b/x.py"), clash),
-        (bed().with("spark.files", "a/x.py").with_resource(python("b/x.py")), clash),
-        (bed().with("spark.files", "a/x.py,https://u:hush@h/b/x.py?c"), "as https://h/b/x.py is"),
+    for (case, problem) in [
+        (case().with("spark.files", "a/x.py,b/x.py"), clash),
+        (case().with("spark.files", "a/x.py").with("spark.submit.pyFiles", "b/x.py"), clash),
+        (case().with("spark.files", "a/x.py").with_resource(python("b/x.py")), clash),
+        (case().with("spark.files", "a/x.py,https://u:hush@h/b/x.py?c"), "as https://h/b/x.py is"),
         (
-            bed().with("spark.files", "a/x.py#e").with("spark.archives", "hdfs://h/y.zip#e"),
+            case().with("spark.files", "a/x.py#e").with("spark.archives", "hdfs://h/y.zip#e"),
             "as hdfs://h/y.zip is",
         ),
-        (bed().with("spark.archives", "a/y.zip,b/y.zip#other"), "y.zip would be y.zip"),
-        (bed().with("spark.archives", "a/y.zip").with("spark.files", "a/y.zip"), "y.zip would be y.zip"),
-        (bed().with("spark.archives", "a/y.zip#e").with("spark.files", "a/x.py#e"), "y.zip would be e in"),
-        (bed().with("spark.files", "a/x.py#../x"), "cannot be called “../x” in the pod"),
-        (bed().with("spark.files", "m*n.txt"), "Spark separates the entries of its lists by commas"),
+        (case().with("spark.archives", "a/y.zip,b/y.zip#other"), "y.zip would be y.zip"),
+        (case().with("spark.archives", "a/y.zip").with("spark.files", "a/y.zip"), "y.zip would be y.zip"),
+        (case().with("spark.archives", "a/y.zip#e").with("spark.files", "a/x.py#e"), "y.zip would be e in"),
+        (case().with("spark.files", "a/x.py#../x"), "cannot be called “../x” in the pod"),
+        (case().with("spark.files", "m*n.txt"), "Spark separates the entries of its lists by commas"),
     ] {
-        let message = bed.refusal().await;
+        let message = case.refusal().await;
         assert!(message.contains(problem) && !message.contains(['\n', '?']), "{message}");
     }
-    let same = bed().with("spark.files", "a/x.py").with("spark.submit.pyFiles", "a/x.py");
+    let same = case().with("spark.files", "a/x.py").with("spark.submit.pyFiles", "a/x.py");
     assert_eq!(bundles(&same.submission().await).1, ["x.py"], "the same file twice is no clash");
 }
 
 #[tokio::test]
 async fn a_staging_server_wins_over_an_upload_path_with_a_note() {
-    let bed = staged().with_file("a.jar", "").with("spark.jars", "a.jar");
-    let bed = bed.with("spark.kubernetes.file.upload.path", "s3a://bucket/x");
-    let submission = bed.submission().await;
+    let case = staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let case = case.with("spark.kubernetes.file.upload.path", "s3a://bucket/x");
+    let submission = case.submission().await;
     assert!(submission.uploads.is_empty() && submission.staging.is_some());
     assert!(submission.warnings[0].contains("`spark.kubernetes.file.upload.path` is not used"));
 }
 
 #[tokio::test]
 async fn the_image_is_todays_setting_or_its_older_name_and_is_missed_before_anything_is_sent() {
-    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
-    let bed_without = || bed().without("spark.kubernetes.initContainer.image");
+    let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let bed_without = || case().without("spark.kubernetes.initContainer.image");
     let old = bed_without().with("spark.kubernetes.initcontainer.docker.image", "old:1").submission().await;
     assert_eq!(init_container(&old)["image"], "old:1");
     let unreachable = bed_without().with("spark.kubernetes.resourceStagingServer.uri", "http://127.0.0.1:1");
@@ -295,15 +295,15 @@ async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused(
     let tls = "spark.ssl.kubernetes.resourceStagingServer";
     let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
     let (pem, key) = (made.cert.pem().replace('\r', ""), made.signing_key.serialize_pem());
-    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("ca.pem", &pem);
-    let bed = || bed().with(&format!("{tls}.enabled"), "true");
-    let shipped = bed().with(&format!("{tls}.clientCertPem"), "ca.pem").submission().await;
+    let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar").with_file("ca.pem", &pem);
+    let case = || case().with(&format!("{tls}.enabled"), "true");
+    let shipped = case().with(&format!("{tls}.clientCertPem"), "ca.pem").submission().await;
     assert_eq!(object(&shipped, "-init-secret")["data"]["ssl-certificate"], STANDARD.encode(&pem));
     let path = "clientCertPem=/mnt/secrets/spark-init/ssl-certificate\n";
     assert!(init_properties(&shipped).contains(path));
     assert_eq!(shipped.staging.as_ref().unwrap().trusted.to_pem(), pem);
 
-    let in_image = bed()
+    let in_image = case()
         .with(&format!("{tls}.clientCertPem"), "ca.pem")
         .with(&format!("{tls}.internal.clientCertPem"), "local:///etc/ca.pem")
         .submission()
@@ -311,15 +311,15 @@ async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused(
     assert!(init_properties(&in_image).contains("clientCertPem=/etc/ca.pem\n"));
     assert!(object(&in_image, "-init-secret")["data"].get("ssl-certificate").is_none());
 
-    let off = bed().with(&format!("{tls}.internal.enabled"), "false");
+    let off = case().with(&format!("{tls}.internal.enabled"), "false");
     let off = off.with(&format!("{tls}.clientCertPem"), "ca.pem").submission().await;
     assert!(!init_properties(&off).contains("clientCertPem"));
 
-    let store = bed().with(&format!("{tls}.trustStore"), "/etc/trust.jks").refusal().await;
+    let store = case().with(&format!("{tls}.trustStore"), "/etc/trust.jks").refusal().await;
     assert!(store.contains("keytool -list -rfc -keystore /etc/trust.jks > ca.pem"), "{store}");
     for internal in ["", "internal."] {
         let setting = format!("{tls}.{internal}clientCertPem");
-        let both = bed().with_file("both.pem", key.clone() + &pem).with(&setting, "both.pem");
+        let both = case().with_file("both.pem", key.clone() + &pem).with(&setting, "both.pem");
         let secret = object(&both.submission().await, "-init-secret").clone();
         assert_eq!(secret["data"]["ssl-certificate"], STANDARD.encode(&pem), "a key stays here");
         for (name, content, problem) in [
@@ -327,24 +327,24 @@ async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused(
             ("empty.pem", "", "has no “-----BEGIN CERTIFICATE-----” in it"),
             ("bad.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "cannot be read"),
         ] {
-            let message = bed().with_file(name, content).with(&setting, name).refusal().await;
+            let message = case().with_file(name, content).with(&setting, name).refusal().await;
             assert!(message.starts_with(&format!("`{setting}` is `{name}`: ")), "{message}");
             assert!(message.contains(problem), "{message}");
         }
-        let message = bed().with(&setting, "nothing.pem").refusal().await;
+        let message = case().with(&setting, "nothing.pem").refusal().await;
         assert!(
             message.ends_with("`nothing.pem`: there is no such file on the submitting machine"),
             "{message}"
         );
     }
 
-    let password = bed().with(&format!("{tls}.trustStorePassword"), "hunter2").submission().await;
+    let password = case().with(&format!("{tls}.trustStorePassword"), "hunter2").submission().await;
     assert!(!password.properties().values().any(|value| value.contains("hunter2")));
 }
 
 #[tokio::test]
 async fn executors_get_the_init_container_in_the_users_own_template() {
-    let bed = || {
+    let case = || {
         staged()
             .with_file("a.jar", "")
             .with("spark.jars", "a.jar")
@@ -355,7 +355,7 @@ async fn executors_get_the_init_container_in_the_users_own_template() {
         let map = object(submission, "-driver-podspec-conf-map");
         serde_json::from_str(map["data"]["podspec-configmap-key"].as_str().unwrap()).unwrap()
     };
-    let alone = bed().submission().await;
+    let alone = case().submission().await;
     let own = template(&alone);
     assert_eq!(own["spec"]["containers"][0]["name"], "spark-kubernetes-executor");
     let init = &own["spec"]["initContainers"][0];
@@ -366,7 +366,7 @@ async fn executors_get_the_init_container_in_the_users_own_template() {
     let user = "metadata: {labels: {mine: 'yes'}}\nspec: {containers: [{name: side}, {name: main}], \
                 volumes: [{name: v, emptyDir: {}}]}";
     let key = "spark.kubernetes.executor.podTemplate";
-    let both = bed().with_file("e.yaml", user).with(&format!("{key}File"), "e.yaml");
+    let both = case().with_file("e.yaml", user).with(&format!("{key}File"), "e.yaml");
     let first = template(&both.submission().await);
     assert_eq!(first["metadata"]["labels"]["mine"], "yes");
     assert_eq!(first["spec"]["containers"][0]["volumeMounts"].as_array().unwrap().len(), 2);
@@ -375,19 +375,19 @@ async fn executors_get_the_init_container_in_the_users_own_template() {
     assert!(named["spec"]["containers"][0].get("volumeMounts").is_none());
     assert_eq!(named["spec"]["containers"][1]["volumeMounts"].as_array().unwrap().len(), 2);
 
-    let other = bed().with("spark.kubernetes.cloakroom.executorStaging", "yes").refusal().await;
+    let other = case().with("spark.kubernetes.cloakroom.executorStaging", "yes").refusal().await;
     assert!(other.contains("it must be one of driver, init"), "{other}");
 }
 
 #[tokio::test]
 async fn addresses_that_the_init_container_fetches_are_in_nothing_but_a_secret() {
-    let bed = staged()
+    let case = staged()
         .with("spark.kubernetes.cloakroom.fetchRemote", "true")
         .with("spark.jars", "https://h/app.jar?sig=hush,hdfs://nn/z.jar")
         .with("spark.files", "https://h/data.txt?sig=hush")
         .with("spark.archives", "https://h/env.zip?sig=hush#env")
         .with_resource(MainResource::Java("https://h/app.jar?sig=hush".to_owned()));
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     assert!(submission.staging.is_none(), "nothing is staged");
     let properties = submission.properties();
     assert_eq!(properties["spark.jars"], format!("{JARS}/app.jar,hdfs://nn/z.jar"));
@@ -412,14 +412,14 @@ async fn addresses_that_the_init_container_fetches_are_in_nothing_but_a_secret()
 
 #[tokio::test]
 async fn small_files_travel_in_a_secret_where_there_is_no_server() {
-    let bed = || {
-        Bed::new()
+    let case = || {
+        PlanCase::new()
             .with_file("main.py", "print()")
             .with_file("a b.txt", "two")
             .with("spark.files", "a b.txt")
             .with_resource(MainResource::Python("main.py".to_owned()))
     };
-    let submission = bed().submission().await;
+    let submission = case().submission().await;
     let folder = "file:///etc/spark-submitted-files";
     assert_eq!(submission.properties()["spark.files"], format!("{folder}/a%20b.txt"));
     assert_eq!(last_argument(&submission), &format!("{folder}/main.py"));
@@ -434,20 +434,20 @@ async fn small_files_travel_in_a_secret_where_there_is_no_server() {
     assert_eq!(mount["mountPath"], "/etc/spark-submitted-files");
     assert!(submission.pod["spec"].get("initContainers").is_none());
 
-    bed().with_file("a b.txt", vec![0; 10_240 - 7]).submission().await;
-    let message = bed().with_file("a b.txt", vec![0; 10_240 - 6]).refusal().await;
+    case().with_file("a b.txt", vec![0; 10_240 - 7]).submission().await;
+    let message = case().with_file("a b.txt", vec![0; 10_240 - 6]).refusal().await;
     let why = "without a server at most 10 KiB travel in a secret): deploy a staging server \
                (docs/operations.md, “In Kubernetes”) and set `spark.kubernetes.resourceStagingServer.uri`";
     assert!(message.contains(why), "{message}");
-    let message = Bed::new().with_file("a.jar", "").with("spark.jars", "a.jar").refusal().await;
+    let message = PlanCase::new().with_file("a.jar", "").with("spark.jars", "a.jar").refusal().await;
     assert!(message.contains("a.jar is on this machine") && message.contains("deploy a staging server"));
 }
 
 #[tokio::test]
 async fn folders_in_the_pod_are_two_absolute_ones() {
     let prefix = "spark.kubernetes.mountdependencies.";
-    let bed = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
-    let moved = bed().with(&format!("{prefix}jarsDownloadDir"), "/mnt/my jars/").submission().await;
+    let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let moved = case().with(&format!("{prefix}jarsDownloadDir"), "/mnt/my jars/").submission().await;
     assert_eq!(moved.properties()["spark.jars"], "file:///mnt/my%20jars/a.jar");
     assert_eq!(moved.volume("download-jars-volume").1["mountPath"], "/mnt/my jars");
     for (key, value, problem) in [
@@ -457,7 +457,7 @@ async fn folders_in_the_pod_are_two_absolute_ones() {
         ("filesDownloadDir", "/var/spark-data/spark-jars", "is the same folder"),
         ("mountTimeout", "0", "longer than zero"),
     ] {
-        let message = bed().with(&format!("{prefix}{key}"), value).refusal().await;
+        let message = case().with(&format!("{prefix}{key}"), value).refusal().await;
         assert!(message.contains(problem), "{message}");
     }
 }

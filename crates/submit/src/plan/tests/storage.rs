@@ -1,11 +1,11 @@
 use serde_json::json;
 
-use super::{Bed, of_kind};
+use super::{PlanCase, of_kind};
 
 #[tokio::test]
 async fn secrets_and_volumes_of_every_type_are_mounted() {
     let volumes = "spark.kubernetes.driver.volumes.";
-    let submission = Bed::new()
+    let submission = PlanCase::new()
         .with("spark.kubernetes.driver.secrets.My.Secret", "/secret")
         .with(&format!("{volumes}hostPath.host.mount.path"), "/host")
         .with(&format!("{volumes}hostPath.host.mount.readOnly"), "true")
@@ -52,19 +52,19 @@ async fn secrets_and_volumes_of_every_type_are_mounted() {
 #[tokio::test]
 async fn a_claim_is_made_where_class_and_size_are_known() {
     let claim = "spark.kubernetes.driver.volumes.persistentVolumeClaim.data.";
-    let bed = Bed::new()
+    let case = PlanCase::new()
         .with(&format!("{claim}mount.path"), "/data")
         .with(&format!("{claim}options.claimName"), "pre-OnDemand-post")
         .with(&format!("{claim}label.team"), "a")
         .with(&format!("{claim}annotation.note"), "b c");
-    let submission = bed.submission().await;
+    let submission = case.submission().await;
     let prefix = submission.pod_name.strip_suffix("-driver").unwrap().to_owned();
     let name = format!("pre-{prefix}-driver-pvc-0-post");
     let source = json!({"name": "data", "persistentVolumeClaim": {"claimName": name, "readOnly": false}});
     assert_eq!(submission.volume("data").0, &source);
     assert!(submission.after_pod.iter().all(|object| object["kind"] != "PersistentVolumeClaim"));
 
-    let bed = bed
+    let case = case
         .with(&format!("{claim}options.storageClass"), "fast")
         .with(&format!("{claim}options.sizeLimit"), "10Gi");
     let mut expected = json!({
@@ -81,12 +81,12 @@ async fn a_claim_is_made_where_class_and_size_are_known() {
             "storageClassName": "fast",
         },
     });
-    assert_eq!(of_kind(&bed.submission().await, "PersistentVolumeClaim"), &expected);
+    assert_eq!(of_kind(&case.submission().await, "PersistentVolumeClaim"), &expected);
     expected["spec"]["accessModes"] = json!(["ReadWriteOnce"]);
-    let bed = bed.with("spark.kubernetes.legacy.useReadWriteOnceAccessMode", "true");
-    assert_eq!(of_kind(&bed.submission().await, "PersistentVolumeClaim"), &expected);
+    let case = case.with("spark.kubernetes.legacy.useReadWriteOnceAccessMode", "true");
+    assert_eq!(of_kind(&case.submission().await, "PersistentVolumeClaim"), &expected);
 
-    let older = bed.with("spark.kubernetes.cloakroom.sparkVersion", "3.5.9").submission().await;
+    let older = case.with("spark.kubernetes.cloakroom.sparkVersion", "3.5.9").submission().await;
     let older_claim = of_kind(&older, "PersistentVolumeClaim");
     assert_eq!(older_claim["spec"]["accessModes"], json!(["ReadWriteOnce"]));
     assert_eq!(older_claim["metadata"]["labels"], json!({"spark-app-selector": older.app_id}));
@@ -97,8 +97,9 @@ async fn a_claim_is_made_where_class_and_size_are_known() {
 #[tokio::test]
 async fn local_folders_come_from_volumes_the_machine_the_setting_or_chance() {
     let volume = "spark.kubernetes.driver.volumes.emptyDir.spark-local-dir-7.";
-    let bed = Bed::new().with("spark.local.dir", "/a,/b").with("spark.kubernetes.local.dirs.tmpfs", "true");
-    let submission = bed.submission().await;
+    let case =
+        PlanCase::new().with("spark.local.dir", "/a,/b").with("spark.kubernetes.local.dirs.tmpfs", "true");
+    let submission = case.submission().await;
     assert_eq!(submission.variable("SPARK_LOCAL_DIRS"), ["/a,/b"]);
     for (name, path) in [("spark-local-dir-1", "/a"), ("spark-local-dir-2", "/b")] {
         let expected = (
@@ -107,9 +108,9 @@ async fn local_folders_come_from_volumes_the_machine_the_setting_or_chance() {
         );
         assert_eq!(submission.volume(name), (&expected.0, &expected.1));
     }
-    let bed = bed.with_variable("SPARK_LOCAL_DIRS", "/of/machine");
-    assert_eq!(bed.submission().await.variable("SPARK_LOCAL_DIRS"), ["/of/machine"]);
-    let submission = bed.with(&format!("{volume}mount.path"), "/mounted").submission().await;
+    let case = case.with_variable("SPARK_LOCAL_DIRS", "/of/machine");
+    assert_eq!(case.submission().await.variable("SPARK_LOCAL_DIRS"), ["/of/machine"]);
+    let submission = case.with(&format!("{volume}mount.path"), "/mounted").submission().await;
     assert_eq!(submission.variable("SPARK_LOCAL_DIRS"), ["/mounted"]);
     assert_eq!(submission.pod["spec"]["volumes"].as_array().unwrap().len(), 2);
 }

@@ -5,24 +5,24 @@ use tempfile::TempDir;
 use super::*;
 
 /// Unpacked files, and a target beside them.
-struct Scene {
+struct Unpacked {
     outer: TempDir,
     files: Vec<UnpackedFile>,
 }
 
-impl Scene {
-    fn new(files: &[(&str, &[u8])]) -> Scene {
-        let scene = Scene { outer: tempfile::tempdir().unwrap(), files: Vec::new() };
+impl Unpacked {
+    fn new(files: &[(&str, &[u8])]) -> Unpacked {
+        let unpacked = Unpacked { outer: tempfile::tempdir().unwrap(), files: Vec::new() };
         let files = files
             .iter()
             .map(|(name, content)| {
-                let path = scene.from().join(name);
+                let path = unpacked.from().join(name);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, content).unwrap();
                 UnpackedFile { name: (*name).to_owned(), size_bytes: content.len() as u64 }
             })
             .collect();
-        Scene { files, ..scene }
+        Unpacked { files, ..unpacked }
     }
 
     fn from(&self) -> PathBuf {
@@ -51,53 +51,53 @@ impl Scene {
 
 #[test]
 fn files_move_into_folders_that_all_users_can_read() {
-    let scene = Scene::new(&[("a.jar", b"a"), ("x/y/b", b"b"), ("x/c", b"c")]);
-    scene.place().unwrap();
-    assert_eq!(fs::read(scene.to().join("x/y/b")).unwrap(), b"b");
-    assert!(!scene.from().join("a.jar").exists());
+    let unpacked = Unpacked::new(&[("a.jar", b"a"), ("x/y/b", b"b"), ("x/c", b"c")]);
+    unpacked.place().unwrap();
+    assert_eq!(fs::read(unpacked.to().join("x/y/b")).unwrap(), b"b");
+    assert!(!unpacked.from().join("a.jar").exists());
     for folder in ["", "x", "x/y"] {
-        assert_eq!(fs::metadata(scene.to().join(folder)).unwrap().permissions().mode() & 0o7777, 0o755);
+        assert_eq!(fs::metadata(unpacked.to().join(folder)).unwrap().permissions().mode() & 0o7777, 0o755);
     }
 }
 
 #[test]
 fn a_second_run_finds_its_own_files() {
-    let scene = Scene::new(&[("a.jar", &vec![1; 300_000]), ("x/b", b"b")]);
-    fs::create_dir_all(scene.to().join("x")).unwrap();
-    fs::write(scene.to().join("a.jar"), vec![1; 300_000]).unwrap();
-    scene.place().unwrap();
-    assert!(scene.from().join("a.jar").is_file());
-    assert_eq!(fs::read(scene.to().join("x/b")).unwrap(), b"b");
+    let unpacked = Unpacked::new(&[("a.jar", &vec![1; 300_000]), ("x/b", b"b")]);
+    fs::create_dir_all(unpacked.to().join("x")).unwrap();
+    fs::write(unpacked.to().join("a.jar"), vec![1; 300_000]).unwrap();
+    unpacked.place().unwrap();
+    assert!(unpacked.from().join("a.jar").is_file());
+    assert_eq!(fs::read(unpacked.to().join("x/b")).unwrap(), b"b");
 }
 
 #[test]
 fn other_content_under_the_same_name_is_kept_and_named() {
-    let scene = Scene::new(&[("first", b"1"), ("a.jar", b"new")]);
-    let error = scene.refused(|to| fs::write(to.join("a.jar"), b"old").unwrap());
+    let unpacked = Unpacked::new(&[("first", b"1"), ("a.jar", b"new")]);
+    let error = unpacked.refused(|to| fs::write(to.join("a.jar"), b"old").unwrap());
     let expected = format!(
         "a.jar already exists in {} with other content; choose an empty folder",
-        scene.to().display()
+        unpacked.to().display()
     );
     assert_eq!(error.to_string(), expected);
-    assert_eq!(fs::read(scene.to().join("a.jar")).unwrap(), b"old");
-    let longer = scene.refused(|to| fs::write(to.join("a.jar"), b"newer").unwrap());
+    assert_eq!(fs::read(unpacked.to().join("a.jar")).unwrap(), b"old");
+    let longer = unpacked.refused(|to| fs::write(to.join("a.jar"), b"newer").unwrap());
     assert!(matches!(longer, PlaceError::OtherContent { .. }));
 }
 
 #[test]
 fn anything_but_a_file_at_the_target_is_never_replaced() {
-    let folder = Scene::new(&[("a", b"1")]).refused(|to| fs::create_dir(to.join("a")).unwrap());
+    let folder = Unpacked::new(&[("a", b"1")]).refused(|to| fs::create_dir(to.join("a")).unwrap());
     assert!(matches!(folder, PlaceError::NotAFile { what: "a folder", .. }));
-    let scene = Scene::new(&[("a", b"1")]);
-    let link = scene.refused(|to| symlink("../from/a", to.join("a")).unwrap());
+    let unpacked = Unpacked::new(&[("a", b"1")]);
+    let link = unpacked.refused(|to| symlink("../from/a", to.join("a")).unwrap());
     assert!(matches!(link, PlaceError::NotAFile { what: "a symbolic link", .. }));
 }
 
 #[test]
 fn a_folder_that_is_a_link_or_a_file_is_refused() {
-    let link = Scene::new(&[("x/y/a", b"1")]).refused(|to| symlink("/tmp", to.join("x")).unwrap());
+    let link = Unpacked::new(&[("x/y/a", b"1")]).refused(|to| symlink("/tmp", to.join("x")).unwrap());
     assert!(matches!(link, PlaceError::NotAFolder { what: "a symbolic link", .. }));
-    let file = Scene::new(&[("x/a", b"1")]).refused(|to| fs::write(to.join("x"), b"").unwrap());
+    let file = Unpacked::new(&[("x/a", b"1")]).refused(|to| fs::write(to.join("x"), b"").unwrap());
     assert!(
         matches!(file, PlaceError::NotAFolder { what: "a file", .. })
             || matches!(file, PlaceError::Disk { .. })
@@ -106,22 +106,22 @@ fn a_folder_that_is_a_link_or_a_file_is_refused() {
 
 #[test]
 fn the_target_may_be_a_link_but_not_a_file() {
-    let scene = Scene::new(&[("a", b"1")]);
-    fs::create_dir(scene.outer.path().join("volume")).unwrap();
-    symlink("volume", scene.to()).unwrap();
-    scene.place().unwrap();
-    assert!(scene.outer.path().join("volume/a").is_file());
-    let scene = Scene::new(&[("a", b"1")]);
-    fs::write(scene.to(), b"").unwrap();
-    assert!(matches!(scene.place(), Err(PlaceError::NotAFolder { .. })));
+    let unpacked = Unpacked::new(&[("a", b"1")]);
+    fs::create_dir(unpacked.outer.path().join("volume")).unwrap();
+    symlink("volume", unpacked.to()).unwrap();
+    unpacked.place().unwrap();
+    assert!(unpacked.outer.path().join("volume/a").is_file());
+    let unpacked = Unpacked::new(&[("a", b"1")]);
+    fs::write(unpacked.to(), b"").unwrap();
+    assert!(matches!(unpacked.place(), Err(PlaceError::NotAFolder { .. })));
 }
 
 #[test]
 fn names_that_no_unpacking_gives_are_refused() {
     for name in ["../a", "/a", "", "./a", "a//b", "a/"] {
-        let mut scene = Scene::new(&[("a", b"1")]);
-        scene.files.push(UnpackedFile { name: name.to_owned(), size_bytes: 1 });
-        assert!(matches!(scene.place(), Err(PlaceError::Name { .. })), "{name}");
-        assert!(scene.from().join("a").is_file());
+        let mut unpacked = Unpacked::new(&[("a", b"1")]);
+        unpacked.files.push(UnpackedFile { name: name.to_owned(), size_bytes: 1 });
+        assert!(matches!(unpacked.place(), Err(PlaceError::Name { .. })), "{name}");
+        assert!(unpacked.from().join("a").is_file());
     }
 }

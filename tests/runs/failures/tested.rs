@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::page::Block;
 use super::running::{Ended, Running};
-use crate::stage::{ACCOUNT, CLOAKROOM, MACHINE, World};
+use crate::shared::{ACCOUNT, CLOAKROOM, MACHINE, RunningCluster};
 
 /// The name of the driver's pod.
 pub const DRIVER: &str = "report-driver";
@@ -29,8 +29,8 @@ pub const SECRET_MARK: &str = "a-token-that-nobody-may-see";
 /// What a namespace keeps of a submission.
 const KINDS: [&str; 4] = ["pods", "services", "configmaps", "secrets"];
 
-pub struct Place<'a> {
-    pub world: &'a World,
+pub struct TestNamespace<'a> {
+    pub cluster: &'a RunningCluster,
     pub namespace: &'static str,
     /// The admin of the cluster.
     pub api: Api,
@@ -41,28 +41,28 @@ pub struct Place<'a> {
     secrets: Mutex<Vec<String>>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> TestNamespace<'a> {
     /// A new namespace, and a server that offers this project's image to init-containers.
-    pub async fn new(world: &'a World, namespace: &'static str) -> Self {
-        let mut place = Self::without_server(world, namespace).await;
-        place.serve("server", &[]);
-        place
+    pub async fn new(cluster: &'a RunningCluster, namespace: &'static str) -> Self {
+        let mut tested = Self::without_server(cluster, namespace).await;
+        tested.serve("server", &[]);
+        tested
     }
 
     /// A new namespace, and an application of a few megabytes that pack no smaller.
-    pub async fn without_server(world: &'a World, namespace: &'static str) -> Self {
-        let api = world.namespace(namespace).await;
+    pub async fn without_server(cluster: &'a RunningCluster, namespace: &'static str) -> Self {
+        let api = cluster.namespace(namespace).await;
         let (port, folder) = (ReservedPort::new(), tempfile::tempdir().unwrap());
-        let secrets = Mutex::new(vec![world.plane.token(Account::Admin), SECRET_MARK.to_owned()]);
-        let place = Self { world, namespace, api, port, server: None, folder, secrets };
-        std::fs::write(place.path("report.jar"), noise(3 << 20)).unwrap();
-        std::fs::write(place.path("cluster-token"), world.plane.token(Account::Admin)).unwrap();
-        place
+        let secrets = Mutex::new(vec![cluster.plane.token(Account::Admin), SECRET_MARK.to_owned()]);
+        let tested = Self { cluster, namespace, api, port, server: None, folder, secrets };
+        std::fs::write(tested.path("report.jar"), noise(3 << 20)).unwrap();
+        std::fs::write(tested.path("cluster-token"), cluster.plane.token(Account::Admin)).unwrap();
+        tested
     }
 
     /// Starts a server that keeps its data in a folder of this name, always at the same address.
     pub fn serve(&mut self, data: &str, flags: &[&str]) {
-        let cluster = &self.world.plane;
+        let cluster = &self.cluster.plane;
         let kubeconfig = self.path("kubeconfig");
         std::fs::write(&kubeconfig, cluster.kubeconfig(Account::Cloakroom, cluster.address())).unwrap();
         let mut command = command();
@@ -110,7 +110,7 @@ impl<'a> Place<'a> {
 
     pub fn submit(&self, settings: &[(&str, String)], arguments: &[&str]) -> Running {
         let mut command = command();
-        let master = format!("k8s://https://{}", self.world.plane.address());
+        let master = format!("k8s://https://{}", self.cluster.plane.address());
         command.args(["submit", "--master", &master, "--deploy-mode", "cluster", "--name", "report"]);
         for (key, value) in self.common().iter().map(|(key, value)| (*key, value)) {
             command.args(["--conf", &format!("{key}={value}")]);
@@ -137,7 +137,7 @@ impl<'a> Place<'a> {
     }
 
     fn ca(&self) -> String {
-        self.world.plane.ca().unwrap().display().to_string()
+        self.cluster.plane.ca().unwrap().display().to_string()
     }
 
     /// The path of something in the namespace, or of the list of all of a kind.
@@ -165,12 +165,12 @@ impl<'a> Place<'a> {
 
     /// What the init-container has said.
     pub fn init_log(&self) -> String {
-        self.world.runner.log(self.namespace, DRIVER, "spark-init")
+        self.cluster.runner.log(self.namespace, DRIVER, "spark-init")
     }
 
     /// What the driver has said.
     pub fn driver_log(&self) -> String {
-        self.world.runner.log(self.namespace, DRIVER, CONTAINER)
+        self.cluster.runner.log(self.namespace, DRIVER, CONTAINER)
     }
 
     /// Nothing in the cluster, nothing on the server.
@@ -202,7 +202,7 @@ impl<'a> Place<'a> {
 
     /// Neither the submitter nor the pod's containers nor the server have said what they must keep to themselves.
     pub async fn assert_no_secret_in(&self, told: &str) {
-        let logs = self.world.runner.logs(self.namespace).into_iter().map(|(_, log)| log);
+        let logs = self.cluster.runner.logs(self.namespace).into_iter().map(|(_, log)| log);
         let server = self.server.as_ref().map(Cloakroom::log);
         let pods = self.objects("pods").await.into_iter().map(|pod| pod.to_string());
         let said: Vec<String> = logs.chain(server).chain(pods).chain([told.to_owned()]).collect();
@@ -230,7 +230,7 @@ impl<'a> Place<'a> {
         let told = told
             .join("\n")
             .replace(&self.server_url(), "http://NODE:31000")
-            .replace(&self.world.plane.address().to_string(), "APISERVER:6443")
+            .replace(&self.cluster.plane.address().to_string(), "APISERVER:6443")
             .replace(self.namespace, "spark");
         block.assert_shows(&told);
     }

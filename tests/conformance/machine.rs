@@ -48,10 +48,10 @@ pub fn run(program: &Program, call: &Call) -> Run {
         (server.address(), "<server>"),
         (server.address().replace(':', "\\:"), "<server>"),
     ];
-    let scene = Scene { folder: folder.path().to_owned(), server: server.address() };
-    scene.write(&call.files);
-    let mut command = scene.command(program, call);
-    let (stdout, stderr) = (scene.folder.join(".stdout"), scene.folder.join(".stderr"));
+    let machine = SubmittingMachine { folder: folder.path().to_owned(), server: server.address() };
+    machine.write(&call.files);
+    let mut command = machine.command(program, call);
+    let (stdout, stderr) = (machine.folder.join(".stdout"), machine.folder.join(".stderr"));
     command.stdin(Stdio::null());
     command.stdout(File::create(&stdout).unwrap()).stderr(File::create(&stderr).unwrap());
     let exit = wait(command.spawn().unwrap(), &call.arguments);
@@ -61,17 +61,17 @@ pub fn run(program: &Program, call: &Call) -> Run {
         calls: server.calls(),
         stdout: read(&stdout),
         stderr: read(&stderr),
-        uploads: uploads(&scene.folder.join("upload")),
+        uploads: uploads(&machine.folder.join("upload")),
         literals,
     }
 }
 
-struct Scene {
+struct SubmittingMachine {
     folder: PathBuf,
     server: String,
 }
 
-impl Scene {
+impl SubmittingMachine {
     fn fill_in(&self, text: &str) -> String {
         let master = format!("k8s://http://{}", self.server);
         let folder = self.folder.display().to_string();

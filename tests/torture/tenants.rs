@@ -44,13 +44,13 @@ const ROOM: &str = "32GiB";
 const PROBE: Duration = Duration::from_secs(5);
 
 /// The API server, and who may do what there.
-pub struct Scene {
+pub struct TwoTenants {
     plane: ControlPlane,
     pub honest_token: String,
     pub abuser_token: String,
 }
 
-impl Scene {
+impl TwoTenants {
     /// Two namespaces, each with an account that has a namespace admin's rights there, and a pod that owns bundles.
     pub async fn start() -> Self {
         // Otherwise the first pods of a namespace wait for a controller.
@@ -142,10 +142,10 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(scene: &Scene, flags: &[&str]) -> Self {
+    pub fn start(tenants: &TwoTenants, flags: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = scene.plane.kubeconfig(Account::Cloakroom, scene.plane.address());
+        let kubeconfig = tenants.plane.kubeconfig(Account::Cloakroom, tenants.plane.address());
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
         std::fs::write(folder.path().join("admin-token"), ADMIN_TOKEN).unwrap();
         let container = container();

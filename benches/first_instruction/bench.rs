@@ -28,7 +28,7 @@ const FETCH_SCRIPT: &str = "date +%s%N; exec time -f '%e %U %S %M' /opt/cloakroo
 
 const INPUT_BYTES: u64 = 300_000_000;
 
-pub struct Place {
+pub struct BenchCluster {
     pub runner: Runner,
     pub server: Cloakroom,
     pub plane: ControlPlane,
@@ -39,7 +39,7 @@ pub struct Place {
     folder: TempDir,
 }
 
-impl Place {
+impl BenchCluster {
     pub async fn prepare() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);

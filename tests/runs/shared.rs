@@ -39,13 +39,13 @@ pub const CLOAKROOM: &str = "cloakroom.test/cloakroom";
 const LONGEST_RUN: Duration = Duration::from_secs(400);
 
 /// The runtime of all tests, and the world that they share.
-pub struct Stage {
+pub struct SharedCluster {
     runtime: Runtime,
-    world: OnceCell<World>,
+    cluster: OnceCell<RunningCluster>,
 }
 
 /// A control plane whose pods run.
-pub struct World {
+pub struct RunningCluster {
     pub runner: Runner,
     pub plane: ControlPlane,
     folder: TempDir,
@@ -64,9 +64,9 @@ pub fn spark_home(version: &str) -> PathBuf {
     path(SPARK_HOMES).join(format!("spark-{version}"))
 }
 
-impl Stage {
+impl SharedCluster {
     pub fn new() -> Self {
-        Self { runtime: Runtime::new().unwrap(), world: OnceCell::new() }
+        Self { runtime: Runtime::new().unwrap(), cluster: OnceCell::new() }
     }
 
     /// A test that gets the world.
@@ -109,26 +109,26 @@ impl Stage {
             VERSIONS.map(|version| Need::Below(SPARK_HOMES, format!("spark-{version}/bin/spark-submit"))),
         );
         needs.extend(more);
-        let stage = Arc::clone(self);
+        let shared = Arc::clone(self);
         trial(name, &needs, move || {
-            let bounded = async { tokio::time::timeout(LONGEST_RUN, test(Arc::clone(&stage))).await };
-            let result = stage.runtime.block_on(bounded);
+            let bounded = async { tokio::time::timeout(LONGEST_RUN, test(Arc::clone(&shared))).await };
+            let result = shared.runtime.block_on(bounded);
             assert!(result.is_ok(), "it took longer than {LONGEST_RUN:?}");
         })
     }
 
-    pub async fn world(&self) -> &World {
-        self.world.get_or_init(World::start).await
+    pub async fn cluster(&self) -> &RunningCluster {
+        self.cluster.get_or_init(RunningCluster::start).await
     }
 
     /// Ends all processes, then removes their files.
     pub fn end(self) {
         self.runtime.shutdown_timeout(Duration::from_secs(5));
-        drop(self.world);
+        drop(self.cluster);
     }
 }
 
-impl World {
+impl RunningCluster {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().to_owned();

@@ -25,7 +25,7 @@ pub enum Way {
     Copied,
 }
 
-pub struct Place {
+pub struct Submitter {
     pub checkpoint: Checkpoint,
     pub api_server: FakeApiServer,
     server: Cloakroom,
@@ -46,7 +46,7 @@ pub struct State {
     pub copies: Vec<PathBuf>,
 }
 
-impl Place {
+impl Submitter {
     pub fn new(way: Way) -> Self {
         let api_server = FakeApiServer::start();
         KINDS.iter().for_each(|kind| api_server.define(*kind));

@@ -18,7 +18,7 @@ use crate::wait::{BOUND, until};
 /// The orphan grace of all scenarios that set no other.
 pub const GRACE: Duration = Duration::from_millis(1500);
 
-pub struct Desk {
+pub struct ServedCluster {
     /// The admin of the cluster.
     pub admin: Api,
     pub server: Cloakroom,
@@ -33,7 +33,7 @@ pub struct Gone {
     pub at: Timestamp,
 }
 
-impl Desk {
+impl ServedCluster {
     /// Starts the server with the rights of its manifests, and creates the owner's namespace.
     pub async fn open(cluster: &dyn Cluster, namespace: &str, flags: &[&str]) -> Self {
         cluster.api(Account::Admin).create_namespace(namespace).await;

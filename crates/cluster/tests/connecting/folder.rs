@@ -11,9 +11,9 @@ use cloakroom_testing::scripted::{Answer, Scripted};
 use cloakroom_testing::tls::{self, Pem};
 use tempfile::TempDir;
 
-pub struct Place(TempDir);
+pub struct CredentialFolder(TempDir);
 
-impl Place {
+impl CredentialFolder {
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }

@@ -17,13 +17,13 @@ use crate::stage::NamedServer;
 use crate::{Drawn, Log, Submission};
 
 /// `SparkPi` in its simplest form. Tests add settings and files to it.
-pub(super) struct Bed {
+pub(super) struct PlanCase {
     folder: TempDir,
     pub arguments: SubmitArguments,
     variables: BTreeMap<String, String>,
 }
 
-impl Bed {
+impl PlanCase {
     pub fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
