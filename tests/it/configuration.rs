@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use cloakroom_spark::version::NEWEST_SPARK;
+use cloakroom_testing::workspace::Workspace;
 use cloakroom_testing::{process, process::Cloakroom, tls};
-use tempfile::TempDir;
 
 mod limits;
 
@@ -15,17 +15,15 @@ const TLS: &str = "spark.ssl.kubernetes.resourceStagingServer";
 const URI: &str = "spark.kubernetes.resourceStagingServer.uri";
 
 /// A folder of its own for one run of the binary, which finds nothing else there.
-struct ServerFiles(TempDir);
+struct ServerFiles(Workspace);
 
 impl ServerFiles {
     fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(Workspace::new())
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path
+        self.0.write(name, text)
     }
 
     fn properties(&self, lines: &[(&str, &str)]) -> PathBuf {
@@ -35,7 +33,7 @@ impl ServerFiles {
 
     fn command(&self) -> Command {
         let mut command = process::command();
-        command.current_dir(&self.0);
+        command.current_dir(self.0.root());
         command
     }
 
@@ -51,7 +49,7 @@ impl ServerFiles {
         assert!(output.status.success(), "{arguments:?} {environment:?}: {}", process::stderr(&output));
         let said = stdout(&output);
         assert!(said.starts_with("the configuration is valid\n"), "{said}");
-        assert!(!self.0.path().join("cloakroom-data").exists(), "a check changes nothing");
+        assert!(!self.0.path("cloakroom-data").exists(), "a check changes nothing");
         said
     }
 
@@ -133,7 +131,7 @@ fn a_variable_that_no_flag_has_is_warned_of_and_its_value_is_not_shown() {
 #[test]
 fn tls_comes_from_flags_environment_or_properties_file_in_that_order() {
     let files = ServerFiles::new();
-    let pem = tls::self_signed(files.0.path(), &["localhost"]);
+    let pem = tls::self_signed(files.0.root(), &["localhost"]);
     let (cert, key) = (text(&pem.cert), text(&pem.key));
     let key_pem = format!("{TLS}.keyPem");
     let cert_pem = format!("{TLS}.serverCertPem");
@@ -158,7 +156,7 @@ fn tls_comes_from_flags_environment_or_properties_file_in_that_order() {
 #[test]
 fn a_properties_file_alone_serves_or_fetches_by_its_keys() {
     let files = ServerFiles::new();
-    let data = files.0.path().join("data");
+    let data = files.0.path("data");
     let server = files.properties(&[(PORT, "0")]);
     let mut command = files.command();
     command.arg(&server).env("CLOAKROOM_DATA_DIR", &data).env("CLOAKROOM_LOG", "info");

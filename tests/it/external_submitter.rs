@@ -4,6 +4,7 @@
 mod application;
 mod leftovers;
 mod named;
+mod stager;
 mod told;
 
 use std::collections::BTreeSet;
@@ -11,15 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, SECRET, Verb};
-use cloakroom_testing::cluster::{
-    CONFIG_MAP, Cluster as _, Kind, NAMESPACE, SPARK_APPLICATION, kubeconfig, text,
-};
+use cloakroom_testing::api_server::{Call, Fault, SECRET, Verb};
+use cloakroom_testing::cluster::{CONFIG_MAP, Cluster as _, Kind, SPARK_APPLICATION, kubeconfig, text};
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::known::{parse, rights_of};
 use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
 use cloakroom_testing::tls;
 use serde_json::{Value, json};
+use stager::Stager;
 
 const IMAGE: &str = "repo.example/cloakroom:1";
 const JARS: &str = "local:///var/spark-data/spark-jars";
@@ -48,92 +48,6 @@ fn role() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/submitter/stager.yaml");
     let documents = parse(&std::fs::read_to_string(path).unwrap());
     documents.into_iter().find(|document| document["kind"] == "Role").unwrap()
-}
-
-/// A cluster, a server, and a folder with an application in it.
-struct Stager {
-    api_server: FakeApiServer,
-    server: Cloakroom,
-    folder: tempfile::TempDir,
-}
-
-impl Stager {
-    fn new() -> Self {
-        let api_server = FakeApiServer::start();
-        for kind in [CONFIG_MAP, SECRET] {
-            api_server.define(kind);
-        }
-        api_server.add(NAMESPACE, "", json!({"metadata": {"name": "demo"}}));
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("lib")).unwrap();
-        for name in ["app.jar", "lib/dep one.jar", "data.txt", "prod.conf", "env.tar.gz"] {
-            std::fs::write(folder.path().join(name), name).unwrap();
-        }
-        api_server.know_token(TOKEN, "stager", &[]);
-        api_server.grant_rules("stager", Some("demo"), role()["rules"].clone());
-        let kubeconfig = kubeconfig(None, api_server.address(), TOKEN);
-        std::fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
-        let flags = ["--fetch-image", IMAGE, "--no-kubernetes"];
-        let server = Cloakroom::serve(&folder.path().join("server"), &flags);
-        Self { api_server, server, folder }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn stage_for(&self, submitter: &str, more: &[&str]) -> Command {
-        self.stage_at(&self.server.url(""), submitter, more)
-    }
-
-    fn stage_at(&self, server: &str, submitter: &str, more: &[&str]) -> Command {
-        let mut command = command();
-        command.current_dir(self.folder.path()).env("KUBECONFIG", self.path("kubeconfig"));
-        command.args(["stage", "--for", submitter, "--server", server, "--namespace", "demo"]);
-        command.args(pods_too(server)).args(more);
-        command
-    }
-
-    fn output(&self, submitter: &str, more: &[&str]) -> Output {
-        self.stage_for(submitter, more).output().unwrap()
-    }
-
-    fn printed(&self, submitter: &str, more: &[&str]) -> String {
-        let output = self.output(submitter, more);
-        assert!(output.status.success(), "{}", stderr(&output));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// The only one that was written.
-    fn template(&self) -> Value {
-        let [path] = &self.templates("driver")[..] else { panic!("not one template") };
-        serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-    }
-
-    fn templates(&self, whose: &str) -> Vec<PathBuf> {
-        let end = format!("-{whose}-pod-template.yaml");
-        let entries = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
-        entries.filter(|path| path.to_str().unwrap().ends_with(&end)).collect()
-    }
-
-    fn only(&self, kind: Kind) -> Value {
-        let everything = self.api_server.everything_in("demo");
-        let mut names = everything.iter().filter_map(|name| name.strip_prefix(&format!("{} ", kind.kind)));
-        let object = self.api_server.object(kind, "demo", names.next().unwrap()).unwrap();
-        assert_eq!(names.next(), None);
-        object
-    }
-
-    fn bundles(&self) -> usize {
-        let folders = std::fs::read_dir(self.path("server/bundles")).unwrap();
-        folders.map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap().count()).sum()
-    }
-
-    fn assert_nothing_is_left(&self, said: &str) {
-        assert_eq!(self.api_server.everything_in("demo"), [""; 0], "{said}");
-        assert_eq!(self.bundles(), 0, "{said}");
-        assert_eq!(self.templates("driver"), Vec::<PathBuf>::new(), "{said}");
-    }
 }
 
 #[test]
@@ -270,7 +184,7 @@ fn a_pipe_as_the_application_is_refused_and_not_waited_for() {
 #[test]
 fn certificates_that_can_be_read_only_once_are_read_only_once() {
     let stager = Stager::new();
-    let pem = tls::signed_by_ca(stager.folder.path(), &["127.0.0.1"]);
+    let pem = tls::signed_by_ca(stager.folder.root(), &["127.0.0.1"]);
     let [cert, key] = [&pem.cert, &pem.key].map(|path| path.to_str().unwrap());
     let flags = ["--fetch-image", IMAGE, "--no-kubernetes", "--tls-cert", cert, "--tls-key", key];
     let secure = Cloakroom::serve(&stager.path("secure"), &flags);

@@ -7,6 +7,7 @@ use cloakroom_core::protocol::digest;
 use cloakroom_testing::bundles::{header, octal, tgz, tgz_with_raw_header};
 use cloakroom_testing::process::{command, stderr};
 use cloakroom_testing::scripted::{Answer, Reply, Request, Scripted};
+use cloakroom_testing::workspace::Workspace;
 use sha2::{Digest as _, Sha256};
 
 const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
@@ -20,12 +21,12 @@ const COMMANDS: &[char] =
     &['\u{202e}', '\u{202c}', '\u{1b}', '\u{7}', '\u{2028}', '\u{2029}', '\u{9b}', '\u{e0041}'];
 
 struct Fetcher {
-    folder: tempfile::TempDir,
+    folder: Workspace,
 }
 
 impl Fetcher {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Workspace::new();
         let fetcher = Self { folder };
         std::fs::write(fetcher.path("secret"), SECRET).unwrap();
         std::fs::write(fetcher.path("last-words"), "").unwrap();
@@ -34,7 +35,7 @@ impl Fetcher {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     fn fetch(&self, server: &Scripted) -> Command {

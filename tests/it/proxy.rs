@@ -7,6 +7,7 @@ use std::process::Output;
 use std::sync::{Arc, Mutex};
 
 use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::workspace::Workspace;
 use cloakroom_testing::{process::Cloakroom, tls};
 
 const NAME: &str = "staging.cloakroom.test";
@@ -49,7 +50,7 @@ fn tunnel(mut client: TcpStream, to: &str, asked: &Mutex<Vec<String>>) {
 }
 
 struct BehindProxy {
-    folder: tempfile::TempDir,
+    folder: Workspace,
     _server: Cloakroom,
     proxy: Proxy,
     url: String,
@@ -57,18 +58,18 @@ struct BehindProxy {
 
 impl BehindProxy {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let pem = tls::signed_by_ca(folder.path(), &[NAME]);
+        let folder = Workspace::new();
+        let pem = tls::signed_by_ca(folder.root(), &[NAME]);
         let flags = ["--tls-cert", pem.cert.to_str().unwrap(), "--tls-key", pem.key.to_str().unwrap()];
-        let server = Cloakroom::serve(&folder.path().join("data"), &flags);
+        let server = Cloakroom::serve(&folder.path("data"), &flags);
         let port = server.address.rsplit_once(':').unwrap().1.to_owned();
-        std::fs::write(folder.path().join("app.jar"), b"a jar").unwrap();
+        folder.write("app.jar", b"a jar");
         let proxy = Proxy::start(server.address.clone());
         Self { folder, _server: server, proxy, url: format!("https://{NAME}:{port}") }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     fn stage(&self, no_proxy: &str) -> Output {

@@ -11,6 +11,7 @@ use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::port::ReservedPort;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
+use cloakroom_testing::workspace::Workspace;
 
 /// More than a connection takes that is held after a little of it.
 const LARGE: usize = 8 << 20;
@@ -18,18 +19,18 @@ const A_LITTLE: usize = 1 << 20;
 
 /// A machine with a large file, and the data directory of a server.
 struct Client {
-    folder: tempfile::TempDir,
+    folder: Workspace,
 }
 
 impl Client {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("app.jar"), noise(LARGE)).unwrap();
+        let folder = Workspace::new();
+        folder.write("app.jar", noise(LARGE));
         Self { folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     fn serve(&self, address: SocketAddr) -> Cloakroom {

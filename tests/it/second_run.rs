@@ -6,27 +6,28 @@ use std::process::Output;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::workspace::Workspace;
 
 use crate::served::Served;
 
 struct Fetcher {
     server: Served,
     ticket: Ticket,
-    folder: tempfile::TempDir,
+    folder: Workspace,
 }
 
 impl Fetcher {
     async fn new() -> Self {
         let server = Served::start();
         let ticket = server.stage(tgz(&[("app.jar", b"the app"), ("lib.txt", b"of the bundle")])).await;
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("secret"), &ticket.resource_secret).unwrap();
-        std::fs::create_dir(folder.path().join("target")).unwrap();
+        let folder = Workspace::new();
+        folder.write("secret", &ticket.resource_secret);
+        std::fs::create_dir(folder.path("target")).unwrap();
         Self { server, ticket, folder }
     }
 
     fn target(&self) -> std::path::PathBuf {
-        self.folder.path().join("target")
+        self.folder.path("target")
     }
 
     fn fetch(&self) -> Output {
@@ -39,7 +40,7 @@ impl Fetcher {
             &self.ticket.resource_id,
             "--secret-file",
         ]);
-        fetch.arg(self.folder.path().join("secret")).arg("--to").arg(self.target()).output().unwrap()
+        fetch.arg(self.folder.path("secret")).arg("--to").arg(self.target()).output().unwrap()
     }
 }
 
@@ -100,7 +101,7 @@ async fn a_run_that_was_killed_between_files_is_completed_by_the_next() {
 async fn a_conflict_of_one_source_keeps_all_sources_out() {
     let fetcher = Fetcher::new().await;
     let files = fetcher.server.stage(tgz(&[("data.txt", b"staged")])).await;
-    let path = |name: &str| fetcher.folder.path().join(name);
+    let path = |name: &str| fetcher.folder.path(name);
     std::fs::write(path("files-secret"), &files.resource_secret).unwrap();
     std::fs::create_dir(path("files")).unwrap();
     std::fs::write(path("files/data.txt"), "somebody else's").unwrap();

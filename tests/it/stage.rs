@@ -8,6 +8,7 @@ use std::time::Duration;
 use cloakroom_core::resource::{Owner, OwnerKind};
 use cloakroom_testing::process::{command, read_until, stderr, with_closed_stdout};
 use cloakroom_testing::scripted::{Answer, Reply, Scripted, closed_port};
+use cloakroom_testing::workspace::Workspace;
 use cloakroom_transfer::bundle::{Disk, PackPlan};
 use cloakroom_transfer::client::{
     HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
@@ -19,19 +20,19 @@ const SECRET: &str = "s3cret-of-the-ticket";
 
 /// A submitting machine with one file.
 struct Stager {
-    folder: tempfile::TempDir,
+    folder: Workspace,
 }
 
 impl Stager {
     fn with_file(size_bytes: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Workspace::new();
         let content: Vec<u8> = (0..size_bytes).map(|i| (i * 31 % 251) as u8).collect();
-        std::fs::write(folder.path().join("app.jar"), content).unwrap();
+        folder.write("app.jar", content);
         Self { folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     fn stage(&self, server: &str) -> Command {

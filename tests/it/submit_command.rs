@@ -8,9 +8,10 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Instant;
 
 use cloakroom_testing::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
-use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::cluster::{CONFIG_MAP, Cluster as _, POD, SERVICE};
 use cloakroom_testing::process::{command, ended_in_time, output_in_time, stderr};
 use cloakroom_testing::wait::BOUND;
+use cloakroom_testing::workspace::{self, Workspace};
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
@@ -19,50 +20,39 @@ const JAR: &str = "local:///opt/spark/examples/jars/spark-examples.jar";
 /// A cluster whose pods end as they are told to.
 struct Submitter {
     api_server: FakeApiServer,
-    folder: tempfile::TempDir,
+    folder: Workspace,
 }
 
 impl Submitter {
     fn new() -> Self {
-        let api_server = FakeApiServer::start();
-        for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, EVENT] {
-            api_server.define(kind);
-        }
-        api_server.add(NAMESPACE, "", json!({"metadata": {"name": "default"}}));
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("token"), api_server.token(Account::Admin)).unwrap();
+        let api_server =
+            FakeApiServer::with("default", &[SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, EVENT]);
+        let folder = Workspace::for_cluster(&api_server, &[]);
         Self { api_server, folder }
     }
 
     /// spark-submit's command line, under the name that it has here.
     fn submit(&self, more: &[&str]) -> Command {
-        let mut command = command();
-        command.arg("submit");
-        self.complete(command, more)
+        let mut command = self.folder.command();
+        command.args(self.arguments()).args(more);
+        command
     }
 
     /// The same, started by another program.
     fn submit_by(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.env_clear().stdin(Stdio::null()).args(arguments);
-        command.args([env!("CARGO_BIN_EXE_cloakroom"), "submit"]);
-        self.complete(command, &[JAR])
-    }
-
-    fn complete(&self, mut command: Command, more: &[&str]) -> Command {
-        command.args(["--master", &format!("k8s://http://{}", self.address()), "--deploy-mode", "cluster"]);
-        command.args(["--name", "spark-pi", "--class", "org.apache.spark.examples.SparkPi"]);
-        command.args(["--conf", "spark.kubernetes.container.image=repo.example/spark:4"]);
-        command.args(["--conf", "spark.kubernetes.driver.pod.name=spark-pi-driver"]);
-        let token = self.folder.path().join("token");
-        let token = format!("spark.kubernetes.authenticate.submission.oauthTokenFile={}", token.display());
-        command.args(["--conf", &token]).args(more);
-        command.env("HOME", self.folder.path()).current_dir(self.folder.path());
+        command.env_clear().stdin(Stdio::null()).args(arguments).arg(env!("CARGO_BIN_EXE_cloakroom"));
+        command.args(self.arguments()).arg(JAR);
+        command.env("HOME", self.folder.root()).current_dir(self.folder.root());
         command
     }
 
-    fn address(&self) -> String {
-        self.api_server.address().to_string()
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments =
+            workspace::submit(self.api_server.address(), &[("driver.pod.name", "spark-pi-driver")]);
+        let application = ["--name", "spark-pi", "--class", "org.apache.spark.examples.SparkPi"];
+        arguments.extend(application.map(str::to_owned));
+        arguments
     }
 
     fn driver(&self) -> Option<Value> {
@@ -201,12 +191,14 @@ fn a_driver_that_exists_already_is_told_with_the_code_of_the_api_server() {
 #[test]
 fn under_the_name_of_spark_submit_it_is_spark_submit() {
     let submitter = Submitter::new();
-    let link = submitter.folder.path().join("spark-submit");
+    let link = submitter.folder.path("spark-submit");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cloakroom"), &link).unwrap();
     let mut command = Command::new(&link);
-    command.env_clear();
-    let wait = ["--conf=spark.kubernetes.submission.waitAppCompletion=false", JAR];
-    assert!(submitter.complete(command, &wait).output().unwrap().status.success());
+    command.env_clear().env("HOME", submitter.folder.root()).current_dir(submitter.folder.root());
+    // Without the word submit.
+    command.args(&submitter.arguments()[1..]);
+    command.args(["--conf=spark.kubernetes.submission.waitAppCompletion=false", JAR]);
+    assert!(command.output().unwrap().status.success());
     assert!(submitter.driver().is_some());
     let version = Command::new(&link).arg("--version").output().unwrap();
     assert!(stderr(&version).contains("version 4.") && version.stdout.is_empty());
@@ -232,7 +224,7 @@ fn ctrl_c_leaves_the_application_running_and_says_how_to_go_on() {
 #[test]
 fn ctrl_c_ends_it_while_a_file_is_waited_for() {
     let submitter = Submitter::new();
-    let pipe = submitter.folder.path().join("pod.yaml");
+    let pipe = submitter.folder.path("pod.yaml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let template = ["--conf", "spark.kubernetes.driver.podTemplateFile=pod.yaml", JAR];
     let running = submitter.submit(&template).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -262,16 +254,13 @@ fn writer_of(pipe: &Path) -> File {
 #[test]
 fn a_pipe_as_the_application_is_refused_and_not_waited_for() {
     let submitter = Submitter::new();
-    let pipe = submitter.folder.path().join("pipe.jar");
+    let pipe = submitter.folder.path("pipe.jar");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for (class, expected) in [
         (&["--class", "a.Main"][..], "pipe.jar is a pipe, a socket or a device"),
         (&[], "it is a pipe, a socket or a device"),
     ] {
-        let mut command = command();
-        command.current_dir(submitter.folder.path()).args(["submit", "--deploy-mode", "cluster", "--master"]);
-        command.arg(format!("k8s://http://{}", submitter.address()));
-        command.args(["--conf", "spark.kubernetes.container.image=repo.example/spark:4"]);
+        let mut command = submitter.folder.submit(submitter.api_server.address(), &[]);
         let output = output_in_time(command.args(class).arg("pipe.jar"));
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
@@ -335,7 +324,7 @@ fn a_driver_is_looked_at_and_killed_by_its_submission_id() {
 #[test]
 fn what_is_wrong_is_said_once_and_nothing_is_created() {
     let submitter = Submitter::new();
-    std::fs::write(submitter.folder.path().join("broken.conf"), "spark.x=\\u12").unwrap();
+    submitter.folder.write("broken.conf", "spark.x=\\u12");
     for (more, words) in [
         (
             &["--driver-memroy=2g", JAR][..],

@@ -6,12 +6,13 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
 use cloakroom_testing::api_server::{EVENT, FakeApiServer, NETWORK_POLICY, SECRET};
-use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::cluster::{CONFIG_MAP, Cluster as _, POD, SERVICE};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::port::ReservedPort;
-use cloakroom_testing::process::{Cloakroom, command, read_until};
+use cloakroom_testing::process::{Cloakroom, read_until};
 use cloakroom_testing::terminal::Terminal;
 use cloakroom_testing::wait::BOUND;
+use cloakroom_testing::workspace::Workspace;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -23,55 +24,35 @@ const A_LITTLE: usize = 1 << 20;
 
 struct Submitter {
     api_server: FakeApiServer,
-    folder: tempfile::TempDir,
+    folder: Workspace,
 }
 
 impl Submitter {
     fn new() -> Self {
-        let api_server = FakeApiServer::start();
-        for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, EVENT] {
-            api_server.define(kind);
-        }
-        api_server.add(NAMESPACE, "", json!({"metadata": {"name": "default"}}));
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("token"), api_server.token(Account::Admin)).unwrap();
-        std::fs::write(folder.path().join("app.jar"), noise(LARGE)).unwrap();
-        std::fs::write(folder.path().join("data.txt"), "data").unwrap();
+        let api_server =
+            FakeApiServer::with("default", &[SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY, EVENT]);
+        let folder = Workspace::for_cluster(&api_server, &[("data.txt", "data")]);
+        folder.write("app.jar", noise(LARGE));
         Self { api_server, folder }
     }
 
     /// Everything goes to the staging server at this address.
     fn submit(&self, server: &str, waits: bool) -> Command {
-        let mut command = command();
-        let master = format!("k8s://http://{}", self.api_server.address());
-        command.args([
-            "submit",
-            "--master",
-            &master,
-            "--deploy-mode",
-            "cluster",
-            "--class",
-            "org.example.App",
-        ]);
-        for (key, value) in [
-            ("container.image", "repo.example/spark:4"),
+        let conf = [
             ("driver.pod.name", DRIVER),
-            ("authenticate.submission.oauthTokenFile", "token"),
             ("resourceStagingServer.uri", server),
             ("resourceStagingServer.internal.uri", server),
             ("initContainer.image", "repo.example/cloakroom:1"),
             ("report.interval", "50ms"),
             ("submission.waitAppCompletion", if waits { "true" } else { "false" }),
-        ] {
-            command.args(["--conf", &format!("spark.kubernetes.{key}={value}")]);
-        }
-        command.args(["--files", "data.txt", "app.jar"]).env("HOME", self.folder.path());
-        command.current_dir(self.folder.path()).stdout(Stdio::null());
+        ];
+        let mut command = self.folder.submit(self.api_server.address(), &conf);
+        command.args(["--class", "org.example.App", "--files", "data.txt", "app.jar"]).stdout(Stdio::null());
         command
     }
 
     fn server(&self) -> Cloakroom {
-        Cloakroom::serve(&self.folder.path().join("server"), &[])
+        self.folder.serve(&[])
     }
 
     fn set_state(&self, phase: &str, state: &Value) {
@@ -162,7 +143,7 @@ fn a_terminal_shows_rate_and_remaining_time_of_an_upload() {
 #[test]
 fn a_second_ctrl_c_leaves_nothing_half_drawn() {
     let submitter = Submitter::new();
-    std::fs::write(submitter.folder.path().join("app.jar"), "small").unwrap();
+    submitter.folder.write("app.jar", "small");
     // It takes connections, and says nothing.
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let terminal = Terminal::new(100);

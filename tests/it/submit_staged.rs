@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
-use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::cluster::{CONFIG_MAP, Cluster as _, Kind, POD, SERVICE};
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
+use cloakroom_testing::workspace::Workspace;
 use serde_json::{Value, json};
 
 const IMAGE: &str = "repo.example/cloakroom:1";
@@ -26,7 +27,7 @@ const A_LITTLE: usize = 1 << 20;
 struct Submitter {
     api_server: FakeApiServer,
     server: Cloakroom,
-    folder: tempfile::TempDir,
+    folder: Workspace,
 }
 
 impl Submitter {
@@ -35,61 +36,37 @@ impl Submitter {
     }
 
     fn with_flags(flags: &[&str]) -> Self {
-        let api_server = FakeApiServer::start();
-        for kind in [SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY] {
-            api_server.define(kind);
-        }
-        api_server.add(NAMESPACE, "", json!({"metadata": {"name": "default"}}));
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("token"), api_server.token(Account::Admin)).unwrap();
-        for (name, content) in [
+        let api_server = FakeApiServer::with("default", &[SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY]);
+        let files = [
             ("app.jar", "the application"),
             ("lib/dep one.jar", "a dependency"),
             ("data.txt", "data"),
             ("prod.conf", "settings"),
             ("env.tar.gz", "an archive"),
-        ] {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, content).unwrap();
-        }
-        let server = Cloakroom::serve(&folder.path().join("server"), flags);
+        ];
+        let folder = Workspace::for_cluster(&api_server, &files);
+        let server = folder.serve(flags);
         Self { api_server, server, folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     /// An application whose every dependency is here. Nobody waits for its end.
     fn submit(&self, server: &str, more: &[&str]) -> Command {
-        let mut command = command();
-        let master = format!("k8s://http://{}", self.api_server.address());
-        command.args([
-            "submit",
-            "--master",
-            &master,
-            "--deploy-mode",
-            "cluster",
-            "--class",
-            "org.example.App",
-        ]);
-        let token = self.path("token").display().to_string();
-        for (key, value) in [
-            ("container.image", "repo.example/spark:4"),
+        let conf = [
             ("driver.pod.name", DRIVER),
             ("submission.waitAppCompletion", "false"),
-            ("authenticate.submission.oauthTokenFile", &token),
             ("resourceStagingServer.uri", server),
             ("resourceStagingServer.internal.uri", server),
-            ("mountdependencies.jarsDownloadDir", self.path("pod/jars").to_str().unwrap()),
-            ("mountdependencies.filesDownloadDir", self.path("pod/files").to_str().unwrap()),
-        ] {
-            command.args(["--conf", &format!("spark.kubernetes.{key}={value}")]);
-        }
-        command.args(["--jars", "lib/dep one.jar", "--files", "data.txt,prod.conf#app.conf"]);
-        command.args(["--archives", "env.tar.gz#env"]).args(more).arg("app.jar");
-        command.env("HOME", self.folder.path()).current_dir(self.folder.path());
+            ("mountdependencies.jarsDownloadDir", &self.folder.text("pod/jars")),
+            ("mountdependencies.filesDownloadDir", &self.folder.text("pod/files")),
+        ];
+        let mut command = self.folder.submit(self.api_server.address(), &conf);
+        command.args(["--class", "org.example.App", "--jars", "lib/dep one.jar"]);
+        command.args(["--files", "data.txt,prod.conf#app.conf", "--archives", "env.tar.gz#env"]);
+        command.args(more).arg("app.jar");
         command
     }
 

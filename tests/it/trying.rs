@@ -9,28 +9,28 @@ use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::{self, stderr};
 use cloakroom_testing::wait::BOUND;
 use cloakroom_testing::wire::ask;
+use cloakroom_testing::workspace::Workspace;
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// A server as a person starts it, and the folder that this happens in.
 struct TriedServer {
-    folder: TempDir,
+    folder: Workspace,
     server: Cloakroom,
 }
 
 impl TriedServer {
     fn new(flags: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let server = start(folder.path(), flags);
+        let folder = Workspace::new();
+        let server = start(folder.root(), flags);
         Self { folder, server }
     }
 
     fn token(&self) -> String {
-        fs::read_to_string(self.folder.path().join("cloakroom-data/admin-token")).unwrap()
+        fs::read_to_string(self.folder.path("cloakroom-data/admin-token")).unwrap()
     }
 
     fn run(&self, args: &[&str]) -> Output {
-        process::command().current_dir(&self.folder).args(args).output().unwrap()
+        process::command().current_dir(self.folder.root()).args(args).output().unwrap()
     }
 }
 
@@ -64,7 +64,7 @@ fn printed(folder: &Path) -> String {
 #[test]
 fn the_commands_that_a_server_prints_stage_a_file_fetch_it_and_list_it_from_any_folder() {
     let tried = TriedServer::new(&[]);
-    let commands = printed(tried.folder.path());
+    let commands = printed(tried.folder.root());
     let elsewhere = tempfile::tempdir().unwrap();
     let run = Command::new("sh").args(["-e", "-c", &commands]).current_dir(&elsewhere).output().unwrap();
     assert!(run.status.success(), "{commands}{}", stderr(&run));
@@ -80,18 +80,18 @@ fn the_commands_that_a_server_prints_stage_a_file_fetch_it_and_list_it_from_any_
 
 #[test]
 fn a_tls_server_with_tokens_prints_commands_that_work_as_well() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
+    let folder = Workspace::new();
+    let path = |name: &str| folder.path(name).display().to_string();
     let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     fs::write(path("it's.crt"), key.cert.pem()).unwrap();
     fs::write(path("tls.key"), key.signing_key.serialize_pem()).unwrap();
     fs::write(path("tokens"), "name=alice upload-horse-battery\n").unwrap();
     let (cert, key) = (path("it's.crt"), path("tls.key"));
     let server = start(
-        folder.path(),
+        folder.root(),
         &["--tls-cert", &cert, "--tls-key", &key, "--upload-token-file", &path("tokens")],
     );
-    let commands = printed(folder.path());
+    let commands = printed(folder.root());
     let elsewhere = tempfile::tempdir().unwrap();
     let run = Command::new("sh").args(["-e", "-c", &commands]).current_dir(&elsewhere).output().unwrap();
     assert!(run.status.success(), "{commands}{}", stderr(&run));
@@ -110,13 +110,12 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
     let token = tried.token();
     let first_line = |text: &str| text.lines().next().unwrap().to_owned();
     assert_eq!(token.lines().nth(1), Some(&*tried.server.url("")));
-    let mode =
-        fs::metadata(tried.folder.path().join("cloakroom-data/admin-token")).unwrap().permissions().mode();
+    let mode = fs::metadata(tried.folder.path("cloakroom-data/admin-token")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let listed = tried.run(&["ls"]);
     assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
     // Coming from this machine is not enough.
-    fs::write(tried.folder.path().join("guess"), "not-the-token-of-it\n").unwrap();
+    fs::write(tried.folder.path("guess"), "not-the-token-of-it\n").unwrap();
     let url = tried.server.url("");
     let guessed = tried.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&guessed).contains("401 unauthorized"), "{}", stderr(&guessed));
@@ -126,16 +125,16 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
     let elsewhere = tried.run(&["ls", "--admin-url", "http://127.0.0.1:1"]);
     assert!(stderr(&elsewhere).contains(&format!("is for {url}, and --admin-url")), "{}", stderr(&elsewhere));
     // What is written there does not change who is an admin.
-    let path = tried.folder.path().join("cloakroom-data/admin-token");
+    let path = tried.folder.path("cloakroom-data/admin-token");
     fs::write(&path, format!("another-token-of-mine\n{url}\n")).unwrap();
     let forged = tried.run(&["ls"]);
     assert!(stderr(&forged).contains("401 unauthorized"), "{}", stderr(&forged));
     tried.server.signal("TERM");
     tried.server.wait();
     assert!(!path.exists(), "the token outlived its run");
-    tried.server = start(tried.folder.path(), &[]);
+    tried.server = start(tried.folder.root(), &[]);
     assert_ne!(first_line(&tried.token()), first_line(&token));
-    fs::write(tried.folder.path().join("guess"), first_line(&token)).unwrap();
+    fs::write(tried.folder.path("guess"), first_line(&token)).unwrap();
     let url = tried.server.url("");
     let before = tried.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&before).contains("401 unauthorized"), "{}", stderr(&before));
@@ -145,11 +144,11 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
 fn a_server_that_other_machines_reach_or_that_has_tokens_leaves_none() {
     let mut tried = TriedServer::new(&[]);
     for flags in [&["--ops-listen", "0.0.0.0:0"][..], &["--admin-token-file", "tokens"]] {
-        fs::write(tried.folder.path().join("tokens"), "admin-horse-battery-staple\n").unwrap();
+        fs::write(tried.folder.path("tokens"), "admin-horse-battery-staple\n").unwrap();
         tried.server.signal("TERM");
         tried.server.wait();
-        tried.server = start(tried.folder.path(), flags);
-        assert!(!tried.folder.path().join("cloakroom-data/admin-token").exists(), "{flags:?}");
+        tried.server = start(tried.folder.root(), flags);
+        assert!(!tried.folder.path("cloakroom-data/admin-token").exists(), "{flags:?}");
         let refused = tried.run(&["ls"]);
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
         assert!(stderr(&refused).contains("there is none in ./cloakroom-data"), "{}", stderr(&refused));
@@ -179,18 +178,18 @@ async fn an_uploader_behind_a_trusted_proxy_has_its_own_address_and_no_other_cli
 #[test]
 fn a_ticket_is_fetched_from_stdin_as_well() {
     let tried = TriedServer::new(&[]);
-    fs::write(tried.folder.path().join("a.txt"), "a").unwrap();
+    fs::write(tried.folder.path("a.txt"), "a").unwrap();
     let url = tried.server.url("");
     let staged = tried.run(&["stage", "-q", "--server", &url, "-n", "demo", "-l", "app=x", "a.txt"]);
-    fs::write(tried.folder.path().join("ticket.json"), &staged.stdout).unwrap();
+    fs::write(tried.folder.path("ticket.json"), &staged.stdout).unwrap();
     let fetched = process::command()
-        .current_dir(&tried.folder)
+        .current_dir(tried.folder.root())
         .args(["fetch", "--ticket", "-", "--to", "there"])
-        .stdin(File::open(tried.folder.path().join("ticket.json")).unwrap())
+        .stdin(File::open(tried.folder.path("ticket.json")).unwrap())
         .output()
         .unwrap();
     assert!(fetched.status.success(), "{}", stderr(&fetched));
-    assert_eq!(fs::read(tried.folder.path().join("there/a.txt")).unwrap(), b"a");
+    assert_eq!(fs::read(tried.folder.path("there/a.txt")).unwrap(), b"a");
     let typed = String::from_utf8_lossy(&staged.stdout).into_owned();
     let typed = tried.run(&["fetch", "--ticket", &typed, "--to", "there"]);
     assert!(

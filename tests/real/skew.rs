@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::needs::{Need, path, trial};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
+use cloakroom_testing::workspace::Workspace;
 use libtest_mimic::Trial;
 
 const OLD_BINARY: &str = "CLOAKROOM_TEST_SKEW_BINARY";
@@ -79,29 +80,25 @@ impl Age {
 }
 
 /// A folder with files to stage, and tokens.
-struct TwoVersions(tempfile::TempDir);
+struct TwoVersions(Workspace);
 
 impl TwoVersions {
     fn new() -> Self {
-        let versions = Self(tempfile::tempdir().unwrap());
-        for (name, text) in [
+        Self(Workspace::with(&[
             ("dep.jar", "a dependency"),
             ("data.txt", "data"),
             ("admin", ADMIN_TOKEN),
             ("upload", UPLOAD_TOKEN),
             ("named", "name=alice a-token-that-is-alices-own"),
-        ] {
-            std::fs::write(versions.path(name), text).unwrap();
-        }
-        versions
+        ]))
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.path(name)
     }
 
     fn text(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
+        self.0.text(name)
     }
 
     /// A server with an admin.

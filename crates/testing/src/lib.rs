@@ -6,7 +6,7 @@
 //! - HTTP: [`scripted`] servers, [`wire`] for invalid requests, [`half`] of an upload, [`tls`]; [`cable`], [`checkpoint`]
 //!   and [`front`] are proxies that fail as planned
 //! - input: [`bundles`], honest and hostile, [`noise`], the [`jobs`] that Spark runs
-//! - users: a [`terminal`], and a [`page_shell`] that types the commands of the [`documentation`]
+//! - users: a [`workspace`] with their files, a [`terminal`], and a [`page_shell`] that types the commands of the [`documentation`]
 //! - manifests: [`known`] has what tests compare them with
 //! - time: a [`clock`] that is moved by hand, [`wait`]
 //! - the machine: what a test [`needs`], [`port`], [`control_group`]; [`files`] and [`spread`] for measurements
@@ -48,6 +48,7 @@ pub mod terminal;
 pub mod tls;
 pub mod wait;
 pub mod wire;
+pub mod workspace;
 
 use std::path::{Path, PathBuf};
 

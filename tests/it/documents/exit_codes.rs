@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::process::{self, stderr};
 use cloakroom_testing::scripted::closed_port;
+use cloakroom_testing::workspace::Workspace;
 
 use super::page;
 
@@ -13,17 +14,17 @@ const ID: &str = "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 
 /// Files that the commands below read, and a server that takes them.
 struct CommandLine {
-    folder: tempfile::TempDir,
+    folder: Workspace,
     server: Cloakroom,
 }
 
 impl CommandLine {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let server = Cloakroom::serve(&folder.path().join("cloakroom-data"), &["--min-free-space", "0b"]);
-        std::fs::write(folder.path().join("app.jar"), "app").unwrap();
-        std::fs::write(folder.path().join("init.properties"), "").unwrap();
-        std::fs::write(folder.path().join("no-ticket"), "{}").unwrap();
+        let folder = Workspace::new();
+        let server = Cloakroom::serve(&folder.path("cloakroom-data"), &["--min-free-space", "0b"]);
+        folder.write("app.jar", "app");
+        folder.write("init.properties", "");
+        folder.write("no-ticket", "{}");
         Self { folder, server }
     }
 
@@ -31,7 +32,7 @@ impl CommandLine {
     fn ends_with(&self, line: &str) -> i32 {
         let line = line.replace("{server}", &self.server.url(""));
         let args: Vec<&str> = line.split(' ').collect();
-        let output = process::command().current_dir(&self.folder).args(&args).output().unwrap();
+        let output = process::command().current_dir(self.folder.root()).args(&args).output().unwrap();
         if line.starts_with("stage") && output.status.success() {
             std::fs::write(self.path("ticket.json"), &output.stdout).unwrap();
         }
@@ -40,7 +41,7 @@ impl CommandLine {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 }
 

@@ -46,7 +46,7 @@ impl Stager {
 
     fn merge(&self, more: &[&str]) -> Output {
         let mut command = command();
-        command.current_dir(self.folder.path()).env("KUBECONFIG", self.path("kubeconfig"));
+        command.current_dir(self.folder.root()).env("KUBECONFIG", self.path("kubeconfig"));
         command.args(["stage", "--for", "spark-operator", "--server", &self.server.url("")]);
         command.args(pods_too(&self.server.url(""))).args(more).output().unwrap()
     }
@@ -182,7 +182,7 @@ fn json_and_stdin_do_as_well_and_the_name_chooses() {
     assert_eq!(printed[0], documents[1], "the other one is as it was");
     assert_eq!(printed[3]["metadata"], json!({"name": "letters", "namespace": "demo"}));
     let mut command = command();
-    command.current_dir(stager.folder.path()).env("KUBECONFIG", stager.path("kubeconfig"));
+    command.current_dir(stager.folder.root()).env("KUBECONFIG", stager.path("kubeconfig"));
     command.args(["stage", "--for", "spark-operator", "--server", &stager.server.url(""), "-f", "-"]);
     command.args(pods_too(&stager.server.url("")));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

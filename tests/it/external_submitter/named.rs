@@ -6,8 +6,8 @@ impl Stager {
     /// A command line about the server of this machine alone, without another address for pods.
     fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = command();
-        command.current_dir(self.folder.path()).env("KUBECONFIG", self.path("kubeconfig"));
-        command.env("HOME", self.folder.path());
+        command.current_dir(self.folder.root()).env("KUBECONFIG", self.path("kubeconfig"));
+        command.env("HOME", self.folder.root());
         command.args(arguments).envs(variables.iter().copied()).output().unwrap()
     }
 

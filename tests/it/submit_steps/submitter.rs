@@ -6,10 +6,11 @@ use std::process::{Child, Command, Output, Stdio};
 
 use cloakroom_testing::api_server::{FakeApiServer, NETWORK_POLICY, POD_GROUP, SECRET};
 use cloakroom_testing::checkpoint::{Accident, Checkpoint, Extent, STAGING};
-use cloakroom_testing::cluster::{Account, CLAIM, CONFIG_MAP, Cluster as _, Kind, NAMESPACE, POD, SERVICE};
+use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, Cluster as _, Kind, POD, SERVICE};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
+use cloakroom_testing::workspace::Workspace;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The name of the gate to the API server.
 pub const CLUSTER: &str = "cluster";
@@ -29,7 +30,7 @@ pub struct Submitter {
     pub checkpoint: Checkpoint,
     pub api_server: FakeApiServer,
     server: Cloakroom,
-    folder: tempfile::TempDir,
+    folder: Workspace,
     way: Way,
 }
 
@@ -48,81 +49,63 @@ pub struct State {
 
 impl Submitter {
     pub fn new(way: Way) -> Self {
-        let api_server = FakeApiServer::start();
-        KINDS.iter().for_each(|kind| api_server.define(*kind));
-        api_server.add(NAMESPACE, "", json!({"metadata": {"name": "default"}}));
-        let folder = tempfile::tempdir().unwrap();
-        for (name, content) in [
-            ("token", api_server.token(Account::Admin).as_str()),
+        let api_server = FakeApiServer::with("default", &KINDS);
+        let files = [
             ("admin-token", ADMIN_TOKEN),
             ("app.jar", "the application"),
             ("dep.jar", "a dependency"),
             ("data.txt", "data"),
             ("executor.yaml", "spec:\n  containers:\n  - name: executor\n"),
             ("hadoop/core-site.xml", "<configuration/>"),
-        ] {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, content).unwrap();
-        }
-        std::fs::create_dir(folder.path().join("shared")).unwrap();
-        let tokens = folder.path().join("admin-token").display().to_string();
-        let flags = ["--fetch-image", "repo.example/cloakroom:1", "--admin-token-file", &tokens];
-        let server = Cloakroom::serve(&folder.path().join("server"), &flags);
+        ];
+        let folder = Workspace::for_cluster(&api_server, &files);
+        std::fs::create_dir(folder.path("shared")).unwrap();
+        let tokens = folder.text("admin-token");
+        let server =
+            folder.serve(&["--fetch-image", "repo.example/cloakroom:1", "--admin-token-file", &tokens]);
         let addresses = [(CLUSTER, api_server.address()), (STAGING, server.address.parse().unwrap())];
         Self { checkpoint: Checkpoint::before(&addresses), api_server, server, folder, way }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path(name)
     }
 
     /// Nobody waits for the application's end, and not for long for an answer.
     pub fn submit(&self) -> Command {
-        let mut command = command();
-        let master = format!("k8s://http://{}", self.checkpoint.gate(0));
-        command.args([
-            "submit",
-            "--master",
-            &master,
-            "--deploy-mode",
-            "cluster",
-            "--class",
-            "org.example.App",
-        ]);
-        let claim = "spark.kubernetes.driver.volumes.persistentVolumeClaim.data";
+        let claim = |key: &str| format!("driver.volumes.persistentVolumeClaim.data.{key}");
         let volcano = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
-        for (key, value) in [
-            ("spark.kubernetes.container.image", "repo.example/spark:4"),
-            ("spark.kubernetes.driver.pod.name", "app-driver"),
-            ("spark.kubernetes.submission.waitAppCompletion", "false"),
-            ("spark.kubernetes.submission.requestTimeout", "1000"),
-            ("spark.kubernetes.cloakroom.retryTimeout", "2s"),
-            ("spark.kubernetes.authenticate.submission.oauthTokenFile", "token"),
-            ("spark.kubernetes.executor.podTemplateFile", "executor.yaml"),
-            ("spark.kubernetes.driver.pod.featureSteps", volcano),
-            (&format!("{claim}.mount.path"), "/data"),
-            (&format!("{claim}.options.claimName"), "OnDemand"),
-            (&format!("{claim}.options.storageClass"), "fast"),
-            (&format!("{claim}.options.sizeLimit"), "1Gi"),
-        ] {
-            command.args(["--conf", &format!("{key}={value}")]);
-        }
+        let server = format!("http://{}", self.checkpoint.gate(1));
         // A folder that the submission makes.
-        let shared =
-            format!("spark.kubernetes.file.upload.path=file://{}", self.path("shared/deep").display());
-        let [server, internal] = ["uri", "internal.uri"].map(|key| {
-            format!("spark.kubernetes.resourceStagingServer.{key}=http://{}", self.checkpoint.gate(1))
-        });
-        // Of a driver with a token of its own nobody asks what its service account may do.
-        let token = "spark.kubernetes.authenticate.driver.oauthToken=the-drivers";
+        let shared = format!("file://{}", self.folder.text("shared/deep"));
+        let mut conf = vec![
+            ("driver.pod.name", "app-driver"),
+            ("submission.waitAppCompletion", "false"),
+            ("submission.requestTimeout", "1000"),
+            ("cloakroom.retryTimeout", "2s"),
+            ("executor.podTemplateFile", "executor.yaml"),
+            ("driver.pod.featureSteps", volcano),
+        ];
         match self.way {
-            Way::Staged => command.args(["--conf", &server, "--conf", &internal, "--conf", token]),
-            Way::Copied => command.args(["--conf", &shared]),
-        };
-        command.args(["--jars", "dep.jar", "--files", "data.txt", "app.jar"]);
-        command.env("HOME", self.folder.path()).env("HADOOP_CONF_DIR", self.path("hadoop"));
-        command.current_dir(self.folder.path());
+            Way::Staged => conf.extend([
+                ("resourceStagingServer.uri", server.as_str()),
+                ("resourceStagingServer.internal.uri", server.as_str()),
+                // Of a driver with a token of its own nobody asks what its service account may do.
+                ("authenticate.driver.oauthToken", "the-drivers"),
+            ]),
+            Way::Copied => conf.push(("file.upload.path", shared.as_str())),
+        }
+        let claims = [
+            ("mount.path", "/data"),
+            ("options.claimName", "OnDemand"),
+            ("options.storageClass", "fast"),
+            ("options.sizeLimit", "1Gi"),
+        ];
+        let claims = claims.map(|(key, value)| (claim(key), value));
+        conf.extend(claims.iter().map(|(key, value)| (key.as_str(), *value)));
+        let mut command = self.folder.submit(self.checkpoint.gate(0), &conf);
+        command.args(["--class", "org.example.App", "--jars", "dep.jar", "--files", "data.txt", "app.jar"]);
+        command.env("HADOOP_CONF_DIR", self.path("hadoop"));
         command
     }
 

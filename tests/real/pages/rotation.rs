@@ -10,8 +10,8 @@ use cloakroom_testing::documentation::{block, blocks};
 use cloakroom_testing::needs::kubectl;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::wait::until;
+use cloakroom_testing::workspace::Workspace;
 use libtest_mimic::Trial;
-use tempfile::TempDir;
 
 use super::member::with_kubectl;
 use crate::api_server::shared;
@@ -76,19 +76,19 @@ async fn changes(plane: &ControlPlane) {
 
 /// An admin's machine, which is the node as well.
 struct AdminMachine {
-    folder: TempDir,
+    folder: Workspace,
     kubeconfig: String,
 }
 
 impl AdminMachine {
     fn new(plane: &ControlPlane) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("hello.txt"), "hello\n").unwrap();
+        let folder = Workspace::new();
+        folder.write("hello.txt", "hello\n");
         Self { folder, kubeconfig: plane.admin_kubeconfig().display().to_string() }
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).display().to_string()
+        self.folder.path(name).display().to_string()
     }
 
     fn serve(&self) -> Cloakroom {
@@ -140,7 +140,7 @@ impl AdminMachine {
             .args(["-euo", "pipefail", "-c", &format!("{function}\n{script}")])
             .env("KUBECONFIG", &self.kubeconfig)
             .env("NODE", "127.0.0.1")
-            .current_dir(&self.folder)
+            .current_dir(self.folder.root())
             .output()
             .unwrap()
     }

@@ -9,24 +9,21 @@ use cloakroom_cluster::{
 use cloakroom_core::oauth_token::OauthToken;
 use cloakroom_testing::scripted::{Answer, Scripted};
 use cloakroom_testing::tls::{self, Pem};
-use tempfile::TempDir;
+use cloakroom_testing::workspace::Workspace;
 
-pub struct CredentialFolder(TempDir);
+pub struct CredentialFolder(Workspace);
 
 impl CredentialFolder {
     pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self(Workspace::new())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.0.path(name)
     }
 
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        path
+        self.0.write(name, text)
     }
 
     /// Puts a file in the place of another, as Kubernetes does with what it mounts.

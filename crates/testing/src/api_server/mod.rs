@@ -123,6 +123,14 @@ impl FakeApiServer {
         server
     }
 
+    /// Starts a server that knows these kinds as well, and has this namespace.
+    pub fn with(namespace: &str, kinds: &[Kind]) -> Self {
+        let server = Self::start();
+        kinds.iter().for_each(|kind| server.define(*kind));
+        server.add(NAMESPACE, "", json!({"metadata": {"name": namespace}}));
+        server
+    }
+
     /// Closes all connections, and refuses new ones.
     pub fn stop(&self) {
         if let Some(Serving { stop, thread }) = self.serving.lock().unwrap().take() {
