@@ -56,7 +56,7 @@ async fn assert_rows_are_files(data_dir: &Path, least: usize) {
         let row = ledger.find(key.resource()).await.unwrap().expect("a file without a row");
         let row = row.into_ready().expect("a file of a row that is not ready");
         let stored = store.open(*key).await.unwrap().expect("a file that is still incoming");
-        assert_eq!(stored.size_bytes(), row.stage.bundle.size_bytes);
+        assert_eq!(stored.size_bytes(), row.data.bundle.size_bytes);
     }
     let rows = ledger.count_by_state().await.unwrap();
     assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("ready", keys.len() as u64)]);

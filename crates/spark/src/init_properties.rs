@@ -86,7 +86,7 @@ fn tickets(reader: &mut Reader<'_>, has_server: bool) -> Result<Tickets, Propert
     ];
     match named.into_iter().find(|(_, there)| *there && !has_server) {
         Some((key, _)) => {
-            Err(PropertyError::Incomplete { place: reader.place(key), key, missing: &keys::SERVER_URI })
+            Err(PropertyError::Incomplete { position: reader.position(key), key, missing: &keys::SERVER_URI })
         }
         None => Ok((jars, files)),
     }
@@ -149,7 +149,7 @@ fn ca_cert_pem(reader: &mut Reader<'_>) -> Result<Option<PathBuf>, PropertyError
     reader.exclusive(&keys::TLS_CLIENT_CERT_PEM, &keys::TLS_TRUST_STORE)?;
     if let Some(store) = reader.path(&keys::TLS_TRUST_STORE)? {
         return Err(PropertyError::JavaStore {
-            place: reader.place(&keys::TLS_TRUST_STORE),
+            position: reader.position(&keys::TLS_TRUST_STORE),
             key: &keys::TLS_TRUST_STORE,
             commands: java_store::trust_store_to_pem(&store, reader.text(&keys::TLS_TRUST_STORE_TYPE)),
             next: format!("set `{}` to the path of ca.pem", keys::TLS_CLIENT_CERT_PEM),

@@ -27,7 +27,7 @@ pub use init_properties::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, InitContainerProp
 pub use java_store::trust_store_to_pem;
 pub use java_system::properties_of_options;
 pub use properties::{Properties, PropertiesError, Property, properties_text};
-pub use property_error::{Place, PropertyError};
+pub use property_error::{Position, PropertyError};
 pub use role::{Role, RoleError};
 pub use server_properties::{ApiServerProperties, StagingServerProperties, TlsFiles};
 pub use submission_credentials::SubmissionCredentials;

@@ -8,12 +8,12 @@ use super::Properties;
 
 /// A position in a properties file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     file: String,
     line: Option<usize>,
 }
 
-impl Place {
+impl Position {
     /// The position where a key is set. If it is not set, the place is the file without a line.
     #[must_use]
     pub fn of(properties: &Properties, key: &str) -> Self {
@@ -21,7 +21,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(formatter, "{}, line {line}", self.file),
@@ -34,30 +34,30 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PropertyError {
     /// A value that its key cannot have.
-    #[error("{place}: `{key}`: {reason}")]
+    #[error("{position}: `{key}`: {reason}")]
     Value {
         /// The position of the key.
-        place: Place,
+        position: Position,
         /// The key.
         key: &'static str,
         /// The fault of the value, and the accepted forms.
         reason: String,
     },
     /// Two keys are set, and only one of them may be.
-    #[error("{place}: `{key}` excludes `{other}`, which is set as well; remove one of them")]
+    #[error("{position}: `{key}` excludes `{other}`, which is set as well; remove one of them")]
     Exclusive {
         /// The position of the first key.
-        place: Place,
+        position: Position,
         /// The first key.
         key: &'static str,
         /// The second key.
         other: &'static str,
     },
     /// A key is set without another one that it needs.
-    #[error("{place}: `{key}` is set without `{missing}`; set both or neither")]
+    #[error("{position}: `{key}` is set without `{missing}`; set both or neither")]
     Incomplete {
         /// The position of the key.
-        place: Place,
+        position: Position,
         /// The key that is set.
         key: &'static str,
         /// The key that is missing.
@@ -65,25 +65,25 @@ pub enum PropertyError {
     },
     /// TLS is on, but there is no key and no certificate.
     #[error(
-        "{place}: `{key}` is true, and no key and certificate are given; \
+        "{position}: `{key}` is true, and no key and certificate are given; \
          set `{}` and `{}` to PEM files, or `{key}` to false",
         super::keys::TLS_KEY_PEM,
         super::keys::TLS_SERVER_CERT_PEM
     )]
     TlsWithoutCertificate {
         /// The position of the key that enables TLS.
-        place: Place,
+        position: Position,
         /// The key that enables TLS.
         key: &'static str,
     },
     /// A Java key store or trust store, which must be converted first.
     #[error(
-        "{place}: `{key}` is a Java store, and only PEM files are read here; convert it with\n{commands}\n\
+        "{position}: `{key}` is a Java store, and only PEM files are read here; convert it with\n{commands}\n\
          then {next}, and remove `{key}`"
     )]
     JavaStore {
         /// The position of the key.
-        place: Place,
+        position: Position,
         /// The key that names the store.
         key: &'static str,
         /// The shell commands that convert the store, one on each line.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::uri::DependencyUri;
-use super::{Place, Properties, PropertyError};
+use super::{Position, Properties, PropertyError};
 use cloakroom_core::text::escaped;
 use cloakroom_core::time::{TimeUnit, parse_duration};
 
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         if !self.is_set(key) || !self.is_set(other) {
             return Ok(());
         }
-        Err(PropertyError::Exclusive { place: self.place(key), key, other })
+        Err(PropertyError::Exclusive { position: self.position(key), key, other })
     }
 
     /// Refuses one of two values without the other.
@@ -115,7 +115,8 @@ impl<'a> Reader<'a> {
         (key, value): (&'static str, Option<A>),
         (other_key, other_value): (&'static str, Option<B>),
     ) -> Result<Option<(A, B)>, PropertyError> {
-        let incomplete = |key, missing| PropertyError::Incomplete { place: self.place(key), key, missing };
+        let incomplete =
+            |key, missing| PropertyError::Incomplete { position: self.position(key), key, missing };
         match (value, other_value) {
             (Some(value), Some(other)) => Ok(Some((value, other))),
             (None, None) => Ok(None),
@@ -128,12 +129,12 @@ impl<'a> Reader<'a> {
         self.properties.get(key).is_some_and(|value| !value.is_empty())
     }
 
-    pub(super) fn place(&self, key: &str) -> Place {
-        Place::of(self.properties, key)
+    pub(super) fn position(&self, key: &str) -> Position {
+        Position::of(self.properties, key)
     }
 
     pub(super) fn invalid(&self, key: &'static str, reason: String) -> PropertyError {
-        PropertyError::Value { place: self.place(key), key, reason }
+        PropertyError::Value { position: self.position(key), key, reason }
     }
 
     /// Warns that a key has no effect, if it is set.
@@ -141,8 +142,8 @@ impl<'a> Reader<'a> {
         if self.text(key).is_none() {
             return;
         }
-        let place = self.place(key);
-        self.warnings.push(format!("{place}: `{key}` is ignored: {why}"));
+        let position = self.position(key);
+        self.warnings.push(format!("{position}: `{key}` is ignored: {why}"));
     }
 
     /// Returns all warnings, those about keys that were not read included.
@@ -151,7 +152,7 @@ impl<'a> Reader<'a> {
             if !self.asked.contains(property.key) {
                 self.warnings.push(format!(
                     "{}: `{}` is ignored: it has no meaning for {command}",
-                    self.place(property.key),
+                    self.position(property.key),
                     escaped(property.key)
                 ));
             }

@@ -81,7 +81,7 @@ fn tls(reader: &mut Reader<'_>) -> Result<Option<TlsFiles>, PropertyError> {
     reader.exclusive(&keys::TLS_KEY_STORE, &keys::TLS_SERVER_CERT_PEM)?;
     if let Some(store) = reader.path(&keys::TLS_KEY_STORE)? {
         return Err(PropertyError::JavaStore {
-            place: reader.place(&keys::TLS_KEY_STORE),
+            position: reader.position(&keys::TLS_KEY_STORE),
             key: &keys::TLS_KEY_STORE,
             commands: java_store::key_store_to_pem(&store, reader.text(&keys::TLS_KEY_STORE_TYPE)),
             next: format!(
@@ -96,7 +96,7 @@ fn tls(reader: &mut Reader<'_>) -> Result<Option<TlsFiles>, PropertyError> {
     match reader.both_or_neither(key, certificate)? {
         Some((key_pem, cert_pem)) => Ok(Some(TlsFiles { key_pem, cert_pem })),
         None => Err(PropertyError::TlsWithoutCertificate {
-            place: reader.place(&keys::TLS_ENABLED),
+            position: reader.position(&keys::TLS_ENABLED),
             key: &keys::TLS_ENABLED,
         }),
     }

@@ -27,7 +27,7 @@ pub use named::{Named, UnknownName};
 pub use namespaces::Namespaces;
 pub use owner::{Owner, OwnerError};
 pub use owner_history::OwnerHistory;
-pub use record::{Arrival, Bundle, Ending, History, Life, Lifetime, Ready, Resource, Stage, Tombstone};
+pub use record::{Arrival, Bundle, Ending, History, Life, Lifetime, Ready, Resource, StateData, Tombstone};
 pub use row_name::{InvalidRowName, NAMED_BYTES, RowName};
 pub use secret::{ResourceSecret, SecretHash};
 pub use state::{DeletionReason, State};

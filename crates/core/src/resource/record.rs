@@ -42,22 +42,22 @@ pub struct Bundle {
     pub sha256: [u8; 32],
 }
 
-/// A row of the ledger, with the data of its stage.
+/// A row of the ledger, with the data that exists in its state.
 #[derive(Debug, Clone)]
-pub struct Resource<S = Stage> {
+pub struct Resource<S = StateData> {
     /// Its public id.
     pub id: ResourceId,
     /// Hash of its secret; the secret itself is never stored.
     pub secret_hash: SecretHash,
     /// When its upload began. Once it is ready: when it was acknowledged.
     pub created_at: Timestamp,
-    /// Where it is in its life.
-    pub stage: S,
+    /// The data of its state.
+    pub data: S,
 }
 
 /// The state of a resource, with the data that exists in that state.
 #[derive(Debug, Clone)]
-pub enum Stage {
+pub enum StateData {
     /// The bytes are still arriving; owner and size are not certain.
     Pending(Arrival),
     /// The upload was acknowledged.
@@ -148,47 +148,47 @@ impl Life {
 }
 
 impl Resource {
-    /// The state that its stage belongs to.
+    /// The state that its data belongs to.
     pub fn state(&self) -> State {
-        match self.stage {
-            Stage::Pending(_) => State::Pending,
-            Stage::Ready(_) => State::Ready,
-            Stage::Deleting(..) => State::Deleting,
-            Stage::Deleted(_) => State::Deleted,
+        match self.data {
+            StateData::Pending(_) => State::Pending,
+            StateData::Ready(_) => State::Ready,
+            StateData::Deleting(..) => State::Deleting,
+            StateData::Deleted(_) => State::Deleted,
         }
     }
 
     /// The data of the acknowledged resource; `None` before that, and when only a tombstone is left.
     pub fn acknowledged(&self) -> Option<&Ready> {
-        match &self.stage {
-            Stage::Ready(ready) | Stage::Deleting(ready, _) => Some(ready),
-            Stage::Pending(_) | Stage::Deleted(_) => None,
+        match &self.data {
+            StateData::Ready(ready) | StateData::Deleting(ready, _) => Some(ready),
+            StateData::Pending(_) | StateData::Deleted(_) => None,
         }
     }
 
     /// Why and when it was deleted; `None` before that is decided.
     pub fn ending(&self) -> Option<Ending> {
-        match &self.stage {
-            Stage::Deleting(_, ending) => Some(*ending),
-            Stage::Deleted(tombstone) => Some(tombstone.ending),
-            Stage::Pending(_) | Stage::Ready(_) => None,
+        match &self.data {
+            StateData::Deleting(_, ending) => Some(*ending),
+            StateData::Deleted(tombstone) => Some(tombstone.ending),
+            StateData::Pending(_) | StateData::Ready(_) => None,
         }
     }
 
     /// What happened to it; `None` before it is acknowledged.
     pub fn history(&self) -> Option<&History> {
-        match &self.stage {
-            Stage::Ready(ready) | Stage::Deleting(ready, _) => Some(&ready.history),
-            Stage::Deleted(tombstone) => Some(&tombstone.history),
-            Stage::Pending(_) => None,
+        match &self.data {
+            StateData::Ready(ready) | StateData::Deleting(ready, _) => Some(&ready.history),
+            StateData::Deleted(tombstone) => Some(&tombstone.history),
+            StateData::Pending(_) => None,
         }
     }
 
     /// The same resource if it is ready; `None` otherwise.
     pub fn into_ready(self) -> Option<Resource<Ready>> {
-        let Self { id, secret_hash, created_at, stage } = self;
-        match stage {
-            Stage::Ready(ready) => Some(Resource { id, secret_hash, created_at, stage: *ready }),
+        let Self { id, secret_hash, created_at, data } = self;
+        match data {
+            StateData::Ready(ready) => Some(Resource { id, secret_hash, created_at, data: *ready }),
             _ => None,
         }
     }
@@ -197,12 +197,12 @@ impl Resource {
 impl Resource<Ready> {
     /// The data that decides how long it lives.
     pub fn life(&self) -> Life {
-        let History { lifetime, last_used_at, owner_history, .. } = self.stage.history;
+        let History { lifetime, last_used_at, owner_history, .. } = self.data.history;
         Life { created_at: self.created_at, lifetime, last_used_at, owner_history }
     }
 
     /// Whether it was downloaded at least once.
     pub fn is_used(&self) -> bool {
-        self.stage.history.last_used_at.is_some()
+        self.data.history.last_used_at.is_some()
     }
 }

@@ -32,7 +32,7 @@ impl Downloads {
     /// Records the owner at the time of the download. A pod that lives only between two sweeps would otherwise never be
     /// seen.
     async fn note_owner(&self, resource: &Resource<Ready>) {
-        let Ready { owner, history, .. } = &resource.stage;
+        let Ready { owner, history, .. } = &resource.data;
         let is_seen = || believed(self.owners.presence(owner), self.identity.doubt()) == Presence::Present;
         if history.owner_history.seen_at.is_some() || !is_seen() {
             return;

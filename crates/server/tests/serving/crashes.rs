@@ -62,7 +62,7 @@ async fn assert_whole(app: &TestApp, what: &str) {
     for file in &files {
         let (folder, id) = file.rsplit_once('/').unwrap();
         assert_eq!(folder, format!("bundles/{}", &id[..2]), "{what}");
-        let bundle = app.ready_row(id).await.stage.bundle;
+        let bundle = app.ready_row(id).await.data.bundle;
         let content = std::fs::read(app.data_dir().join(file)).unwrap();
         let truth = (content.len() as u64, Sha256::digest(&content).into());
         assert_eq!((bundle.size_bytes, bundle.sha256), truth, "{what}: {file}");

@@ -147,7 +147,7 @@ async fn absences_that_are_seen_in_another_cluster_do_not_count() {
     let (server, owners, ticket) = settled(uid("where-owners-are")).await;
     owners.are(Presence::Absent);
     server.app.sweep().await;
-    let history = async |ticket: &Ticket| server.app.ready_row(&ticket.resource_id).await.stage.history;
+    let history = async |ticket: &Ticket| server.app.ready_row(&ticket.resource_id).await.data.history;
     let absent_since = async || history(&ticket).await.owner_history.absent_since;
     assert!(absent_since().await.is_some());
     // One sweep less than the grace later, another cluster is there.
@@ -181,7 +181,7 @@ async fn an_owner_that_is_seen_in_another_cluster_was_not_seen() {
     server.use_once(&used).await;
     server.app.sweep().await;
     for ticket in [&used, &unused] {
-        let history = server.app.ready_row(&ticket.resource_id).await.stage.history;
+        let history = server.app.ready_row(&ticket.resource_id).await.data.history;
         assert_eq!(history.owner_history.seen_at, None);
     }
     // What nobody downloads goes after its time in any cluster.

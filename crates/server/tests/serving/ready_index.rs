@@ -101,8 +101,8 @@ impl Run {
         assert_eq!(listed.len() as u64, ready, "{}", log());
         for listed in listed {
             let row = self.app.ready_row(&listed.id.to_string()).await;
-            assert_eq!((row.life(), &row.stage.owner), (listed.life, &*listed.owner), "{}", log());
-            assert_eq!(row.stage.bundle.size_bytes, listed.size_bytes, "{}", log());
+            assert_eq!((row.life(), &row.data.owner), (listed.life, &*listed.owner), "{}", log());
+            assert_eq!(row.data.bundle.size_bytes, listed.size_bytes, "{}", log());
         }
     }
 }

@@ -202,7 +202,7 @@ async fn who_may_create_pods_in_the_owners_namespace_may_stage_for_it() {
             "resourceAttributes": {"namespace": "demo", "verb": "create", "resource": "pods"},
         })
     );
-    let arrival = app.ready_row(&ticket.resource_id).await.stage.arrival;
+    let arrival = app.ready_row(&ticket.resource_id).await.data.arrival;
     assert_eq!(arrival.uploaded_by.as_deref(), Some(USER));
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200, "the ticket opens the bundle");
     assert_eq!(cluster.asked().len(), 2, "a download asks nobody");

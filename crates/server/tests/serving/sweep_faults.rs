@@ -86,7 +86,7 @@ impl Scripted {
         assert_eq!(listed.len() as u64, ready, "{what}");
         for listed in listed {
             let row = self.app.ready_row(&listed.id.to_string()).await;
-            assert_eq!((row.life(), &row.stage.owner), (listed.life, &*listed.owner), "{what}");
+            assert_eq!((row.life(), &row.data.owner), (listed.life, &*listed.owner), "{what}");
         }
     }
 }

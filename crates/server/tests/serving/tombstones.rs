@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_core::protocol::admin::ResourceDetails;
-use cloakroom_core::resource::Stage;
+use cloakroom_core::resource::StateData;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 
@@ -48,7 +48,7 @@ async fn tombstones_of_versions_before_lose_what_they_have_no_use_for() {
     let clock = Arc::new(ManualClock::new());
     let app = TestApp::start_on(Arc::new(directory), clock, Options::default()).await;
     let row = app.row(&ticket.resource_id).await.unwrap();
-    assert!(matches!(row.stage, Stage::Deleted(_)));
+    assert!(matches!(row.data, StateData::Deleted(_)));
     let nothing_long =
         "UPDATE resources SET state = 'none' WHERE owner_labels IS NOT NULL OR owner_name IS NOT NULL";
     // It would break the rule for states if it touched a row.

@@ -353,7 +353,7 @@ async fn a_download_that_is_held_up_while_its_resource_goes_is_told_that_it_is_g
                 let download = late.downloads(&staged);
                 stop.reached().await;
                 let mut seen = other.row(&staged).await;
-                seen.stage.history.last_used_at = None;
+                seen.data.history.last_used_at = None;
                 let is_held = (step, side) != (Step::LedgerHold, Side::Before);
                 assert_eq!(other.expires(seen.clone()).await.unwrap().unwrap(), !is_held, "{what}");
                 shared.clock.advance(LEASE_TIME);

@@ -56,7 +56,7 @@ async fn every_url_and_framing_that_curl_uses_stages_a_bundle() {
             let ticket =
                 asked(&app, format!("{method} {path}?{OWNER} HTTP/1.1\r\nHost: x\r\n{framing}")).await;
             assert_eq!(ticket.size_bytes, 4, "{method} {path}");
-            let row = app.ready_row(&ticket.resource_id).await.stage.arrival;
+            let row = app.ready_row(&ticket.resource_id).await.data.arrival;
             assert_eq!(row.file_name.as_ref().map(|name| name.as_str()), file_name, "{method} {path}");
             assert_eq!(row.uploaded_by.as_deref(), Some("127.0.0.1"));
             let response = app.download(&ticket).send().await.unwrap();

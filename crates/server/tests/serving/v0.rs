@@ -86,7 +86,7 @@ async fn a_recorded_upload_of_the_originals_client_comes_back_byte_for_byte() {
     assert_eq!(app.files(), [format!("bundles/{}/{id}", &id[..2])]);
     assert_eq!(std::fs::read(app.data_dir().join(&app.files()[0])).unwrap(), bundle);
 
-    let recorded_owner = app.ready_row(&id).await.stage.owner;
+    let recorded_owner = app.ready_row(&id).await.data.owner;
     assert_eq!((recorded_owner.kind().as_str(), recorded_owner.namespace()), ("Pod", "spark-cluster"));
     let labels = [("spark-app-selector", "spark-0f3c"), ("spark-role", "driver")];
     assert_eq!(recorded_owner.labels().collect::<Vec<_>>(), labels);
@@ -181,7 +181,7 @@ async fn the_first_download_marks_the_resource_used_and_keeps_it() {
     get(&app, &id, &secret).await.bytes().await.unwrap();
     app.clock.advance(Duration::from_mins(1));
     get(&app, &id, &secret).await.bytes().await.unwrap();
-    let row = app.ready_row(&id).await.stage.history;
+    let row = app.ready_row(&id).await.data.history;
     assert_eq!(row.first_used_at, Some(first));
     assert_eq!(row.last_used_at, Some(cloakroom_core::clock::Clock::now(&*app.clock)));
     app.clock.advance(Duration::from_hours(24));

@@ -112,7 +112,7 @@ impl SqliteLedger {
             match row::resource(&row) {
                 Ok(resource) => {
                     let ready = resource.into_ready();
-                    bytes += ready.as_ref().map_or(0, |ready| ready.stage.owner.memory_bytes());
+                    bytes += ready.as_ref().map_or(0, |ready| ready.data.owner.memory_bytes());
                     page.resources.extend(ready);
                 }
                 Err(unreadable) => page.unreadable.push(unreadable),

@@ -37,7 +37,7 @@ impl Staging {
         secret: &ResourceSecret,
     ) -> Result<Download, AccessError> {
         let resource = self.find(id, secret).await?;
-        let holder = Holder::namespace(resource.stage.owner.namespace());
+        let holder = Holder::namespace(resource.data.owner.namespace());
         let transfer = self.parts.transfers.begin_download(id, holder)?;
         let lease = self.parts.leases.new_lease();
         if !self.parts.ledger.hold(id, lease.id()).await? {
@@ -47,7 +47,7 @@ impl Staging {
         }
         lease.taken();
         match self.parts.storage.blobs.open(BlobKey::of(id)).await? {
-            Some(blob) if blob.size_bytes() == resource.stage.bundle.size_bytes => {
+            Some(blob) if blob.size_bytes() == resource.data.bundle.size_bytes => {
                 Ok(Download { resource, blob, lease, transfer })
             }
             _ => {
@@ -63,7 +63,7 @@ impl Staging {
     /// resource expires. There are two exceptions: a use of the same second is recorded already, or the ledger cannot be
     /// written.
     pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
-        let (id, last_used_at) = (download.resource.id, download.resource.stage.history.last_used_at);
+        let (id, last_used_at) = (download.resource.id, download.resource.data.history.last_used_at);
         let now = self.parts.clock.now();
         let is_noted = |last: Timestamp| last <= now && now.duration_since(last) < SAME_USE;
         if last_used_at.is_some_and(is_noted) || self.note_use(id, now).await {

@@ -70,7 +70,7 @@ impl Staging {
         if self.is_in_use(resource.id) {
             return Ok(false);
         }
-        let condition = Condition::LastUsedAt(resource.stage.history.last_used_at);
+        let condition = Condition::LastUsedAt(resource.data.history.last_used_at);
         self.parts.delete(State::Ready, Deletion { id: resource.id, reason, at, condition }, by).await
     }
 }

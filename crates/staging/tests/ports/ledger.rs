@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use cloakroom_core::resource::{
     DeletionReason, Ending, History, Lifetime, Owner, OwnerHistory, OwnerKind, Ready, ResourceId,
-    ResourceSecret, Stage, State, Tombstone, UploadHandle,
+    ResourceSecret, State, StateData, Tombstone, UploadHandle,
 };
 use cloakroom_staging::ledger::{
     Authority, Completion, Condition, Deletion, GivenUp, Ledger, LedgerError, MemoryLimits, SqliteLedger,
@@ -60,7 +60,7 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> A
     assert_eq!((row.id, row.state(), row.created_at), (id, State::Pending, at(0)));
     assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")));
     assert!(!row.secret_hash.matches(&ResourceSecret::from_text("another")));
-    let Stage::Pending(arrival) = row.stage else { panic!("{:?}", row.stage) };
+    let StateData::Pending(arrival) = row.data else { panic!("{:?}", row.data) };
     assert_eq!(arrival.file_name.unwrap().as_str(), "déps.tgz");
     assert_eq!(arrival.uploaded_by.as_deref(), Some("10.0.0.1"));
     assert!(ledger.begin(pending(id), lease_of(id), &[]).await.is_err(), "an id names one resource");
@@ -69,7 +69,7 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> A
 async fn completing_makes_a_row_ready_with_everything_that_it_was_given(open: impl AsyncFn() -> AnyLedger) {
     let id = ready(&open().await).await;
     let row = open().await.find(id).await.unwrap().unwrap().into_ready().unwrap();
-    let (given, Ready { arrival, owner, bundle, history }) = (completion(id), row.stage);
+    let (given, Ready { arrival, owner, bundle, history }) = (completion(id), row.data);
     assert_eq!((owner, bundle), (given.owner, given.bundle));
     assert_eq!((history.lifetime, row.created_at), (given.lifetime, given.created_at));
     assert_eq!((history.first_used_at, history.last_used_at), (None, None));
@@ -211,7 +211,7 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
             owner_history: OwnerHistory::default(),
         },
     };
-    let Stage::Deleted(left) = row.stage else { panic!("{:?}", row.stage) };
+    let StateData::Deleted(left) = row.data else { panic!("{:?}", row.data) };
     assert_eq!(*left, tombstone);
     assert_eq!(row.created_at, at(10));
     assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")), "its ticket still gets an answer");

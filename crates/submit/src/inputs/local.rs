@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Inputs, globs};
-use crate::plan::{Facts, Kind, Needs, Place, Uncollected};
+use crate::plan::{Facts, Kind, Needs, PathFacts, Uncollected};
 use cloakroom_core::size::format_size;
 use cloakroom_spark::{RemoteUri, jar};
 use cloakroom_transfer::bundle::{Disk, Sources};
@@ -85,7 +85,7 @@ fn content(path: &Path) -> Result<Vec<u8>, Arc<io::Error>> {
     Ok(bytes)
 }
 
-fn place(path: &Path) -> Place {
+fn place(path: &Path) -> PathFacts {
     let is_missing = fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let kind = fs::metadata(path).map_err(Arc::new).map(|metadata| match metadata {
         metadata if metadata.is_file() => Kind::File {
@@ -97,7 +97,7 @@ fn place(path: &Path) -> Place {
         metadata if metadata.is_dir() => Kind::Folder,
         _ => Kind::Special,
     });
-    Place { is_missing, kind }
+    PathFacts { is_missing, kind }
 }
 
 async fn download(address: &RemoteUri) -> Result<Vec<u8>, String> {

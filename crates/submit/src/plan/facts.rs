@@ -20,7 +20,7 @@ pub struct Facts {
     /// The bytes of files, by their whole paths.
     pub contents: BTreeMap<PathBuf, Result<Vec<u8>, Unread>>,
     /// What is at each path.
-    pub places: BTreeMap<PathBuf, Place>,
+    pub places: BTreeMap<PathBuf, PathFacts>,
     /// The files that match a pattern, sorted.
     pub matches: BTreeMap<PathBuf, Result<Vec<PathBuf>, Unread>>,
     /// The regular files of each folder, with their sizes in bytes. A missing folder has no files.
@@ -41,7 +41,7 @@ pub struct Uncollected {
 
 /// What is at a path.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct PathFacts {
     /// Whether nothing is there, not even a link that leads nowhere.
     pub is_missing: bool,
     /// What the path leads to; links are followed.

@@ -47,7 +47,7 @@ use spec::DriverSpec;
 pub use application::{Application, Begun, needs};
 pub use cloakroom_spark::version::NEWEST_SPARK;
 pub use error::PlanError;
-pub use facts::{Facts, Kind, Place, Uncollected, Unread};
+pub use facts::{Facts, Kind, PathFacts, Uncollected, Unread};
 pub use init_container::InitObjects;
 pub(super) use init_container::{Tickets, tickets_of};
 pub use needs::{Needs, is_pattern};

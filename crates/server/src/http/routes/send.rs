@@ -41,7 +41,7 @@ pub(super) async fn send(
     headers: &HeaderMap,
     ranges: Ranges,
 ) -> Result<Response, ApiError> {
-    let bundle = download.resource().stage.bundle;
+    let bundle = download.resource().data.bundle;
     let etag = format!("\"{}\"", digest::to_hex(&bundle.sha256));
     match evaluate(headers, &etag) {
         Outcome::Proceed => {}
@@ -71,7 +71,7 @@ pub(super) async fn send(
         Requested::Unsatisfiable => return Err(unsatisfiable(bundle.size_bytes)),
     };
     let mut answer =
-        representation_headers(&bundle, &etag, download.resource().stage.arrival.file_name.as_ref())?;
+        representation_headers(&bundle, &etag, download.resource().data.arrival.file_name.as_ref())?;
     answer.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
     if status == StatusCode::PARTIAL_CONTENT {
         let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bundle.size_bytes);

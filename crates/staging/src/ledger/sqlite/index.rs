@@ -216,7 +216,7 @@ impl Entries {
         match self.ready.get_mut(&resource.id) {
             Some(entry) if entry.owner.is_some() => entry.life = life,
             _ => {
-                let Ready { owner, bundle, .. } = resource.stage;
+                let Ready { owner, bundle, .. } = resource.data;
                 self.insert(resource.id, owner, bundle.size_bytes, life);
             }
         }

@@ -11,7 +11,7 @@ use sqlx::{Decode, Row as _, Type, ValueRef as _};
 use crate::ledger::{Stored, UnreadableRow};
 use cloakroom_core::resource::{
     Arrival, Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerError, OwnerHistory,
-    OwnerKind, Ready, Resource, ResourceId, RowName, SecretHash, Stage, State, Tombstone, is_dns_label,
+    OwnerKind, Ready, Resource, ResourceId, RowName, SecretHash, State, StateData, Tombstone, is_dns_label,
 };
 
 /// SQL: whether the id is one that [`ResourceId::parse`] accepts.
@@ -68,11 +68,11 @@ pub(super) fn resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
         id: id(row)?,
         secret_hash: secret_hash(row).ok_or_else(|| unreadable(row, "secret_hash"))?,
         created_at: time(row, "created_at")?.ok_or_else(|| unreadable(row, "created_at"))?,
-        stage: match state(row)? {
-            State::Pending => Stage::Pending(arrival(row)?),
-            State::Ready => Stage::Ready(Box::new(ready(row)?)),
-            State::Deleting => Stage::Deleting(Box::new(ready(row)?), ending(row)?),
-            State::Deleted => Stage::Deleted(Box::new(tombstone(row)?)),
+        data: match state(row)? {
+            State::Pending => StateData::Pending(arrival(row)?),
+            State::Ready => StateData::Ready(Box::new(ready(row)?)),
+            State::Deleting => StateData::Deleting(Box::new(ready(row)?), ending(row)?),
+            State::Deleted => StateData::Deleted(Box::new(tombstone(row)?)),
         },
     })
 }

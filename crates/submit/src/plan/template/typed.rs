@@ -20,7 +20,7 @@ const TEXT: Wrong = "it must be a text";
 
 /// Reads every place of the document as the type `T` wants it, and stores each result in the document's node.
 pub(super) fn read<'n, T: Deserialize<'n>>(document: &'n Node, strict: bool) -> Result<(), String> {
-    let place = Place { above: None, name: Name::Document };
+    let place = FieldPath { above: None, name: Name::Document };
     T::deserialize(Asking { node: document, place: &place, strict }).map(drop).map_err(|refused| refused.0)
 }
 
@@ -36,8 +36,8 @@ impl Error for Refused {
 }
 
 /// The path to a place of the document, for messages.
-struct Place<'p> {
-    above: Option<&'p Place<'p>>,
+struct FieldPath<'p> {
+    above: Option<&'p FieldPath<'p>>,
     name: Name<'p>,
 }
 
@@ -47,7 +47,7 @@ enum Name<'p> {
     Item(usize),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(above) = self.above {
             above.fmt(formatter)?;
@@ -67,7 +67,7 @@ impl fmt::Display for Place<'_> {
 #[derive(Clone, Copy)]
 struct Asking<'n, 'p> {
     node: &'n Node,
-    place: &'p Place<'p>,
+    place: &'p FieldPath<'p>,
     /// Whether small whole numbers are read as from Spark 4.0 on ([`Scalar::strict_whole`]).
     strict: bool,
 }
@@ -237,7 +237,7 @@ impl<'n> SeqAccess<'n> for Items<'n, '_> {
 
     fn next_element_seed<T: DeserializeSeed<'n>>(&mut self, seed: T) -> Result<Option<T::Value>, Refused> {
         let Some((index, node)) = self.list.next() else { return Ok(None) };
-        let place = Place { above: Some(self.of.place), name: Name::Item(index) };
+        let place = FieldPath { above: Some(self.of.place), name: Name::Item(index) };
         seed.deserialize(Asking { node, place: &place, strict: self.of.strict }).map(Some)
     }
 }
@@ -261,7 +261,7 @@ impl<'n> MapAccess<'n> for Entries<'n, '_> {
         let Some((key, node)) = self.next.take() else {
             return Err(Refused::custom("a value without a key"));
         };
-        let place = Place { above: Some(self.of.place), name: Name::Field(key) };
+        let place = FieldPath { above: Some(self.of.place), name: Name::Field(key) };
         seed.deserialize(Asking { node, place: &place, strict: self.of.strict })
     }
 }

@@ -15,7 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::of_kind;
 use crate::file_copy::Copies;
 use crate::inputs::Inputs;
-use crate::plan::{Asking, Facts, Kind, Needs, Place, PlanError, Request, Submitter, Uncollected, Unread};
+use crate::plan::{
+    Asking, Facts, Kind, Needs, PathFacts, PlanError, Request, Submitter, Uncollected, Unread,
+};
 use crate::run::planned;
 use crate::stage::NamedServer;
 use crate::{Drawn, Log, Submission};
@@ -41,13 +43,13 @@ impl Attached {
         self.files.get(path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn place(&self, path: &Path) -> Place {
+    fn place(&self, path: &Path) -> PathFacts {
         let kind = self.read(path).map(|bytes| Kind::File {
             size_bytes: bytes.len() as u64,
             modified: None,
             opened: Ok(()),
         });
-        Place { is_missing: kind.is_err(), kind: kind.map_err(Arc::new) }
+        PathFacts { is_missing: kind.is_err(), kind: kind.map_err(Arc::new) }
     }
 
     fn folder(&self, folder: &Path) -> Vec<(PathBuf, u64)> {

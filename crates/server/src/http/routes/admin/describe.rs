@@ -8,7 +8,7 @@ use crate::cleaner::{Decision, Judge, Swept};
 use cloakroom_core::protocol::admin::{ResourceDetails, StagedResource, SweepReport};
 use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::OwnerMetadata;
-use cloakroom_core::resource::{Resource, Stage, Tombstone};
+use cloakroom_core::resource::{Resource, StateData, Tombstone};
 use cloakroom_core::time::format_duration;
 use cloakroom_staging::ledger::Listed;
 
@@ -66,7 +66,7 @@ pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Opti
     let (staged, state, history) = (staged(&resource)?, resource.state(), *resource.history()?);
     let arrived = resource.acknowledged().map(|ready| (ready.bundle.sha256, ready.arrival.file_name.clone()));
     let decision = resource.into_ready().map(|ready| {
-        let judgement = judge.judge(ready.id, &ready.stage.owner, &ready.life());
+        let judgement = judge.judge(ready.id, &ready.data.owner, &ready.life());
         judgement.decision
     });
     Some(ResourceDetails {
@@ -94,12 +94,12 @@ pub(super) fn size_bytes(resource: &Resource) -> Option<u64> {
 
 /// The owner and the size. A tombstone has only the owner's kind and namespace.
 fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
-    match &resource.stage {
-        Stage::Pending(_) => None,
-        Stage::Ready(ready) | Stage::Deleting(ready, _) => {
+    match &resource.data {
+        StateData::Pending(_) => None,
+        StateData::Ready(ready) | StateData::Deleting(ready, _) => {
             Some(((&ready.owner).into(), ready.bundle.size_bytes))
         }
-        Stage::Deleted(tombstone) => {
+        StateData::Deleted(tombstone) => {
             let Tombstone { owner_kind: kind, namespace, size_bytes, .. } = (**tombstone).clone();
             Some((OwnerMetadata { kind, namespace, labels: BTreeMap::new(), name: None }, size_bytes))
         }

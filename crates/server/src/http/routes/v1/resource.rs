@@ -49,7 +49,7 @@ pub(super) async fn metadata(
 }
 
 fn describe(resource: &Resource<Ready>, judge: &Judge) -> Metadata {
-    let Ready { arrival, owner, bundle, history } = &resource.stage;
+    let Ready { arrival, owner, bundle, history } = &resource.data;
     let kept = match judge.judge(resource.id, owner, &resource.life()).decision {
         Decision::Keep(kept) => Some(kept),
         Decision::Delete(_) => None,
