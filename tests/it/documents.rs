@@ -79,6 +79,20 @@ fn no_page_names_a_flag_or_an_environment_name_that_does_not_exist() {
 }
 
 #[test]
+fn every_page_wraps_its_prose_at_120_columns() {
+    let paths =
+        tracked_files().into_iter().filter(|path| path.extension().is_some_and(|found| found == "md"));
+    for page in paths.map(|path| Page::read(&path)) {
+        let long = page.lines_longer_than(120);
+        let complaints: Vec<_> = long
+            .into_iter()
+            .map(|(number, line)| page.complain(format!("line {number} is too long: {line}")))
+            .collect();
+        assert_nothing(&complaints);
+    }
+}
+
+#[test]
 fn every_test_that_the_architecture_page_names_exists() {
     assert_nothing(&about_tests(&page("docs/architecture.md"), &functions()));
 }

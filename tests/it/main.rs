@@ -13,6 +13,7 @@ mod configuration;
 mod descriptors;
 mod documents;
 mod durability;
+mod examples;
 mod external_submitter;
 mod fetch_command;
 mod foreign_text;

@@ -68,6 +68,17 @@ impl Page {
         rows
     }
 
+    /// The lines of prose that are longer than so many characters, each with its number. Tables, blocks and badges
+    /// cannot be wrapped.
+    pub fn lines_longer_than(&self, width: usize) -> Vec<(usize, &str)> {
+        let prose = self.lines().enumerate().filter(|(_, (_, is_code))| !is_code);
+        prose
+            .map(|(index, (line, _))| (index + 1, line))
+            .filter(|(_, line)| line.chars().count() > width)
+            .filter(|(_, line)| !line.trim_start().starts_with('|') && !line.starts_with("[!["))
+            .collect()
+    }
+
     /// What stands between backticks, and the lines of code blocks.
     pub fn code(&self) -> Vec<String> {
         let spans = self.prose().into_iter().flat_map(|line| line.split('`').skip(1).step_by(2));
