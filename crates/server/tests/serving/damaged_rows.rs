@@ -321,6 +321,23 @@ async fn bytes_without_a_row_stay_as_long_as_they_may_belong_to_a_row_with_a_dam
 }
 
 #[tokio::test]
+async fn a_removal_that_the_ledger_fails_is_an_error_and_can_be_tried_again() {
+    let app = TestApp::start().await;
+    let tickets = [app.stage("jars").await, app.stage("others").await];
+    app.change_ledger(&damage(&tickets[0].resource_id, "id", "'no id'")).await;
+    let server = Administered::restart(app).await;
+    let names = ["damaged-6e6f206964", &tickets[1].resource_id];
+    for (step, name) in [(Step::LedgerDiscard, names[0]), (Step::LedgerState, names[1])] {
+        server.app.faults.set(step, Fault::FailBefore);
+        assert_eq!(server.ask(Method::DELETE, &path(name)).await.status(), 500, "{step:?}");
+        server.app.faults.clear();
+        let removal: Removal = read(server.ask(Method::DELETE, &path(name)).await).await;
+        assert!(removal.removed, "{step:?}");
+    }
+    assert_eq!(server.app.rows().await.get("ready"), None);
+}
+
+#[tokio::test]
 async fn an_id_that_is_damaged_while_the_server_runs_costs_no_bytes() {
     let app = TestApp::start().await;
     let ticket = app.stage("others").await;

@@ -14,6 +14,8 @@ use cloakroom_staging::ledger::{
     Stored,
 };
 use futures_util::future::join_all;
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 
 use super::rows::{
     AnyLedger, at, begin, completion, deleted, deleting, deletion, is_used, lease_of, new_id, pending, ready,
@@ -292,6 +294,21 @@ async fn ids_come_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
     }
     assert_eq!(paged, expected);
     assert_eq!(ledger.ids_in(State::Pending, None, 100).await.unwrap(), []);
+}
+
+/// What another program wrote into the table of handles.
+#[tokio::test]
+async fn handles_with_damaged_ids_take_no_place_on_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let ledger = in_sqlite(folder.path()).await;
+    let id = new_id();
+    let mut connection = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    for resource in ["0", "00", &id.to_string()] {
+        let row = sqlx::query("INSERT INTO upload_handles VALUES (?1, 'handle')").bind(resource);
+        row.execute(&mut connection).await.unwrap();
+    }
+    assert_eq!(ledger.ids_in(State::Pending, None, 1).await.unwrap(), [id]);
 }
 
 async fn what_is_ready_comes_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {

@@ -50,6 +50,11 @@ pub enum Step {
     LedgerBury,
     LedgerObserve,
     LedgerFind,
+    LedgerState,
+    LedgerIdsIn,
+    LedgerRefresh,
+    LedgerListed,
+    LedgerDiscard,
 }
 
 /// Where a step is held up.
@@ -295,7 +300,7 @@ impl Ledger for FaultyLedger {
     }
 
     async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError> {
-        self.inner.discard(row, by).await
+        self.faults.of_ledger(Step::LedgerDiscard, self.inner.discard(row, by)).await
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -303,7 +308,7 @@ impl Ledger for FaultyLedger {
     }
 
     async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
-        self.inner.state(id).await
+        self.faults.of_ledger(Step::LedgerState, self.inner.state(id)).await
     }
 
     async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError> {
@@ -324,7 +329,7 @@ impl Ledger for FaultyLedger {
         after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError> {
-        self.inner.ids_in(state, after, limit).await
+        self.faults.of_ledger(Step::LedgerIdsIn, self.inner.ids_in(state, after, limit)).await
     }
 
     async fn observe(&self, histories: Vec<(ResourceId, OwnerHistory)>) -> Result<(), LedgerError> {
@@ -336,11 +341,11 @@ impl Ledger for FaultyLedger {
     }
 
     async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
-        self.inner.refresh(thorough).await
+        self.faults.of_ledger(Step::LedgerRefresh, self.inner.refresh(thorough)).await
     }
 
     async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
-        self.inner.listed(after, limit).await
+        self.faults.of_ledger(Step::LedgerListed, self.inner.listed(after, limit)).await
     }
 
     async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
