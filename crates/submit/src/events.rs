@@ -41,7 +41,8 @@ pub enum Event {
         /// The line.
         line: String,
     },
-    /// A warning for the user.
+    /// A warning for the user. It is a sentence and not data: each step of the plan words its own, and a caller can only
+    /// show it.
     Warned {
         /// One line, without `warning:`.
         warning: String,
