@@ -3,7 +3,8 @@
 
     CLOAKROOM_SERVER=http://127.0.0.1:10000 ./stage.py deps.tgz | kubectl apply -f -
 
-UPLOAD_TOKEN is the upload token, if the server wants one. SSL_CERT_FILE is the CA of a server with its own certificate.
+UPLOAD_TOKEN is the upload token, if the server wants one. SSL_CERT_FILE is the CA of a server with its own certificate;
+the Secret holds it as ca.crt.
 """
 
 import json
@@ -34,11 +35,15 @@ def stage(path):
 
 
 def secret(ticket):
+    data = {"id": ticket["resourceId"], "secret": ticket["resourceSecret"]}
+    if ca_file := os.environ.get("SSL_CERT_FILE"):
+        with open(ca_file) as ca:
+            data["ca.crt"] = ca.read()
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": "deps-ticket", "namespace": NAMESPACE},
-        "stringData": {"id": ticket["resourceId"], "secret": ticket["resourceSecret"]},
+        "stringData": data,
     }
 
 

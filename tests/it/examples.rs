@@ -15,6 +15,7 @@ fn server() -> (TempDir, Cloakroom) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("tokens"), "name=alice upload-horse-battery\n").unwrap();
     fs::write(folder.path().join("deps.tgz"), BUNDLE).unwrap();
+    fs::write(folder.path().join("ca.crt"), "the CA").unwrap();
     let tokens = folder.path().join("tokens").display().to_string();
     let flags = ["--min-free-space", "0b", "--upload-token-file", &tokens];
     let server = Cloakroom::serve(&folder.path().join("data"), &flags);
@@ -27,6 +28,8 @@ fn run(script: &str, folder: &Path, server: &Cloakroom, token: &str) -> Output {
         .current_dir(folder)
         .env("CLOAKROOM_SERVER", server.url(""))
         .env("UPLOAD_TOKEN", token)
+        // Python reads it for https only, and the example puts it into the Secret.
+        .env("SSL_CERT_FILE", folder.join("ca.crt"))
         .output()
         .unwrap()
 }
@@ -51,6 +54,7 @@ fn the_example_for_python_prints_a_secret_whose_ticket_fetches_the_bundle() {
     assert!(ran.status.success(), "{}", stderr(&ran));
     let secret: Value = serde_json::from_slice(&ran.stdout).unwrap();
     let ticket = |key: &str| secret["stringData"][key].as_str().unwrap().to_owned();
+    assert_eq!(ticket("ca.crt"), "the CA");
     let fetched = Command::new("curl")
         .args(["-fsS", "-H", &format!("Authorization: Bearer {}", ticket("secret"))])
         .arg(server.url(&format!("/api/v1/resources/{}", ticket("id"))))

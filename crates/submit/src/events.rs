@@ -224,14 +224,19 @@ impl Log {
         work: impl Future<Output = T> + Send,
     ) -> T {
         let mut work = pin!(work);
-        tokio::select! {
-            // The work heeds `stop` as well, and may end in the same moment: the user is told in any case.
+        let outcome = tokio::select! {
             biased;
-            () = stop.cancelled() => {}
-            outcome = &mut work => return outcome,
+            () = stop.cancelled() => None,
+            outcome = &mut work => Some(outcome),
+        };
+        // The work heeds `stop` as well, and may end because of it before this looks: the user is told in any case.
+        if stop.is_cancelled() {
+            self.tell(&Event::Stopping { under_way });
         }
-        self.tell(&Event::Stopping { under_way });
-        work.await
+        match outcome {
+            Some(outcome) => outcome,
+            None => work.await,
+        }
     }
 
     pub(super) fn tell(&self, event: &Event) {
