@@ -21,6 +21,9 @@ use program::Program;
 /// Names the folder with the programs; the convention of Kubernetes' controller tests.
 pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
+/// Names the folder that `tests/chart/build` made: Helm and CoreDNS.
+pub const CHART_TOOLS: &str = "CLOAKROOM_TEST_CHART_TOOLS";
+
 /// The node's name.
 pub const NODE: &str = "node-1";
 

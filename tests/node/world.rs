@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use cloakroom_testing::needs::{self, Need};
 use libtest_mimic::Arguments;
 
-use crate::cluster::{ASSETS, CNI_PLUGINS};
+use crate::cluster::{ASSETS, CHART_TOOLS, CNI_PLUGINS};
 use crate::images::{SPARK_HOMES, SPARK_ROOT, VERSIONS};
 
 /// Names the folder that everything is written to. Set inside only.
@@ -58,9 +58,9 @@ pub fn needs() -> Vec<Need> {
         "kube-proxy",
         "kubelet",
         "kubectl",
-        "coredns",
     ];
     needs.extend(assets.map(|program| Need::Below(ASSETS, program.to_owned())));
+    needs.push(Need::Below(CHART_TOOLS, "coredns".to_owned()));
     needs.extend(
         VERSIONS.map(|version| Need::Below(SPARK_HOMES, format!("spark-{version}/bin/spark-submit"))),
     );

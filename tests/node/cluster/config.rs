@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::network::{NODE_ADDRESS, PODS};
 use super::program::Program;
-use super::{ASSETS, CNI_PLUGINS, NODE};
+use super::{ASSETS, CHART_TOOLS, CNI_PLUGINS, NODE};
 use crate::images::PAUSE;
 use crate::world;
 
@@ -152,7 +152,8 @@ impl Config {
             kubeconfig.display()
         );
         let corefile = self.file("Corefile", &corefile);
-        self.start("coredns", &["-conf".to_owned(), corefile.display().to_string()])
+        let args = ["-conf".to_owned(), corefile.display().to_string()];
+        Program::start(&path(CHART_TOOLS).join("coredns"), &args, &self.folder)
     }
 
     pub fn start_containerd(&self) -> Program {

@@ -5,15 +5,12 @@ use cloakroom_testing::needs::{Need, path};
 
 use super::Journey;
 use super::deploy::{commands, server};
-use crate::cluster::{NODE_ADDRESS, make_volume};
+use crate::cluster::{CHART_TOOLS, NODE_ADDRESS, make_volume};
 use crate::shell::{At, laptop, run, start, until};
 use crate::world;
 
 pub const JOURNEY: Journey =
     Journey("a_release_of_the_chart_keeps_what_was_staged_through_upgrade_removal_and_return", release);
-
-/// Names the folder that `tests/chart/build` made.
-const CHART_TOOLS: &str = "CLOAKROOM_TEST_CHART_TOOLS";
 
 /// What it takes beside a node.
 pub fn needs() -> Vec<Need> {
