@@ -21,7 +21,8 @@ END {
         printf "%-30s %5d tests %6d s of %6d s, made ready in %4d s\n", tier, ran[tier], took[tier], budget[tier], ready[tier]
         total += ran[tier]
         floor = int(ran[tier] * 9 / 10)
-        printf "%s\t%d\t%d\n", tier, floor > least[tier] ? floor : least[tier], budget[tier] >raised
+        if (floor < least[tier]) floor = least[tier]
+        printf "%s\t%d\t%d\n", tier, floor, budget[tier] >raised
     }
     printf "%-30s %5d tests\n", "all", total
     for (i = 1; i <= tiers; i++) {
