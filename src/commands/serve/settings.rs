@@ -12,7 +12,7 @@ use crate::commands::old_entrypoint::read;
 use crate::commands::refuse;
 use crate::telemetry::LogFormat;
 use cloakroom_cluster::{ApiServer, Reviews};
-use cloakroom_core::clock::SystemClock;
+use cloakroom_core::clock::{Clock, SystemClock};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::time::format_duration;
 use cloakroom_server::cleaner::Policy;
@@ -105,14 +105,14 @@ impl ServeSettings {
     }
 
     /// The source of knowledge about owners; without a cluster it knows nothing.
-    pub fn owners(&self, metrics: &Metrics) -> Arc<dyn Owners> {
+    pub fn owners(&self, metrics: &Metrics, clock: Arc<dyn Clock>) -> Arc<dyn Owners> {
         let Some(cluster) = &self.cluster else { return Arc::new(NoCluster) };
         let settings = ClusterSettings {
             namespaces: self.http.namespaces.clone(),
             call_timeout: cluster.call_timeout(),
             ..ClusterSettings::default()
         };
-        Arc::new(ClusterOwners::new(cluster.client(), settings, metrics.clone()))
+        Arc::new(ClusterOwners::new(cluster.client(), settings, metrics.clone(), clock))
     }
 
     /// The limits for connections, within the limit of open files.

@@ -50,9 +50,9 @@ pub async fn start(
     let parts = Parts {
         ledger: Arc::new(ledger),
         storage: Storage::on_disk(Arc::new(store)),
+        owners: settings.owners(&metrics, Arc::clone(&clock) as _),
         clock,
         limits: settings.limits,
-        owners: settings.owners(&metrics),
         policy: settings.policy,
         cleanup_interval: settings.cleanup_interval,
         settings: settings.http,

@@ -58,11 +58,21 @@ pub struct Kept {
     pub until: Option<Timestamp>,
 }
 
+/// What is known of an owner when a resource is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Knowledge {
+    /// Whether the owner exists.
+    pub presence: Presence,
+    /// How long the server has not been able to tell, by the monotonic clock. `None` if it can tell, or if no server on
+    /// this ledger ever could.
+    pub unknown_for: Option<Duration>,
+}
+
 /// Decides what becomes of a resource. `now` holds all times that the clock may mean; see [`Readings`].
-pub fn decide(life: &Life, presence: Presence, now: &Readings, policy: &Policy) -> Decision {
+pub fn decide(life: &Life, owner: Knowledge, now: &Readings, policy: &Policy) -> Decision {
     let ttl = Deadline::of(Some(life.created_at), life.lifetime.ttl);
     let max_age = Deadline::of(Some(life.created_at), policy.max_age);
-    let rule = rule(life, presence, policy);
+    let rule = rule(life, owner, policy);
     let in_order = [
         (ttl, DeletionReason::TtlReached),
         (max_age, DeletionReason::MaxAgeReached),
@@ -71,7 +81,7 @@ pub fn decide(life: &Life, presence: Presence, now: &Readings, policy: &Policy) 
     if let Some((_, reason)) = in_order.iter().find(|(deadline, _)| deadline.is_reached(now)) {
         return Decision::Delete(*reason);
     }
-    let until = in_order.iter().filter_map(|(deadline, _)| deadline.at()).min();
+    let until = in_order.iter().filter_map(|(deadline, _)| deadline.at(now)).min();
     Decision::Keep(Kept { why: rule.why, until })
 }
 
@@ -82,19 +92,23 @@ struct Rule {
     reason: DeletionReason,
 }
 
-/// The rule for a resource whose owner has this presence.
-fn rule(life: &Life, presence: Presence, policy: &Policy) -> Rule {
+/// The rule for a resource of whose owner this is known.
+fn rule(life: &Life, owner: Knowledge, policy: &Policy) -> Rule {
     let Life { created_at, lifetime, last_used_at, owner_history } = *life;
     let grace = Some(policy.orphan_grace);
-    match presence {
+    match owner.presence {
         Presence::Present => Rule::kept(KeepReason::OwnerPresent),
         Presence::NotAsked if life.is_used() => Rule::kept(KeepReason::OwnersNotAsked),
         Presence::Unknown(unknown) if life.is_used() => Rule::kept(KeepReason::OwnerUnknown(unknown)),
-        Presence::Unknown(unknown) => Rule {
-            why: KeepReason::OwnerUnknown(unknown),
-            deadline: Deadline::of(Some(created_at), Some(policy.max_unused.max(lifetime.unused_timeout))),
-            reason: DeletionReason::MaxUnusedReached,
-        },
+        Presence::Unknown(unknown) => {
+            let time = policy.max_unused.max(lifetime.unused_timeout);
+            let left = owner.unknown_for.map_or(Duration::ZERO, |passed| time.saturating_sub(passed));
+            Rule {
+                why: KeepReason::OwnerUnknown(unknown),
+                deadline: Deadline::of(Some(created_at), Some(time)).and_in(left),
+                reason: DeletionReason::MaxUnusedReached,
+            }
+        }
         // `finished_since` and `absent_since` are `None` at the first observation. So one observation alone never
         // deletes.
         Presence::Finished => Rule {
@@ -141,7 +155,7 @@ fn finished(life: &Life, policy: &Policy) -> Deadline {
 
 impl Rule {
     fn kept(why: KeepReason) -> Self {
-        Self { why, deadline: Deadline(None), reason: DeletionReason::Orphaned }
+        Self { why, deadline: Deadline::of(None, None), reason: DeletionReason::Orphaned }
     }
 }
 
@@ -159,24 +173,39 @@ pub fn needs_knowledge(reason: DeletionReason, presence: Presence) -> bool {
     }
 }
 
-/// Two moments and the time that must pass since each. `None` is never reached; a single moment is stored twice.
+/// When time alone ends the life of a resource.
 #[derive(Debug, Clone, Copy)]
-struct Deadline(Option<[(Timestamp, Duration); 2]>);
+struct Deadline {
+    /// Two moments and the time that must pass since each. `None` is never reached; a single moment is stored twice.
+    moments: Option<[(Timestamp, Duration); 2]>,
+    /// What must pass from now on in any case.
+    left: Duration,
+}
 
 impl Deadline {
     fn of(since: Option<Timestamp>, time: Option<Duration>) -> Self {
-        Self(since.zip(time).map(|one| [one, one]))
+        Self { moments: since.zip(time).map(|one| [one, one]), left: Duration::ZERO }
     }
 
     fn and(self, other: Self) -> Self {
-        Self(self.0.zip(other.0).map(|([one, _], [other, _])| [one, other]))
+        let moments = self.moments.zip(other.moments).map(|([one, _], [other, _])| [one, other]);
+        Self { moments, left: self.left.max(other.left) }
+    }
+
+    fn and_in(self, left: Duration) -> Self {
+        Self { left, ..self }
     }
 
     fn is_reached(self, now: &Readings) -> bool {
-        self.0.is_some_and(|both| both.iter().all(|(since, time)| now.passed_since(*since, *time)))
+        let is_past = |moments: [(Timestamp, Duration); 2]| {
+            moments.iter().all(|(since, time)| now.passed_since(*since, *time))
+        };
+        self.left.is_zero() && self.moments.is_some_and(is_past)
     }
 
-    fn at(self) -> Option<Timestamp> {
-        self.0?.iter().map(|(since, time)| since.checked_add(*time).unwrap_or(Timestamp::MAX)).max()
+    fn at(self, now: &Readings) -> Option<Timestamp> {
+        let from_now = (!self.left.is_zero()).then(|| (now.wall(), self.left));
+        let moments = self.moments?.into_iter().chain(from_now);
+        moments.map(|(since, time)| since.checked_add(time).unwrap_or(Timestamp::MAX)).max()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decide::needs_knowledge;
 use super::identity::{Identity, believed};
+use super::last_known::LastKnown;
 use super::{Decision, KeepReason, Kept, Policy, Readings, decide};
 use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Life, Owner, ResourceId};
@@ -33,6 +34,7 @@ pub struct Judge {
     policy: Policy,
     withheld: Withheld,
     identity: Identity,
+    last_known: LastKnown,
 }
 
 /// What is known and decided about a resource at one moment.
@@ -51,15 +53,17 @@ impl Judge {
         policy: Policy,
         withheld: Withheld,
         identity: Identity,
+        last_known: LastKnown,
     ) -> Self {
-        Self { staging, owners, policy, withheld, identity }
+        Self { staging, owners, policy, withheld, identity, last_known }
     }
 
     /// Judges one resource. Makes no call and no query.
     pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Judgement {
         let presence = believed(self.owners.presence(owner), self.identity.doubt());
         let now = Readings::at(self.staging.clock().now());
-        let decision = decide(life, presence, &now, &self.policy);
+        let known = self.last_known.knowledge(owner, presence, self.staging.clock().monotonic());
+        let decision = decide(life, known, &now, &self.policy);
         let decision = match decision {
             _ if self.staging.is_in_use(id) => kept(KeepReason::Downloading),
             Decision::Delete(reason) if needs_knowledge(reason, presence) => {

@@ -5,12 +5,13 @@ mod downloads;
 mod guard;
 mod identity;
 mod judge;
+mod last_known;
 mod run;
 mod steady;
 mod sweep;
 
 pub use cloakroom_core::resource::KeepReason;
-pub use decide::{Decision, Kept, Policy, decide};
+pub use decide::{Decision, Kept, Knowledge, Policy, decide};
 pub use downloads::Downloads;
 pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};
 pub use judge::{Judge, Judgement};

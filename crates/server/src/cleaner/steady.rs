@@ -43,12 +43,17 @@ impl SteadyTime {
 
 /// All times that the present may be: by the clock as it is set now, and as it was set before each jump.
 #[derive(Debug, Clone)]
-pub struct Readings(Vec<Timestamp>);
+pub struct Readings {
+    /// As it is set now.
+    wall: Timestamp,
+    /// In order.
+    all: Vec<Timestamp>,
+}
 
 impl Readings {
     /// The time of a clock that has never jumped.
     pub fn at(now: Timestamp) -> Self {
-        Self(vec![now])
+        Self { wall: now, all: vec![now] }
     }
 
     /// Whether at least `time` has passed since a moment that this server's clock recorded.
@@ -73,18 +78,22 @@ impl Readings {
         }
         readings.sort_unstable();
         readings.dedup();
-        Self(readings)
+        Self { wall, all: readings }
     }
 
     /// The present time by which the age of `moment` is measured. It is unknown how the clock was set when `moment` was
     /// recorded. So the setting counts by which the age is smallest, and nothing is deleted too early. `None` if
     /// `moment` is in the future by all settings.
     fn since(&self, moment: Timestamp) -> Option<Timestamp> {
-        self.0.iter().copied().find(|reading| *reading >= moment)
+        self.all.iter().copied().find(|reading| *reading >= moment)
     }
 
     pub(super) fn earliest(&self) -> Timestamp {
-        self.0.first().copied().unwrap_or(Timestamp::MIN)
+        self.all.first().copied().unwrap_or(Timestamp::MIN)
+    }
+
+    pub(super) fn wall(&self) -> Timestamp {
+        self.wall
     }
 }
 
@@ -130,6 +139,6 @@ mod tests {
         let mut time = SteadyTime::new(&clocks);
         *clocks.0.lock().unwrap() = (1_000_059, 0);
         let readings = time.read(&clocks);
-        assert_eq!(readings.0.len(), 1);
+        assert_eq!(readings.all.len(), 1);
     }
 }

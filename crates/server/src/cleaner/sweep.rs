@@ -3,7 +3,7 @@
 
 mod candidates;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,12 +13,14 @@ use super::decide::needs_knowledge;
 use super::guard::{Allowance, Finding, Guard};
 use super::identity::{Identity, believed};
 use super::judge::Withheld;
+use super::last_known::{LastKnown, Place};
 use super::steady::{Readings, SteadyTime};
-use super::{Decision, Downloads, Judge, KeepReason, Policy, decide};
+use super::{Decision, Downloads, Judge, KeepReason, Knowledge, Policy, decide};
 use crate::owners::{Owners, Presence, Unknown, WatchState};
 use candidates::Candidate;
 use cloakroom_core::metrics::SweepOutcome;
 use cloakroom_core::resource::{DeletionReason, Life, Owner, OwnerHistory, ResourceId};
+use cloakroom_core::text::chain;
 use cloakroom_staging::ledger::{Epoch, Listed};
 use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging};
 use rand::seq::SliceRandom as _;
@@ -99,9 +101,12 @@ pub struct Sweeper {
     guard: Guard,
     withheld: Withheld,
     identity: Identity,
+    last_known: LastKnown,
     /// Whether the last sweep failed to read some owners, so that the log has one line and not one for each sweep.
     had_failed_reads: bool,
     passes: u64,
+    /// Whether it has asked the ledger what earlier servers could read.
+    has_remembered: bool,
     /// Whether a sweep has recorded its observations since the start. Until then, absences that an earlier run recorded
     /// do not count, because owners may have come and gone while no server was watching.
     has_looked: bool,
@@ -131,6 +136,8 @@ struct Findings {
     has_news: bool,
     /// How many resources stay, by reason.
     kept: BTreeMap<KeepReason, u64>,
+    /// Where owners have too many label keys.
+    crowded: BTreeSet<Place>,
     /// Why all owners count as unknown; `None` if they do not.
     doubt: Option<Unknown>,
 }
@@ -140,6 +147,7 @@ impl Sweeper {
     /// owners of ready resources.
     pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
         let time = SteadyTime::new(staging.clock());
+        let last_known = LastKnown::new(staging.clock().monotonic());
         Self {
             staging,
             owners,
@@ -148,15 +156,18 @@ impl Sweeper {
             guard: Guard::default(),
             withheld: Withheld::default(),
             identity: Identity::default(),
+            last_known,
             had_failed_reads: false,
             passes: 0,
+            has_remembered: false,
             has_looked: false,
         }
     }
 
     /// A judge that tells what this sweeper would decide.
     pub fn judge(&self) -> Judge {
-        Judge::new(self.staging.clone(), self.owners(), self.policy, self.withheld.clone(), self.identity())
+        let (withheld, last_known) = (self.withheld.clone(), self.last_known.clone());
+        Judge::new(self.staging.clone(), self.owners(), self.policy, withheld, self.identity(), last_known)
     }
 
     /// The recorder of downloads that belongs to this sweeper.
@@ -215,6 +226,10 @@ impl Sweeper {
         let Some(term) = self.staging.term().await? else { return Ok(Swept::default()) };
         let recovered = self.staging.recover(term, is_thorough).await?;
         let mut swept = Swept { recovered, ..Swept::default() };
+        if !self.has_remembered {
+            self.last_known.remember(self.staging.watched().await?);
+            self.has_remembered = true;
+        }
         let now = Now { readings: self.time.read(self.staging.clock()), term };
         let mut findings = self.look(&now.readings).await?;
         if self.is_cluster_in_question(&findings) {
@@ -224,6 +239,7 @@ impl Sweeper {
                 findings = self.look(&now.readings).await?;
             }
         }
+        self.note_what_is_known(std::mem::take(&mut findings.crowded)).await;
         swept.kept = std::mem::take(&mut findings.kept);
         if self.staging.observe_for_sweep(&findings.histories).await? {
             self.has_looked = true;
@@ -242,6 +258,25 @@ impl Sweeper {
         self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?;
         swept.forgotten = self.staging.forget_tombstones(now.readings.earliest()).await?;
         Ok(swept)
+    }
+
+    /// Notes which watches are complete, for the time when they are not.
+    async fn note_what_is_known(&self, crowded: BTreeSet<Place>) {
+        self.last_known.note_crowded(crowded, self.staging.clock().monotonic());
+        if self.identity.doubt().is_some() {
+            return;
+        }
+        let new = self.last_known.note(&self.owners.watches());
+        if new.is_empty() {
+            return;
+        }
+        match self.staging.remember_watched(new.clone()).await {
+            Ok(()) => self.last_known.remember(new),
+            // The next sweep tries again.
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "which kinds can be read could not be written down");
+            }
+        }
     }
 
     /// Whether the cluster must be checked. It is checked before a new observation of an owner is recorded, and in
@@ -293,7 +328,11 @@ impl Sweeper {
         let after = self.observed(owner_history, presence);
         findings.has_news |= before != after && !matches!(presence, Presence::Unknown(_));
         findings.note(listed.id, before, after);
-        match decide(&life, presence, now, &self.policy) {
+        if presence == Presence::Unknown(Unknown::TooManyLabelKeys) {
+            findings.crowded.insert((listed.owner.kind().clone(), listed.owner.namespace().to_owned()));
+        }
+        let known = self.knowledge(&listed.owner, presence);
+        match decide(&life, known, now, &self.policy) {
             Decision::Keep(kept) => {
                 let is_unknown = matches!(kept.why, KeepReason::OwnerUnknown(_));
                 findings.unknown_used += usize::from(is_unknown && life.is_used());
@@ -325,6 +364,10 @@ impl Sweeper {
     /// What the watches report about an owner; unknown while the cluster is in doubt.
     fn presence(&self, owner: &Owner) -> Presence {
         believed(self.owners.presence(owner), self.identity.doubt())
+    }
+
+    fn knowledge(&self, owner: &Owner, presence: Presence) -> Knowledge {
+        self.last_known.knowledge(owner, presence, self.staging.clock().monotonic())
     }
 
     async fn delete_ownerless(

@@ -16,6 +16,7 @@ use super::watch_status::WatchReport;
 use super::{
     Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, WatchState, fresh, watch,
 };
+use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::{LimitUse, Limited, Metrics};
 use cloakroom_core::resource::{Namespaces, Owner, OwnerKind};
 use cloakroom_core::retry::Backoff;
@@ -80,6 +81,7 @@ pub struct ClusterOwners {
     client: Client,
     settings: ClusterSettings,
     metrics: Metrics,
+    clock: Arc<dyn Clock>,
     kinds: Mutex<HashMap<OwnerKind, Followed>>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -110,13 +112,15 @@ impl Followed {
 }
 
 impl ClusterOwners {
-    /// Uses the cluster behind `client`. It makes no call before the first owner is needed.
-    pub fn new(client: Client, settings: ClusterSettings, metrics: Metrics) -> Self {
-        Self { client, settings, metrics, kinds: Mutex::default(), tasks: Mutex::default() }
+    /// Uses the cluster behind `client`. It makes no call before the first owner is needed. `clock` is that of the
+    /// cleaner.
+    pub fn new(client: Client, settings: ClusterSettings, metrics: Metrics, clock: Arc<dyn Clock>) -> Self {
+        Self { client, settings, metrics, clock, kinds: Mutex::default(), tasks: Mutex::default() }
     }
 
     fn new_follower(&self, kind: &OwnerKind) -> Follower {
-        Follower::new(kind.clone(), self.client.clone(), self.settings.clone(), self.metrics.clone())
+        let (client, settings) = (self.client.clone(), self.settings.clone());
+        Follower::new(kind.clone(), client, settings, self.metrics.clone(), Arc::clone(&self.clock))
     }
 
     fn follower(&self, kind: &OwnerKind) -> Option<Arc<Follower>> {

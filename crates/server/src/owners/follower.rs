@@ -1,7 +1,7 @@
 //! One kind of owners: what its watches found, and whether they can be relied on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Client;
 use kube::core::ApiResource;
@@ -13,6 +13,7 @@ use super::objects::{Found, Objects, Source};
 use super::wanted::TooManyKeys;
 use super::watch_status::{WatchRecord, WatchReport};
 use super::{ClusterSettings, Presence, Unknown, WatchState};
+use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 
@@ -22,6 +23,7 @@ pub(super) struct Follower {
     pub(super) client: Client,
     pub(super) settings: ClusterSettings,
     pub(super) metrics: Metrics,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) scopes: Vec<Scope>,
     pub(super) objects: Mutex<Objects>,
     pub(super) opened: Instant,
@@ -41,23 +43,31 @@ pub(super) struct Scope {
 }
 
 impl Follower {
-    pub(super) fn new(kind: OwnerKind, client: Client, settings: ClusterSettings, metrics: Metrics) -> Self {
+    pub(super) fn new(
+        kind: OwnerKind,
+        client: Client,
+        settings: ClusterSettings,
+        metrics: Metrics,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let namespaces: Vec<Option<String>> = match &settings.namespaces {
             Some(namespaces) => namespaces.iter().map(|name| Some(name.to_owned())).collect(),
             None => vec![None],
         };
         let scope = |namespace| Scope {
             namespace,
-            records: [Mutex::new(WatchRecord::new()), Mutex::new(WatchRecord::new())],
+            records: [(); 2].map(|()| Mutex::new(WatchRecord::new(&*clock))),
             anew: Default::default(),
             contradicted: Default::default(),
         };
+        let scopes = namespaces.into_iter().map(scope).collect();
         Self {
             kind,
             client,
             settings,
             metrics,
-            scopes: namespaces.into_iter().map(scope).collect(),
+            clock,
+            scopes,
             objects: Mutex::default(),
             opened: Instant::now(),
             resource: Mutex::default(),
@@ -144,7 +154,7 @@ impl Follower {
     /// again.
     pub(super) fn contradict(&self, scope: &Scope) {
         for source in self.sources() {
-            self.set(scope, *source, |record| record.enter(WatchState::Starting, None));
+            self.set(scope, *source, |record| record.enter(WatchState::Starting, None, &*self.clock));
             scope.contradicted[*source as usize].store(true, Ordering::SeqCst);
             scope.anew[*source as usize].notify_one();
         }
@@ -222,7 +232,8 @@ impl Follower {
         let of = |scope: &Scope, source: Source| {
             let record = scope.record(source).clone();
             WatchReport {
-                kind: self.kind.to_string(),
+                kind: self.kind.clone(),
+                complete_at: record.complete_at(&*self.clock),
                 namespace: scope.namespace.clone(),
                 unfinished_only: source == Source::Unfinished,
                 state: record.state,

@@ -185,10 +185,10 @@ impl Watch {
     fn listed(&mut self) {
         self.is_listing = false;
         self.failures.end();
-        let version = self.keys_version;
-        let changed = self.follower.set(self.scope(), self.source, |record| {
+        let (version, follower) = (self.keys_version, Arc::clone(&self.follower));
+        let changed = follower.set(self.scope(), self.source, |record| {
             record.listed_keys = Some(version);
-            record.enter(WatchState::Ready, None)
+            record.enter(WatchState::Ready, None, &*follower.clock)
         });
         if changed && self.source == Source::All {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known");
@@ -246,7 +246,8 @@ impl Watch {
     }
 
     fn enter(&self, state: WatchState, failure: Option<&ApiFailure>) -> bool {
-        self.follower.set(self.scope(), self.source, |record| record.enter(state, failure))
+        let follower = &self.follower;
+        follower.set(self.scope(), self.source, |record| record.enter(state, failure, &*follower.clock))
     }
 
     async fn rest(&mut self, asked: Option<Duration>) {

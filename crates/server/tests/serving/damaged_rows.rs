@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::admin::{Removal, ResourcePage, ServerStatus, SweepReport};
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::OwnerKind;
+use cloakroom_staging::ledger::WatchScope;
 use cloakroom_testing::logs;
 use reqwest::Method;
 
@@ -98,7 +100,8 @@ async fn a_ledger_of_the_form_before_is_brought_to_this_one_whatever_is_in_its_r
     // Rows that are whole can be given the column that the fifth migration drops.
     app.change_ledger("ALTER TABLE resources ADD COLUMN expires_at INTEGER").await;
     let broken = every_damage(&app).await;
-    let before = "DROP TABLE upload_handles; DELETE FROM _sqlx_migrations WHERE version > 4";
+    let before = "DROP TABLE upload_handles; DROP TABLE watched_kinds; \
+                  DELETE FROM _sqlx_migrations WHERE version > 4";
     app.change_ledger(before).await;
     let server = Administered::restart(app).await;
     assert_eq!(server.app.metric("unreadable_resources").await, broken.len().to_string());
@@ -106,6 +109,9 @@ async fn a_ledger_of_the_form_before_is_brought_to_this_one_whatever_is_in_its_r
         server.app.keep_secret(&ticket.resource_secret);
     }
     assert_eq!(server.app.download(&good).send().await.unwrap().status(), 200);
+    // Its owners count as if a server could read their kind before.
+    let watched = server.app.staging.watched().await.unwrap();
+    assert_eq!(watched, [WatchScope { kind: OwnerKind::default(), namespace: None }]);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use crate::support::WatchedApp;
 use crate::support::owners::owner;
 use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
 
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 18;
 const STEPS: usize = 150;
 const UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
 const LABELS: [&str; 2] = ["a", "b"];
@@ -55,8 +55,9 @@ impl Bundle {
         self.observed.iter().any(|(_, seen)| [Seen::There, Seen::Finished].contains(seen))
     }
 
-    /// Why it must go now; `None` if it must stay.
-    fn fate(&self, policy: &Policy, now: Duration) -> Option<&'static str> {
+    /// Why it must go now; `None` if it must stay. `known` is when the server last knew the owners of this kind, or
+    /// started, if a server could ever read them.
+    fn fate(&self, policy: &Policy, now: Duration, known: Option<Duration>) -> Option<&'static str> {
         let passed = |since: Duration, time: Duration| now - since >= time;
         if self.ttl.is_some_and(|ttl| passed(self.created, ttl)) {
             return Some("ttl-reached");
@@ -70,8 +71,10 @@ impl Bundle {
         let since_use = |time| self.used.is_none_or(|used| passed(used, time));
         match self.observed.last().unwrap().1 {
             Seen::There => None,
-            Seen::Nothing => (self.used.is_none() && passed(self.created, policy.max_unused))
-                .then_some("max-unused-reached"),
+            Seen::Nothing => {
+                let since = known.map_or(self.created, |known| known.max(self.created));
+                (self.used.is_none() && passed(since, policy.max_unused)).then_some("max-unused-reached")
+            }
             Seen::Missing => {
                 let (is_over, reason) = match (self.used, self.was_seen()) {
                     (None, _) => (unused_is_over, "unused"),
@@ -101,6 +104,12 @@ struct Run {
     /// Pods by name; `true` if they are finished.
     pods: BTreeMap<String, (&'static str, bool)>,
     is_failing: bool,
+    /// When this server started.
+    started: Duration,
+    /// When this server last knew all pods.
+    known: Option<Duration>,
+    /// Whether a sweep of any server knew all pods.
+    was_ever_known: bool,
     created_pods: usize,
     deletions: BTreeMap<String, u64>,
     log: Vec<String>,
@@ -127,6 +136,9 @@ impl Run {
             bundles: Vec::new(),
             pods: BTreeMap::new(),
             is_failing: false,
+            started: Duration::ZERO,
+            known: None,
+            was_ever_known: false,
             created_pods: 0,
             deletions: BTreeMap::new(),
             log: vec![format!("seed {seed}, {policy:?}")],
@@ -152,8 +164,8 @@ impl Run {
             0..7 => self.stage().await,
             7..20 => self.fetch().await,
             20..26 => self.create_pod(),
-            26..31 => self.finish_pod(),
-            31..41 => self.delete_pod(),
+            26..34 => self.finish_pod(),
+            34..41 => self.delete_pod(),
             41..45 => self.fail().await,
             45..52 => self.heal(),
             52..56 => self.restart().await,
@@ -171,8 +183,8 @@ impl Run {
         let ttl = *[None, None, Some(45 * MINUTE)].choose(&mut self.random).unwrap();
         let more = ttl.map(|ttl| format!("&ttl={}s", ttl.as_secs())).unwrap_or_default();
         let response = self.server().try_stage(&format!("namespace=demo&label=app%3D{label}{more}")).await;
-        if self.is_failing && response.status() == 400 {
-            // A server that was never allowed to look takes nothing in.
+        if self.known.is_none() && response.status() == 400 {
+            // A server that was never allowed to look takes nothing in, until it tries again.
             return;
         }
         let ticket = self.server().app.ticket(response).await;
@@ -230,6 +242,9 @@ impl Run {
         self.log.push(format!("fail {fault:?}"));
         // What is being read at this moment would become known after it has failed.
         self.catch_up().await;
+        if !self.is_failing {
+            self.known = Some(self.now());
+        }
         self.is_failing = true;
         self.server().api.fail(Verb::Any, fault);
         self.server().api.end_watches();
@@ -250,11 +265,18 @@ impl Run {
         self.server().app.clock.advance(time);
     }
 
-    /// A server makes its first sweep as it starts.
+    /// A server makes its first sweep as it starts: before it could read anything, or after.
     async fn restart(&mut self) {
-        self.log.push("restart".to_owned());
+        let is_blind = !self.is_failing && self.random.random();
+        self.log
+            .push(format!("restart{}", if is_blind { ", and the first sweep knows nothing" } else { "" }));
+        if is_blind {
+            self.server().api.fail(Verb::Any, Fault::Status(500));
+            self.is_failing = true;
+        }
         // Nobody looked for a moment.
         let now = self.now();
+        (self.started, self.known) = (now, None);
         self.bundles.iter_mut().for_each(|bundle| bundle.observed.push((now, Seen::Nothing)));
         let expected = self.expect();
         let owners = LABELS.map(of);
@@ -263,6 +285,9 @@ impl Run {
         let watched = self.watched.take().unwrap().restart(&known).await;
         self.watched = Some(watched);
         self.compare(expected, None).await;
+        if is_blind {
+            self.heal();
+        }
     }
 
     fn truth(&self, label: &str) -> Presence {
@@ -278,12 +303,16 @@ impl Run {
     /// Observes as a sweep does now, and says what must go.
     fn expect(&mut self) -> Vec<(usize, &'static str)> {
         let now = self.now();
+        let since = self.was_ever_known.then_some(self.started).max(self.known);
+        if !self.is_failing {
+            (self.known, self.was_ever_known) = (Some(now), true);
+        }
         let seen: BTreeMap<&str, Seen> = LABELS.iter().map(|label| (*label, self.seen(label))).collect();
         for bundle in &mut self.bundles {
             bundle.observed.push((now, seen[bundle.label]));
         }
         let fates = self.bundles.iter().enumerate();
-        fates.filter_map(|(index, bundle)| Some((index, bundle.fate(&self.policy, now)?))).collect()
+        fates.filter_map(|(index, bundle)| Some((index, bundle.fate(&self.policy, now, since)?))).collect()
     }
 
     fn seen(&self, label: &str) -> Seen {

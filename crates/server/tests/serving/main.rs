@@ -40,6 +40,7 @@ mod sweep_faults;
 mod tls_server;
 mod tombstones;
 mod two_stagings;
+mod unknown_owners;
 mod unreadable_rows;
 mod uploads;
 mod v0;

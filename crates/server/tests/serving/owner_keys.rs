@@ -73,14 +73,14 @@ async fn the_watches_of_a_kind_end_after_its_last_resource_and_begin_with_the_ne
     assert_eq!(watched.owners.watches().len(), 3, "two of pods, one of deployments");
     release(&watched, &deployment).await;
     sweep_twice(&watched).await;
-    assert!(watched.owners.watches().iter().all(|watch| watch.kind == "Pod"));
+    assert!(watched.owners.watches().iter().all(|watch| watch.kind.as_str() == "Pod"));
     assert!(!is_counted().await);
     watched.stage(query).await;
     assert_eq!(watched.owners.watches().len(), 3);
     watched.until_watches(WatchState::Ready).await;
     release(&watched, &pods).await;
     sweep_twice(&watched).await;
-    assert!(watched.owners.watches().iter().all(|watch| watch.kind == "Deployment"));
+    assert!(watched.owners.watches().iter().all(|watch| watch.kind.as_str() == "Deployment"));
 }
 
 #[tokio::test]

@@ -76,7 +76,7 @@ async fn a_kind_that_the_server_may_not_look_at_is_refused_at_its_first_use_unti
     let rule = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]);
     watched.api.grant_rules(CLOAKROOM_USER, None, rule);
     // The watches of the refused upload have ended, so nothing is known before the next one.
-    assert!(watched.owners.watches().iter().all(|watch| watch.kind != "ConfigMap"));
+    assert!(watched.owners.watches().iter().all(|watch| watch.kind.as_str() != "ConfigMap"));
     watched.stage(&query).await;
     watched.until(&owner_of("ConfigMap", "demo", "app=demo"), Presence::Absent).await;
 }

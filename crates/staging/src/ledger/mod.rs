@@ -4,6 +4,7 @@ mod lease;
 mod listed;
 mod room;
 mod sqlite;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use lease::{Authority, Epoch, GivenUp, LEASE_RENEWAL, LEASE_TIME, LeaseId};
 pub use listed::{Listed, MemoryLimits, Unreadable};
 pub use room::{Account, Charge, Shortage, Taken};
 pub use sqlite::SqliteLedger;
+pub use watched::WatchScope;
 
 /// The row of an upload that begins. Only the ticket is certain yet.
 #[derive(Debug, Clone)]
@@ -217,6 +219,12 @@ pub trait Ledger: Send + Sync {
 
     /// Remembers the uid of the cluster; `None` forgets it.
     async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError>;
+
+    /// What servers on this ledger could read completely of a cluster. Rows that this version cannot read are left out.
+    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError>;
+
+    /// Remembers what a server could read completely.
+    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError>;
 
     /// Finishes the changes that it has accepted, and closes the database.
     async fn close(&self);

@@ -10,6 +10,7 @@ mod reading;
 mod room;
 mod row;
 mod set_aside;
+mod surroundings;
 mod tombstones;
 mod writer;
 
@@ -29,7 +30,7 @@ use sqlx::{ConnectOptions, Row as _};
 
 use super::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
+    MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow, WatchScope,
 };
 use cloakroom_core::clock::{Clock, SystemClock};
 use cloakroom_core::resource::{Owner, OwnerHistory, Resource, ResourceId, RowName, State, UploadHandle};
@@ -393,17 +394,19 @@ impl Ledger for SqliteLedger {
     }
 
     async fn cluster(&self) -> Result<Option<String>, LedgerError> {
-        let row = sqlx::query("SELECT value FROM facts WHERE name = 'cluster'")
-            .fetch_optional(&self.readers)
-            .await?;
-        // A damaged uid differs from the uid of the cluster that answers. So nothing is deleted for lack of an owner
-        // until an admin accepts the cluster.
-        let uid = row.map(|row| row.try_get::<Vec<u8>, _>("value")).transpose()?;
-        Ok(uid.map(|uid| String::from_utf8_lossy(&uid).into_owned()))
+        Ok(surroundings::cluster(&self.readers).await?)
     }
 
     async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
         self.change(Operation::RememberCluster(uid)).await.map(drop)
+    }
+
+    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
+        Ok(surroundings::watched(&self.readers).await?)
+    }
+
+    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
+        self.change(Operation::RememberWatched(scopes)).await.map(drop)
     }
 
     async fn close(&self) {

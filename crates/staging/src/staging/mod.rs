@@ -29,7 +29,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::ledger::{Epoch, Ledger, LedgerError, MemoryLimits, Stored, Unreadable, UnreadableRow};
+use crate::ledger::{
+    Epoch, Ledger, LedgerError, MemoryLimits, Stored, Unreadable, UnreadableRow, WatchScope,
+};
 use crate::store::Storage;
 use capacity::Capacity;
 use cloakroom_core::clock::Clock;
@@ -220,6 +222,16 @@ impl Staging {
     /// Remembers the uid of the cluster; `None` forgets it.
     pub async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
         self.parts.ledger.remember_cluster(uid).await
+    }
+
+    /// What servers on this ledger could read completely of a cluster.
+    pub async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
+        self.parts.ledger.watched().await
+    }
+
+    /// Remembers what a server could read completely.
+    pub async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
+        self.parts.ledger.remember_watched(scopes).await
     }
 
     /// The rows that this version cannot read.

@@ -11,7 +11,7 @@ use cloakroom_core::resource::{
 };
 use cloakroom_staging::ledger::{
     Authority, Completion, Condition, Deletion, GivenUp, Ledger, LedgerError, MemoryLimits, SqliteLedger,
-    Stored,
+    Stored, WatchScope,
 };
 use futures_util::future::join_all;
 use sqlx::ConnectOptions as _;
@@ -36,6 +36,7 @@ suite!(
     of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first,
     owners_are_looked_up_of_what_is_ready,
     the_cluster_that_was_written_down_last_is_the_one_that_is_known,
+    what_could_be_read_is_remembered_once,
     ids_come_in_order_and_in_pages,
     what_is_ready_comes_in_order_and_in_pages,
     what_is_ready_is_listed_as_its_row_is_whatever_changes_it,
@@ -278,6 +279,22 @@ async fn the_cluster_that_was_written_down_last_is_the_one_that_is_known(open: i
         ledger.remember_cluster(uid.map(str::to_owned)).await.unwrap();
         assert_eq!(open().await.cluster().await.unwrap().as_deref(), uid);
     }
+}
+
+async fn what_could_be_read_is_remembered_once(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    assert_eq!(ledger.watched().await.unwrap(), []);
+    let scope = |kind, namespace: Option<&str>| WatchScope {
+        kind: OwnerKind::parse(kind).unwrap(),
+        namespace: namespace.map(str::to_owned),
+    };
+    let all = [scope("Job", Some("demo")), scope("Pod", None), scope("Pod", Some("demo"))];
+    for scopes in [&all[1..], &all[..2], &[]] {
+        ledger.remember_watched(scopes.to_vec()).await.unwrap();
+    }
+    let mut watched = open().await.watched().await.unwrap();
+    watched.sort_unstable();
+    assert_eq!(watched, all);
 }
 
 async fn ids_come_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {

@@ -38,6 +38,11 @@ fn seen() -> OwnerHistory {
     OwnerHistory { seen_at: Some(at(1)), ..OwnerHistory::default() }
 }
 
+/// Decides without anything to say since when an owner is unknown.
+fn decide(life: &Life, presence: Presence, now: &Readings, policy: &Policy) -> Decision {
+    super::decide(life, Knowledge { presence, unknown_for: None }, now, policy)
+}
+
 /// Asserts that the resource stays for `why` until `until`, and is then deleted for `reason`.
 #[track_caller]
 fn assert_goes(
@@ -136,6 +141,24 @@ fn a_resource_whose_owner_is_unknown_stays_unless_it_was_never_used() {
         let reason = DeletionReason::MaxUnusedReached;
         assert_goes(&unused, presence, &policy(), KeepReason::OwnerUnknown(unknown), 5000, reason);
     }
+}
+
+#[test]
+fn an_unused_resource_stays_as_long_as_its_owner_was_not_unknown_for_the_whole_time() {
+    let unused = life(None, OwnerHistory::default());
+    let presence = Presence::Unknown(Unknown::Failing);
+    let decide = |now: i64, unknown_for: u64| {
+        let owner = Knowledge { presence, unknown_for: Some(seconds(unknown_for)) };
+        super::decide(&unused, owner, &Readings::at(at(now)), &policy())
+    };
+    let kept = |until| {
+        Decision::Keep(Kept { why: KeepReason::OwnerUnknown(Unknown::Failing), until: Some(at(until)) })
+    };
+    assert_eq!(decide(1_000_000, 0), kept(1_005_000));
+    assert_eq!(decide(1_000_000, 4999), kept(1_000_001));
+    assert_eq!(decide(1_000_000, 5000), Decision::Delete(DeletionReason::MaxUnusedReached));
+    // It was uploaded while its owner was unknown already.
+    assert_eq!(decide(4000, 9000), kept(5000));
 }
 
 #[test]

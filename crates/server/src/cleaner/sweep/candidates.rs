@@ -175,7 +175,8 @@ impl Sweeper {
     fn is_still_due(&self, resource: &Resource<Ready>, candidate: &Candidate, now: &Readings) -> bool {
         // The watch may have learnt of the owner meanwhile. Then the next sweep decides again.
         let presence = self.presence(&resource.data.owner);
-        decide(&resource.life(), presence, now, &self.policy) == Decision::Delete(candidate.reason)
+        let known = self.knowledge(&resource.data.owner, presence);
+        decide(&resource.life(), known, now, &self.policy) == Decision::Delete(candidate.reason)
     }
 }
 

@@ -37,8 +37,10 @@ fn count_watches(state: &AppState) {
     state.metrics.forget_owner_watches();
     for kind in kinds {
         for &watch_state in WatchState::ALL {
-            let count =
-                watches.iter().filter(|watch| watch.kind == kind && watch.state == watch_state).count();
+            let count = watches
+                .iter()
+                .filter(|watch| watch.kind.as_str() == kind && watch.state == watch_state)
+                .count();
             state.metrics.owner_watches(kind, watch_state.as_str(), count as u64);
         }
     }

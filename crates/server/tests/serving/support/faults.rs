@@ -10,7 +10,7 @@ use cloakroom_core::resource::{
 };
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow,
+    MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow, WatchScope,
 };
 use cloakroom_staging::store::{
     Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
@@ -55,6 +55,8 @@ pub enum Step {
     LedgerRefresh,
     LedgerListed,
     LedgerDiscard,
+    /// Asked only with a cluster.
+    LedgerRememberWatched,
 }
 
 /// Where a step is held up.
@@ -374,6 +376,14 @@ impl Ledger for FaultyLedger {
 
     async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
         self.inner.remember_cluster(uid).await
+    }
+
+    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
+        self.inner.watched().await
+    }
+
+    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerRememberWatched, self.inner.remember_watched(scopes)).await
     }
 
     async fn close(&self) {

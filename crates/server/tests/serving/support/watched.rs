@@ -13,6 +13,7 @@ use cloakroom_server::owners::{
     ClusterOwners, ClusterSettings, Owners as _, Presence, WatchIntervals, WatchState,
 };
 use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::wait::{until, until_true};
 use reqwest::Response;
@@ -54,14 +55,15 @@ impl Default for Watching {
 }
 
 impl Watching {
-    fn owners(&self, api: &FakeApiServer) -> Arc<ClusterOwners> {
+    fn owners(&self, api: &FakeApiServer, clock: &Arc<ManualClock>) -> Arc<ClusterOwners> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
         std::fs::write(&path, api.kubeconfig(Account::Cloakroom, api.address())).unwrap();
         let access =
             Access::Kubeconfig { paths: vec![path], context: None, setting: "--kubeconfig".to_owned() };
         let server = ApiServer::connect_with(&access, self.timeouts).unwrap();
-        Arc::new(ClusterOwners::new(server.client(), self.settings.clone(), Metrics::new()))
+        let (settings, clock) = (self.settings.clone(), Arc::clone(clock) as _);
+        Arc::new(ClusterOwners::new(server.client(), settings, Metrics::new(), clock))
     }
 
     fn options(&self, owners: &Arc<ClusterOwners>) -> Options {
@@ -92,8 +94,10 @@ impl WatchedApp {
     }
 
     pub async fn start_on(api: FakeApiServer, watching: Watching) -> Self {
-        let owners = watching.owners(&api);
-        let app = TestApp::start_with(watching.options(&owners)).await;
+        let clock = Arc::new(ManualClock::new());
+        let owners = watching.owners(&api, &clock);
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let app = TestApp::start_on(directory, clock, watching.options(&owners)).await;
         Self { api, owners, app, watching }
     }
 
@@ -102,7 +106,7 @@ impl WatchedApp {
     pub async fn restart(self, known: &[(&Owner, Presence)]) -> Self {
         let Self { api, app, watching, owners } = self;
         drop(owners);
-        let owners = watching.owners(&api);
+        let owners = watching.owners(&api, &app.clock);
         for (owner, _) in known {
             owners.follow(owner);
         }

@@ -10,8 +10,10 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use super::error::is_refusal;
 use super::memory::Memory;
 use super::row::{self, has_id, known_size};
-use super::tombstones;
-use crate::ledger::{Authority, Completion, Condition, Deletion, GivenUp, LeaseId, PendingResource, Stored};
+use super::{surroundings, tombstones};
+use crate::ledger::{
+    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, PendingResource, Stored, WatchScope,
+};
 use cloakroom_core::resource::{NAMED_BYTES, OwnerHistory, ResourceId, RowName, State, UploadHandle};
 
 /// One change to the database.
@@ -32,6 +34,7 @@ pub(super) enum Operation {
     Discard(RowName, Authority),
     Observe(Vec<(ResourceId, OwnerHistory)>),
     RememberCluster(Option<String>),
+    RememberWatched(Vec<WatchScope>),
 }
 
 /// The result of a change.
@@ -92,7 +95,8 @@ impl Operation {
             Self::Discard(_, by) if *by != Authority::Admin => Ok(0),
             Self::Discard(row, _) => return discard(row, connection).await,
             Self::Observe(histories) => observe(histories, connection).await,
-            Self::RememberCluster(uid) => remember_cluster(uid.as_deref(), connection).await,
+            Self::RememberCluster(uid) => surroundings::remember_cluster(uid.as_deref(), connection).await,
+            Self::RememberWatched(scopes) => surroundings::remember_watched(scopes, connection).await,
         }?;
         Ok(Outcome { rows, ..Outcome::default() })
     }
@@ -388,15 +392,4 @@ async fn observe(
         }
     }
     Ok(rows)
-}
-
-async fn remember_cluster(uid: Option<&str>, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    let change = match uid {
-        Some(uid) => sqlx::query(
-            "INSERT INTO facts (name, value) VALUES ('cluster', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
-        )
-        .bind(uid),
-        None => sqlx::query("DELETE FROM facts WHERE name = 'cluster'"),
-    };
-    change.execute(connection).await.map(|done| done.rows_affected())
 }

@@ -132,8 +132,9 @@ impl From<NotAccepted> for ApiError {
 }
 
 fn watch(report: WatchReport) -> WatchStatus {
-    let WatchReport { kind, namespace, unfinished_only, state, since, last_failure } = report;
-    WatchStatus { kind, namespace, unfinished_only, state: state.into(), since, last_failure }
+    let WatchReport { kind, namespace, unfinished_only, state, since, last_failure, .. } = report;
+    let (kind, state) = (kind.to_string(), state.into());
+    WatchStatus { kind, namespace, unfinished_only, state, since, last_failure }
 }
 
 fn limits(limits: &Limits) -> ServerLimits {
