@@ -9,6 +9,7 @@
 
 mod binaries;
 mod durable;
+mod forms;
 mod lifecycle;
 mod memory;
 mod nginx;
@@ -16,12 +17,13 @@ mod stage_fetch;
 mod startup;
 mod submit;
 
-const SCENARIOS: [(&str, fn()); 8] = [
+const SCENARIOS: [(&str, fn()); 9] = [
     ("startup", startup::run),
     ("memory", memory::run),
     ("lifecycle", lifecycle::run),
     ("nginx", nginx::run),
     ("durable", durable::run),
+    ("forms", forms::run),
     ("stage-fetch", stage_fetch::run),
     ("submit", submit::run),
     ("binaries", binaries::run),

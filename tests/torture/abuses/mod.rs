@@ -61,6 +61,7 @@ abuses! {
     uploads::chunks_of_one_byte: 64 hands, comes to [("block", 64), ("503 overloaded", 1)];
     uploads::broken_off: 8 hands, comes to [("broken off", 20)];
     forms::near_boundaries: 8 hands, comes to [("200", 4)];
+    forms::delimiters_and_a_letter: 8 hands, comes to [("200", 4)];
     forms::for_the_namespace_of_others: 8 hands, comes to [("403 forbidden", 8)];
     downloads::slow_readers: 600 hands, comes to [("200", 64), ("503", 1)];
     downloads::heads_and_ranges: 8 hands, comes to [("200 of HEAD", 50), ("206", 50), ("200 of many ranges", 8)];

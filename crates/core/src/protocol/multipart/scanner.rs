@@ -23,6 +23,10 @@ pub(super) struct Scanner {
     imagined: usize,
 }
 
+/// After a match that is no delimiter, so many bytes are looked at one by one. A search costs as much as looking at some
+/// tens of bytes, so content full of such matches would cost many times what other content costs.
+const NEAR: usize = 64;
+
 /// What the scanner found at the front of its input. It has consumed that part of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scan {
@@ -79,16 +83,37 @@ impl Scanner {
     }
 
     /// Searches while nothing is matched: everything before a delimiter, or before a possible beginning of one, is
-    /// content.
+    /// content. It is one slice, whatever is in it.
     fn search(&mut self, input: &mut Bytes) -> Option<Scan> {
-        let (content, matched) = match self.finder.find(input) {
-            Some(start) => (start, self.delimiter_length),
-            None => self.tail(input),
-        };
+        let (content, matched) = self.end_of_content(input);
         let data = input.split_to(content);
         input.advance(matched);
         self.matched = matched;
         (!data.is_empty()).then_some(Scan::Data(data))
+    }
+
+    /// Where the content ends, and how many of the bytes after it are matched.
+    fn end_of_content(&self, input: &[u8]) -> (usize, usize) {
+        let mut next = self.finder.find(input);
+        while let Some(start) = next {
+            let end = start + self.delimiter_length;
+            match input[end..] {
+                // Only the next chunk tells.
+                [] | [b'-'] => return (start, input.len() - start),
+                [b'\r' | b' ' | b'\t', ..] | [b'-', b'-', ..] => return (start, self.delimiter_length),
+                _ => next = self.find_after(input, end),
+            }
+        }
+        self.tail(input)
+    }
+
+    /// The next match from here on, where matches may be close together.
+    fn find_after(&self, input: &[u8], from: usize) -> Option<usize> {
+        let delimiter = &self.held[..self.delimiter_length];
+        let near = input.len().min(from + NEAR);
+        (from..near)
+            .find(|start| input[*start] == b'\r' && input[*start..].starts_with(delimiter))
+            .or_else(|| self.finder.find(&input[near..]).map(|offset| near + offset))
     }
 
     /// Where the last bytes of the input may begin a delimiter, and how many bytes these are.

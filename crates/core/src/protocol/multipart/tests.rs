@@ -103,6 +103,7 @@ fn text_that_only_begins_like_a_boundary_is_content() {
     for content in [
         "\r\n--3f2",
         "\r\n--3f2ab",
+        "\r\n--3f2ab\r\n--3f2ab\r\n--3f2a-\r\n--3f2",
         "\r\n--3f2a-",
         "\r\n--3f2a-x",
         "\r\n--3f2a\n",
@@ -138,6 +139,24 @@ fn content_is_a_slice_of_the_chunk_and_not_a_copy() {
         if let Event::Data(data) = event {
             assert!(chunk.as_ptr_range().contains(&data.as_ptr()));
         }
+    }
+}
+
+/// Each slice becomes a write, so many small ones would cost far more than their bytes.
+#[test]
+fn content_that_is_full_of_almost_delimiters_is_one_slice_of_its_chunk() {
+    for content in ["\r\n--3f2ax", "\r\n--3f2a-x", "\r\n--3f2", "\r\n--3f2a\n", "\r", "\r\n", "-"] {
+        let content = format!(".{}.", content.repeat(1000));
+        let chunk = Bytes::from(format!("--3f2a\r\n{PART}{content}\r\n--3f2a--"));
+        let mut parser = Parser::new(&boundary(), Limits::default());
+        parser.push(chunk);
+        let mut slices = Vec::new();
+        while let Some(event) = parser.next().unwrap() {
+            if let Event::Data(data) = event {
+                slices.push(data);
+            }
+        }
+        assert_eq!(slices, [content]);
     }
 }
 
