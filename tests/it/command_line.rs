@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cloakroom_testing::needs::skip;
 use cloakroom_testing::process::{self, stderr};
 
 const COMMANDS: [&str; 10] =
@@ -72,7 +73,7 @@ fn offered(folder: &Path, typed: &str) -> String {
 #[test]
 fn bash_completes_values_with_what_they_can_be() {
     if Command::new("bash").args(["-c", "true"]).status().is_err() {
-        eprintln!("SKIPPED: there is no bash on this machine to complete command lines");
+        skip("there is no bash on this machine to complete command lines");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +147,7 @@ fn man_shows_options_whole_and_examples_as_they_are_typed() {
     };
     for command in COMMANDS {
         let Some(text) = shown(&format!("cloakroom-{command}.1")) else {
-            eprintln!("SKIPPED: there is no groff on this machine to show manual pages");
+            skip("there is no groff on this machine to show manual pages");
             return;
         };
         let too_long = text.lines().find(|line| line.chars().count() > 80);

@@ -75,6 +75,13 @@ pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -
     Trial::test(name, run).with_ignored_flag(true)
 }
 
+/// Says that a test does not run, and why. With `CLOAKROOM_TESTS_REQUIRE` it fails instead: `programs` requires what
+/// Debian's packages have, `all` requires everything.
+pub fn skip(why: &str) {
+    assert!(std::env::var_os("CLOAKROOM_TESTS_REQUIRE").is_none(), "cannot run: {why}");
+    eprintln!("SKIPPED: {why}");
+}
+
 /// The needs that are not met, in words.
 pub fn missing(needs: &[Need]) -> Vec<String> {
     needs.iter().filter_map(Need::missing).collect()
