@@ -239,7 +239,6 @@ impl Sweeper {
                 findings = self.look(&now.readings).await?;
             }
         }
-        self.note_what_is_known(std::mem::take(&mut findings.crowded)).await;
         swept.kept = std::mem::take(&mut findings.kept);
         if self.staging.observe_for_sweep(&findings.histories).await? {
             self.has_looked = true;
@@ -247,6 +246,7 @@ impl Sweeper {
             // Due deletions that need no observation still go on, because they make room.
             tracing::warn!("the disk is full: the presence of owners cannot be recorded");
         }
+        self.note_what_is_known(std::mem::take(&mut findings.crowded)).await;
         self.delete_all(std::mem::take(&mut findings.timed_out), &now, &mut swept).await?;
         let finding = Finding {
             candidates: findings.ownerless_used,

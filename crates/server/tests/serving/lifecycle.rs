@@ -11,6 +11,7 @@ use cloakroom_testing::wait::until;
 use cloakroom_testing::wire::Wire;
 
 use crate::support::WatchedApp;
+use crate::support::faults::{Side, Step};
 use crate::support::owners::{owner, owner_of};
 use crate::support::watched::{HOUR, MINUTE, SECOND, Watching};
 
@@ -239,6 +240,25 @@ async fn a_finished_pod_of_a_former_run_takes_nothing_from_the_unused_timeout() 
     watched.until(&owner("app=demo"), Presence::Finished).await;
     watched.sweep().await;
     assert_goes_after(&watched, &ticket, 30 * MINUTE, "owner-finished").await;
+}
+
+#[tokio::test]
+async fn an_owner_that_a_download_saw_stays_seen_though_a_sweep_before_it_did_not_see_it() {
+    let watched = WatchedApp::start().await;
+    let ticket = watched.stage_demo().await;
+    watched.until(&owner("app=demo"), Presence::Absent).await;
+    let stop = watched.app.faults.stop_at(Step::LedgerObserve, Side::Before);
+    let download = async {
+        stop.reached().await;
+        watched.api.create_pod("demo", "driver", &DEMO);
+        watched.until(&owner("app=demo"), Presence::Present).await;
+        watched.fetch(&ticket).await;
+        stop.go_on();
+    };
+    tokio::join!(watched.sweep(), download);
+    assert!(watched.metadata(&ticket).await.owner_seen_at.is_some());
+    watched.sweep().await;
+    watched.assert_kept(&ticket, "owner-present").await;
 }
 
 #[tokio::test]

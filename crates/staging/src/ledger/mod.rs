@@ -184,7 +184,8 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
-    /// Stores what a sweep saw of owners. Rows that are not, or are no longer, `ready` stay as they are.
+    /// Stores what a sweep or a download saw of owners. Rows that are not, or are no longer, `ready` stay as they are. An
+    /// owner that was seen stays seen: a sweep may have begun before the download that noted it.
     async fn observe(&self, histories: Vec<(ResourceId, OwnerHistory)>) -> Result<(), LedgerError>;
 
     /// Reads into memory what the ledger keeps there: the ready rows, the rows that it cannot read, and the room that

@@ -92,7 +92,10 @@ impl Index {
     }
 
     pub(super) fn observed(&self, id: ResourceId, owner_history: OwnerHistory) {
-        self.change(id, |life| life.owner_history = owner_history);
+        self.change(id, |life| {
+            let seen_at = life.owner_history.seen_at.or(owner_history.seen_at);
+            life.owner_history = OwnerHistory { seen_at, ..owner_history };
+        });
     }
 
     fn change(&self, id: ResourceId, change: impl FnOnce(&mut Life)) {

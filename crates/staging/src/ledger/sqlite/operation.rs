@@ -375,8 +375,8 @@ async fn observe(
     for (id, owner_history) in histories {
         let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
         let noted = sqlx::query(
-            "UPDATE resources SET owner_seen_at = ?, owner_absent_since = ?, owner_finished_since = ? \
-             WHERE id = ? AND state = 'ready'",
+            "UPDATE resources SET owner_seen_at = COALESCE(owner_seen_at, ?), owner_absent_since = ?, \
+             owner_finished_since = ? WHERE id = ? AND state = 'ready'",
         )
         .bind(millis(owner_history.seen_at))
         .bind(millis(owner_history.absent_since))
