@@ -137,7 +137,9 @@ impl Watch {
                     if settling && matches!(event, Event::Apply(_) | Event::Delete(_)) {
                         self.recovered();
                     }
-                    settling = false;
+                    // A list alone shows little: if every watch after it fails at once, lists with short pauses would
+                    // burden the API server.
+                    settling = matches!(event, Event::InitDone);
                     self.take(event);
                 }
                 Some(Err(error)) => match self.overcome(error, api).await {
@@ -184,7 +186,6 @@ impl Watch {
 
     fn listed(&mut self) {
         self.is_listing = false;
-        self.failures.end();
         let (version, follower) = (self.keys_version, Arc::clone(&self.follower));
         let changed = follower.set(self.scope(), self.source, |record| {
             record.listed_keys = Some(version);

@@ -1,10 +1,11 @@
 //! An API server at fault never costs a bundle whose owner is there; when it is well again, what is orphaned goes after
 //! a new grace.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{KeepReason, Namespaces};
+use cloakroom_core::retry::Backoff;
 use cloakroom_server::owners::{Owners as _, Presence, Unknown, WatchState};
 use cloakroom_testing::api_server::{Call, FakeApiServer, Fault, Verb};
 use cloakroom_testing::cluster::{CLOAKROOM_USER, NAMESPACE, POD, rights};
@@ -245,6 +246,23 @@ async fn a_410_while_listing_begins_the_list_anew() {
     two.assert_nothing_goes("watch-starting").await;
     two.watched.api.heal();
     two.assert_only_the_orphan_goes().await;
+}
+
+#[tokio::test]
+async fn a_410_on_every_watch_makes_lists_with_growing_pauses() {
+    let mut watching = Watching::default();
+    let first = Duration::from_millis(20);
+    watching.settings.intervals.backoff = Backoff { first, longest: MINUTE, longest_asked: MINUTE };
+    let watched = WatchedApp::start_with(watching).await;
+    watched.stage_demo().await;
+    watched.until_watches(WatchState::Ready).await;
+    watched.api.forget_calls();
+    watched.api.fail(Verb::Watch, Fault::Expired);
+    let began = Instant::now();
+    watched.api.end_watches();
+    // By two watches, so one of them lists seven times.
+    until_true("there are many lists", || watched.api.calls_to(Verb::List).len() >= 14).await;
+    assert!(began.elapsed() >= first * 30, "{:?}", began.elapsed());
 }
 
 #[tokio::test]
