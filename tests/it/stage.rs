@@ -121,6 +121,7 @@ async fn what_may_pass_is_tried_again_and_announced() {
     let server = Scripted::start(|number, _| match number {
         0 => Answer::problem(503, "overloaded", "too busy").header("retry-after", "1").into(),
         1 => Reply::BreakBody(2 << 20),
+        2 => Answer::problem(408, "too-slow", "the upload was too slow").into(),
         _ => take(),
     })
     .await;
@@ -132,7 +133,7 @@ async fn what_may_pass_is_tried_again_and_announced() {
         server.url()
     );
     assert_eq!((told.len(), &told[1]), (3, &says), "once: {told:?}");
-    assert_eq!(server.requests().len(), 3);
+    assert_eq!(server.requests().len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]

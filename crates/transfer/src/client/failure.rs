@@ -103,7 +103,7 @@ impl Failure {
             | Self::Broken { .. }
             | Self::Stalled { .. }
             | Self::NoAnswer { .. } => true,
-            Self::Answered(answer) => matches!(answer.status, 429 | 502..=504),
+            Self::Answered(answer) => matches!(answer.status, 408 | 429 | 502..=504),
             Self::UnknownIssuer
             | Self::WrongName { .. }
             | Self::Tls { .. }
@@ -290,7 +290,7 @@ mod tests {
                 .is_transient()
         };
         let transient: Vec<u16> = (400..600).filter(|status| answered(*status)).collect();
-        assert_eq!(transient, [429, 502, 503, 504]);
+        assert_eq!(transient, [408, 429, 502, 503, 504]);
         assert!(Failure::Refused.is_transient());
     }
 }

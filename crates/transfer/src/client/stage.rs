@@ -274,9 +274,11 @@ impl Attempts<'_> {
     }
 }
 
-/// A 4xx answer to an upload is final, even if [`Failure::is_transient`] says that it may pass.
+/// A 4xx answer to an upload is final, even if [`Failure::is_transient`] says that it may pass. The exception is 408: the
+/// connection was slow, and the files can be read again.
 fn is_worth_another(failure: &Failure) -> bool {
-    let is_final = matches!(failure, Failure::Answered(answer) if answer.status < 500);
+    let is_final =
+        matches!(failure, Failure::Answered(answer) if answer.status < 500 && answer.status != 408);
     failure.is_transient() && !is_final
 }
 
@@ -326,6 +328,6 @@ mod tests {
             let answer = Answer { status: *status, code: None, detail: String::new(), retry_after: None };
             is_worth_another(&Failure::Answered(answer))
         };
-        assert_eq!((400..600).filter(answered).collect::<Vec<u16>>(), [502, 503, 504]);
+        assert_eq!((400..600).filter(answered).collect::<Vec<u16>>(), [408, 502, 503, 504]);
     }
 }
