@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::logs;
+use cloakroom_testing::wait::until;
 use reqwest::Method;
+use sqlx::{Connection as _, SqliteConnection};
 
 use crate::admin::Administered;
 use crate::support::TestApp;
@@ -60,6 +62,20 @@ async fn a_ledger_that_cannot_be_read_makes_the_server_unready_as_long_as_downlo
     app.faults.clear();
     assert_eq!(readiness(&app).await, 200);
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_lock_of_another_process_on_the_ledger_is_told_and_passes() {
+    let app = TestApp::start().await;
+    let url = format!("sqlite://{}", app.data_dir().join("ledger.db").display());
+    let mut other = SqliteConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let answer = problem(app.put("", "jars").send().await.unwrap()).await;
+    assert_eq!((answer.status, answer.code.as_str()), (503, "not-writable"), "{answer:?}");
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    other.close().await.unwrap();
+    app.stage("jars").await;
+    until("nothing else is left", async || app.files().len() == 1).await;
 }
 
 #[tokio::test]

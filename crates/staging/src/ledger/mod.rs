@@ -306,7 +306,7 @@ pub enum LedgerError {
     /// The database cannot open a file that it needs: the limit of open files is reached.
     #[error("the ledger cannot open a file that it needs: too many are open")]
     OutOfDescriptors,
-    /// The file system is read-only, or the disk fails.
+    /// The file system is read-only, the disk fails, or another process has locked the database.
     #[error("the ledger cannot be written")]
     NotWritable(#[source] Cause),
     /// A rule of the table forbids the change, because the row has a value that this server does not write.

@@ -40,8 +40,9 @@ use operation::{Operation, Outcome};
 use row::has_id;
 use writer::Writer;
 
-/// How long a connection waits for the lock of another one. Only one connection writes, so the wait is for checkpoints.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection waits for the lock of another one. Only one connection writes, so the wait is for checkpoints,
+/// or for another process. An upload that fails waits up to three times, and has a place meanwhile.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many look-ups run at once. Others wait their turn.
 const READERS: u32 = 4;

@@ -11,6 +11,8 @@ impl From<Arc<sqlx::Error>> for LedgerError {
         const SQLITE_CANTOPEN: i32 = 14;
         /// The code for "attempt to write a readonly database".
         const SQLITE_READONLY: i32 = 8;
+        /// The code for "database is locked": another process writes to it.
+        const SQLITE_BUSY: i32 = 5;
         /// The codes for "disk I/O error" in a write, a sync or a truncation (<https://www.sqlite.org/rescode.html>). A
         /// write to a read-only file system is such an error, too.
         const SQLITE_IOERR_ON_WRITE: [i32; 4] = [778, 1034, 1290, 1546];
@@ -18,7 +20,7 @@ impl From<Arc<sqlx::Error>> for LedgerError {
         match code & 0xff {
             SQLITE_FULL => Self::Full,
             SQLITE_CANTOPEN => Self::OutOfDescriptors,
-            SQLITE_READONLY => Self::NotWritable(error),
+            SQLITE_BUSY | SQLITE_READONLY => Self::NotWritable(error),
             SQLITE_CONSTRAINT => Self::Refused(error),
             _ if SQLITE_IOERR_ON_WRITE.contains(&code) => Self::NotWritable(error),
             _ => Self::Database(error),
